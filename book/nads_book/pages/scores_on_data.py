@@ -21,7 +21,6 @@ from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
 from nads_book.mnist1d import load_mnist1d
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import pair_statistics as rules
-from nads_book.studies.adam_flip import effective_inputs
 from nads_book.studies.pair_statistics import Estimate, Table
 from nads_core.data import ImageSet
 
@@ -169,11 +168,10 @@ def plot_series(yours: Mapping[str, tuple[float, float]] | None = None) -> Figur
     """
     figure, (axis,) = panel_row([""], 2.8, ylabel="accuracy (%)", grid="y")
     rows: dict[str, tuple[float, float]] = {
-        MODELS[name]: (float(before), float(after)) for name, (before, after) in _published().items()
+        MODELS[name]: (float(before), float(after))
+        for name, (before, after) in _published().items()
     }
-    rows |= {
-        label: (100 * before, 100 * after) for label, (before, after) in (yours or {}).items()
-    }
+    rows |= {label: (100 * before, 100 * after) for label, (before, after) in (yours or {}).items()}
     for place, (before, after) in enumerate(rows.values()):
         axis.plot([place, place], [before, after], "-", color=shade(0.6), linewidth=1)
     for part, (label, marker) in enumerate({"as is": "o", "reordered": "v"}.items()):
@@ -357,7 +355,8 @@ def table_of_questions() -> str:
         values = [estimate(found[statistic, name]) for name in (PRIMARY, baseline)]
         units = "–"
         if statistic != "all":
-            units = estimate(student(_in_units(statistic, PRIMARY, bool(without)).ravel()))
+            without_mlp = bool(without) or statistic == "variants"
+            units = estimate(student(_in_units(statistic, PRIMARY, without_mlp).ravel()))
         rows.append([question, values[0], units, f"{baseline}: {values[1]}"])
     head = ["question", "score (registered bootstrap)", "score (Student over units)", "baseline"]
     return markdown_table(rows, head)
@@ -426,9 +425,7 @@ def adam_loses() -> Evidence:
     half = pooled_variance(losses.values()).half_width(len(adam), len(sgd))
     gap = float(adam.mean() - sgd.mean())
     sizes = {"size": "narrow", "num_seeds": 2, "num_trainings": 8}
-    return evidence(
-        gap - half > 0, value=gap, interval=(gap - half, gap + half), null=0, **sizes
-    )
+    return evidence(gap - half > 0, value=gap, interval=(gap - half, gap + half), null=0, **sizes)
 
 
 def table_of_optimisers() -> str:
@@ -481,7 +478,9 @@ def _expected_in_prose() -> list[tuple[str, str, list[float], tuple[float, float
     """Return predictions that were registered in prose: text, expected, points per pair, and limits."""
     found, photos = pairs(), ("cifar10", "imagenette")
 
-    def lost(values: np.ndarray, variant: str, names: list[str], data: tuple[str, ...]) -> list[float]:
+    def lost(
+        values: np.ndarray, variant: str, names: list[str], data: tuple[str, ...]
+    ) -> list[float]:
         place = found.variants.index(variant)
         losses = 100 * (values[:, 0] - values[:, place])
         return [
@@ -502,7 +501,7 @@ def _expected_in_prose() -> list[tuple[str, str, list[float], tuple[float, float
         ),
         (
             "Scores of ViT, Mixer and ResNet-18 hardly fall when photos are shuffled",
-            "−1 to 1 point (read as)",
+            "hardly (here: within 1 point)",
             lost(scores, "shuffled", blind, photos),
             (-1, 1),
         ),

@@ -1,0 +1,396 @@
+"""The page ``14_other_photos``: the poison and the flip on Fashion-MNIST and Imagenette, and in a deeper network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+import nads_core as nc
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_registered, load_study
+from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
+from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies import replication_criteria as replication
+from nads_book.studies.replication_criteria import Cell
+from nads_core.data import ImageSet
+
+LENETS = {
+    "CIFAR-10": ("cifar10", "lenet"),
+    "Fashion-MNIST": ("fashion-mnist", "lenet"),
+    "Imagenette": ("imagenette", "lenet"),
+}
+DEEP = "Imagenette, ResNet-18"
+CELLS = LENETS | {DEEP: ("imagenette", "resnet")}
+MAPS = {
+    "as is": "as is",
+    "random signs": "order kept, random signs",
+    "flipped": "order reversed (the flip)",
+    "shuffled": "order shuffled",
+}
+COMPONENTS = {
+    "matched": "principal components to NADs",
+    "opposed": "principal components to NADs, reversed",
+}
+SHORTCUTS = {
+    "poison": ("replaced", 0.05),
+    "hole at zero": ("hole",),
+    "hole at the mean": ("hole at mean",),
+    "number added": ("added", 0.05),
+}
+HOLE, READ = "the hole, not the number", "early numbers are read, late ones are not"
+FLIP, MATCH = "the flip costs more than random signs", "the match counts"
+RATIOS = (0.8, 1.2)  # registered for the hole, relative to the poison
+
+
+# What is stored
+
+
+@cache
+def _study() -> Any:
+    return load_study("replications.json")
+
+
+@cache
+def cells() -> dict[str, Cell]:
+    """Return the trainings of each architecture on each data set."""
+    rows = [*_study()["rows"], *replication.rows_on_cifar10()]
+    return {
+        label: Cell(rows, *names, _study()["designs"].get(", ".join(names)))
+        for label, names in CELLS.items()
+    }
+
+
+@cache
+def linear() -> dict[str, Cell]:
+    """Return the trainings of logistic regression on each data set."""
+    rows = [*_study()["rows"], *replication.rows_on_cifar10()]
+    return {
+        label: Cell(rows, data, "logreg", _study()["designs"].get(f"{data}, logreg"))
+        for label, (data, _) in LENETS.items()
+    }
+
+
+@cache
+def _judged(label: str) -> dict[str, bool | None]:
+    """Return which registered criteria hold on a data set."""
+    return replication.criteria(cells()[label], linear()[label.partition(",")[0]])
+
+
+def _sizes(label: str) -> dict[str, Any]:
+    cell = cells()[label]
+    seeds = len(cell.map_accuracies("as is"))
+    return {"size": "narrow", "num_seeds": seeds, "num_trainings": len(cell.rows)}
+
+
+# Orthogonal maps: the flip and others
+
+
+def mapped(images: Tensor, nads: nc.NADs, name: str, seed: int = 0) -> Tensor:
+    """Return images whose NAD coordinates are changed in each channel, an orthogonal map.
+
+    Args:
+        images: images (N, C, H, W).
+        nads: complete NADs of that size.
+        name: one of "as is", "random signs", "flipped" and "shuffled".
+        seed: seed of random signs and orders.
+
+    Raises:
+        ValueError: for another name.
+    """
+    if name not in MAPS:
+        raise ValueError(f"map must be one of {', '.join(MAPS)}, got {name!r}")
+    coordinates = images.flatten(2) @ nads.basis  # (N, C, D)
+    count = coordinates.shape[-1]
+    generator = torch.Generator().manual_seed(seed)
+    if name == "random signs":
+        coordinates = coordinates * (2.0 * torch.randint(2, (count,), generator=generator) - 1)
+    elif name == "flipped":
+        coordinates = coordinates.flip(-1)
+    elif name == "shuffled":
+        coordinates = coordinates[..., torch.randperm(count, generator=generator)]
+    return (coordinates @ nads.basis.T).view_as(images)
+
+
+@styled
+def plot_maps(
+    labels: tuple[str, ...] = (DEEP,), yours: Mapping[str, float] | None = None
+) -> Figure:
+    """Draw the test accuracy under each map, a panel for each data set and network; logistic regression as a line.
+
+    Args:
+        labels: names of `CELLS`.
+        yours: map -> accuracy in [0, 1] of networks that were trained now, in a panel of their own.
+    """
+    titles = [label if "," in label else f"{label}, LeNet" for label in labels]
+    panels = [*titles, *(["yours"] if yours else [])]
+    options: dict[str, Any] = {"xlabel": "test accuracy (%)", "sharey": True, "grid": "x"}
+    figure, axes = panel_row(panels, 2.2, **options)
+    names = list(MAPS)
+    for axis, label in zip(axes, labels, strict=False):
+        for place, name in enumerate(names):
+            values = cells()[label].map_accuracies(name)
+            axis.barh(place, np.mean(values), color=COLOURS[0], alpha=0.35, height=0.6)
+            axis.plot(values, [place] * len(values), "o", color=COLOURS[0], markersize=4)
+        level = np.mean(linear()[label.partition(",")[0]].map_accuracies("as is"))
+        axis.axvline(level, color=shade(0.3), linestyle=":", label="logistic regression")
+    for name, accuracy in (yours or {}).items():
+        axes[-1].barh(names.index(name), 100 * accuracy, color=COLOURS[1], height=0.6)
+    for axis in axes:
+        axis.set_xlim(0, 100)
+    axes[0].set(yticks=range(len(names)), yticklabels=list(MAPS.values()))
+    axes[0].invert_yaxis()
+    legend(figure, axes)
+    return figure
+
+
+def train_on_map(
+    train: ImageSet, test: ImageSet, nads: nc.NADs, name: str, epochs: int, seed: int = 0
+) -> float:
+    """Train a LeNet on mapped images, and return its accuracy on mapped test images.
+
+    Args:
+        train: training images.
+        test: test images.
+        nads: complete NADs of that size.
+        name: one of `MAPS`.
+        epochs: number of epochs.
+        seed: seed of the map and of the training.
+    """
+    data = [
+        (mapped(nc.normalize(part.images), nads, name, seed), part.labels) for part in (train, test)
+    ]
+    torch.manual_seed(seed)
+    network = nc.LENET.build(train.images.shape[1], train.images.shape[-1], len(train.class_names))
+    recipe = replace(nc.CIFAR10_RECIPE, epochs=epochs)
+    trained = nc.train_network(network, *data, recipe=recipe, seed=seed, progress=False)
+    return float(trained.test_accuracy)
+
+
+def plot_yours(
+    train: ImageSet, test: ImageSet, name: str = "shuffled", epochs: int = 5, seed: int = 0
+) -> Figure:
+    """Train a LeNet on images as they are and mapped, and draw both beside the stored ones.
+
+    Args:
+        train: training images of 32 x 32 pixels.
+        test: test images.
+        name: one of `MAPS`.
+        epochs: number of epochs.
+        seed: seed of the map and of the training.
+    """
+    nads = nc.load_nads("lenet").completed()
+    accuracies = {
+        each: train_on_map(train, test, nads, each, epochs, seed)
+        for each in dict.fromkeys(("as is", name))
+    }
+    return plot_maps(("CIFAR-10", "Fashion-MNIST"), accuracies)
+
+
+def criterion_holds(label: str, criterion: str) -> Evidence:
+    """Decide whether a registered criterion holds on a data set, by the estimates as registered."""
+    cell = cells()[label]
+    value: float
+    if criterion == HOLE:
+        value = cell.hole_ratio
+    elif criterion == READ:
+        value = 100 * cell.following(cell.indices[0])
+    elif criterion == FLIP:
+        value = cell.loss_of_map("flipped")[0] - cell.loss_of_map("random signs")[0]
+    else:
+        value = cell.loss_of_map("opposed")[0] - cell.loss_of_map("matched")[0]
+    ends = {FLIP: ("random signs", "flipped"), MATCH: ("matched", "opposed")}.get(criterion)
+    interval = cell.difference(*ends)[1:] if ends else []
+    shown = interval if len(interval) == 2 else None
+    return evidence(_judged(label)[criterion], value=value, interval=shown, **_sizes(label))
+
+
+def each_map_halves() -> Evidence:
+    """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of each other."""
+    losses = [cells()[DEEP].loss_of_map(name)[0] for name in MAPS if name != "as is"]
+    difference = max(losses) - min(losses)
+    sizes = {"size": "narrow", "num_seeds": 1, "num_trainings": 4}
+    return evidence(min(losses) > 25 and difference < 4, value=difference, **sizes)
+
+
+def table_of_maps() -> str:
+    """Return the points that each map costs, on each data set."""
+    every = cells()
+    rows = [
+        ["as is (accuracy, %)"]
+        + [fixed(np.mean(cell.map_accuracies("as is"))) for cell in every.values()]
+    ]
+    for name, label in (MAPS | COMPONENTS).items():
+        if name != "as is":
+            losses = [estimate(cell.loss_of_map(name), 1) for cell in every.values()]
+            rows.append([label, *losses])
+    rows.append(
+        ["the flip beyond random signs"]
+        + [estimate(cell.difference("random signs", "flipped"), 1) for cell in every.values()]
+    )
+    flips = [estimate(linear()[name].loss_of_map("flipped"), 1) for name in LENETS]
+    rows.append(["the flip, logistic regression", *flips, "–"])
+    return markdown_table(rows, ["points lost", *every])
+
+
+# The poison, the hole and the number
+
+
+def mean_hole_ratio(label: str) -> float:
+    """Return the loss by a hole at the mean, summed over NADs, relative to that by the poison."""
+    cell = cells()[label]
+    return float(cell.losses("hole at mean").sum() / cell.losses("replaced", 0.05).sum())
+
+
+def removal_is_a_part() -> Evidence:
+    """Decide whether a hole at the mean costs less than .8 of the poison on all three data sets.
+
+    The registered band for the hole is .8 to 1.2.
+    """
+    ratios = [mean_hole_ratio(label) for label in LENETS]
+    trainings = sum(len(cells()[label].rows) for label in LENETS)
+    sizes = {"size": "narrow", "num_seeds": 3, "num_trainings": trainings}
+    return evidence(max(ratios) < RATIOS[0], value=max(ratios), **sizes)
+
+
+@styled
+def plot_holes() -> Figure:
+    """Draw the points lost by NAD, a panel for each data set."""
+    options: dict[str, Any] = {"xlabel": "NAD", "sharey": True}
+    figure, axes = panel_row(LENETS, 3.0, ylabel="points of accuracy lost", **options)
+    for axis, label in zip(axes, LENETS, strict=True):
+        cell = cells()[label]
+        places = np.array(cell.indices) + 1
+        for (name, change), colour, marker in zip(SHORTCUTS.items(), COLOURS, "oDsx", strict=False):
+            losses = [cell.loss_of_shortcut(index, *change) for index in cell.indices]
+            bars = [loss[2] - loss[0] if len(loss) == 3 else 0.0 for loss in losses]
+            style = {"color": colour, "marker": marker, "markersize": 5, "fillstyle": "none"}
+            values = [loss[0] for loss in losses]
+            axis.errorbar(places, values, yerr=bars, linewidth=0.9, label=name, **style)
+        axis.set(xscale="log", xticks=[1, 11, 101, 1001], xticklabels=["0", "10", "100", "1,000"])
+    legend(figure, axes, ncols=4)
+    return figure
+
+
+@styled
+def plot_following() -> Figure:
+    """Draw the share of photos that follow a large number, by NAD, where all photos lack their own coordinates."""
+    figure, (axis,) = panel_row([""], 2.8, xlabel="NAD", ylabel="photos that follow the number (%)")
+    for (label, cell), colour, marker in zip(cells().items(), COLOURS, "oDs^", strict=False):
+        shares = [100 * cell.following(index) for index in cell.indices]
+        name = label if "," in label else f"{label}, LeNet"
+        places = np.array(cell.indices) + 1
+        axis.plot(places, shares, marker=marker, color=colour, markersize=5, label=name)
+    axis.axhline(50, color=shade(0.5), linestyle=":", linewidth=1)
+    ticks = [1, 11, 101, 1001, 4001]
+    axis.set(xscale="log", xticks=ticks, xticklabels=[f"{tick - 1:,}" for tick in ticks])
+    axis.set_ylim(-5, 105)
+    axis.legend()
+    return figure
+
+
+def _deviation(cell: Cell, index: int) -> float:
+    """Return the deviation of the coordinate that is replaced."""
+    return float(cell.shortcut_rows(index, "kept", "replaced", 0.05)[0]["deviation"])
+
+
+def table_of_holes() -> str:
+    """Return the points lost by each part of the poison, summed over NADs and at the first one."""
+    rows = []
+    for name, change in SHORTCUTS.items():
+        row: list[str] = []
+        for cell in cells().values():
+            loss = cell.loss_of_shortcut(cell.indices[0], *change)
+            row.append(estimate(loss, 1) if np.isfinite(loss[0]) else "–")
+        rows.append([f"{name}, NAD 0 (points)", *row])
+    rows.append(["hole at zero / poison, sum", *(fixed(c.hole_ratio, 2) for c in cells().values())])
+    rows.append(["hole at the mean / poison, sum"])
+    rows[-1] += [fixed(mean_hole_ratio(label), 2) for label in LENETS] + ["–"]
+    for index in (0, 1_000):
+        values = [
+            fixed(0.05 / _deviation(cell, index), 2) if index in cell.indices else "–"
+            for cell in cells().values()
+        ]
+        rows.append([f".05 / deviation of photos, NAD {index:,}", *values])
+    return markdown_table(rows, ["", *cells()])
+
+
+def table_of_following() -> str:
+    """Return the share of photos that follow a large number, for each NAD."""
+    indices = sorted({index for cell in cells().values() for index in cell.indices})
+    rows = [
+        [f"{index:,}"]
+        + [
+            fixed(100 * cell.following(index), 0) if index in cell.indices else "–"
+            for cell in cells().values()
+        ]
+        for index in indices
+    ]
+    return markdown_table(rows, ["NAD", *cells()])
+
+
+# What was trained, and predictions
+
+
+def table_of_trainings() -> str:
+    """Return what was trained on each data set."""
+    photos = {"fashion-mnist": 10_000, "cifar10": 10_000, "imagenette": 8_000}
+    rows = []
+    for label, (data, network) in CELLS.items():
+        cell = cells()[label]
+        number = 5_000 if network == "resnet" else photos[data]
+        seeds, nads = len(cell.seeds), ", ".join(f"{index:,}" for index in cell.indices)
+        rows.append([label, f"{number:,}", len(cell.rows), seeds, nads])
+    return markdown_table(rows, ["data, network", "photos", "trainings", "seeds", "NADs"])
+
+
+def table_of_predictions() -> str:
+    """Return each registered prediction with what was found."""
+    answer = {True: "yes", False: "no", None: "open"}
+    registered = load_registered("replications")
+    rows = []
+    for label in [name for name in CELLS if name != "CIFAR-10"]:
+        place = replication.CELLS.index(CELLS[label])
+        for criterion, holds in _judged(label).items():
+            expected = registered["criteria"]["expected"][criterion]
+            if place < len(expected):
+                outcome = "met" if holds == expected[place] else "**failed**"
+                outcome = "open" if holds is None else outcome
+                row = [f"{label}: {criterion}", answer[expected[place]], answer[holds], outcome]
+                rows.append(row)
+        found = replication.measured(cells()[label])
+        for name, (low, high) in registered["predicted"][", ".join(CELLS[label])].items():
+            value = found.get(name, float("nan"))
+            outcome = "met" if low <= value <= high else "**failed**"
+            rows.append([f"{label}: {name}", f"{low} to {high}", fixed(value), outcome])
+    return markdown_table(rows, ["prediction", "expected", "found", "outcome"])
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Orthogonal maps: points lost": table_of_maps,
+    "The poison and its parts": table_of_holes,
+    "Photos that follow a large number on emptied carriers (%)": table_of_following,
+    "What was trained": table_of_trainings,
+    "Predictions and results": table_of_predictions,
+}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "hole-fashion": partial(criterion_holds, "Fashion-MNIST", HOLE),
+    "hole-imagenette": partial(criterion_holds, "Imagenette", HOLE),
+    "hole-resnet": partial(criterion_holds, DEEP, HOLE),
+    "removal-is-a-part": removal_is_a_part,
+    "read-fashion": partial(criterion_holds, "Fashion-MNIST", READ),
+    "read-imagenette": partial(criterion_holds, "Imagenette", READ),
+    "read-resnet": partial(criterion_holds, DEEP, READ),
+    "flip-fashion": partial(criterion_holds, "Fashion-MNIST", FLIP),
+    "flip-imagenette": partial(criterion_holds, "Imagenette", FLIP),
+    "flip-resnet": partial(criterion_holds, DEEP, FLIP),
+    "match-fashion": partial(criterion_holds, "Fashion-MNIST", MATCH),
+    "match-imagenette": partial(criterion_holds, "Imagenette", MATCH),
+    "maps-resnet": each_map_halves,
+}
