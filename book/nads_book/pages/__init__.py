@@ -39,8 +39,10 @@ from nads_book.studies import load_results
 
 MODULES = (
     "flip",
+    "other_photos",
     "poison",
     "pooling_theory",
+    "scores_on_data",
 )
 # Chapters whose claims are still recorded by their cells while they run.
 UNPORTED = (
@@ -55,7 +57,6 @@ UNPORTED = (
     "10_atlas",
     "11_training",
     "12_using_nads",
-    "13_scores_on_data",
 )
 
 

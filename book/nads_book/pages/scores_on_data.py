@@ -19,7 +19,9 @@ from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_registered, load_study
 from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
 from nads_book.mnist1d import load_mnist1d
+from nads_book.pages import larger_images
 from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies import adam_flip
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate, Table
 from nads_core.data import ImageSet
@@ -104,6 +106,11 @@ def permutation(order: str = "random", seed: int = 0) -> Tensor:
     return places.flip(0) if order == "reversed" else places.view(20, 2).flip(1).flatten()
 
 
+@cache
+def _series(train: bool) -> ImageSet:
+    return load_mnist1d(train=train)
+
+
 def reordered(series: ImageSet, order: Tensor) -> ImageSet:
     """Return series of which the numbers are in another order."""
     return replace(series, images=series.images[..., order])
@@ -120,7 +127,7 @@ def accuracy_after(
         steps: number of steps of 100 series.
         seed: seed of weights and batches.
     """
-    train, test = (load_mnist1d(train=part) for part in (True, False))
+    train, test = map(_series, (True, False))
     if order is not None:
         train, test = reordered(train, order), reordered(test, order)
     with torch.random.fork_rng(devices=[]):
@@ -397,6 +404,8 @@ def table_of_accuracies() -> str:
 
 # Adam and the flip
 
+effective_inputs = adam_flip.effective_inputs
+
 
 @cache
 def _mlp_losses() -> dict[tuple[str, str, str], list[float]]:
@@ -524,4 +533,5 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "pairs-loss": ranks_the_losses,
     "pairs-smoothness": smoothness_ranks_better,
     "adam-basis": adam_loses,
+    **larger_images.CLAIMS,  # until 16_scale has a module
 }

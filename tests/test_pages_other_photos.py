@@ -1,0 +1,96 @@
+"""Poison and flip on other photos: the maps, and verdicts that follow the stored rows."""
+
+import copy
+
+import pytest
+import torch
+
+import nads_core as nc
+
+photos = pytest.importorskip("nads_book.pages.other_photos", reason="figures need matplotlib")
+
+
+@pytest.fixture
+def altered(monkeypatch):
+    """Return a function that changes rows of the study; everything is decided again."""
+    caches = (photos.cells, photos.linear, photos._judged)
+
+    def clear():
+        for cached in caches:
+            cached.cache_clear()
+
+    def alter(change):
+        study = copy.deepcopy(photos._study())
+        for row in study["rows"]:
+            change(row)
+        monkeypatch.setattr(photos, "_study", lambda: study)
+        clear()
+
+    clear()
+    yield alter
+    clear()
+
+
+def test_maps_keep_lengths_and_angles_and_the_flip_is_the_library_s():
+    basis = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(0)))[0]
+    nads = nc.NADs(basis.T.reshape(16, 1, 4, 4), torch.linspace(1, 0.1, 16), {})
+    images = torch.randn(5, 3, 4, 4, generator=torch.Generator().manual_seed(1))
+    products = images.flatten(1) @ images.flatten(1).T
+    for name in photos.MAPS:
+        changed = photos.mapped(images, nads, name)
+        torch.testing.assert_close(changed.flatten(1) @ changed.flatten(1).T, products)
+        assert torch.allclose(changed, images, atol=1e-5) == (name == "as is"), name
+    flipped = photos.mapped(images, nads, "flipped")
+    torch.testing.assert_close(flipped, nc.flip(images, nads))
+    signs = photos.mapped(images, nads, "random signs").flatten(2) @ basis
+    torch.testing.assert_close(signs.abs(), (images.flatten(2) @ basis).abs())
+    with pytest.raises(ValueError, match="'reversed'"):
+        photos.mapped(images, nads, "reversed")
+
+
+def test_a_cheap_hole_and_a_cheap_mean_change_the_verdicts(altered):
+    assert photos.CLAIMS["hole-fashion"]().holds and photos.removal_is_a_part().holds
+    assert photos.removal_is_a_part().value == pytest.approx(0.714, abs=1e-3)
+
+    def change(row):
+        if row["data"] == "fashion-mnist" and row["written"] == "hole":
+            row["test_accuracy"] += 0.1
+        if row["data"] == "imagenette" and row["written"] == "hole at mean":
+            row["test_accuracy"] -= 0.1
+
+    altered(change)
+    assert photos.CLAIMS["hole-fashion"]().holds is False
+    assert photos.CLAIMS["hole-imagenette"]().holds
+    assert not photos.removal_is_a_part().holds
+
+
+def test_a_map_that_costs_nothing_changes_the_verdicts(altered):
+    assert photos.each_map_halves().holds and photos.CLAIMS["flip-fashion"]().holds
+
+    def change(row):
+        if row["network"] == "resnet" and row["map"] == "random signs":
+            row["test_accuracy"] = 0.68
+        if row["data"] == "fashion-mnist" and row["map"] == "flipped":
+            row["test_accuracy"] = 0.87
+
+    altered(change)
+    assert not photos.each_map_halves().holds
+    assert photos.CLAIMS["flip-fashion"]().holds is False
+    assert photos.CLAIMS["match-fashion"]().holds
+
+
+def test_numbers_that_are_followed_at_the_last_nad_change_the_verdict(altered):
+    assert photos.CLAIMS["read-imagenette"]().holds
+    assert photos.CLAIMS["read-fashion"]().holds is False
+
+    def change(row):
+        if row["index"] == 4_000 and row["written"] == "added" and row["size"] == 1.0:
+            row["followed"] = dict(row["followed"], **{"class": 0.9})
+
+    altered(change)
+    assert photos.CLAIMS["read-imagenette"]().holds is False
+
+
+def test_every_prediction_has_an_outcome():
+    rows = photos.table_of_predictions().splitlines()[2:]
+    assert len(rows) == 35 and sum("failed" in row for row in rows) == 3
