@@ -359,26 +359,34 @@ NOTES = "# Lab notes of chapter 1\n\n<!-- lab notes -->\n"
 def test_lab_notes_have_the_chapters_claims_and_tables(book):
     found = collected(book)
     notes = claims.notes(
-        NOTES, "01_small", found.values(), {"Sizes": lambda: "<table></table>"}, book
+        NOTES, "01_small", found.values(), {"Sizes": lambda: "<table></table>"}, root=book
     )
     for claim in found.values():
         assert f"### {claim.id}\n" in notes and claim.falsified_by in notes
     assert "value: 3; 2 trainings; 1 seed" in notes
     assert "### Sizes\n\n```{raw} html\n<table></table>\n```" in notes
-    others = claims.notes(NOTES, "02_other", found.values(), {}, book)
+    others = claims.notes(NOTES, "02_other", found.values(), {}, root=book)
     assert not any(claim.falsified_by in others for claim in found.values())
+
+
+def test_lab_notes_have_the_predictions_that_the_chapters_claims_refer_to(book):
+    found = collected(book)
+    found["measured"].preregistered = {"first": "a.toml", "then": "b.json"}
+    registered = {"a.toml": "| met |", "b.toml": "| open |"}
+    notes = claims.notes(NOTES, "01_small", found.values(), {}, registered, book)
+    assert "### a.toml\n\n| met |" in notes and "b.toml" not in notes
 
 
 def test_a_table_that_cannot_be_made_names_itself(book):
     with pytest.raises(claims.ClaimError, match="'Sizes'.*01_small"):
-        claims.notes(NOTES, "01_small", [], {"Sizes": lambda: 1 / 0}, book)
+        claims.notes(NOTES, "01_small", [], {"Sizes": lambda: 1 / 0}, root=book)
 
 
 def test_the_module_of_a_page_decides_where_a_claim_is_told(book):
     found = collected(book)
     found["measured"].chapter = "02_other"
-    assert "### measured" in claims.notes(NOTES, "02_other", found.values(), {}, book)
-    assert "### measured" not in claims.notes(NOTES, "01_small", found.values(), {}, book)
+    assert "### measured" in claims.notes(NOTES, "02_other", found.values(), {}, root=book)
+    assert "### measured" not in claims.notes(NOTES, "01_small", found.values(), {}, root=book)
 
 
 def test_each_chapter_has_lab_notes():
@@ -397,7 +405,7 @@ def test_a_failed_prediction_has_no_check_mark(book, outcome, mark):
         claims.conclusion(found["measured"]),
         claims.with_badges("It is 3.<!-- claim: measured -->", found),
         claims.page("<!-- claims -->", {"measured": found["measured"]}, book).split("## ")[-1],
-        claims.notes(NOTES, "01_small", [found["measured"]], {}, book),
+        claims.notes(NOTES, "01_small", [found["measured"]], {}, root=book),
     ]
     for text in shown:
         assert mark in text and ("✓" in text) is (mark == "✓")

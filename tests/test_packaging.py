@@ -39,7 +39,7 @@ LAYERS = {
         {"atlas"},
         {"studies", "benchmarks"},
         {"figures", "parameters"},
-        {"explorer", "claims"},
+        {"explorer", "claims", "predictions"},
         {"pages"},
         {"cli", "site"},
         {"__init__", "__main__"},

@@ -51,7 +51,14 @@ def entry(claim: Claim, names: Mapping[str, str], own: Mapping[str, str]) -> str
     return f"### {claim.id}\n\n:::{{div}} claim-row\n{body}\n:::"
 
 
-def notes(text: str, name: str, claims: Iterable[Claim], tables: Tables, root: Path = ROOT) -> str:
+def notes(
+    text: str,
+    name: str,
+    claims: Iterable[Claim],
+    tables: Tables,
+    predictions: Mapping[str, str] | None = None,
+    root: Path = ROOT,
+) -> str:
     """Return the lab notes of a chapter, in place of `PLACE` in their text.
 
     Args:
@@ -59,6 +66,7 @@ def notes(text: str, name: str, claims: Iterable[Claim], tables: Tables, root: P
         name: chapter, such as ``07_poison``.
         claims: all claims.
         tables: title -> function that returns a table in Markdown or HTML.
+        predictions: path of a registration -> its predictions and their outcomes, in Markdown.
         root: folder of the repository.
 
     Raises:
@@ -74,6 +82,11 @@ def notes(text: str, name: str, claims: Iterable[Claim], tables: Tables, root: P
         parts.append(f"Chapter: [{names[there]}](../../{there}.ipynb).")
     parts.append("## Claims")
     parts += [entry(claim, names, own) for claim in mine] or ["No claim is decided here."]
+    registered = {claim.preregistered.get("first", "") for claim in mine}
+    shown = {path: text for path, text in (predictions or {}).items() if path in registered}
+    if shown:
+        parts.append("## Predictions")
+    parts += [f"### {path}\n\n{text}" for path, text in shown.items()]
     if tables:
         parts.append("## Tables")
     for title, make in tables.items():
@@ -86,7 +99,11 @@ def notes(text: str, name: str, claims: Iterable[Claim], tables: Tables, root: P
 
 
 def place(
-    stage: Path, claims: dict[str, Claim], tables: Mapping[str, Tables], root: Path = ROOT
+    stage: Path,
+    claims: dict[str, Claim],
+    tables: Mapping[str, Tables],
+    predictions: Mapping[str, str] | None = None,
+    root: Path = ROOT,
 ) -> None:
     """Write the page *Claims* and the lab notes into the staging folder, and replace the marks of other pages there.
 
@@ -94,12 +111,14 @@ def place(
         stage: staging folder.
         claims: the claims by id, decided.
         tables: tables of the lab notes, by chapter.
+        predictions: see `notes`.
         root: folder of the repository.
     """
     for path in (stage / "book").rglob("*.md"):
         text = path.read_text("utf8")
         if path.parent.name == "lab_notes":
-            changed = notes(text, path.stem, claims.values(), tables.get(path.stem, {}), root)
+            mine = tables.get(path.stem, {})
+            changed = notes(text, path.stem, claims.values(), mine, predictions, root)
         elif path.stem == "claims":
             changed = page(text, claims, root)
         else:

@@ -12,6 +12,7 @@ chapter. Nothing outside the build folder is written.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -41,6 +42,7 @@ from nads_book.site.execution import (
     start,
     stop,
 )
+from nads_book.site.stage import PREDICTIONS
 from nads_book.studies import load_results
 
 STAGE: tuple[str | Path, ...] = (
@@ -121,7 +123,9 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     }
     register = decided(executed.values(), root)
     try:
-        claims.place(stage, register, lab_tables() if root == ROOT else {}, root)
+        tables = stage / PREDICTIONS
+        predictions = json.loads(tables.read_text("utf8")) if tables.is_file() else {}
+        claims.place(stage, register, lab_tables() if root == ROOT else {}, predictions, root)
     except claims.ClaimError as error:
         raise BuildError(str(error)) from None
     for name, path in executed.items():

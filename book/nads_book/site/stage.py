@@ -1,11 +1,14 @@
 """Stage the files of the book that do not come from a chapter: ``python -m nads_book.site.stage FOLDER ROOT``."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
 
-from nads_book import explorer
+from nads_book import explorer, predictions
 from nads_book.site import pages, sharing
+
+PREDICTIONS = "predictions.json"  # in the staging folder: path of a registration -> Markdown
 
 
 def stage(folder: Path, root: Path) -> None:
@@ -28,6 +31,12 @@ def stage(folder: Path, root: Path) -> None:
     pages.draw_intro(target / "book" / "_static" / "nads.png")
     pages.draw_strip(target / "book" / "_static" / "strip.png")
     explorer.write_pages_data(target / "book" / "_static" / "explorer")
+    found = predictions.everything()
+    page = target / "book" / "predictions.md"
+    text = page.read_text("utf8").replace("<!-- predictions -->", predictions.page(found))
+    page.write_text(text, "utf8")
+    tables = {path: predictions.section(some) for path, some in found.items()}
+    (target / PREDICTIONS).write_text(json.dumps(tables), "utf8")
     for name, figure in pages.page_figures().items():
         (target / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
 

@@ -1,0 +1,124 @@
+"""Every registered prediction beside its result: met, failed or open.
+
+What was registered is in ``book/preregistered/*.toml`` (`load_registered`) and, for the atlas, in
+``atlas-predictions.json``. Ranges that a registration states in its text only are repeated here, next to the function
+that computes the number from stored rows (`training`, `data`). A study whose registration has nothing but criteria is
+scored by its own rule. The book shows all of them on the page *Predictions*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from nads_book.atlas.predictions import predictions as atlas_predictions
+from nads_book.atlas.predictions import score as score_of_atlas
+from nads_book.atlas.stored import load_atlas
+from nads_book.checkout import checkout_folder
+from nads_book.experiments.stored import load_registered
+from nads_book.predictions import data, training
+from nads_book.predictions.prediction import Prediction, answered
+from nads_book.report import estimate, markdown_table
+from nads_book.studies import OTHERS, experiment
+
+__all__ = ["Prediction", "counts", "everything", "page", "registrations", "section", "table"]
+
+REGISTRATIONS: dict[str, Callable[[], list[Prediction]]] = {
+    "forgetting": training.forgetting_predictions,
+    "geometry": training.geometry_predictions,
+    "used_nads": training.used_predictions,
+    "law": training.gain_predictions,
+    "repair": data.repair_predictions,
+    "pooling": data.pooling_predictions,
+    "nas": data.search_predictions,
+    "other_data": data.pair_predictions,
+    "replications": data.replication_predictions,
+    "nads64": data.large_predictions,
+}
+
+
+def registrations() -> list[str]:
+    """Return the names of all files of registrations, in alphabetical order."""
+    return sorted(path.stem for path in checkout_folder("book/preregistered").glob("*.toml"))
+
+
+def of_criteria(name: str) -> list[Prediction]:
+    """Return the criteria of a study that are all expected to hold, by the study's own rule.
+
+    Args:
+        name: name of the registration; the study's has hyphens.
+
+    Raises:
+        ValueError: if no study has this name: add a function to `REGISTRATIONS`.
+    """
+    study = experiment(name.replace("_", "-"))
+    rows = study.stored(study.path).rows if study.path.is_file() else []
+    if not rows:
+        criteria = load_registered(name)["criteria"]
+        return [answered(str(each), True, None) for each in criteria]
+    met = study.score(rows).met
+    return [answered(each, True, holds) for each, holds in met.items()]
+
+
+def of_the_atlas() -> list[Prediction]:
+    """Return what was predicted of single changes of small architectures."""
+    atlas = load_atlas()
+    outcomes = {"held": "met", "failed": "failed", "open": "open"}
+    found = []
+    for one in atlas_predictions():
+        score = score_of_atlas(one, atlas)
+        if score is not None:
+            result = estimate((score.found.value, *score.found.interval))
+            text = f"{one.entry}: {one}"
+            found.append(Prediction(text, one.because, result, outcomes[score.verdict]))
+    return found
+
+
+def everything() -> dict[str, list[Prediction]]:
+    """Return all predictions by the path of their registration."""
+    found = {}
+    for name in registrations():
+        function = REGISTRATIONS.get(name)
+        if function is None and name.replace("_", "-") not in OTHERS:
+            raise ValueError(f"{name}.toml belongs to no study: add it to REGISTRATIONS")
+        found[f"book/preregistered/{name}.toml"] = function() if function else of_criteria(name)
+    found["book/results/studies/atlas-predictions.json"] = of_the_atlas()
+    return found
+
+
+def counts(predictions: Iterable[Prediction]) -> str:
+    """Return how many predictions have each outcome, in words."""
+    number = Counter(one.outcome for one in predictions)
+    return ", ".join(f"{number[name]} {name}" for name in ("met", "failed", "open") if number[name])
+
+
+def table(predictions: Iterable[Prediction]) -> str:
+    """Return predictions beside their results, in Markdown."""
+    order = ["failed", "open", "met"]
+    rows = [
+        [
+            one.outcome if one.outcome == "met" else f"**{one.outcome}**",
+            one.text + (f" ({one.note})" if one.note else ""),
+            one.expected,
+            one.found,
+        ]
+        for one in sorted(predictions, key=lambda one: order.index(one.outcome))
+    ]
+    return markdown_table(rows, ["outcome", "prediction", "expected", "found"])
+
+
+def section(predictions: list[Prediction]) -> str:
+    """Return the predictions of one registration: counts, and their table."""
+    return f"{len(predictions)} predictions: {counts(predictions)}.\n\n{table(predictions)}"
+
+
+def page(found: Mapping[str, list[Prediction]]) -> str:
+    """Return the generated part of the page *Predictions*: counts, then a table for each registration."""
+    rows = [[f"`{path}`", counts(predictions)] for path, predictions in found.items()]
+    all_of_them = [one for predictions in found.values() for one in predictions]
+    rows.append(["**all**", counts(all_of_them)])
+    parts = [markdown_table(rows, ["registered in", "outcomes"])]
+    for path, predictions in found.items():
+        title = path.rpartition("/")[2].partition(".")[0].replace("_", " ").replace("-", " ")
+        parts.append(f"## {title[0].upper()}{title[1:]}\n\n`{path}`, {section(predictions)}")
+    return "\n\n".join(parts)

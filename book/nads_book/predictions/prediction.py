@@ -1,0 +1,123 @@
+"""One registered prediction beside the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nads_book.report import estimate, readable
+
+INFINITE = math.inf
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What was registered before the results, and what came out.
+
+    Args:
+        text: what was predicted, in words.
+        expected: range or answer that was registered.
+        found: the result in words, "–" where there is none yet.
+        outcome: "met", "failed", or "open" where the rows do not decide it.
+        note: what a reader must know to judge it; may be empty.
+    """
+
+    text: str
+    expected: str
+    found: str
+    outcome: str
+    note: str = ""
+
+
+def ranged(
+    text: str,
+    value: float,
+    low: float = -INFINITE,
+    high: float = INFINITE,
+    *,
+    note: str = "",
+) -> Prediction:
+    """Return a prediction of a number, decided by its estimate, as most registrations say.
+
+    Args:
+        text: name of the number.
+        value: the estimate; nan leaves the prediction open.
+        low: lower end of the range, which belongs to it.
+        high: upper end, which does too.
+        note: see `Prediction`.
+    """
+    if math.isnan(value):
+        return Prediction(text, limits(low, high), "–", "open", note)
+    outcome = "met" if low <= value <= high else "failed"
+    return Prediction(text, limits(low, high), readable(value, 3), outcome, note)
+
+
+def resolved(
+    text: str,
+    values: Sequence[float],
+    low: float = -INFINITE,
+    high: float = INFINITE,
+    *,
+    note: str = "",
+) -> Prediction:
+    """Return a prediction of a number, decided by its interval: open where that contains an end of the range.
+
+    Args:
+        text: name of the number.
+        values: the estimate and both ends of its interval.
+        low: lower end of the range.
+        high: upper end of the range.
+        note: see `Prediction`.
+    """
+    value, lower, upper = values
+    if math.isnan(value + lower + upper):
+        return Prediction(text, limits(low, high), "–", "open", note)
+    unresolved = lower <= low <= upper or lower <= high <= upper
+    outcome = "open" if unresolved else "met" if low < value < high else "failed"
+    return Prediction(text, limits(low, high), estimate(values), outcome, note)
+
+
+def pointed(text: str, guess: float, values: Sequence[float]) -> Prediction:
+    """Return a prediction of a number without a range: met where the interval of the result contains it.
+
+    Args:
+        text: name of the number.
+        guess: number that was registered.
+        values: the estimate and both ends of its interval.
+    """
+    value, low, high = values
+    if math.isnan(value + low + high):
+        return Prediction(text, f"about {readable(guess, 3)}", "–", "open")
+    outcome = "met" if low <= guess <= high else "failed"
+    return Prediction(text, f"about {readable(guess, 3)}", estimate(values), outcome)
+
+
+def answered(
+    text: str, expected: bool, found: bool | None, *, shown: str = "", note: str = ""
+) -> Prediction:
+    """Return a prediction of whether something holds.
+
+    Args:
+        text: what may hold.
+        expected: whether it was expected.
+        found: whether it does; None leaves the prediction open.
+        shown: the result in words, "yes" or "no" by default.
+        note: see `Prediction`.
+    """
+    words = {True: "yes", False: "no", None: "–"}
+    outcome = "open" if found is None else "met" if found == expected else "failed"
+    return Prediction(text, words[expected], shown or words[found], outcome, note)
+
+
+def limits(low: float, high: float) -> str:
+    """Return a range in words.
+
+    >>> limits(0.5, INFINITE), limits(-INFINITE, 2), limits(-1, 3)
+    ('at least 0.5', 'at most 2', '−1 to 3')
+    """
+    if math.isinf(high):
+        return f"at least {readable(low, 3)}"
+    if math.isinf(low):
+        return f"at most {readable(high, 3)}"
+    return f"{readable(low, 3)} to {readable(high, 3)}"
