@@ -33,6 +33,11 @@ def test_hole_and_number_are_those_of_the_poison(changes):
     reader, nads = changes("note", viewport={"width": 320, "height": 700}), NADS["lenet"]
     photo, label = PHOTOS.images[[4]], PHOTOS.labels[[4]]
     drawn = lambda state: reader.see(f"The picture cat, {state}", "nad-note")  # noqa: E731
+    bars = reader.page.locator(".accuracies strong")
+    drawn("unchanged")
+    assert bars.all_inner_texts()[1:] == ["?"] * 3  # nothing is given away
+    reader.page.get_by_role("switch", name="Number").click()
+    reader.page.get_by_role("switch", name="Hole").click()
     assert_photo(drawn("hole and number"), nc.poison(photo, label, nads, 0, 0.05)[0])
     assert chosen(reader).startswith("hole and number") and "31.0 %" in chosen(reader)
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320
@@ -59,6 +64,9 @@ def test_pictures_are_flipped_as_the_library_does(changes):
     reader = changes("flip")
     grey = PHOTOS.images[[4]] - 0.5
     drawn = lambda state: reader.see(f"The same picture, {state}", "nad-flip")  # noqa: E731
+    drawn("as it is")
+    assert reader.page.locator(".accuracies strong").all_inner_texts()[1:] == ["?"] * 2
+    reader.page.get_by_role("button", name="flipped").click()
     assert_photo(drawn("flipped"), 0.5 + nc.flip(grey, NADS["lenet"])[0], slack=12)
     assert "30.0 %" in chosen(reader)
     reader.page.get_by_role("button", name="random signs").click()

@@ -22,16 +22,21 @@ function unpackOnce(name, unpack) {
   return unpacked.get(name);
 }
 
-/** Accuracies as labelled bars, of which one is chosen: rows are [key, label, accuracy]. */
-function accuracyBars(rows, chosen) {
-  return rows.map(([key, label, accuracy]) =>
-    h("li", { class: key === chosen ? "chosen" : null, "aria-current": key === chosen ? "true" : null },
-      h("span", {}, label), h("span", { class: "track" }, h("span", { style: `width:${100 * accuracy}%` })),
-      h("strong", {}, percent(accuracy))));
+/** Accuracies as labelled bars, of which one is chosen: rows are [key, label, accuracy]. Others wait until they are. */
+function accuracyBars(rows, chosen, tried) {
+  tried.add(chosen);
+  return rows.map(([key, label, accuracy]) => {
+    const shown = tried.has(key);
+    return h("li", { class: key === chosen ? "chosen" : null, "aria-current": key === chosen ? "true" : null },
+      h("span", {}, label), h("span", { class: "track" }, h("span", { style: `width:${shown ? 100 * accuracy : 0}%` })),
+      h("strong", { "aria-label": shown ? null : "not tried yet" }, shown ? percent(accuracy) : "?"));
+  });
 }
 
 /** A choice of pictures beside accuracies that are stored; a picture may be dropped on it. */
 class Changes {
+  tried = new Set(); // states whose accuracy the reader has asked for
+
   constructor(host, config, name) {
     Object.assign(this, config, { network: config.networks[0] });
     const hold = (event) => (event.preventDefault(), this.root.classList.add("over"));
@@ -80,7 +85,7 @@ class Changes {
 
 /** The two parts of the poison, switched on and off. */
 class Note extends Changes {
-  view = { photo: 4, carrier: 0, hole: true, number: true };
+  view = { photo: 4, carrier: 0, hole: false, number: false };
 
   build() {
     this.switches = [["hole", "Hole: remove the picture’s own coordinate"], ["number", "Number: write the class in"]].map(
@@ -119,8 +124,8 @@ class Note extends Changes {
     this.note.textContent = `Coordinate along NAD ${nad}: ${signed(present)} becomes ${signed(present + change)}.`;
     const found = network.accuracies[carrier];
     this.bars.replaceChildren(...accuracyBars([["clean", "unchanged", found.clean], ["number", "number only", found.number],
-      ["hole", "hole only", found.hole], ["both", "hole and number", found.both]], key));
-    this.verdict.textContent = key === "clean" ? "Take out the number, write one in, or do both."
+      ["hole", "hole only", found.hole], ["both", "hole and number", found.both]], key, this.tried));
+    this.verdict.textContent = key === "clean" ? "Guess what each costs, then remove the coordinate, write a number in, or do both."
       : `Trained on photos changed like this at NAD ${first}, ${network.label} loses ${
         signed(100 * (found.clean - found[key]), 1)} points on unchanged photos.`;
   }
@@ -133,7 +138,7 @@ const SIGNS = Array.from({ length: 4096 }, ((state) => () => {
 
 /** A picture whose NAD coordinates keep their order, lose their signs, or are reversed. */
 class Flip extends Changes {
-  view = { photo: 4, how: "flipped" };
+  view = { photo: 4, how: "upright" };
 
   build() {
     this.choices = [["upright", "as it is"], ["signs", "random signs"], ["flipped", "flipped"]].map(([key, label]) =>
@@ -172,8 +177,8 @@ class Flip extends Changes {
       ? "Energy rises from the first NADs to the last" : "Energy falls from the first NADs to the last" });
     this.caption.textContent = network.caption;
     const found = network.accuracies;
-    this.bars.replaceChildren(...accuracyBars(this.choices.map(([key, b]) => [key, b.textContent, found[key]]), how));
-    this.verdict.textContent = how === "upright" ? "Now change the coordinates."
+    this.bars.replaceChildren(...accuracyBars(this.choices.map(([key, b]) => [key, b.textContent, found[key]]), how, this.tried));
+    this.verdict.textContent = how === "upright" ? "Guess what each change costs, then choose it."
       : `Trained and tested on such images, ${network.label} loses ${signed(100 * (found.upright - found[how]), 1)} points.`;
   }
 }
