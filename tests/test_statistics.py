@@ -169,3 +169,38 @@ def test_the_interval_of_many_pairs_is_that_of_many_draws():
     _, low, high = statistics.correlation_interval(a, b)
     other = statistics.resampled_correlations(a, b, num_resamples=5_000, seed=9)
     assert (low, high) == pytest.approx(statistics.with_interval(other)[1:], abs=0.02)
+
+
+def test_all_draws_of_a_few_values_are_enumerated():
+    """Of two values there are four draws, so that the means are 0, 1, 1, 2."""
+    mean, low, high = statistics.exact_mean([0.0, 2.0])
+    assert mean == 1 and (low, high) == tuple(np.quantile([0, 1, 1, 2], (0.025, 0.975)))
+    with pytest.raises(ValueError, match="8 values"):
+        statistics.exact_mean(np.arange(8))
+
+
+def test_students_interval_of_a_mean_covers():
+    pytest.importorskip("scipy")
+    rng = np.random.default_rng(0)
+    intervals = [statistics.student_mean(rng.normal(1, 2, 6)) for _ in range(400)]
+    assert 0.92 < np.mean([low <= 1 <= high for _, low, high in intervals]) < 0.98
+
+
+def test_rank_correlations_of_draws_are_those_of_repeated_items():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 6, 30).astype(float), rng.normal(size=30)
+    counts = statistics.drawn_counts(rng.integers(0, 12, 30), 20)
+    expected = [
+        statistics.rank_correlation(*(np.repeat(x, count.astype(int)) for x in (a, b)))
+        for count in counts
+    ]
+    assert statistics.rank_correlations(a, b, counts) == pytest.approx(expected)
+
+
+def test_groups_are_drawn_as_a_whole():
+    groups = np.array(["a", "b", "b", "c"])
+    counts = statistics.drawn_counts(groups, 200)
+    assert (counts[0] == 1).all() and (counts[:, 1] == counts[:, 2]).all()
+    assert (counts[:, [0, 1, 3]].sum(1) == 3).all() and counts[1:].mean() == pytest.approx(
+        1, abs=0.1
+    )

@@ -104,6 +104,49 @@ def rank_correlation(
     return float(ab / np.sqrt(aa * bb))
 
 
+def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the rank correlation of pairs that are drawn again, as `rank_correlation` does for each draw, (draws,).
+
+    Args:
+        a: (n,).
+        b: (n,).
+        counts: how often each pair is drawn, (draws, n).
+    """
+    total = counts.sum(1, keepdims=True)  # (draws, 1)
+
+    def centred_ranks(x: np.ndarray) -> np.ndarray:
+        _, first, inverse = np.unique(np.sort(x), return_index=True, return_inverse=True)
+        order = np.argsort(x, kind="stable")
+        equal = np.add.reduceat(counts[:, order], first, axis=1)  # (draws, different values)
+        inverse = inverse[np.argsort(order)]
+        ranks = (equal.cumsum(1) - equal / 2)[:, inverse]  # (draws, n)
+        return ranks - (counts * ranks).sum(1, keepdims=True) / total
+
+    first, second = centred_ranks(a), centred_ranks(b)
+    products = [
+        (counts * x * y).sum(1) for x, y in ((first, second), (first, first), (second, second))
+    ]
+    with np.errstate(invalid="ignore"):
+        return products[0] / np.sqrt(products[1] * products[2])
+
+
+def drawn_counts(
+    groups: Sequence[object] | np.ndarray, num_draws: int, seed: int = 0
+) -> np.ndarray:
+    """Return how often each item is drawn when whole groups are drawn again, (1 + draws, n); at first each once.
+
+    Args:
+        groups: (n,), group of each item.
+        num_draws: number of draws.
+        seed: seed of the draws.
+    """
+    _, group = np.unique(np.asarray(groups), return_inverse=True)
+    number = int(group.max()) + 1
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(number, np.full(number, 1 / number), num_draws)
+    return np.concatenate([np.ones((1, number)), drawn])[:, group]
+
+
 def resampled(
     statistic: Callable[..., float],
     *columns: np.ndarray,
@@ -156,6 +199,28 @@ def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
         else (np.nan, np.nan)
     )
     return float(resampled[0]), float(low), float(high)
+
+
+def exact_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
+    """Return the mean of n values and its exact 95 % bootstrap interval, from all n^n draws with replacement.
+
+    Raises:
+        ValueError: for more than 7 values.
+    """
+    values = np.asarray(values, dtype=float)
+    if len(values) > 7:
+        raise ValueError(f"{len(values)} values have too many draws: use `student_mean`")
+    draws = np.stack(np.meshgrid(*[values] * len(values)), -1).reshape(-1, len(values))
+    low, high = np.quantile(draws.mean(1), (0.025, 0.975))
+    return float(values.mean()), float(low), float(high)
+
+
+def student_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
+    """Return the mean of independent values and Student's 95 % interval."""
+    values = np.asarray(values, dtype=float)
+    variance = SeedVariance(float(values.std(ddof=1)), len(values) - 1)
+    mean, half = float(values.mean()), variance.half_width(len(values))
+    return mean, mean - half, mean + half
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ MODULES = (
     "poison",
     "pooling_theory",
     "scores_on_data",
+    "using_nads",
 )
 # Chapters whose claims are still recorded by their cells while they run.
 UNPORTED = (
@@ -56,7 +57,6 @@ UNPORTED = (
     "16_scale",
     "10_atlas",
     "11_training",
-    "12_using_nads",
 )
 
 

@@ -16,12 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.analysis.statistics import rank_correlation, resampled, with_interval
+from nads_book.analysis.statistics import (
+    drawn_counts,
+    rank_correlation,
+    rank_correlations,
+    with_interval,
+)
 from nads_book.checkout import checkout_folder
 from nads_book.experiments.stored import load_study
 from nads_book.experiments.study import Estimate
 
 DATA = ("cifar10", "cifar100", "ImageNet16-120")
+DRAWS = 5_000  # of cells, for intervals
 BASELINES = ("jacov", "synflow", "params", "flops")
 
 
@@ -136,14 +142,9 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
         columns["with NADs"] = columns["rank sum"] + columns["alone"]
     upper = accuracy >= np.median(accuracy)
 
-    def correlations(accuracy: np.ndarray, *scores: np.ndarray) -> np.ndarray:
-        return np.array([rank_correlation(score, accuracy) for score in scores])
-
-    drawn = resampled(
-        correlations,  # type: ignore[arg-type]  # it returns several
-        accuracy,
-        *columns.values(),
-        num_resamples=2_000,
+    counts = drawn_counts(range(len(accuracy)), DRAWS)
+    drawn = np.stack(
+        [rank_correlations(score, accuracy, counts) for score in columns.values()], 1
     )  # (draws, columns)
     found = {key: with_interval(drawn[:, place]) for place, key in enumerate(columns)}
     for key in columns:
@@ -152,9 +153,10 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
     if "rank sum" in columns:
         places = [list(columns).index(key) for key in ("with NADs", "rank sum")]
         found["gain"] = with_interval(drawn[:, places[0]] - drawn[:, places[1]])
+    counts = drawn_counts(range(int(upper.sum())), DRAWS)
     for key in ("alone", *[b for b in BASELINES if b in table]):
         found[f"upper half, {key}"] = with_interval(
-            resampled(rank_correlation, columns[key][upper], accuracy[upper], num_resamples=2_000)
+            rank_correlations(columns[key][upper], accuracy[upper], counts)
         )
     return found
 

@@ -6,16 +6,20 @@ pooling, with as many parameters as the one without pooling; it was added after 
 ``book/preregistered/pooling.toml`` has what was expected.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 import nads_core as nc
+from nads_book.analysis.statistics import exact_mean, rank_correlation
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.stored import load_registered, load_study
+from nads_book.experiments.study import Context, Evidence, Row, Unit
 from nads_book.experiments.study_files import FileStudy
 from nads_core.data.images import ImageSet
 from nads_core.networks.architectures import Architecture
@@ -37,6 +41,7 @@ MIXTURES: dict[str, tuple[tuple[int, int], ...]] = {  # frequencies of four wave
 PHOTOS = ("photos", "flipped photos")
 DATA = (*MIXTURES, *PHOTOS)
 WIDE = "max, wide"
+HIT = 2  # points below the best network at which a choice counts as right
 WIDTHS = {2: 44, 10: 92}  # of WIDE by the number of classes, for 36,786 and 169,842 parameters
 NUM_NETWORKS, NUM_SAMPLES, NOISE_STD, SEEDS, EPOCHS = 2_048, 10_000, 2.0, (0, 1), 10
 
@@ -117,6 +122,60 @@ def train_one(pooling: str, data: str, seed: int, device: torch.device) -> Row:
     return {name: round(float(value), 5) for name, value in reached.items()}  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Scores of random networks and accuracies of trained ones.
+
+    Args:
+        scores: energy of the signal in random networks, (data, poolings).
+        accuracies: mean test accuracies over seeds, (data, poolings).
+        wide: the same of the wide network with max pooling, (data,); NaN where it was not trained.
+    """
+
+    scores: np.ndarray
+    accuracies: np.ndarray
+    wide: np.ndarray
+
+    @classmethod
+    def of(
+        cls, prediction: Mapping[str, Any], rows: Sequence[Row], control: Sequence[Row] = ()
+    ) -> "Choices":
+        """Return the results of the files of both studies."""
+
+        def reached(kind: str, data: str) -> float:
+            own = [
+                row for row in (*rows, *control) if (row["pooling"], row["data"]) == (kind, data)
+            ]
+            return float(np.mean([row["test_accuracy"] for row in own])) if own else math.nan
+
+        return cls(
+            np.array([[prediction[kind][data][0] for kind in POOLINGS] for data in DATA]),
+            np.array([[reached(kind, data) for kind in POOLINGS] for data in DATA]),
+            np.array([reached(WIDE, data) for data in DATA]),
+        )
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Rank correlation of score and accuracy over the five networks, (data,)."""
+        pairs = zip(self.scores, self.accuracies, strict=True)
+        return np.array([rank_correlation(*pair, min_size=5) for pair in pairs])
+
+    @property
+    def lost(self) -> dict[str, np.ndarray]:
+        """Points below the best of the five networks by way to choose, each (data,)."""
+        best = self.accuracies.max(1)
+        below = 100 * (best[:, None] - self.accuracies)
+        names = list(POOLINGS)
+        return {
+            "the highest energy": below[np.arange(len(DATA)), self.scores.argmax(1)],
+            "always max": below[:, names.index("max")],
+            "always strided": below[:, names.index("strided")],
+            "always none": below[:, names.index("none")],
+            "at random": below.mean(1),
+            "the wide network with max": 100 * (best - self.wide),
+        }
+
+
 class PoolingPredictions(FileStudy):
     """How much of each data set's signal random networks see, committed before the first training."""
 
@@ -168,6 +227,40 @@ class Pooling(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         return train_one(unit["pooling"], unit["data"], unit["seed"], context.device)
 
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule. Its draws of data sets are enumerated, so that no seed decides."""
+        found = Choices.of(load_study(self.file)["prediction"], rows)
+        lost = {name: values.mean() for name, values in found.lost.items()}
+        rank = exact_mean(found.ranks)
+        ranges = {
+            "mean rank correlation over the mixtures .6 to 1": (found.ranks[:4].mean(), 0.6, 1),
+            "rank correlation on photos 0 to .6": (found.ranks[4], 0, 0.6),
+            "rank correlation on flipped photos 0 to .6": (found.ranks[5], 0, 0.6),
+            "mean rank correlation .4 to .9": (
+                rank[0],
+                *load_registered("pooling")["sets"]["rank"],
+            ),
+            "data sets on which the choice is at most 2 points below the best: 3 to 6": (
+                (found.lost["the highest energy"] <= HIT).sum(),
+                *load_registered("pooling")["sets"]["hits"],
+            ),
+            "points lost below half of a random choice": (
+                lost["the highest energy"],
+                0,
+                lost["at random"] / 2,
+            ),
+        }
+        scored = Evidence.of_predictions(ranges)
+        best = [*POOLINGS][found.accuracies[DATA.index("flipped photos")].argmax()]
+        claims = {
+            "on flipped photos the best is strided or none": best in ("strided", "none"),
+            "energies choose the pooling": bool(
+                lost["the highest energy"] < lost["always max"] and not rank[1] <= 0 <= rank[2]
+            ),
+        }
+        estimates = {"mean rank correlation": {"energies choose the pooling": rank}}
+        return Evidence({**scored.estimates, **estimates}, {**scored.met, **claims})
+
 
 class PoolingControl(Pooling):
     """Does the number of parameters explain the difference? A wide network with max pooling; added afterwards."""
@@ -177,3 +270,16 @@ class PoolingControl(Pooling):
     summary = "accuracy of a wide CNN with max pooling on six data sets"
     needs = ()
     poolings = (WIDE,)
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Compare the loss of the wide network with what was registered."""
+        content = load_study(Pooling.file)
+        lost = Choices.of(content["prediction"], content["rows"], rows).lost
+        wide, low = (lost[name].mean() for name in ("the wide network with max", "always max"))
+        registered = load_registered("pooling")["control"]["loss"]
+        found = Evidence.of_predictions(
+            {"the wide network loses 22 to 28 points": (wide, *registered)}
+        )
+        return Evidence(
+            found.estimates, {**found.met, "it loses more than half of max": bool(wide > low / 2)}
+        )

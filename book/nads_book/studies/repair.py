@@ -5,8 +5,8 @@ The study ``repair-predictions`` computes energies of 16 waves in random network
 ``book/preregistered/repair.toml`` has what was expected.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,16 +15,20 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_book.analysis.frequency_maps import of_tasks
+from nads_book.analysis.frequency_maps import LEARNED, of_tasks
 from nads_book.analysis.published import fourier_accuracies
+from nads_book.analysis.statistics import pooled_variance
 from nads_book.atlas.small_networks import densenet, resnet
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.stored import load_study
+from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
 from nads_book.experiments.study_files import FileStudy
 from nads_core.runtime.seeds import seed_sequence
 
 NUM_NETWORKS, NUM_WAVES, SEEDS, NOISE_STD = 1_024, 16, (0, 1), 3.0
 NUM_PHOTOS, EPOCHS = 10_000, 10
+THRESHOLD = 0.9  # energy above which a wave is predicted to be learned, registered
+GOAL, MOST_COST, RULED_OUT = 12, 2, 4  # a repair: waves learned, and points lost on photos
 SMALL = {"growth": 8, "depths": (3, 3, 3, 3)}  # the DenseNet of the atlas
 
 
@@ -51,6 +55,54 @@ def waves() -> list[tuple[int, int]]:
     """Return 16 waves of the published grid, at equal steps of the rank of |frequency|, ties in a fixed order."""
     grid = sorted(of_tasks(fourier_accuracies("lenet")), key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
     return [grid[round(i)] for i in np.linspace(0, len(grid) - 1, NUM_WAVES)]
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What random networks see of 16 waves, and what trained ones reach, by network.
+
+    Args:
+        energies: energies of the waves, (16,), the mean over all directions 1.
+        waves: test accuracies on the waves, (seeds, 16).
+        photos: test accuracies on photos, (seeds,).
+    """
+
+    energies: dict[str, np.ndarray]
+    waves: dict[str, np.ndarray]
+    photos: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, prediction: Sequence[Row], rows: Sequence[Row]) -> "Repaired":
+        """Return the results of a file."""
+
+        def reached(name: str, task: str) -> np.ndarray:
+            own = [row for row in rows if (row["network"], row["task"]) == (name, task)]
+            return np.array([row["accuracies"] for row in own])
+
+        return cls(
+            {row["network"]: np.array(row["energies"]) for row in prediction},
+            {name: reached(name, "waves") for name in NETWORKS},
+            {name: reached(name, "photos")[:, 0] for name in NETWORKS},
+        )
+
+    def learned(self, name: str) -> np.ndarray:
+        """Return which waves a network learns, by the mean of its seeds, (16,)."""
+        return self.waves[name].mean(0) > LEARNED
+
+    def right(self, name: str) -> np.ndarray:
+        """Return for which waves the registered rule is right, (16,)."""
+        return (self.energies[name] > THRESHOLD) == self.learned(name)
+
+    def cost(self, name: str) -> Estimate:
+        """Return the points that a change costs on photos; the seed variance is that of all networks together."""
+        original = self.photos[name.partition(",")[0]]
+        value = original.mean() - self.photos[name].mean()
+        variance = pooled_variance(self.photos.values())
+        half = variance.half_width(len(original), len(self.photos[name]))
+        return 100 * value, 100 * (value - half), 100 * (value + half)
+
+
+CHANGED = [name for name in NETWORKS if "," in name]
 
 
 class RepairPredictions(FileStudy):
@@ -130,3 +182,43 @@ class Repair(FileStudy):
             mixed_precision=context.mixed_precision, device=context.device, progress=False,
         )  # fmt: skip
         return {"accuracies": [round(float(trained.test_accuracy), 5)]}  # type: ignore[arg-type]
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Compare waves learned and points lost with what was registered, and judge the repairs."""
+        found = Repaired.of(load_study(self.file)["prediction"], rows)
+        learned = {name: found.learned(name).sum() for name in NETWORKS}
+        cost = {name: found.cost(name) for name in CHANGED}
+        ranges = {
+            "densenet": (1, 3),
+            "densenet, flat": (1, 3),
+            "densenet, strided, flat": (GOAL, NUM_WAVES),
+            "resnet": (2, 5),
+            "resnet, flat": (10, NUM_WAVES),
+            "resnet, average": (0, 3),
+            "resnet, average, flat": (0, 6),
+        }
+        predictions: dict[str, Sequence[float]] = {
+            f"{name}: {low} to {high} waves learned": (learned[name], low, high)
+            for name, (low, high) in ranges.items()
+        }
+        predictions |= {
+            "densenet, flat: at most 2 points lost on photos": (cost["densenet, flat"][0], -100, 2),
+            "densenet, strided: 2 to 6 points lost": (cost["densenet, strided"][0], 2, 6),
+            "resnet, flat: −1 to 3 points lost": (cost["resnet, flat"][0], -1, 3),
+        }
+        of_rule = 100 * np.mean([found.right(name) for name in CHANGED])
+        predictions["changed networks: the rule is right for 80 to 100 % of the waves"] = (
+            float(of_rule),
+            80,
+            100,
+        )
+        scored = Evidence.of_predictions(predictions)
+        success = {
+            f"{name}: the repair succeeds": bool(
+                learned[name] >= GOAL and value <= MOST_COST and high < RULED_OUT
+            )
+            for name, (value, _, high) in cost.items()
+        }
+        none_of_dense = not any(success[f"{name}: the repair succeeds"] for name in CHANGED[:3])
+        prediction = {"no change of the DenseNet succeeds": none_of_dense}
+        return Evidence(scored.estimates, {**scored.met, **prediction, **success})

@@ -5,15 +5,17 @@ or turned: along a NAD, along waves on which photos have as much energy, and alo
 amounts. ``book/preregistered/used_nads.toml`` has what was expected.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study import Context, Evidence, Row, Unit
 from nads_book.experiments.study_files import FileStudy
 from nads_core.networks.architectures import Architecture
 from nads_core.training import predicted_classes
@@ -25,6 +27,7 @@ NETWORKS: dict[str, tuple[Architecture, str]] = {
 }
 NUM_TRAIN, NUM_TEST, NUM_ASKED, EPOCHS, SEEDS = 10_000, 5_000, 2_000, 10, (0, 1)
 INDICES = (0, 1, 2, 4, 7, 11, 17, 26, 40, 60, 90, 135, 200, 300, 450, 680, 1_000)
+LAST = 40  # of the early NADs, which the registered rule is about
 NUM_CONTROLS = 4  # waves of the nearest energy, and random directions, for each NAD
 FACTORS = {"remove": 1.0, "turn": 2.0}
 
@@ -89,6 +92,31 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[d
     return records
 
 
+def ratios(
+    rows: Sequence[Row], network: str, control: str, how: str = "turn", early: bool = True
+) -> np.ndarray:
+    """Return by which factors NADs change more predictions than a control, (seeds, NADs).
+
+    Args:
+        rows: rows of the results file.
+        network: name in `NETWORKS`.
+        control: "wave" or "random".
+        how: one of `FACTORS`.
+        early: whether to return NADs 0 to 40, which the rule is about, or the later ones.
+    """
+    return np.array(
+        [
+            [
+                one["nad"][how] / one[control][how]
+                for one in row["directions"]
+                if (one["index"] <= LAST) is early
+            ]
+            for row in rows
+            if row["network"] == network
+        ]
+    )
+
+
 class UsedNADs(FileStudy):
     """Which NADs does a network use that was trained on photos? Two networks, two seeds (``used_nads.toml``)."""
 
@@ -124,3 +152,42 @@ class UsedNADs(FileStudy):
             "train_accuracy": float(result.train_accuracy),
             "directions": measured(nads, network.eval(), images, seed),
         }
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule to each network: geometric means over NADs 0 to 40, by seed."""
+        estimates, met = {}, {}
+        for network in NETWORKS:
+            early, late, random = (
+                np.exp(np.log(ratios(rows, network, kind, early=which)).mean(1))  # (seeds,)
+                for kind, which in (("wave", True), ("wave", False), ("random", True))
+            )
+            single = np.concatenate(
+                [ratios(rows, network, "wave", early=which) for which in (True, False)], 1
+            )
+            close = float(np.mean((single >= 0.7) & (single <= 1.5)))
+            found = {
+                "ratio to waves .8 to 1.25 in both seeds (does not use NADs more)": (
+                    early,
+                    0.8,
+                    1.25,
+                ),
+                "ratio to waves above 1.2 in both seeds (uses NADs more)": (early, 1.2, np.inf),
+                "ratio to random directions 2 to 10 in both seeds": (random, 2, 10),
+            }
+            if network == "vgg11":
+                found["ratio to waves larger for early NADs than for late ones"] = (
+                    early / late,
+                    1,
+                    np.inf,
+                )
+            for name, (values, low, high) in found.items():
+                label = f"{network}: {name}"
+                estimates[label] = (
+                    float(np.exp(np.log(values).mean())),
+                    values.min(),
+                    values.max(),
+                )
+                met[label] = bool((low < values).all() and (values < high).all())
+            label = f"{network}: nearly all single ratios to waves .7 to 1.5 (share)"
+            estimates[label], met[label] = (close, np.nan, np.nan), close >= 0.9
+        return Evidence({"mean and range over seeds": estimates}, met)

@@ -1,0 +1,155 @@
+"""Choosing the pooling for a data set: five small CNNs, six data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from nads_book.analysis.statistics import exact_mean, student_mean
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.figures import style
+from nads_book.report import estimate, fixed, markdown_table, predictions_table, readable, table
+from nads_book.studies import experiment
+from nads_book.studies.pooling import DATA, HIT, POOLINGS, Choices
+
+UPRIGHT, FLIPPED = DATA.index("photos"), DATA.index("flipped photos")
+NONE = [*POOLINGS].index("none")
+TRAINED: dict[str, Any] = {
+    "size": "paper",
+    "num_seeds": 2,
+    "num_trainings": len(DATA) * len(POOLINGS) * 2,
+}
+ON_PHOTOS: dict[str, Any] = {"size": "laptop", "num_seeds": 2}
+
+
+@cache
+def choices() -> Choices:
+    """Return scores and accuracies, with those of the control."""
+    content = load_study("pooling.json")
+    return Choices.of(
+        content["prediction"], content["rows"], load_study("pooling-control.json")["rows"]
+    )
+
+
+@style.styled
+def plot_poolings() -> Figure:
+    """Draw accuracy over the energy of the signal: one panel for upright photos, one for flipped ones."""
+    panels = {
+        "upright photos": (UPRIGHT, (1, 10, 100)),
+        "flipped photos": (FLIPPED, (0.1, 0.2, 0.5)),
+    }
+    labels = {"xlabel": "energy of the classes, random networks", "ylabel": "test accuracy (%)"}
+    figure, axes = style.panel_row(panels, 3.2, **labels, sharey=True)
+    for axis, (place, ticks) in zip(axes, panels.values(), strict=True):
+        points = zip(
+            POOLINGS, choices().scores[place], 100 * choices().accuracies[place], strict=True
+        )
+        for name, energy, accuracy in points:
+            colour = style.colours()[name == "none"]
+            axis.plot(energy, accuracy, "o", color=colour)
+            axis.annotate(
+                name if name != "none" else "no pooling",
+                (energy, accuracy),
+                (0, -13 if name == "average" else 6),
+                textcoords="offset points",
+                ha="center",
+                color=colour,
+            )
+        axis.set(xscale="log")
+        axis.margins(x=0.25, y=0.15)
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
+    return figure
+
+
+def table_choices() -> None:
+    """Show how many points each way to choose a pooling loses."""
+    rows = [
+        [name, "–" if name == "at random" else int((lost <= HIT).sum()), fixed(lost.mean())]
+        for name, lost in choices().lost.items()
+    ]
+    head = ["choice", f"at most {HIT} points below the best, of {len(DATA)}", "points below, mean"]
+    table(rows, head)
+
+
+def chooses_pooling() -> Evidence:
+    """Decide by the registered rule whether energies choose the pooling; its draws of data sets are enumerated."""
+    rank = exact_mean(choices().ranks)
+    lost = {name: values.mean() for name, values in choices().lost.items()}
+    holds = lost["the highest energy"] < lost["always max"] and not rank[1] <= 0 <= rank[2]
+    return evidence(holds, value=rank[0], interval=rank[1:], **TRAINED)
+
+
+def none_beats_energy() -> Evidence:
+    """Decide whether never pooling loses fewer points than the choice by energy, beyond these data sets."""
+    lost = choices().lost
+    value, *interval = exact_mean(lost["the highest energy"] - lost["always none"])
+    return evidence(
+        True if interval[0] > 0 else None, value=value, interval=interval, null=0, **TRAINED
+    )
+
+
+def not_parameters() -> Evidence:
+    """Decide whether a wide network with max pooling still loses more than half of what max pooling loses."""
+    lost = choices().lost
+    wide, narrow = (lost[name].mean() for name in ("the wide network with max", "always max"))
+    return evidence(wide > narrow / 2, value=wide, num_trainings=2 * len(DATA), **ON_PHOTOS)
+
+
+def flipped_need_another() -> Evidence:
+    """Decide whether the network without pooling is the best on flipped photos and the worst on upright ones."""
+    upright, flipped = (choices().accuracies[place] for place in (UPRIGHT, FLIPPED))
+    chosen = choices().scores[FLIPPED].argmax()
+    holds = chosen == flipped.argmax() == upright.argmin() == NONE
+    value = 100 * (upright.max() - upright[NONE])
+    return evidence(holds, value=value, num_trainings=4 * len(POOLINGS), **ON_PHOTOS)
+
+
+def everything() -> str:
+    """Return scores, accuracies and rank correlations of all data sets."""
+    found = choices()
+    rows = [
+        [
+            data,
+            *map(readable, score),
+            *(fixed(100 * value) for value in (*accuracy, wide)),
+            fixed(rank, 2),
+        ]
+        for data, score, accuracy, wide, rank in zip(
+            DATA, found.scores, found.accuracies, found.wide, found.ranks, strict=True
+        )
+    ]
+    head = ["data", *(f"energy, {name}" for name in POOLINGS)]
+    head += [*(f"accuracy (%), {name}" for name in POOLINGS), "max, wide", "rank correlation"]
+    return markdown_table(rows, head)
+
+
+def intervals() -> str:
+    """Return the mean rank correlation with two kinds of intervals."""
+    kinds = {"all draws of six data sets": exact_mean, "Student": student_mean}
+    rows = [[name, estimate(interval(choices().ranks))] for name, interval in kinds.items()]
+    return markdown_table(rows, ["interval", "mean rank correlation of energy and accuracy"])
+
+
+def predictions(name: str) -> str:
+    """Return the registered predictions of a study beside its results."""
+    study = experiment(name)
+    return predictions_table(study.score(study.stored(study.path).rows))
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "flipped-need-another": flipped_need_another,
+    "energy-chooses-pooling": chooses_pooling,
+    "no-pooling-beats-energy": none_beats_energy,
+    "pooling-not-parameters": not_parameters,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Choice of a pooling: predictions beside results": lambda: predictions("pooling"),
+    "Choice of a pooling: the control": lambda: predictions("pooling-control"),
+    "Choice of a pooling: energies and accuracies": everything,
+    "Choice of a pooling: the interval that decides": intervals,
+}

@@ -1,0 +1,221 @@
+"""Repairing a small DenseNet and a narrow ResNet-18 by one-line changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import nads_core as nc
+from nads_book.analysis.statistics import rank_correlation, student_mean
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.figures import style
+from nads_book.pages.using_nads.pooling import predictions
+from nads_book.report import estimate, fixed, markdown_table, table
+from nads_book.studies import repair
+from nads_book.studies.repair import (
+    CHANGED,
+    GOAL,
+    MOST_COST,
+    NETWORKS,
+    RULED_OUT,
+    THRESHOLD,
+    Repaired,
+)
+
+BOTH = "densenet, strided, flat"
+SINGLE = ("densenet, flat", "densenet, strided")
+OF_RESNET = [name for name in CHANGED if name.startswith("resnet")]
+LOW = 0.1  # of the mean energy, below which hardly any wave is learned
+BEST = 0.9  # accuracy of the waves that the ResNet-18 learns best
+
+
+@cache
+def repaired() -> Repaired:
+    """Return the stored energies and accuracies."""
+    content = load_study("repair.json")
+    return Repaired.of(content["prediction"], content["rows"])
+
+
+def named(name: str) -> str:
+    """Return the name of a network as the page writes it."""
+    return name.replace("densenet", "DenseNet").replace("resnet", "ResNet-18")
+
+
+@style.styled
+def plot_repairs() -> Figure:
+    """Draw which of 16 waves are predicted to be learned, and which are: a row for each network, a column per wave."""
+    figure, ((axis,),) = style.subplots(height=4.4, grid=None)
+    kinds = {  # predicted, learned -> label, colour, marker
+        (True, True): ("predicted, learned", style.colours()[0], "o"),
+        (False, False): ("neither", style.shade(0.6), "."),
+        (True, False): ("predicted, not learned", style.colours()[1], "x"),
+        (False, True): ("learned, not predicted", style.colours()[1], "D"),
+    }
+    for place, name in enumerate(NETWORKS):
+        predicted, learned = repaired().energies[name] > THRESHOLD, repaired().learned(name)
+        for pair, (label, colour, marker) in kinds.items():
+            waves = np.flatnonzero((predicted == pair[0]) & (learned == pair[1]))
+            axis.plot(waves, np.full(len(waves), place), marker, color=colour, label=label)
+    for place, wave in enumerate(repair.waves()):
+        box = axis.inset_axes((place - 0.42, -1.5, 0.84, 0.84), transform=axis.transData)
+        style.show_signed(box, nc.fourier_direction(wave)[0])
+    axis.set(xlim=(-0.7, 15.7), ylim=(len(NETWORKS) - 0.5, -1.7), xticks=[0, 15])
+    axis.set_xticklabels(["coarsest wave", "finest wave"])
+    axis.set_yticks(range(len(NETWORKS)), map(named, NETWORKS))
+    axis.spines[:].set_visible(False)
+    style.legend(figure, axis, ncol=2)
+    return figure
+
+
+def table_repairs() -> None:
+    """Show by network how many waves it learns, and what it costs on photos."""
+    table(_rows(["densenet", *SINGLE, BOTH]), HEAD)
+
+
+HEAD = ["network", "waves predicted", "learned", "rule right", "photos (%)", "loss (points)"]
+
+
+def _rows(names: Sequence[str]) -> list[list[object]]:
+    found = repaired()
+    return [
+        [
+            named(name),
+            int((found.energies[name] > THRESHOLD).sum()),
+            int(found.learned(name).sum()),
+            int(found.right(name).sum()),
+            fixed(100 * found.photos[name].mean()),
+            estimate(found.cost(name), 1) if "," in name else "–",
+        ]
+        for name in names
+    ]
+
+
+def facts(num_trainings: int = 64) -> dict[str, Any]:
+    """Return size and number of trainings of a claim; four networks along 16 waves by default."""
+    return {"size": "narrow", "num_seeds": 2, "num_trainings": num_trainings}
+
+
+def number_learned(name: str) -> int:
+    """Return how many waves a network learns."""
+    return int(repaired().learned(name).sum())
+
+
+def single_changes() -> Evidence:
+    """Decide whether the rule is right for all waves after each single change of the DenseNet."""
+    found = repaired()
+    right = [found.right(name) for name in SINGLE]
+    holds = np.all(right) and found.learned("densenet, strided")[-1]
+    return evidence(holds, value=np.sum(right), **facts())
+
+
+def raises() -> Evidence:
+    """Decide whether both changes raise the accuracy along the 15 waves that the DenseNet does not learn."""
+    before, after = (repaired().waves[name].mean(0) for name in ("densenet", BOTH))
+    value, *interval = student_mean(100 * (after - before)[1:])
+    return evidence(interval[0] > 0, value=value, interval=interval, null=0, **facts())
+
+
+def costs_little(name: str) -> Evidence:
+    """Decide whether a change costs at most two points on photos, with an interval below four."""
+    value, *interval = repaired().cost(name)
+    holds = value <= MOST_COST and interval[1] < RULED_OUT
+    return evidence(holds, value=value, interval=interval, **facts(4))
+
+
+def most_of_resnet() -> Evidence:
+    """Decide whether a change lets the ResNet-18 learn at least 12 waves."""
+    most = max(map(number_learned, OF_RESNET))
+    return evidence(most >= GOAL, value=most, **facts(128))
+
+
+def more_by_flat() -> Evidence:
+    """Decide whether a flat last layer lets the ResNet-18 learn more waves."""
+    more = number_learned("resnet, flat") - number_learned("resnet")
+    return evidence(more > 0, value=more, **facts())
+
+
+def flat_lowers_best() -> Evidence:
+    """Decide whether a flat last layer lowers each of the three best accuracies of the ResNet-18 by 20 points."""
+    before, after = (repaired().waves[name].mean(0) for name in ("resnet", "resnet, flat"))
+    fall = 100 * (before - after)[before > BEST]
+    return evidence(len(fall) == 3 and fall.min() > 20, value=fall.min(), **facts())
+
+
+def low_energy() -> Evidence:
+    """Decide whether at most one wave of low energy is learned, over all eight networks."""
+    found = repaired()
+    learned = np.concatenate([found.learned(name)[found.energies[name] < LOW] for name in NETWORKS])
+    return evidence(learned.sum() <= 1, value=(~learned).sum(), **facts(256))
+
+
+def averages_help() -> Evidence:
+    """Decide whether both networks with averages score more than two points higher on photos than with strides."""
+    value, low, high = repaired().cost("resnet, average")
+    gains = [(-value, -high, -low), repaired().cost("densenet, strided")]
+    least = min(low for _, low, _ in gains)
+    holds = least > 2 and number_learned("resnet, average") < number_learned("resnet")
+    interval = (least, max(high for *_, high in gains))
+    return evidence(holds, value=min(gains)[0], interval=interval, null=2, **facts(8))
+
+
+def by_network() -> str:
+    """Return what each network sees and learns, beside the rule that only the constant wave is learned."""
+    found = repaired()
+    constant = np.arange(len(repair.waves())) == 0
+    rows = [
+        [
+            *row,
+            int((found.learned(name) == constant).sum()),
+            fixed(100 * found.waves[name].mean()),
+            fixed(rank_correlation(found.energies[name], found.waves[name].mean(0)), 2),
+        ]
+        for name, row in zip(NETWORKS, _rows([*NETWORKS]), strict=True)
+    ]
+    head = [*HEAD, "“only the constant wave” right", "waves (%)", "rank correlation"]
+    return markdown_table(rows, head)
+
+
+def by_wave() -> str:
+    """Return energy and both test accuracies of each wave, by network."""
+    found = repaired()
+    rows = [
+        [
+            str(wave),
+            *(
+                f"{found.energies[name][place]:.3g}: "
+                + ", ".join(fixed(100 * value) for value in found.waves[name][:, place])
+                for name in NETWORKS
+            ),
+        ]
+        for place, wave in enumerate(repair.waves())
+    ]
+    return markdown_table(rows, ["wave", *map(named, NETWORKS)])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "repair-original": lambda: evidence(
+        number_learned("densenet") <= 3, value=number_learned("densenet"), **facts()
+    ),
+    "repair-single": single_changes,
+    "repair-raises": raises,
+    "repair-both": lambda: evidence(
+        number_learned(BOTH) >= GOAL, value=number_learned(BOTH), **facts()
+    ),
+    "repair-cost": lambda: costs_little(BOTH),
+    "repair-resnet": most_of_resnet,
+    "repair-resnet-flat": more_by_flat,
+    "flat-lowers-best": flat_lowers_best,
+    "repair-resnet-cost": lambda: costs_little("resnet, flat"),
+    "low-energy-unlearned": low_energy,
+    "averages-help-photos": averages_help,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Repair: predictions beside results": lambda: predictions("repair"),
+    "Repair: networks": by_network,
+    "Repair: energy and test accuracies (%) of both seeds, by wave": by_wave,
+}

@@ -1,0 +1,348 @@
+"""Choosing an architecture: scores of random networks, published proxies, and counts of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book.analysis.statistics import (
+    drawn_counts,
+    rank_correlation,
+    rank_correlations,
+    with_interval,
+)
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_registered
+from nads_book.experiments.study import Estimate
+from nads_book.figures import style
+from nads_book.pages.using_nads.pooling import predictions
+from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies import nas_contest as contest
+from nads_book.studies.nas import GAIN, GOALS, on_paths
+
+DIRECTIONS, COUNT, FITTED = "more directions", "convolutions minus poolings", "fitted counts"
+MATCHES = ("between", "10 components", "50 components")
+LABELS = {
+    DIRECTIONS: "number of directions",
+    "jacov": "jacov",
+    "synflow": "synflow",
+    "params": "parameters",
+    COUNT: "convolutions − poolings",
+    FITTED: "counts, fitted",
+    "sum": "jacov + synflow",
+    "with NADs": "these + directions",
+    "between": "class differences, tr(CB)",
+    "between, each": "the same, median over networks",
+    "between over within": "tr(CB) / tr(CW)",
+    "fewer directions": "concentration, tr(C²)",
+    "10 components": "energy in 10 principal components",
+    "50 components": "energy in 50 principal components",
+    "light tails": "equal norms of gradients over networks",
+}
+SHOWN = (*list(LABELS)[:8],)
+PLACES = {
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "ImageNet16-120": "ImageNet16-120",
+    "macro": "NAS-Bench-Macro",
+}
+
+
+def half(first: bool) -> list[str]:
+    """Return the cells on which the score was chosen, or the others."""
+    return [cell for cell in contest.proxies()["cifar10"] if contest.chosen_on(cell) is first]
+
+
+def counts(cells: Sequence[str]) -> np.ndarray:
+    """Return how many identities, 3 x 3 and 1 x 1 convolutions and poolings lie on paths, (n, 4)."""
+    return np.array([[on_paths(cell).count(digit) for digit in "0234"] for cell in cells])
+
+
+@cache
+def table_of(data: str = "cifar10", first: bool = False) -> dict[str, np.ndarray]:
+    """Return scores, baselines and accuracies of the cells of one half, each (n,).
+
+    The fitted counts are a linear model of the ranks of accuracy on the first half.
+    """
+    cells, others = half(first), half(True)
+    found = contest.table_of(data, cells)
+    found["sum"] = contest.ranks(found["jacov"]) + contest.ranks(found["synflow"])
+    found["with NADs"] = found["sum"] + contest.ranks(found[DIRECTIONS])
+    found[COUNT] = counts(cells) @ np.array([0, 1, 1, -1])
+    goal = contest.ranks(contest.table_of("cifar10", others)["val_accuracy"])
+    weights = np.linalg.lstsq(np.c_[np.ones(len(others)), counts(others)], goal, rcond=None)[0]
+    found[FITTED] = np.c_[np.ones(len(cells)), counts(cells)] @ weights
+    return found
+
+
+@cache
+def classes() -> np.ndarray:
+    """Return the class of isomorphic cells of each cell of the second half, (n,)."""
+    return np.array([contest.classes()[cell] for cell in half(False)])
+
+
+def drawn(name: str, used: np.ndarray | None = None, data: str = "cifar10") -> np.ndarray:
+    """Return the rank correlation of a score with accuracy, followed by those with classes drawn again, (draws,).
+
+    Args:
+        name: key of `table_of`.
+        used: (n,) mask of the cells that count; all by default.
+        data: data set of the accuracies.
+    """
+    rows = np.arange(len(classes())) if used is None else np.flatnonzero(used)
+    found = table_of(data)
+    return rank_correlations(
+        found[name][rows], found["val_accuracy"][rows], drawn_counts(classes()[rows], contest.DRAWS)
+    )
+
+
+def correlation(name: str, used: np.ndarray | None = None, data: str = "cifar10") -> Estimate:
+    """Return the rank correlation of a score with accuracy, with its interval; see `drawn`."""
+    return with_interval(drawn(name, used, data))
+
+
+def lead(name: str, other: str, used: np.ndarray | None = None, data: str = "cifar10") -> Estimate:
+    """Return by how much the correlation of one score exceeds that of another, with its interval."""
+    return with_interval(drawn(name, used, data) - drawn(other, used, data))
+
+
+def upper() -> np.ndarray:
+    """Return which cells reach at least the median accuracy, (n,)."""
+    accuracy = table_of()["val_accuracy"]
+    return np.asarray(accuracy >= np.median(accuracy))
+
+
+def with_poolings(number: int) -> np.ndarray:
+    """Return which cells have a path, and so many average poolings on paths, (n,)."""
+    return np.isfinite(table_of()[DIRECTIONS]) & (counts(half(False))[:, 3] == number)
+
+
+def partial_correlation() -> Estimate:
+    """Return the rank correlation of directions and accuracy given the four counts of operations."""
+    rows = np.isfinite(table_of()[DIRECTIONS])
+    design = np.c_[np.ones(rows.sum()), counts(half(False))[rows]]
+    ranked = [contest.ranks(table_of()[name][rows]) for name in (DIRECTIONS, "val_accuracy")]
+
+    def given_counts(weights: np.ndarray) -> float:
+        root = np.sqrt(weights)[:, None]
+        both = root * np.stack(ranked, 1)  # (n, 2)
+        left = both - root * design @ np.linalg.lstsq(root * design, both, rcond=None)[0]
+        return float(left[:, 0] @ left[:, 1] / np.linalg.norm(left, axis=0).prod())
+
+    weights = drawn_counts(classes()[rows], 2_000)
+    return with_interval(np.array([given_counts(one) for one in weights]))
+
+
+@cache
+def scored() -> dict[str, dict[str, Estimate]]:
+    """Return what the contest says about the sealed score, by benchmark."""
+    return contest.score(load_registered("nas")["sealed"]["score"])
+
+
+@style.styled
+def plot_scores() -> Figure:
+    """Draw rank correlations with accuracy on CIFAR-10, for all cells of the second half and for the upper half."""
+    figure, ((axis,),) = style.subplots(height=3.6, grid="x")
+    for place, name in enumerate(SHOWN):
+        for used, filled, shift in ((None, True, -0.12), (upper(), False, 0.12)):
+            value, low, high = correlation(name, used)
+            colour = style.colours()[name in (DIRECTIONS, "with NADs")]
+            axis.errorbar(
+                value,
+                place + shift,
+                xerr=[[value - low], [high - value]],
+                fmt="o",
+                color=colour,
+                markerfacecolor=colour if filled else "none",
+                label=("all cells" if filled else "better half of the cells")
+                if not place
+                else None,
+            )
+    axis.set_yticks(range(len(SHOWN)), [LABELS[name] for name in SHOWN])
+    axis.set(xlim=(-0.1, 1), ylim=(len(SHOWN) - 0.5, -0.5), xlabel="rank correlation with accuracy")
+    style.legend(figure, axis, ncol=2)
+    return figure
+
+
+@style.styled
+def plot_your_cell(cell: str, directions: float) -> Figure:
+    """Draw directions and published accuracy of all stored cells, and those of a reader's cell.
+
+    Args:
+        cell: six digits.
+        directions: effective number of directions that the reader measured.
+
+    Raises:
+        ValueError: for a cell that the published table does not have.
+    """
+    cells = list(contest.proxies()["cifar10"])
+    if cell not in cells:
+        raise ValueError(
+            f"{cell} is not among the {len(cells)} published cells, such as {cells[0]}"
+        )
+    found = contest.table_of("cifar10", cells)
+    number, accuracy = -1 / found[DIRECTIONS], found["val_accuracy"]
+    place = cells.index(cell)
+    figure, ((axis,),) = style.subplots(height=3.4)
+    seen = np.isfinite(found[DIRECTIONS])
+    axis.plot(number[seen], accuracy[seen], ".", color=style.shade(0.5), label="stored cells")
+    axis.plot(
+        number[place], accuracy[place], "o", color=style.colours()[0], label=f"{cell}, stored"
+    )
+    axis.plot(directions, accuracy[place], "D", color=style.colours()[1], label=f"{cell}, yours")
+    axis.set(
+        xscale="log", xlabel="effective number of directions", ylabel="accuracy on CIFAR-10 (%)"
+    )
+    axis.set_xticks([3, 5, 10, 20], ["3", "5", "10", "20"])
+    axis.minorticks_off()
+    style.legend(figure, axis, ncol=3)
+    return figure
+
+
+def facts(used: np.ndarray | None = None) -> dict[str, Any]:
+    """Return size and number of networks of a claim about cells of the second half."""
+    number = len(classes()) if used is None else int(used.sum())
+    return {"size": "paper", "num_seeds": 1, "num_trainings": number}
+
+
+def positive(found: Estimate, used: np.ndarray | None = None) -> Evidence:
+    """Decide whether an interval lies above zero."""
+    return evidence(found[1] > 0, value=found[0], interval=found[1:], null=0, **facts(used))
+
+
+def reaches(name: str) -> Evidence:
+    """Decide by the registered rule whether the whole interval lies above a goal; the rule has no "open"."""
+    value, *interval = scored()["cifar10"][name]
+    return evidence(interval[0] > GOALS[name], value=value, interval=interval, **facts())
+
+
+def little_gain() -> Evidence:
+    """Decide whether the gain over jacov and synflow is in the registered range, on each of three data sets."""
+    gains = [lead("with NADs", "sum", data=data) for data in contest.DATA]
+    largest = max(gains)
+    holds = all(GAIN[0] <= value <= GAIN[1] for value, *_ in gains)
+    return evidence(holds, value=largest[0], interval=largest[1:], **facts())
+
+
+def match_misleads(used: np.ndarray | None = None) -> Evidence:
+    """Decide whether all three matches with photos are negatively correlated with accuracy."""
+    value, *interval = max(correlation(name, used) for name in MATCHES)
+    return evidence(interval[1] < 0, value=value, interval=interval, null=0, **facts(used))
+
+
+def over_flops() -> Evidence:
+    """Decide whether the directions rank better than FLOPs, on all four benchmarks."""
+    leads = [scored()[place]["over flops"] for place in PLACES]
+    value, *interval = min(leads)
+    holds = True if min(low for _, low, _ in leads) > 0 else None
+    return evidence(holds, value=value, interval=interval, null=0, **facts())
+
+
+def macro() -> Evidence:
+    """Decide whether the directions rank better than parameters on NAS-Bench-Macro."""
+    value, *interval = scored()["macro"]["over params"]
+    return evidence(
+        interval[0] > 0,
+        value=value,
+        interval=interval,
+        null=0,
+        size="paper",
+        num_seeds=1,
+        num_trainings=300,
+    )
+
+
+def not_tails() -> Evidence:
+    """Decide whether the directions rank cells whose gradients have lighter tails with a correlation above .5."""
+    tails = table_of()["light tails"]
+    light = tails >= np.median(tails)
+    value, *interval = correlation(DIRECTIONS, light)
+    holds = interval[0] > 0.5
+    return evidence(holds, value=value, interval=interval, null=0.5, **facts(light))
+
+
+def all_scores() -> str:
+    """Return the rank correlations of all scores and baselines on both halves of the cells, and in the upper half."""
+    rows = []
+    for name, label in LABELS.items():
+        first = rank_correlation(table_of(first=True)[name], table_of(first=True)["val_accuracy"])
+        rows.append(
+            [
+                label,
+                fixed(first, 2),
+                estimate(correlation(name)),
+                estimate(correlation(name, upper())),
+            ]
+        )
+    head = ["score", f"first half ({len(half(True))})", f"second half ({len(half(False))})"]
+    return markdown_table(rows, [*head, "second half, better cells"])
+
+
+def benchmarks() -> str:
+    """Return the contest on all benchmarks."""
+    names = {"alone": DIRECTIONS, "rank sum": "sum"}
+    keys = ("alone", "jacov", "synflow", "params", "flops", "rank sum", "with NADs", "gain")
+    rows = [
+        [
+            LABELS.get(names.get(key, key), key),
+            *(estimate(scored()[place].get(key, [np.nan] * 3)) for place in PLACES),
+        ]
+        for key in keys
+    ]
+    return markdown_table(rows, ["rank correlation", *PLACES.values()])
+
+
+def by_poolings() -> str:
+    """Return the rank correlations of matches with accuracy, by the number of average poolings on paths."""
+    cells = {"all": np.isfinite(table_of()[DIRECTIONS]), "one pooling": with_poolings(1)}
+    cells |= {"no pooling": with_poolings(0), "better half": upper()}
+    names = (*MATCHES, "between over within", DIRECTIONS)
+    rows = [
+        [f"{label} ({used.sum()})", *(estimate(correlation(name, used)) for name in names)]
+        for label, used in cells.items()
+    ]
+    return markdown_table(rows, ["cells", *(LABELS[name] for name in names)])
+
+
+def against_counts() -> str:
+    """Return leads over counts of operations, and what is left of the score given the counts."""
+    rows = [
+        ["convolutions − poolings over directions", estimate(lead(COUNT, DIRECTIONS))],
+        ["the same in the better half", estimate(lead(COUNT, DIRECTIONS, upper()))],
+        ["fitted counts over directions, better half", estimate(lead(FITTED, DIRECTIONS, upper()))],
+        [
+            "partial rank correlation of directions, given the counts",
+            estimate(partial_correlation()),
+        ],
+    ]
+    return markdown_table(rows, ["CIFAR-10, second half", "value"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "nas-alone": partial(reaches, "alone"),
+    "nas-combined": partial(reaches, "with NADs"),
+    "nas-upper": partial(reaches, "upper half, alone"),
+    "nas-little-gain": little_gain,
+    "nas-counts-better": lambda: positive(lead(FITTED, DIRECTIONS, upper())),
+    "nas-plain-count": lambda: positive(lead(COUNT, DIRECTIONS)),
+    "nas-beyond-counts": lambda: positive(partial_correlation()),
+    "nas-match-misleads": match_misleads,
+    "nas-match-one-pool": lambda: match_misleads(with_poolings(1)),
+    "nas-miss-size": lambda: positive(
+        lead("params", DIRECTIONS, with_poolings(0)), with_poolings(0)
+    ),
+    "nas-macro": macro,
+    "nas-or-flops": over_flops,
+    "nas-not-tails": not_tails,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Architecture search: predictions beside results": lambda: predictions("nas"),
+    "Architecture search: rank correlations with accuracy on CIFAR-10": all_scores,
+    "Architecture search: benchmarks": benchmarks,
+    "Architecture search: match with photos, by poolings on paths": by_poolings,
+    "Architecture search: beside counts of operations": against_counts,
+}

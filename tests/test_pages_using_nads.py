@@ -1,0 +1,147 @@
+"""The page about using NADs: its verdicts follow from the stored rows, and its scores are those of the studies."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from nads_book.experiments.stored import load_study
+from nads_book.studies import experiment
+from nads_book.studies.nas import effective_directions
+from nads_book.studies.pooling import Choices, Pooling
+from nads_book.studies.repair import Repaired
+
+import nads_core as nc
+
+using_nads = pytest.importorskip("nads_book.pages.using_nads", reason="the figures need matplotlib")
+pooling, repair, search = using_nads.pooling, using_nads.repair, using_nads.search
+
+
+@pytest.fixture
+def pooled(monkeypatch):
+    """Return a function that changes the trained networks of the choice of a pooling."""
+    content, control = load_study("pooling.json"), load_study("pooling-control.json")["rows"]
+
+    def alter(change):
+        rows = copy.deepcopy(content["rows"])
+        for row in rows:
+            change(row)
+        changed = Choices.of(content["prediction"], rows, control)
+        monkeypatch.setattr(pooling, "choices", lambda: changed)
+        return rows
+
+    return alter
+
+
+@pytest.fixture
+def altered(monkeypatch):
+    """Return a function that changes the trained networks of the repair."""
+    content = load_study("repair.json")
+
+    def alter(change):
+        rows = copy.deepcopy(content["rows"])
+        for row in rows:
+            change(row)
+        found = Repaired.of(content["prediction"], rows)
+        monkeypatch.setattr(repair, "repaired", lambda: found)
+
+    return alter
+
+
+def test_the_choice_by_energy_fails_since_its_exact_interval_contains_zero():
+    found = pooling.chooses_pooling()
+    low, high = found.interval
+    assert found.holds is False and low < 0 < found.value < high
+    judged = Pooling().score(load_study("pooling.json")["rows"])
+    assert judged.met["energies choose the pooling"] is False
+    assert judged.estimates["mean rank correlation"]["energies choose the pooling"][1] == low
+
+
+def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(pooled):
+    scores = load_study("pooling.json")["prediction"]
+
+    def by_energy(row):
+        row["test_accuracy"] = 0.5 + 0.01 * math.log10(scores[row["pooling"]][row["data"]][0])
+
+    rows = pooled(by_energy)
+    found = pooling.chooses_pooling()
+    assert found.holds and found.value == pytest.approx(1)
+    assert Pooling().score(rows).met["energies choose the pooling"]
+
+
+def test_another_best_network_on_flipped_photos_flips_the_verdict(pooled):
+    assert pooling.flipped_need_another().holds
+    best = {"pooling": "max", "data": "flipped photos"}
+    pooled(lambda row: row.update(test_accuracy=0.9) if best.items() <= row.items() else None)
+    assert pooling.flipped_need_another().holds is False
+
+
+def test_a_wide_network_as_good_as_the_best_would_explain_the_difference(monkeypatch):
+    content = load_study("pooling.json")
+    best = copy.deepcopy(load_study("pooling-control.json")["rows"])
+    for row in best:
+        row["test_accuracy"] = 0.99
+    found = Choices.of(content["prediction"], content["rows"], best)
+    monkeypatch.setattr(pooling, "choices", lambda: found)
+    assert pooling.not_parameters().holds is False
+
+
+def test_a_wave_that_is_learned_against_the_rule_flips_the_verdict(altered):
+    assert repair.single_changes().holds and repair.single_changes().value == 32
+
+    def learn(row):
+        if (row["network"], row["task"]) == ("densenet, flat", "waves"):
+            row["accuracies"][5] = 1.0
+
+    altered(learn)
+    assert repair.single_changes().holds is False and repair.single_changes().value == 31
+
+
+def test_a_repair_needs_twelve_waves_and_a_small_cost(altered):
+    met = experiment("repair").score(load_study("repair.json")["rows"]).met
+    assert not any(holds for name, holds in met.items() if name.endswith("the repair succeeds"))
+    assert not repair.CLAIMS["repair-both"]().holds and not repair.CLAIMS["repair-cost"]().holds
+
+    def succeed(row):
+        if row["network"] == repair.BOTH:
+            row["accuracies"] = [0.9] * len(row["accuracies"])
+
+    altered(succeed)
+    assert repair.CLAIMS["repair-both"]().holds and repair.CLAIMS["repair-cost"]().holds
+
+
+def test_a_count_of_operations_on_paths():
+    assert search.counts(["224112"]).tolist() == [[0, 2, 0, 1]]  # one convolution is on no path
+    cells = search.half(False)
+    plain = dict(zip(cells, search.table_of()[search.COUNT], strict=True))
+    for cell in cells[:20]:
+        _, wide, narrow, poolings = search.counts([cell])[0]
+        assert plain[cell] == wide + narrow - poolings
+
+
+def test_a_score_that_counts_alone_predict_has_no_partial_correlation(monkeypatch):
+    table = dict(search.table_of())
+    noise = np.random.default_rng(0).normal(size=len(search.classes()))
+    table[search.DIRECTIONS] = search.counts(search.half(False)) @ np.array([1, 2, 3, -1]) + noise
+    monkeypatch.setattr(search, "table_of", lambda *_: table)
+    _, low, high = search.partial_correlation()
+    assert low < 0 < high and high - low < 0.4
+
+
+def test_the_effective_number_of_directions_of_logistic_regression():
+    """C is a multiple of the identity, so that all directions count; few networks show it without bias."""
+    found = [effective_directions(lambda: nc.LOGREG.build(3, 32, 2), 64, seed) for seed in (0, 1)]
+    assert np.mean([1 / number for number in found]) == pytest.approx(1 / 3_072, abs=4e-4)
+
+
+def test_a_reader_cannot_ask_for_a_cell_without_an_accuracy():
+    with pytest.raises(ValueError, match="999999"):
+        using_nads.plot_your_cell("999999", 3.0)
+    figure = using_nads.plot_your_cell("040332", 4.5)
+    assert 4.5 in [line.get_xdata()[0] for line in figure.axes[0].lines]
+
+
+def test_every_table_of_the_lab_notes_has_rows():
+    for title, make in using_nads.LAB_TABLES.items():
+        lines = make().splitlines()
+        assert len(lines) > 2 and len({line.count(" | ") for line in lines[2:]}) == 1, title
