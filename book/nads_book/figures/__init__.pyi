@@ -21,6 +21,7 @@ from .generalization import (
     plot_monotone_fits,
     plot_rank_correlations,
 )
+from .intervals import plot_intervals
 from .learning import (
     plot_accuracy_by_energy,
     plot_agreement,
@@ -75,6 +76,7 @@ __all__ = [
     "plot_entries",
     "plot_frequency_maps",
     "plot_images",
+    "plot_intervals",
     "plot_kept_shares",
     "plot_kinks",
     "plot_law",

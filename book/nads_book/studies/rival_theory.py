@@ -314,7 +314,8 @@ def judge(
         drawn = draws[cell]
         value, low, _ = interval(drawn[rule["first"]] - drawn[rule["second"]])
         above = rule.get("interval_above")
-        met[name] = bool(value > rule["lead_above"] if above is None else low > above)
+        holds = value > rule["lead_above"] if above is None else low > above
+        met[name] = None if np.isnan(value) else bool(holds)
     return Evidence(estimates, met)
 
 
@@ -331,5 +332,7 @@ def resampled_correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def interval(drawn: np.ndarray) -> Estimate:
     """Return an estimate and its 95 % interval from draws, of which the first is the estimate."""
+    if not np.isfinite(drawn[0]):  # one side is constant
+        return float("nan"), float("nan"), float("nan")
     low, high = np.nanquantile(drawn[1:], (0.025, 0.975))
     return float(drawn[0]), float(low), float(high)

@@ -1,0 +1,43 @@
+"""Estimates with their intervals, as dots on lines: several series in each of a few panels."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book.figures.style import colours, legend, panel_row, shade, styled
+
+Estimates = Mapping[str, Mapping[str, Sequence[float]]]  # series -> row -> value, low, high
+
+
+@styled
+def plot_intervals(
+    panels: Mapping[str, Estimates], labels: Sequence[str], zero: float | None = 0.0
+) -> Figure:
+    """Draw estimates with 95 % intervals, one row per item and one colour per series.
+
+    Args:
+        panels: title -> series -> item -> value, lower and upper end; NaN ends draw no line.
+        labels: labels of the horizontal axes.
+        zero: where a vertical line is drawn in each panel; None for no line.
+    """
+    rows = list(dict.fromkeys(row for one in panels.values() for s in one.values() for row in s))
+    series = list(dict.fromkeys(name for one in panels.values() for name in one))
+    height = 1.1 + 0.16 * len(rows) * (1 + len(series))
+    figure, axes = panel_row(panels, height, sharey=True)
+    offsets = dict(zip(series, np.linspace(-0.3, 0.3, len(series)), strict=True))
+    offsets = offsets if len(series) > 1 else dict.fromkeys(series, 0.0)
+    colour_of = dict(zip(series, colours(), strict=False))
+    for axis, label, one in zip(axes, labels, panels.values(), strict=True):
+        if zero is not None:
+            axis.axvline(zero, color=shade(0.5), linewidth=0.8)
+        for name, estimates in one.items():
+            for row, (value, low, high) in estimates.items():
+                place, colour = rows.index(row) + offsets[name], colour_of[name]
+                axis.plot([low, high], [place, place], color=colour, linewidth=1.5)
+                axis.plot(value, place, "o", color=colour, markersize=4, label=name)
+        axis.set(xlabel=label, yticks=range(len(rows)), yticklabels=rows)
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+    if len(series) > 1:
+        legend(figure, axes, ncols=min(len(series), 4))
+    return figure

@@ -1,0 +1,113 @@
+"""Why Adam loses accuracy on flipped photos (a section of the chapters on the flip and on photos)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book.evidence import Evidence, evidence
+from nads_book.figures.style import colours, legend, panel_row, shade, styled
+from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies.adam_flip import BASES, EQUAL_VARIANCES, ONE_STEP_SIZE, TREATMENTS
+
+STUDY = "adam-flip"
+LABELS = {
+    "adam": "Adam",
+    "sgd": "SGD",
+    ONE_STEP_SIZE: "Adam, one step size per matrix",
+    EQUAL_VARIANCES: "SGD, inputs of equal variance",
+}
+BASIS_LABELS = {
+    "as is": "pixels",
+    "rotated": "random rotation",
+    "flipped": "flipped",
+    "nads": "NAD coordinates",
+    "components": "principal components",
+}
+
+
+def effective() -> dict[str, float]:
+    """Return over how many inputs each basis spreads the variance."""
+    return {row["basis"]: row["effective_inputs"] for row in rows_of(STUDY)}
+
+
+@styled
+def plot_bases() -> Figure:
+    """Draw the points lost in each basis against the number of inputs that share the variance."""
+    figure, (axis,) = panel_row(
+        [""], 3.2, xlabel="effective number of inputs", ylabel="accuracy lost (points)"
+    )
+    where = effective()
+    for colour, treatment in zip(colours(), TREATMENTS, strict=False):
+        found = {basis: e for basis, e in scored(STUDY).estimates[treatment].items()}
+        order = sorted(found, key=lambda basis: where[basis])
+        x = [where[basis] for basis in order]
+        value, low, high = np.array([found[basis] for basis in order]).T
+        axis.errorbar(
+            x, value, [value - low, high - value], fmt="o-", color=colour, markersize=4, capsize=2
+        )
+        axis.plot([], [], "o-", color=colour, markersize=4, label=LABELS[treatment])
+    axis.axhline(0, color=shade(0.5), linewidth=0.8)
+    axis.set_xscale("log")
+    top = axis.get_ylim()[1]
+    for basis, label in BASIS_LABELS.items():
+        if basis in where and basis != BASES[0]:
+            place = {"ha": "center", "va": "bottom", "fontsize": 8, "color": shade(0.3)}
+            axis.text(where[basis], top, label.replace(" ", "\n"), **place)
+    legend(figure, axis, loc="outside lower center", ncols=2)
+    return figure
+
+
+def table_bases() -> str:
+    """Return the points lost by basis and treatment."""
+    found, where = scored(STUDY).estimates, effective()
+    rows = [
+        [BASIS_LABELS[basis], fixed(where[basis], 0)]
+        + [
+            estimate(found[treatment][basis], 1) if basis in found[treatment] else "–"
+            for treatment in TREATMENTS
+        ]
+        for basis in BASES[1:]
+        if basis in where
+    ]
+    return markdown_table(rows, ["points lost", "effective inputs", *LABELS.values()])
+
+
+def sizes() -> dict[str, Any]:
+    """Return size and numbers of a claim."""
+    rows = rows_of(STUDY)
+    return {
+        "size": "laptop",
+        "num_seeds": len({row["seed"] for row in rows}),
+        "num_trainings": len(rows),
+    }
+
+
+def registered(criteria: tuple[str, ...], treatment: str, basis: str) -> Evidence:
+    """Decide by registered criteria, and show one of the losses with its interval."""
+    met = [scored(STUDY).met[name] for name in criteria]
+    holds = False if False in met else (None if None in met else True)
+    value, low, high = scored(STUDY).estimates[treatment].get(basis, (None, None, None))
+    interval = None if value is None else (low, high)
+    return evidence(holds, value=value, interval=interval, **sizes())
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Adam by basis of the inputs": table_bases,
+    "Predictions about Adam and the flip": lambda: table_of_outcomes(STUDY),
+}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "adam-uneven": lambda: registered(
+        ("uneven bases cost with Adam", "an even basis costs nothing with Adam"), "adam", "flipped"
+    ),
+    "adam-step-sizes": lambda: registered(
+        ("no basis costs with one step size",), ONE_STEP_SIZE, "flipped"
+    ),
+    "sgd-equal-variances": lambda: registered(
+        ("SGD on equal variances loses like Adam",), EQUAL_VARIANCES, "flipped"
+    ),
+}

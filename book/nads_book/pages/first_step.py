@@ -1,0 +1,158 @@
+"""The first step of training by exact derivatives (a section of ``11_training``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from nads_book import figures
+from nads_book.evidence import Evidence, evidence
+from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.report import estimate, markdown_table
+from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS
+
+STUDY = "exact-first-step"
+NETWORKS = {
+    "lenet": "LeNet",
+    "cnn": "small CNN",
+    "mlp": "MLP",
+    "linear": "deep linear",
+    "resnet": "narrow ResNet-18",
+}
+LAWS = {LAW: "G₀SG₀", "S": "S", "G_0": "G₀"}
+RIVALS = {
+    "signal": "signal",
+    LAW: "G₀SG₀",
+    "class means": "E[yx], without G₀",
+    "first of law": "leading eigenvector of G₀SG₀",
+    "G_0": "G₀",
+}
+UNRESOLVED = "not resolved"
+
+
+def derivatives() -> dict[str, Any]:
+    """Return the row of each network whose derivative is stored, in the order of `NETWORKS`."""
+    found = {row["network"]: row for row in rows_of(STUDY) if row["measured"] == "derivative"}
+    return {name: found[name] for name in NETWORKS if name in found}
+
+
+def balanced() -> dict[tuple[str, int], Any]:
+    """Return the rows of later steps with balanced classes, by network and step."""
+    return {(row["network"], row["step"]): row for row in rows_of(STUDY) if "step" in row}
+
+
+def written(values: Sequence[float | None], digits: int = 2) -> str:
+    """Return an estimate with its interval, or that it cannot be told from noise."""
+    return UNRESOLVED if None in values else estimate([float(x or 0) for x in values], digits)
+
+
+def plot_first_step() -> Figure:
+    """Draw the direction of the first change of the second moment, and how fast it shrinks."""
+    direction: dict[str, dict[str, Any]] = {label: {} for label in LAWS.values()}
+    size: dict[str, Any] = {}
+    for name, row in derivatives().items():
+        for law, label in LAWS.items():
+            values = row["change"]["cosine"][law]
+            if None not in values:
+                direction[label][NETWORKS[name]] = values
+        size[NETWORKS[name]] = row["growth"]
+    panels = {"direction": direction, "size": {LAWS[LAW]: size}}
+    return figures.plot_intervals(
+        panels, ["cosine of the first change", "d log tr G per unit of the rate"]
+    )
+
+
+def table_first_step() -> str:
+    """Return the first change's cosines with laws, and by how much the trace shrinks."""
+    rows = []
+    for name, row in derivatives().items():
+        cosines = [written(row["change"]["cosine"][law]) for law in LAWS]
+        rows.append(
+            [NETWORKS[name], f"{row['num_networks']:,}", *cosines, written(row["growth"], 3)]
+        )
+    head = ["", "networks", *(f"cosine with {law}" for law in LAWS.values())]
+    return markdown_table(rows, [*head, "d log tr G per unit of the rate"])
+
+
+def plot_balanced() -> Figure:
+    """Draw the cosines of the change with signal and rivals at later steps, classes balanced."""
+    panels: dict[str, Any] = {}
+    for step in SHOWN_STEPS:
+        panel: dict[str, Any] = {}
+        for (name, at), row in balanced().items():
+            if at == step:
+                found = row["change"]["cosine"]
+                panel[NETWORKS[name]] = {
+                    label: found[law]
+                    for law, label in RIVALS.items()
+                    if law in found and None not in found[law]
+                }
+        panels[f"step {step}"] = panel
+    return figures.plot_intervals(panels, ["cosine of the change"] * len(panels))
+
+
+def table_balanced() -> str:
+    """Return the cosines of the change with signal and rivals, as many animals as vehicles."""
+    rows = [
+        [f"{NETWORKS[name]}, step {step}", row["num_networks"]]
+        + [written(row["change"]["cosine"][law]) for law in RIVALS]
+        for (name, step), row in balanced().items()
+    ]
+    return markdown_table(rows, ["", "networks", *RIVALS.values()])
+
+
+def sizes(*networks: str) -> dict[str, Any]:
+    """Return size and numbers of a claim about some networks."""
+    found = [row["num_networks"] for row in rows_of(STUDY) if row["network"] in networks]
+    size = "narrow" if "resnet" in networks else "paper"
+    return {"size": size, "num_seeds": 1, "num_trainings": max(found, default=0)}
+
+
+def along_law() -> Evidence:
+    """Decide whether LeNet's first change is opposite to G₀SG₀ (registered)."""
+    value, *ends = derivatives()["lenet"]["change"]["cosine"][LAW]
+    holds = scored(STUDY).met["lenet, opposite"]
+    return evidence(holds, value=value, interval=ends, null=0, **sizes("lenet"))
+
+
+def shrinks() -> Evidence:
+    """Decide whether the first step shrinks tr G in LeNet, the small CNN and the MLP (registered)."""
+    met = [scored(STUDY).met[f"{name}, shrinks"] for name in ("lenet", "cnn", "mlp")]
+    value, *ends = derivatives()["lenet"]["growth"]
+    holds = None if None in met else all(met)
+    return evidence(holds, value=value, interval=ends, null=0, **sizes("lenet", "cnn", "mlp"))
+
+
+def follows_signal() -> Evidence:
+    """Decide whether the signal leads all rivals with balanced classes (registered)."""
+    met = [scored(STUDY).met[f"{name}, signal"] for name in ("lenet", "cnn")]
+    leads = []
+    for row in balanced().values():
+        cosines = row["change"]["cosine"]
+        rivals = [values[2] for law, values in cosines.items() if law != "signal"]
+        leads.append(cosines["signal"][1] - max(rivals))
+    holds = None if None in met else all(met)
+    return evidence(holds, value=min(leads, default=None), **sizes("lenet", "cnn"))
+
+
+def others_are_opposite() -> Evidence:
+    """Decide whether the small CNN's and the MLP's first changes are opposite to G₀SG₀ (registered)."""
+    met = [scored(STUDY).met[f"{name}, opposite"] for name in ("cnn", "mlp")]
+    value, *ends = derivatives()["cnn"]["change"]["cosine"][LAW]
+    holds = None if None in met else all(met)
+    return evidence(holds, value=value, interval=ends, **sizes("cnn", "mlp"))
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "The first step by exact derivatives": table_first_step,
+    "Steps 10 and 30 with as many photos of both classes": table_balanced,
+    "Predictions about the first step": lambda: table_of_outcomes(STUDY),
+}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "first-step-along-law": along_law,
+    "first-step-shrinks": shrinks,
+    "first-step-elsewhere": others_are_opposite,
+    "signal-balanced": follows_signal,
+}

@@ -1,0 +1,131 @@
+"""Tasks that are not linear along NADs (a section of ``03_nads_and_generalization``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book.evidence import Evidence, evidence
+from nads_book.figures.style import colours, legend, panel_row, shade, styled
+from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.report import fixed, markdown_table, minus
+from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
+
+STUDY = "nonlinear-tasks"
+LABELS = {"lenet": "LeNet", "cnn": "small CNN"}
+TASK_LABELS = {
+    "xor": "XOR",
+    "ring": "ring",
+    "product": "sign of a product",
+    "linear": "linear (control)",
+}
+
+
+def each_seed(network: str, task: str) -> dict[int, list[float]]:
+    """Return the test accuracies at each pair, one number per seed."""
+    found: dict[int, list[float]] = {}
+    for row in rows_of(STUDY):
+        if (row["network"], row["task"]) == (network, task):
+            found.setdefault(row["first"], []).append(row["test_accuracy"])
+    return {first: found[first] for first in sorted(found)}
+
+
+@styled
+def plot_tasks() -> Figure:
+    """Draw the accuracy in each task against the NADs that the label depends on."""
+    figure, axes = panel_row(
+        LABELS.values(), 3.0, xlabel="first of the two NADs", ylabel="accuracy (%)", sharey=True
+    )
+    for axis, network in zip(axes, LABELS, strict=True):
+        for colour, task in zip(colours(), TASKS, strict=False):
+            found = each_seed(network, task)
+            where = 1 + np.array(list(found))
+            means = [100 * np.mean(values) for values in found.values()]
+            line = "o--" if task == "linear" else "o-"
+            style = {"color": colour, "markersize": 4, "label": TASK_LABELS[task]}
+            axis.plot(where, means, line, **style)
+            for place, values in zip(where, found.values(), strict=True):
+                axis.plot(
+                    [place] * 2, [100 * min(values), 100 * max(values)], color=colour, linewidth=1
+                )
+        axis.axhline(50, color=shade(0.5), linestyle=":", linewidth=1)
+        ticks = [0, 4, 20, 80, 400]
+        axis.set(xscale="log", xticks=[tick + 1 for tick in ticks], xticklabels=ticks)
+        axis.minorticks_off()
+    legend(figure, axes, ncols=4)
+    return figure
+
+
+def table_tasks() -> str:
+    """Return accuracies by pair of NADs, means over seeds, in percent."""
+    rows = []
+    for network in NETWORKS:
+        for task in TASKS:
+            means = by_pair(rows_of(STUDY), network, task)
+            cells = [
+                fixed(100 * means[first], 1) if first in means else "–" for first in FIRST_NADS
+            ]
+            rows.append([LABELS[network], TASK_LABELS[task], *cells])
+    return markdown_table(rows, ["", "task", *(f"NADs {i}, {i + 1}" for i in FIRST_NADS)])
+
+
+def table_orders() -> str:
+    """Return how well NADs and frequency order what is learned."""
+    rows = []
+    for cell, found in scored(STUDY).estimates.items():
+        network, task = cell.split(", ")
+        names = ("rank correlation with NADs", "rank correlation with frequency", "last learned")
+        order, frequency, last = (found[name][0] for name in names)
+        numbers = [minus(f"{order:.2f}"), minus(f"{frequency:.2f}"), f"{last:.0f}"]
+        rows.append([LABELS[network], TASK_LABELS[task], *numbers])
+    head = ["", "task", "rank correlation with NADs", "with frequency", "last pair above 55 %"]
+    return markdown_table(rows, head)
+
+
+def sizes() -> dict[str, Any]:
+    """Return size and numbers of a claim."""
+    rows = rows_of(STUDY)
+    return {
+        "size": "laptop",
+        "num_seeds": len({row["seed"] for row in rows}),
+        "num_trainings": len(rows),
+    }
+
+
+def nads_order_tasks() -> Evidence:
+    """Decide whether NADs order what both networks learn in all three tasks (registered)."""
+    met = [scored(STUDY).met[f"{network}, {task}"] for network in NETWORKS for task in NONLINEAR]
+    found = scored(STUDY).estimates
+    cells = [f"{network}, {task}" for network in NETWORKS for task in NONLINEAR]
+    orders = [found[cell]["rank correlation with NADs"][0] for cell in cells if cell in found]
+    # A prediction that failed anywhere is false; a task that is too easy or too hard decides nothing.
+    holds = False if False in met else (None if None in met else True)
+    return evidence(holds, value=max(orders, default=None), **sizes())
+
+
+def nads_before_frequency() -> Evidence:
+    """Decide whether NADs order at least four of six tasks as well as frequency does (registered)."""
+    found = scored(STUDY).estimates
+    cells = [f"{network}, {task}" for network in NETWORKS for task in NONLINEAR]
+    leads = [
+        found[cell]["rank correlation with frequency"][0]
+        - found[cell]["rank correlation with NADs"][0]
+        for cell in cells
+        if cell in found
+    ]
+    holds = scored(STUDY).met["order ahead of frequency"]
+    return evidence(holds, value=float(np.mean(leads)) if leads else None, **sizes())
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Tasks that are not linear along NADs": table_tasks,
+    "Order of what is learned in these tasks": table_orders,
+    "Predictions about these tasks": lambda: table_of_outcomes(STUDY),
+}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "nonlinear-order": nads_order_tasks,
+    "nonlinear-before-frequency": nads_before_frequency,
+}

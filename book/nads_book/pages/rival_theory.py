@@ -1,0 +1,127 @@
+"""A rival theory, lazy training, against energies (a section of ``03_nads_and_generalization``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from nads_book import figures
+from nads_book.evidence import Evidence, evidence
+from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies.rival_theory import RivalTheory, cells, keys, predictions
+
+STUDY = "rival-theory"
+THEORIES = {
+    "energy": "energy of random networks",
+    "gain": "energy with gain",
+    "alignment": "tangent kernel, alignment",
+    "kernel": "tangent kernel, regression",
+    "frequency": "low frequency first",
+}
+CELLS = {
+    "lenet, waves": "LeNet, waves",
+    "lenet, designed": "LeNet, designed directions",
+    "cnn, waves": "small CNN, waves",
+    "cnn, designed": "small CNN, designed directions",
+}
+
+
+def complete() -> list[str]:
+    """Return the cells of which at least one seed is stored, in the order of `CELLS`."""
+    return [cell for cell in CELLS if cell in scored(STUDY).estimates]
+
+
+def plot_theories() -> Figure:
+    """Draw the rank correlation of each theory with the accuracy after training."""
+    found = scored(STUDY).estimates
+    panels: dict[str, Any] = {}
+    for network, label in (("lenet", "LeNet"), ("cnn", "small CNN")):
+        own = [cell for cell in complete() if cell.startswith(network)]
+        if own:
+            panels[label] = {
+                CELLS[cell].partition(", ")[2]: {
+                    text: found[cell][name] for name, text in THEORIES.items()
+                }
+                for cell in own
+            }
+    return figures.plot_intervals(panels, ["rank correlation with accuracy"] * len(panels))
+
+
+def table_theories() -> str:
+    """Return rank correlations of theories with trained accuracies, and leads over energies."""
+    found = scored(STUDY).estimates
+    rows = [
+        [text, *(estimate(found[cell][name]) for cell in complete())]
+        for name, text in THEORIES.items()
+    ]
+    for name in ("alignment", "kernel", "gain", "frequency"):
+        key = f"{name} before energy"
+        cells_of = [estimate(found[cell][key], sign=True) for cell in complete()]
+        rows.append([f"{THEORIES[name]}, lead over energy", *cells_of])
+    return markdown_table(rows, ["rank correlation", *(CELLS[cell] for cell in complete())])
+
+
+def table_levels() -> str:
+    """Return how far kernel regression gets, and training, on the same directions."""
+    rows = []
+    for cell in cells():
+        one = predictions(rows_of(STUDY), *cell)
+        if one is not None:
+            kernel, trained = 100 * one.values["kernel"], 100 * one.trained
+            numbers = [
+                fixed(x, 0) for x in (kernel.mean(), kernel.max(), trained.mean(), trained.max())
+            ]
+            rows.append([CELLS[", ".join(cell)], len(keys(*cell)), *numbers])
+    head = ["", "directions", "kernel, mean (%)", "kernel, best", "trained, mean", "trained, best"]
+    return markdown_table(rows, head)
+
+
+def sizes() -> dict[str, Any]:
+    """Return size and numbers of a claim."""
+    rows = rows_of(STUDY)
+    return {
+        "size": "laptop",
+        "num_seeds": len({row["seed"] for row in rows}),
+        "num_trainings": len(rows),
+    }
+
+
+def registered(criterion: str, cell: str, key: str) -> Evidence:
+    """Decide by a registered criterion, and show a lead with its interval."""
+    value, low, high = scored(STUDY).estimates.get(cell, {}).get(key, (None, None, None))
+    interval = None if value is None else (low, high)
+    return evidence(scored(STUDY).met[criterion], value=value, interval=interval, **sizes())
+
+
+def lazy_training_stays_below() -> Evidence:
+    """Decide whether kernel regression stays far below trained LeNets along waves (registered)."""
+    one = predictions(rows_of(STUDY), "lenet", "waves")
+    value = None if one is None else 100 * float(one.values["kernel"].max())
+    return evidence(scored(STUDY).met["waves, kernel far below training"], value=value, **sizes())
+
+
+def is_complete() -> bool:
+    """Return whether all kernels of the design are stored."""
+    return not RivalTheory().missing(rows_of(STUDY))
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Theories against trained accuracies": table_theories,
+    "How far kernel regression gets": table_levels,
+    "Predictions about rival theories": lambda: table_of_outcomes(STUDY),
+}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "lazy-below": lazy_training_stays_below,
+    "kernel-orders-waves": lambda: registered(
+        "waves, alignment not worse than energy", "lenet, waves", "alignment before energy"
+    ),
+    "energy-before-frequency": lambda: registered(
+        "waves, energy ahead of frequency", "lenet, waves", "frequency before energy"
+    ),
+    "kernel-sees-gain": lambda: registered(
+        "designed, alignment ahead of energy", "lenet, designed", "alignment before energy"
+    ),
+}
