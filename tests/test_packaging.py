@@ -112,13 +112,6 @@ NAMES = {
     ): path
     for package, path in MODULES
 }
-# Circles that are left, each within one subpackage and by an import inside a function: shorten this list.
-CIRCLES = {
-    frozenset({"nads_core.kernels.random_weights", "nads_core.kernels.random_weights_triton"}),
-    frozenset({f"nads_book.explorer.{name}" for name in ("sliders", "views", "widget")}),
-    frozenset({"nads_book.checks", "nads_book.checks.errata"}),
-    frozenset({"nads_book.figures.style", "nads_book.figures.variants"}),
-}
 
 
 def modules_imported(name):
@@ -160,7 +153,7 @@ def test_imports_go_round_in_no_circle():
         for name in graph
         if name in reached[name]
     }
-    assert circles == CIRCLES
+    assert circles == set()
 
 
 def test_no_script_is_imported_and_no_module_search_path_is_changed():

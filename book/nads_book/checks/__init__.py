@@ -6,6 +6,7 @@ returns at least 20 settings of one statement, each with the formula as printed 
 `deep_linear` and `lemma2`.
 """
 
+from nads_book.checks import errata
 from nads_book.checks.check import LIMIT, Check, mean_and_error, passed, readable_z, table, worst
 from nads_book.checks.deep_linear import (
     check_eq4,
@@ -33,5 +34,3 @@ from nads_book.checks.pooling import (
     check_theorem1_folded,
     simulate_bayes_accuracy,
 )
-
-from nads_book.checks import errata  # isort: skip  # it reads the checks above

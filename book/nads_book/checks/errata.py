@@ -15,8 +15,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_book import checks
 from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
+from nads_book.checks.deep_linear import (
+    check_eq4,
+    check_eq5,
+    check_lemma1,
+    check_lemma1_theta,
+    check_zeta,
+)
+from nads_book.checks.lemma2 import (
+    check_eq6,
+    check_eq6_dipole,
+    check_lemma2,
+    check_lemma2_dipole,
+)
+from nads_book.checks.pooling import (
+    check_eq1,
+    check_eq1_indivisible,
+    check_theorem1,
+    check_theorem1_complex,
+    check_theorem1_folded,
+)
 from nads_book.evidence import Evidence, evidence
 from nads_book.report import readable, record_claim
 from nads_book.theory import deep_linear, lemma2
@@ -220,10 +239,24 @@ _NUMBERS: dict[str, Callable[[], tuple[float, float]]] = {
     "lemma2-dipole": _dipole_bound,
     "eq6-dipole": _dipole_tail,
 }
+_CHECKS: dict[str, CheckFunction] = {
+    "eq1": check_eq1,
+    "eq1-indivisible": check_eq1_indivisible,
+    "theorem1": check_theorem1,
+    "theorem1-folded": check_theorem1_folded,
+    "theorem1-complex": check_theorem1_complex,
+    "lemma1": check_lemma1,
+    "lemma1-theta": check_lemma1_theta,
+    "zeta": check_zeta,
+    "eq4": check_eq4,
+    "eq5": check_eq5,
+    "lemma2": check_lemma2,
+    "lemma2-dipole": check_lemma2_dipole,
+    "eq6": check_eq6,
+    "eq6-dipole": check_eq6_dipole,
+}
 STATEMENTS = {
-    key: Statement(
-        check=getattr(checks, f"check_{key.replace('-', '_')}"), numbers=_NUMBERS.get(key), **texts
-    )
+    key: Statement(check=_CHECKS[key], numbers=_NUMBERS.get(key), **texts)
     for key, texts in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8")).items()
 }
 

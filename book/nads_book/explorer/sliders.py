@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,16 +17,6 @@ _WITHOUT_KERNEL = (
     "In a live notebook, three sliders stand here: the index of the NAD, the number of NADs that a picture keeps, and "
     "the strength ε of a poison. Python computes each picture anew. Open this page in Colab or Binder with the rocket."
 )
-
-
-class Range(NamedTuple):
-    """What a slider offers: its label, the least and the largest value, the step between values, and the first one."""
-
-    label: str
-    min: float
-    max: float
-    step: float
-    value: float
 
 
 def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, strength: float) -> bytes:
@@ -73,7 +63,7 @@ def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
         from IPython.display import Markdown
 
         return Markdown(_WITHOUT_KERNEL)
-    from nads_book.explorer.widget import Sliders
+    from nads_book.explorer.widget import Range, Sliders
 
     def draw(index: int, kept: int, strength: float) -> tuple[bytes, str]:
         alt = f"NAD {index}, the picture from its first {kept} NADs, and with a poison of strength {strength:g}"

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nads_book.explorer import gallery
 from nads_book.explorer.bundle import FILE, element, script
@@ -21,12 +21,8 @@ from nads_book.explorer.data import (
     require_photos,
     require_square,
 )  # fmt: skip
-from nads_book.publishing import publishing
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
-
-if TYPE_CHECKING:
-    from nads_book.explorer.widget import Explorer
 
 PARTS = ("direction", "curves", "fourier", "mixer", "photo", "poison")
 NUM_MIXED = 12
@@ -170,51 +166,6 @@ def _require_within(key: str, value: float, low: float, high: float) -> float:
     if not low <= value <= high:  # nor is NaN
         raise ValueError(f"{key} is {value}, expected {low} to {high}")
     return value
-
-
-def show(
-    *parts: str,
-    nads: NADs | dict[str, NADs] | None = None,
-    images: ImageSet | None = None,
-    **view: Any,
-) -> Explorer | Page:
-    """Show the explorer, or some parts of it.
-
-    In a notebook with `anywidget` this is a widget: its attributes, such as ``index``, follow what the reader does, and
-    can be set. Elsewhere, and in the pages of the book, it is HTML that does the same without Python.
-
-    Args:
-        parts: any of "direction", "curves", "fourier", "mixer", "photo", "poison"; all by default.
-        nads: NADs of your own, or several as label -> NADs, of square single-channel images; by default the five
-            architectures that ship with the package.
-        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of `load_pictures`.
-        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
-            ``kept``, ``strength``, ``poisoned``.
-
-    Raises:
-        ValueError: for a part, architecture or view that does not exist, or that these NADs and images do not have.
-    """
-    if isinstance(nads, NADs):
-        nads = {str(nads.provenance.get("architecture") or "yours"): nads}
-    source = Source(nads or {}, images)
-    fields = set(View.__dataclass_fields__) - {"parts"}
-    if set(view) - fields:
-        raise ValueError(
-            f"unknown {sorted(set(view) - fields)}: an explorer's view has {sorted(fields)}"
-        )
-    defaults = {"architecture": next(iter(source.labels))}
-    chosen = View(**(defaults | view), parts=parts or PARTS)
-    if "kept" not in view:
-        chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
-    for key, value in vars(chosen).items():
-        setattr(chosen, key, require_drawable(key, value, chosen, source))
-    if publishing():
-        return Page(chosen, source, book=True)
-    try:
-        from nads_book.explorer.widget import Explorer
-    except ImportError:
-        return Page(chosen, source)
-    return Explorer(chosen, source)
 
 
 @dataclass

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anywidget
 import traitlets
 
 from nads_book.explorer.bundle import packed_module
 from nads_book.explorer.data import compressed
-from nads_book.explorer.sliders import Range
 from nads_book.explorer.views import Source, View, names_in_view, require_drawable
 
 KEYS = tuple(View.__dataclass_fields__)
@@ -93,6 +92,16 @@ class Explorer(anywidget.AnyWidget):
         self._packets = self._packets | {
             n: header | {"bytes": content} for n, (header, content) in packets.items()
         }
+
+
+class Range(NamedTuple):
+    """What a slider offers: its label, the least and the largest value, the step between values, and the first one."""
+
+    label: str
+    min: float
+    max: float
+    step: float
+    value: float
 
 
 class Sliders(anywidget.AnyWidget):

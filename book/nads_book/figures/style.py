@@ -12,23 +12,14 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nads_book.figures.settings import STYLE, drawn_with
+from nads_book.figures.variants import Variants
 from nads_book.publishing import draws_variants
 from nads_core.data.fourier import spectrum
 
 WIDTH = 7.6  # inches: the text width of the book
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
-# Keys are of matplotlib.typing.RcKeyType, which matplotlib has from 3.11 on: Colab has 3.10.
-STYLE: dict[Any, Any] = {
-    "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 9, "axes.labelsize": 9, "font.size": 9,
-    "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 150,
-    "savefig.facecolor": "white", "figure.facecolor": "white", "text.color": "black",
-}  # fmt: skip
-GROUND, INK = "0.07", "0.87"  # the colours of a dark page and of its text
-DARK: dict[Any, Any] = {
-    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
-    "figure.facecolor": GROUND, "savefig.facecolor": GROUND, "axes.facecolor": "none", "grid.color": "0.318",
-}  # fmt: skip
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
@@ -44,8 +35,6 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
         )
         if not draws_variants():
             return drawn_with(STYLE, with_badge)
-        from nads_book.figures.variants import Variants  # which needs the functions below
-
         variants = Variants(with_badge)
         variants.light._repr_mimebundle_ = variants.bundle  # type: ignore[attr-defined]
         return variants.light
@@ -63,20 +52,6 @@ def _with_badge(badge: str, draw: Callable[..., Figure], *args: Any, **kwargs: A
             "linewidth": 0.6,
         }
         figure.supxlabel(badge, x=0.99, ha="right", fontsize=7, color=shade(0.3), bbox=box)
-    return figure
-
-
-def drawn_with(
-    settings: dict[Any, Any],
-    draw: Callable[[], Figure],
-    arrange: Callable[[Figure], None] | None = None,
-) -> Figure:
-    """Return a figure that is drawn with other matplotlib settings than the reader's, and maybe arranged with these."""
-    with plt.rc_context(settings):
-        figure = draw()
-        plt.close(figure)  # a notebook shows the returned figure once, not twice
-        if arrange:
-            arrange(figure)
     return figure
 
 

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from nads_book.figures.style import DARK, STYLE, drawn_with
+from nads_book.figures.settings import DARK, STYLE, drawn_with
 
 NARROW = 4.0  # inches
 IMAGES = 4  # at most, in a column

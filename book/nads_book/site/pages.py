@@ -189,7 +189,7 @@ def plot_strip(pictures: dict[str, np.ndarray], columns: int = 4) -> Figure:
 
 def draw_strip(path: Path) -> None:
     """Draw the strip with its variants for dark and narrow pages."""
-    from nads_book.figures.style import DARK, STYLE, drawn_with
+    from nads_book.figures.settings import DARK, STYLE, drawn_with
 
     pictures = combine_pictures()
     for name, columns, look in (

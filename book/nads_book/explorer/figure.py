@@ -1,0 +1,58 @@
+"""The explorer as a figure: a widget in a live notebook, HTML elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nads_book.explorer.views import PARTS, Page, Source, View, require_drawable
+from nads_book.publishing import publishing
+from nads_core.data.images import ImageSet
+from nads_core.directions import NADs
+
+if TYPE_CHECKING:
+    from nads_book.explorer.widget import Explorer
+
+
+def show(
+    *parts: str,
+    nads: NADs | dict[str, NADs] | None = None,
+    images: ImageSet | None = None,
+    **view: Any,
+) -> Explorer | Page:
+    """Show the explorer, or some parts of it.
+
+    In a notebook with `anywidget` this is a widget: its attributes, such as ``index``, follow what the reader does, and
+    can be set. Elsewhere, and in the pages of the book, it is HTML that does the same without Python.
+
+    Args:
+        parts: any of "direction", "curves", "fourier", "mixer", "photo", "poison"; all by default.
+        nads: NADs of your own, or several as label -> NADs, of square single-channel images; by default the five
+            architectures that ship with the package.
+        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of `load_pictures`.
+        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
+            ``kept``, ``strength``, ``poisoned``.
+
+    Raises:
+        ValueError: for a part, architecture or view that does not exist, or that these NADs and images do not have.
+    """
+    if isinstance(nads, NADs):
+        nads = {str(nads.provenance.get("architecture") or "yours"): nads}
+    source = Source(nads or {}, images)
+    fields = set(View.__dataclass_fields__) - {"parts"}
+    if set(view) - fields:
+        raise ValueError(
+            f"unknown {sorted(set(view) - fields)}: an explorer's view has {sorted(fields)}"
+        )
+    defaults = {"architecture": next(iter(source.labels))}
+    chosen = View(**(defaults | view), parts=parts or PARTS)
+    if "kept" not in view:
+        chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
+    for key, value in vars(chosen).items():
+        setattr(chosen, key, require_drawable(key, value, chosen, source))
+    if publishing():
+        return Page(chosen, source, book=True)
+    try:
+        from nads_book.explorer.widget import Explorer
+    except ImportError:
+        return Page(chosen, source)
+    return Explorer(chosen, source)
