@@ -111,7 +111,7 @@ def place(
         stage: staging folder.
         claims: the claims by id, decided.
         tables: tables of the lab notes, by chapter.
-        predictions: see `notes`.
+        predictions: table of predictions by the path of their registration, see `notes`.
         root: folder of the repository.
     """
     for path in (stage / "book").rglob("*.md"):

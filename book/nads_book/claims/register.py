@@ -81,7 +81,7 @@ class Claim:
         prediction: outcome of the registered prediction that the claim reports, one of `OUTCOMES`; empty where it
             reports none. A failed prediction can be a verified claim ("against our prediction, …"), but has no ✓.
         post_hoc: whether the claim, its limit or its selection was chosen after seeing the results.
-        judgement: what we make of the verdict, where the registered rule says less or more than the numbers.
+        judgement: our reading of the verdict, where the registered rule says less or more than the numbers.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.

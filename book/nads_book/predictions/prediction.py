@@ -16,11 +16,11 @@ class Prediction:
     """What was registered before the results, and what came out.
 
     Args:
-        text: what was predicted, in words.
+        text: prediction in words.
         expected: range or answer that was registered.
         found: the result in words, "–" where there is none yet.
         outcome: "met", "failed", or "open" where the rows do not decide it.
-        note: what a reader must know to judge it; may be empty.
+        note: remark that a reader needs to judge it; may be empty.
     """
 
     text: str
@@ -45,7 +45,7 @@ def ranged(
         value: the estimate; nan leaves the prediction open.
         low: lower end of the range, which belongs to it.
         high: upper end, which does too.
-        note: see `Prediction`.
+        note: remark, see `Prediction`.
     """
     if math.isnan(value):
         return Prediction(text, limits(low, high), "–", "open", note)
@@ -68,7 +68,7 @@ def resolved(
         values: the estimate and both ends of its interval.
         low: lower end of the range.
         high: upper end of the range.
-        note: see `Prediction`.
+        note: remark, see `Prediction`.
     """
     value, lower, upper = values
     if math.isnan(value + lower + upper):
@@ -99,11 +99,11 @@ def answered(
     """Return a prediction of whether something holds.
 
     Args:
-        text: what may hold.
+        text: sentence that may hold.
         expected: whether it was expected.
         found: whether it does; None leaves the prediction open.
         shown: the result in words, "yes" or "no" by default.
-        note: see `Prediction`.
+        note: remark, see `Prediction`.
     """
     words = {True: "yes", False: "no", None: "–"}
     outcome = "open" if found is None else "met" if found == expected else "failed"
