@@ -170,7 +170,7 @@ def proceed(reader):
 
 
 def scores(reader):
-    """What the verdict compares: label -> waves that were learned."""
+    """What the verdict compares: label -> right bets."""
     items = reader.page.locator("nad-guess .scores li").all()
     return {
         item.locator("span").inner_text(): float(item.locator("strong").inner_text())
@@ -182,7 +182,11 @@ def learned(tasks, keys):
     return sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
 
 
-def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
+def failed(tasks, keys):
+    return len(list(keys)) - learned(tasks, keys)
+
+
+def test_a_bet_is_blind_and_the_finest_waves_lose(reader):
     reader.page.goto(f"{reader.site}/guess.html")
     tasks, maps = known("resnet18"), reader.page.locator("nad-guess .map")
     assert (
@@ -195,6 +199,7 @@ def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
     )
     tiles = reader.see("all waves", "nad-guess")
     assert np.ptp(tiles[..., :3].astype(int), axis=2).max() == 0, "no colour tells anything yet"
+    assert "cannot learn" in reader.page.locator("nad-guess .question").inner_text()
     bet(reader, " r ")  # (0, 2), (0, 4)
     bet(reader, "dl l l ")  # (2, 2), (2, 0), (2, -2)
     assert not proceed(reader).is_disabled()
@@ -207,16 +212,16 @@ def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
     )
     assert reader.see("energies of waves", "nad-guess").shape == (16, 16, 4)
     proceed(reader).press("Enter")
-    found, naive = scores(reader), learned(tasks, [(0, 2), (0, 4), (2, 2), (2, 0), (2, -2)])
-    brightest = sorted(tasks, key=lambda k: -tasks[k][0])[:5]
-    chance = 5 * learned(tasks, tasks) / len(tasks)
+    found, own = scores(reader), failed(tasks, [(0, 2), (0, 4), (2, 2), (2, 0), (2, -2)])
+    darkest = sorted(tasks, key=lambda k: tasks[k][0])[:5]
+    chance = 5 * failed(tasks, tasks) / len(tasks)
     assert found == {
-        "your bet": naive,
+        "your bet": own,
         "chance": round(chance, 1),
-        "the 5 coarsest": naive,
-        "the 5 brightest in the map": learned(tasks, brightest),
+        "the 5 finest": 0,
+        "the 5 darkest in the map": failed(tasks, darkest),
     }
-    assert naive == 3 < chance < learned(tasks, brightest)
+    assert 0 < chance < own == 2 < failed(tasks, darkest)
     assert reader.see("accuracies of ResNet-18", "nad-guess").shape == (16, 16, 4)
     verdict = reader.page.locator("nad-guess .verdict").inner_text()
     pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
@@ -235,8 +240,8 @@ def test_both_maps_show_without_a_bet(reader):
     tasks, maps = known("resnet18"), reader.page.locator("nad-guess .map")
     assert maps.last.is_visible() and set(scores(reader)) == {
         "chance",
-        "the 5 coarsest",
-        "the 5 brightest in the map",
+        "the 5 finest",
+        "the 5 darkest in the map",
     }
     heading = reader.page.locator("nad-guess .verdict p").first.inner_text()
     assert f"{learned(tasks, tasks)} of {len(tasks)}" in heading
@@ -262,8 +267,31 @@ def test_a_bet_may_be_changed_with_the_map(reader):
     proceed(reader).click()
     tasks, kept = known("resnet18"), [(0, 2), (0, 4), (2, 2), (2, 0)]
     found = scores(reader)
-    assert found["your blind bet"] == learned(tasks, [*kept, (2, -2)])
-    assert found["your bet with the map"] == learned(tasks, [*kept, (-14, -2)])
+    assert found["your blind bet"] == failed(tasks, [*kept, (2, -2)])
+    assert found["your bet with the map"] == failed(tasks, [*kept, (-14, -2)])
+
+
+def test_of_a_network_that_learns_few_waves_the_bet_is_on_those(reader):
+    reader.page.goto(f"{reader.site}/guess.html")
+    reader.page.get_by_label("Network", exact=True).select_option(label="DenseNet-121")
+    assert "that it learned" in reader.page.locator("nad-guess .question").inner_text()
+    reader.page.get_by_role("button", name="Show me without a bet").click()
+    tasks, found = known("densenet121"), scores(reader)
+    brightest = sorted(tasks, key=lambda k: -tasks[k][0])[:5]
+    assert found["the 5 brightest in the map"] == learned(tasks, brightest)
+    assert found["chance"] == round(5 * learned(tasks, tasks) / len(tasks), 1)
+
+
+@pytest.mark.parametrize("width, height", [(1280, 560), (375, 560)])
+def test_the_button_is_in_sight_while_waves_are_chosen(browser, site, width, height):
+    """The page above the bet takes some 240 pixels of a screen of 800."""
+    with browser.new_context(viewport={"width": width, "height": height}) as context:
+        reader = Reader(context.new_page(), site)
+        reader.page.goto(f"{site}/guess.html")
+        bet(reader, " r dl l l ")
+        reader.page.evaluate("scrollTo(0, 0)")
+        button = proceed(reader).bounding_box()
+        assert 0 <= button["y"] and button["y"] + button["height"] <= height
 
 
 def test_the_images_of_a_task_differ_along_its_wave_only(reader):
@@ -291,7 +319,7 @@ def test_a_result_has_an_address_and_a_picture(reader):
     reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     reader.page.get_by_role("button", name="Copy link").click()
     address = reader.page.evaluate("navigator.clipboard.readText()")
-    assert "#bet.network=resnet18&bet.waves=[[0,2],[0,4],[2,2],[2,0],[2,-2]]" in address
+    assert address.endswith("#bet.network=resnet18&bet.waves=[[0,2],[0,4],[2,2],[2,0],[2,-2]]")
     with reader.page.expect_download() as download:
         reader.page.get_by_role("button", name="Save picture").click()
     from PIL import Image
@@ -300,10 +328,14 @@ def test_a_result_has_an_address_and_a_picture(reader):
         assert picture.size == (1200, 630) and len(picture.convert("RGB").getcolors(1_000_000)) > 20
     reader.page.goto("about:blank")
     reader.page.goto(address)
-    assert scores(reader) == found
-    reader.page.get_by_role("button", name="Make your own bet").click()
-    assert proceed(reader).is_disabled()
-    reader.page.wait_for_function("!location.hash")
+    question = reader.page.locator("nad-guess .question").inner_text()
+    assert question.startswith(f"Somebody scored {found['your bet']:.0f}. Beat it.")
+    assert proceed(reader).is_disabled() and not reader.page.locator("nad-guess .guessed").count()
+    assert not reader.page.locator("nad-guess .map").last.is_visible(), "a link gives no answer"
+    bet(reader, " r dl l l ")
+    proceed(reader).click()
+    proceed(reader).click()
+    assert scores(reader) == found | {"somebody's bet": found["your bet"]}
 
 
 @pytest.mark.parametrize(

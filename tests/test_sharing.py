@@ -28,7 +28,7 @@ def site(tmp_path):
     for folder in ("book", "notebooks", "_images", "_static"):
         (tmp_path / folder).mkdir()
     Image.new("RGB", (400, 300), "navy").save(tmp_path / "_images" / "figure.png")
-    Image.new("RGB", (800, 300), "white").save(tmp_path / "_static" / "maps.png")
+    Image.new("RGB", (800, 300), "white").save(tmp_path / "_static" / "question.png")
     (tmp_path / "_static" / "searchtools.js").write_text("const Search = {};\n")
     (tmp_path / "index.html").write_text(
         '<meta http-equiv="Refresh" content="0; url=book/intro.html" />\n'

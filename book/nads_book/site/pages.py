@@ -202,6 +202,22 @@ def draw_strip(path: Path) -> None:
         figure.savefig(path.with_suffix(f"{name}.png"), dpi=180, facecolor=figure.get_facecolor())
 
 
+def draw_question(path: Path, side: int = 32) -> None:
+    """Draw the waves of the bet, as its reader sees them first: the preview of the first page shows no answer."""
+    part = side // 2
+    places = np.arange(side) - part
+    frequencies = np.arange(-part, part, 2)  # the published grid
+    rows, columns = np.meshgrid(places[:part], places[:part], indexing="ij")
+    tiles = [
+        [np.sin(2 * np.pi * (ky * rows + kx * columns) / side) for kx in frequencies]
+        for ky in frequencies
+    ]
+    framed = [[np.pad(tile, 1, constant_values=np.nan) for tile in row] for row in tiles]
+    picture = np.kron(np.block(framed), np.ones((2, 2)))
+    grey = np.where(np.isnan(picture), 255, 135 + 85 * np.nan_to_num(picture))
+    Image.fromarray(grey.astype(np.uint8)).save(path, optimize=True)
+
+
 def page_figures() -> dict[str, Guess | explorer.Page | explorer.Playground]:
     """Return what moves on pages that are no chapters.
 

@@ -21,10 +21,15 @@ DESCRIPTION = 200  # characters, at most
 FIRST = "book/intro"
 PLAYGROUND = "book/playground"
 # Of pages whose first figure is drawn by the browser; others have an image.
-HERO = {FIRST: "_static/maps.png", PLAYGROUND: "_static/maps.png"}
+HERO = {FIRST: "_static/question.png", PLAYGROUND: "_static/question.png"}
+# What previews ask instead of the page's title.
+QUESTIONS = {
+    FIRST: "Bet on five waves that ResNet-18 cannot learn",
+    PLAYGROUND: "Build a network. Which waves can it not learn?",
+}
 DESCRIPTIONS = {
-    FIRST: "Hide a wave in noise. Which waves can a neural network find? Bet on five: an executable book on what "
-    "networks prefer before they have seen any data.",
+    FIRST: "Hide a wave in noise. Bet on five waves that ResNet-18 cannot learn: an executable book on what networks "
+    "prefer before they have seen any data.",
     PLAYGROUND: "Build a network in your browser, see which waves its random weights prefer, then train it.",
 }
 
@@ -210,7 +215,7 @@ def share(site: Path, root: Path, names: list[str]) -> None:
         card = FIRST
         if picture and picture.is_file():
             card = name
-            preview(facts["title"], picture, folder / f"{Path(name).name}.png")
+            preview(QUESTIONS.get(name, facts["title"]), picture, folder / f"{Path(name).name}.png")
         address = f"{base}/_static/previews/{Path(card).name}.png"
         found = tags(
             facts, f"{base}/{name}.html", book, config["author"], str(config["copyright"]), address

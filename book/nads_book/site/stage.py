@@ -29,6 +29,7 @@ def stage(folder: Path, root: Path) -> None:
         shutil.copy(root / name, target / name)
     sharing.configure(target / "_config.yml", root)
     pages.draw_intro(target / "book" / "_static" / "nads.png")
+    pages.draw_question(target / "book" / "_static" / "question.png")
     pages.draw_strip(target / "book" / "_static" / "strip.png")
     explorer.write_pages_data(target / "book" / "_static" / "explorer")
     found = predictions.everything()

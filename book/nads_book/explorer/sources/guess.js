@@ -1,4 +1,5 @@
-// A bet: which waves will a network learn? First blind, then with what random weights say, then what training found
+// A bet: which waves can a network not learn? First blind, then with what random weights say, then what training found.
+// Of a network that learns few waves, the bet is on those that it learned: the rarer outcome is the harder bet.
 
 import STYLE from "./explorer.css";
 import { addressNow, parameters, saveAddress } from "./address.js";
@@ -81,11 +82,11 @@ class Guess {
     });
     this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Bet on what a network will learn" },
       h("section", {}, this.question, this.verdict,
-        h("div", { class: "maps" },
-          h("div", { class: "example" }, this.status, this.wave.element, ...this.images.map(({ element }) => element), this.stronger),
-          this.before.element, this.after.element),
         h("div", { class: "buttons" }, this.next, this.skip, this.again, this.link, this.save,
-          networks.length > 1 ? this.menu.element : null)));
+          networks.length > 1 ? this.menu.element : null),
+        h("div", { class: "maps" },
+          h("div", { class: "example" }, this.status, this.wave.element, this.stronger, ...this.images.map(({ element }) => element)),
+          this.before.element, this.after.element)));
     host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
     (shared && this.restore()) || this.start();
@@ -102,8 +103,10 @@ class Guess {
 
   /** Begin, with another network if one is given. */
   start(network = this.network) {
-    Object.assign(this, { network, chosen: new Set(), blind: null, stage: "blind", shared: false,
+    Object.assign(this, { network, chosen: new Set(), blind: null, stage: "blind", rival: null,
       cursor: [CELLS / 2, CELLS / 2 + 1] });
+    const learned = network.tasks.filter(([, , , accuracy]) => accuracy > this.learned).length;
+    this.onLearned = 2 * learned < network.tasks.length;
     this.byCell = new Map(network.tasks.flatMap((task) => cellsOf(task).map((cell) => [`${cell}`, task])));
     this.menu.select.value = this.networks.indexOf(network);
     this.draw();
@@ -117,28 +120,21 @@ class Guess {
   /** Add a bet that was decided to the address. */
   describe(address) {
     if (this.stage !== "done" || !this.addressed || !this.chosen.size) return;
-    const waves = (tasks) => JSON.stringify([...tasks].map(([ky, kx]) => [ky, kx]));
     address.set("bet.network", this.network.name);
-    address.set("bet.waves", waves(this.chosen));
-    if (waves(this.blind) !== waves(this.chosen)) address.set("bet.blind", waves(this.blind));
+    address.set("bet.waves", JSON.stringify([...this.chosen].map(([ky, kx]) => [ky, kx])));
   }
 
-  /** Show the bet that the address describes, if it makes sense. */
+  /** Begin a bet against the one that the address describes, whose waves stay hidden, if it makes sense. */
   restore() {
     const address = parameters(), network = this.networks.find(({ name }) => name === address.get("bet.network"));
-    const tasks = (key) => {
-      try {
-        const found = JSON.parse(address.get(key)).map((k) => this.byCell.get(`${cellsOf(k)[0]}`));
-        return found.every(Boolean) && new Set(found).size === this.asked ? new Set(found) : null;
-      } catch {
-        return null;
-      }
-    };
     if (!network) return false;
     this.start(network);
-    const chosen = tasks("bet.waves");
-    if (!chosen) return true;
-    Object.assign(this, { chosen, blind: tasks("bet.blind") ?? chosen, stage: "done", shared: true });
+    try {
+      const found = JSON.parse(address.get("bet.waves")).map((k) => this.byCell.get(`${cellsOf(k)[0]}`));
+      if (found.every(Boolean) && new Set(found).size === this.asked) this.rival = this.right(found);
+    } catch {
+      return true;
+    }
     this.draw();
     return true;
   }
@@ -186,7 +182,10 @@ class Guess {
     this.root.scrollIntoView?.({ block: "nearest" });
   }
 
-  right = (tasks) => [...tasks].filter(([, , , accuracy]) => accuracy > this.learned).length;
+  /** Whether a bet on a wave is right. */
+  wins = ([, , , accuracy]) => (accuracy > this.learned) === this.onLearned;
+
+  right = (tasks) => [...tasks].filter(this.wins).length;
 
   draw() {
     const { network: { label, tasks }, stage } = this;
@@ -241,37 +240,43 @@ class Guess {
   ask() {
     const { network: { label, tasks }, chosen, asked, stage } = this, left = asked - chosen.size;
     this.question.replaceChildren(...(stage === "blind" ? [
+      this.rival === null ? "" : h("strong", {}, `Somebody scored ${this.rival}. Beat it. `),
       `${label} was trained ${tasks.length} times, each time to find another wave in noise. The wave is added in class A and subtracted in class B. `,
-      `${label} learned some waves and stayed at chance for the others. `, h("strong", {}, `Bet on ${asked} waves that it learned.`),
+      `${label} learned some waves and stayed at chance for the others. `, h("strong", {}, `Bet on ${asked} waves that it ${this.goal}.`),
     ] : stage === "map" ? [
       h("strong", {}, "A hint: "), `this map comes from ${label}s with random weights. No training, no data. Bright waves have a high energy. `,
       h("strong", {}, "You may change your bet."),
-    ] : [this.shared ? `Somebody's bet on ${label}:` : ""]));
+    ] : []));
     this.next.hidden = stage === "done";
     this.skip.hidden = stage !== "blind";
     this.next.disabled = left > 0;
     this.next.textContent = left ? `Choose ${left} more` : stage === "blind" ? "Lock in the bet" : `Reveal what ${label} learned`;
     const bet = chosen.size > 0;
-    this.again.textContent = this.shared ? "Make your own bet" : bet ? "Bet again" : "Make a bet";
+    this.again.textContent = bet ? "Bet again" : "Make a bet";
     this.again.hidden = stage !== "done";
     for (const button of [this.link, this.save]) button.hidden = stage !== "done" || !bet;
   }
 
   /** The score, and what it is to be compared with. */
   score() {
-    const { network: { tasks }, asked } = this;
-    const sorted = (by) => [...tasks].sort(by).slice(0, asked);
+    const { network: { tasks }, asked, onLearned } = this, sign = onLearned ? 1 : -1;
+    const first = (by) => this.right([...tasks].sort(by).slice(0, asked));
     return {
       own: this.right(this.chosen), blind: this.right(this.blind), chance: (asked * this.right(tasks)) / tasks.length,
-      coarsest: this.right(sorted((a, b) => (fineness(a) || 1e9) - (fineness(b) || 1e9))),
-      brightest: this.right(sorted((a, b) => b[2] - a[2])),
+      obvious: first((a, b) => sign * ((fineness(a) || (onLearned ? 1e9 : 0)) - (fineness(b) || (onLearned ? 1e9 : 0)))),
+      map: first((a, b) => sign * (b[2] - a[2])),
     };
+  }
+
+  /** What the bet is on, as the end of a sentence. */
+  get goal() {
+    return this.onLearned ? "learned" : "cannot learn";
   }
 
   conclude() {
     this.verdict.hidden = this.stage !== "done";
     if (this.verdict.hidden) return;
-    const { network: { label, tasks }, asked, learned } = this, { own, blind, chance, coarsest, brightest } = this.score();
+    const { network: { label, tasks }, asked, learned } = this, { own, blind, chance, obvious, map } = this.score();
     const changed = [...this.chosen].some((task) => !this.blind.has(task));
     const failed = tasks.filter((task) => task[3] <= learned).sort((a, b) => fineness(a) - fineness(b) || b[0] + b[1] - a[0] - a[1])[0];
     const finer = [4, 1].map((times) => tasks.filter((task) => task[3] > learned && fineness(task) > times * fineness(failed))
@@ -279,12 +284,13 @@ class Guess {
     const share = ordered(tasks, learned), score = (number, text, kind) =>
       h("li", { class: kind }, h("strong", {}, `${number}`), h("span", {}, text));
     this.verdict.replaceChildren(
-      h("p", {}, h("strong", {}, this.chosen.size ? `${own} of ${asked} waves were learned.`
-        : `${label} learned ${this.right(tasks)} of ${tasks.length} waves. How many would a bet on ${asked} get right?`)),
-      h("ul", { class: "scores", "aria-label": `Waves of ${asked} that were learned` },
+      h("p", {}, h("strong", {}, this.chosen.size ? `${own} of ${asked}: waves that ${label} ${this.goal}.`
+        : `${label} learned ${tasks.filter((task) => task[3] > learned).length} of ${tasks.length} waves. How many would a bet on ${asked} get right?`)),
+      h("ul", { class: "scores", "aria-label": `Right bets of ${asked}` },
         this.chosen.size ? score(own, changed ? "your bet with the map" : "your bet", "own") : null,
-        changed ? score(blind, "your blind bet", "own") : null, score(chance.toFixed(1), "chance"),
-        score(coarsest, `the ${asked} coarsest`), score(brightest, `the ${asked} brightest in the map`)),
+        changed ? score(blind, "your blind bet", "own") : null, this.rival === null ? null : score(this.rival, "somebody's bet"),
+        score(chance.toFixed(1), "chance"), score(obvious, `the ${asked} ${this.onLearned ? "coarsest" : "finest"}`),
+        score(map, `the ${asked} ${this.onLearned ? "brightest" : "darkest"} in the map`)),
       h("p", {}, ...(finer ? [`${label} learns ${nameOf(finer)} (${percent(finer[3])}), but not the coarser ${nameOf(failed)} (${
         percent(failed[3])}). `] : []), `Compare any learned wave with any failed one: ${
         share === 1 ? "in all pairs" : `in ${percent(Math.floor(1000 * share) / 1000)} of the pairs`
@@ -313,40 +319,28 @@ class Guess {
     };
     for (const { marks } of [this.before, this.after])
       marks.replaceChildren(...[...this.chosen].flatMap((one) => cellsOf(one).map(mark(
-        stage !== "done" ? "guessed" : one[3] > this.learned ? "guessed right" : "guessed wrong"))),
+        stage !== "done" ? "guessed" : this.wins(one) ? "guessed right" : "guessed wrong"))),
       ...cellsOf(task).map(mark("cursor")));
   }
 
-  /** The score and both maps as a picture of the size that previews of links have. */
+  /** The question, the waves and the score as a picture of the size that previews of links have; it gives no answer. */
   picture() {
     const { network: { label }, asked } = this, { own, chance } = this.score();
-    const canvas = h("canvas", { width: 1200, height: 630 }), context = canvas.getContext("2d");
-    const write = (text, x, y, font, colour = "#222") => {
+    const canvas = h("canvas", { width: 1200, height: 630 }), context = canvas.getContext("2d"), waves = h("canvas");
+    const write = (text, y, font, colour = "#222") => {
       Object.assign(context, { font: `${font} system-ui, sans-serif`, fillStyle: colour });
-      context.fillText(text, x, y);
+      context.fillText(text, 650, y, 520);
     };
-    Object.assign(context, { fillStyle: "#fff", imageSmoothingEnabled: false });
+    context.fillStyle = "#fff";
     context.fillRect(0, 0, 1200, 630);
-    write(`Which waves can ${label} learn?`, 60, 70, "600 44px");
-    write(`My bet: ${own} of ${asked}. Chance: ${chance.toFixed(1)}.`, 60, 116, "30px", "#555");
-    [this.before, this.after].forEach((map, i) => {
-      const left = i ? 640 : 60, top = 176, side = 400;
-      write(i ? "after training: accuracy" : "random weights: energy", left, top - 14, "22px");
-      context.drawImage(map.canvas, left, top, side, side);
-      for (const task of this.chosen)
-        for (const [row, column] of cellsOf(task)) {
-          const [x, y] = [left + ((column + 0.5) * side) / CELLS, top + ((row + 0.5) * side) / CELLS];
-          for (const [width, colour] of [[7, "#000"], [3, task[3] > this.learned ? "#00d29a" : "#ff7a1a"]]) {
-            Object.assign(context, { lineWidth: width, strokeStyle: colour });
-            context.beginPath();
-            if (task[3] > this.learned) context.arc(x, y, 12, 0, 7);
-            else context.rect(x - 11, y - 11, 22, 22);
-            context.stroke();
-          }
-        }
-    });
-    const home = location.protocol === "file:" ? "" : ` · ${location.host}${location.pathname.replace(/\/[^/]*$/, "")}`;
-    write(`○ learned   □ not learned${home}`, 60, 612, "20px", "#555");
+    this.paintTiles(waves);
+    context.drawImage(waves, 60, 45, 540, 540);
+    write(`Bet on ${asked} waves`, 130, "600 50px");
+    write(`that ${label} ${this.goal}.`, 195, "600 50px");
+    write(`My bet: ${own} of ${asked}.`, 300, "40px");
+    write(`Chance: ${chance.toFixed(1)}.`, 355, "40px");
+    write("Beat it.", 440, "600 40px");
+    if (location.protocol !== "file:") write(`${location.host}${location.pathname.replace(/\/[^/]*$/, "")}`, 570, "22px", "#555");
     return canvas;
   }
 
