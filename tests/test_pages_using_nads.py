@@ -54,7 +54,7 @@ def test_the_choice_by_energy_fails_since_its_exact_interval_contains_zero():
     assert found.holds is False and low < 0 < found.value < high
     judged = Pooling().score(load_study("pooling.json")["rows"])
     assert judged.met["energies choose the pooling"] is False
-    assert judged.estimates["mean rank correlation"]["energies choose the pooling"][1] == low
+    assert judged.estimates["mean"]["rank correlation"][1] == low
 
 
 def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(pooled):
@@ -99,7 +99,7 @@ def test_a_wave_that_is_learned_against_the_rule_flips_the_verdict(altered):
 
 def test_a_repair_needs_twelve_waves_and_a_small_cost(altered):
     met = experiment("repair").score(load_study("repair.json")["rows"]).met
-    assert not any(holds for name, holds in met.items() if name.endswith("the repair succeeds"))
+    assert len(met) == 6 and not any(met.values())
     assert not repair.CLAIMS["repair-both"]().holds and not repair.CLAIMS["repair-cost"]().holds
 
     def succeed(row):

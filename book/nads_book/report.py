@@ -13,7 +13,6 @@ from nads_core.training.accuracies import accuracy_interval, difference_interval
 
 if TYPE_CHECKING:
     from nads_book.experiments import Results
-    from nads_book.experiments.study import Evidence as Judged
     from nads_core.data import ImageSet
 
 LABELS = {
@@ -195,24 +194,6 @@ def table(
 ) -> None:
     """Display a table with its badge, and below it a paragraph: see `markdown_table` and `badge`."""
     show("\n\n".join(filter(None, (badge and f"`{badge}`", markdown_table(rows, head), below))))
-
-
-def predictions_table(found: Judged) -> str:
-    """Return registered predictions beside what was measured, in Markdown.
-
-    Args:
-        found: what the registered rule of a study says.
-    """
-    measured = {
-        name: values for group in found.estimates.values() for name, values in group.items()
-    }
-    outcomes = {True: "met", False: "failed", None: "open"}
-    rows = []
-    for name, met in found.met.items():
-        value, low, high = measured.get(name, [math.nan] * 3)
-        interval = (value, low, high) if math.isfinite(low) else (value,)
-        rows.append([name, estimate(interval), outcomes[met]])
-    return markdown_table(rows, ["registered prediction", "measured", "outcome"])
 
 
 def claim(

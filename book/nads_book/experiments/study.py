@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,19 +61,6 @@ class Evidence:
 
     estimates: Mapping[str, Mapping[str, Estimate]]
     met: Mapping[str, bool | None]
-
-    @classmethod
-    def of_predictions(cls, predictions: Mapping[str, Sequence[float]]) -> Evidence:
-        """Return what a rule says about registered ranges: each prediction is met if its estimate lies within.
-
-        Args:
-            predictions: the prediction in words -> the estimate, and both ends of the range that was registered.
-        """
-        estimates = {
-            name: (float(value), math.nan, math.nan) for name, (value, *_) in predictions.items()
-        }
-        met = {name: bool(low <= value <= high) for name, (value, low, high) in predictions.items()}
-        return cls({"predictions": estimates}, met)
 
 
 class Study(ABC):

@@ -10,7 +10,7 @@ change G_t - G_0 with G_0 S G_0 and with three simpler matrices. Products are un
 networks, or of different inputs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study import Context, Evidence, Row, Unit
 from nads_book.experiments.study_files import FileStudy
 from nads_book.experiments.trainer import training_steps
 from nads_core.directions.symmetry import symmetrize
@@ -504,6 +504,35 @@ class Geometry(FileStudy):
             for a, b in zip(late, early, strict=True)
         )
         return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rules for photos with labels: what the first step does, and whether labels decide then.
+
+        The first is open where a change cannot be distinguished from noise, which the registration did not foresee.
+        """
+        on_photos = {
+            (row["network"], row["step"]): row["change"]
+            for row in rows
+            if row["data"] == "photos" and row["change"]
+        }
+        first, leads = {}, {}
+        for network in FIRST_NETWORKS:
+            cosine = on_photos[network, "small"]["cosine"]["G_0 S G_0"]
+            if None not in cosine:
+                first[network] = tuple(cosine)
+            ahead = on_photos[network, NETWORKS[network].last]["law ahead"]["signal"]
+            leads[network] = tuple(-ahead[end] for end in (0, 2, 1))
+        claimed = [first.get(network) for network in ("linear", "mlp", "lenet")]
+        above = any(one is not None and one[2] > 0 for one in claimed)
+        met = {
+            "at the start, training shrinks G along G_0 S G_0": False
+            if above
+            else None
+            if None in claimed
+            else True,
+            "then labels decide": sum(lead > 0 for lead, *_ in leads.values()) >= 3,
+        }
+        return Evidence({"first change": first, "lead of the signal at the last step": leads}, met)
 
 
 class FirstSteps(FileStudy):

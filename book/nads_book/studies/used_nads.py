@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
+from nads_book.analysis.statistics import student_mean
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments.study import Context, Evidence, Row, Unit
 from nads_book.experiments.study_files import FileStudy
@@ -27,6 +28,7 @@ NETWORKS: dict[str, tuple[Architecture, str]] = {
 }
 NUM_TRAIN, NUM_TEST, NUM_ASKED, EPOCHS, SEEDS = 10_000, 5_000, 2_000, 10, (0, 1)
 INDICES = (0, 1, 2, 4, 7, 11, 17, 26, 40, 60, 90, 135, 200, 300, 450, 680, 1_000)
+SAME, MORE = (0.8, 1.25), 1.2  # ratios of both seeds by which the rule decides
 LAST = 40  # of the early NADs, which the registered rule is about
 NUM_CONTROLS = 4  # waves of the nearest energy, and random directions, for each NAD
 FACTORS = {"remove": 1.0, "turn": 2.0}
@@ -157,37 +159,14 @@ class UsedNADs(FileStudy):
         """Apply the registered rule to each network: geometric means over NADs 0 to 40, by seed."""
         estimates, met = {}, {}
         for network in NETWORKS:
-            early, late, random = (
-                np.exp(np.log(ratios(rows, network, kind, early=which)).mean(1))  # (seeds,)
-                for kind, which in (("wave", True), ("wave", False), ("random", True))
-            )
-            single = np.concatenate(
-                [ratios(rows, network, "wave", early=which) for which in (True, False)], 1
-            )
-            close = float(np.mean((single >= 0.7) & (single <= 1.5)))
-            found = {
-                "ratio to waves .8 to 1.25 in both seeds (does not use NADs more)": (
-                    early,
-                    0.8,
-                    1.25,
-                ),
-                "ratio to waves above 1.2 in both seeds (uses NADs more)": (early, 1.2, np.inf),
-                "ratio to random directions 2 to 10 in both seeds": (random, 2, 10),
+            logs = np.log(ratios(rows, network, "wave"))  # (seeds, NADs)
+            estimates[network] = {
+                control: tuple(np.exp(student_mean(np.log(ratios(rows, network, control)).mean(0))))
+                for control in ("wave", "random")
             }
-            if network == "vgg11":
-                found["ratio to waves larger for early NADs than for late ones"] = (
-                    early / late,
-                    1,
-                    np.inf,
-                )
-            for name, (values, low, high) in found.items():
-                label = f"{network}: {name}"
-                estimates[label] = (
-                    float(np.exp(np.log(values).mean())),
-                    values.min(),
-                    values.max(),
-                )
-                met[label] = bool((low < values).all() and (values < high).all())
-            label = f"{network}: nearly all single ratios to waves .7 to 1.5 (share)"
-            estimates[label], met[label] = (close, np.nan, np.nan), close >= 0.9
-        return Evidence({"mean and range over seeds": estimates}, met)
+            seeds = np.exp(logs.mean(1))
+            met[f"{network}: does not use NADs more"] = bool(
+                ((seeds > SAME[0]) & (seeds < SAME[1])).all()
+            )
+            met[f"{network}: uses NADs more"] = bool((seeds > MORE).all())
+        return Evidence(estimates, met)  # type: ignore[arg-type]  # tuples of three

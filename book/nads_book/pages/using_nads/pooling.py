@@ -12,8 +12,7 @@ from nads_book.analysis.statistics import exact_mean, student_mean
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
-from nads_book.report import estimate, fixed, markdown_table, predictions_table, readable, table
-from nads_book.studies import experiment
+from nads_book.report import estimate, fixed, markdown_table, readable, table
 from nads_book.studies.pooling import DATA, HIT, POOLINGS, Choices
 
 UPRIGHT, FLIPPED = DATA.index("photos"), DATA.index("flipped photos")
@@ -135,12 +134,6 @@ def intervals() -> str:
     return markdown_table(rows, ["interval", "mean rank correlation of energy and accuracy"])
 
 
-def predictions(name: str) -> str:
-    """Return the registered predictions of a study beside its results."""
-    study = experiment(name)
-    return predictions_table(study.score(study.stored(study.path).rows))
-
-
 CLAIMS: dict[str, Callable[[], Evidence]] = {
     "flipped-need-another": flipped_need_another,
     "energy-chooses-pooling": chooses_pooling,
@@ -148,8 +141,6 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "pooling-not-parameters": not_parameters,
 }
 LAB_TABLES: dict[str, Callable[[], str]] = {
-    "Choice of a pooling: predictions beside results": lambda: predictions("pooling"),
-    "Choice of a pooling: the control": lambda: predictions("pooling-control"),
     "Choice of a pooling: energies and accuracies": everything,
     "Choice of a pooling: the interval that decides": intervals,
 }

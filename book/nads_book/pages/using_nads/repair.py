@@ -14,7 +14,6 @@ from nads_book.analysis.statistics import rank_correlation, student_mean
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
-from nads_book.pages.using_nads.pooling import predictions
 from nads_book.report import estimate, fixed, markdown_table, table
 from nads_book.studies import repair
 from nads_book.studies.repair import (
@@ -215,7 +214,6 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "averages-help-photos": averages_help,
 }
 LAB_TABLES: dict[str, Callable[[], str]] = {
-    "Repair: predictions beside results": lambda: predictions("repair"),
     "Repair: networks": by_network,
     "Repair: energy and test accuracies (%) of both seeds, by wave": by_wave,
 }

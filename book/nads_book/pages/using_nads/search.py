@@ -19,7 +19,6 @@ from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_registered
 from nads_book.experiments.study import Estimate
 from nads_book.figures import style
-from nads_book.pages.using_nads.pooling import predictions
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import nas_contest as contest
 from nads_book.studies.nas import GAIN, GOALS, on_paths
@@ -340,7 +339,6 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "nas-not-tails": not_tails,
 }
 LAB_TABLES: dict[str, Callable[[], str]] = {
-    "Architecture search: predictions beside results": lambda: predictions("nas"),
     "Architecture search: rank correlations with accuracy on CIFAR-10": all_scores,
     "Architecture search: benchmarks": benchmarks,
     "Architecture search: match with photos, by poolings on paths": by_poolings,
