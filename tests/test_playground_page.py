@@ -219,6 +219,8 @@ def test_the_five_bets(reader):
     """Bet on what the book says: all are won, by numbers of the maps and trainings."""
     reader.open("playground.html", wait=False)
     reader.page.get_by_role("button", name="Guided: five bets").click()
+    save = reader.page.locator("nad-playground .save")
+    assert not save.is_visible(), "the picture would show the map before the bet"
     results = []
     for answer in ("About 50 %", "About 100 %", "A regular grid", "Neither", "None"):
         reader.page.get_by_role("button", name=re.compile(answer)).click()
@@ -226,6 +228,7 @@ def test_the_five_bets(reader):
         results.append(reader.page.evaluate(f"() => {FIGURE}.outcome"))
         if answer != "None":
             reader.page.get_by_role("button", name="Next bet").click()
+    assert save.is_visible()
     assert all("win" in result for result in results)
     numbers = [[float(x) for x in re.findall(r"([\d.]+)\s%", result)] for result in results]
     assert numbers[0][0] < 55 and numbers[0][1] < 1

@@ -171,7 +171,7 @@ export class Playground {
           this.chart, this.status, this.score)),
       h("div", { class: "footer" }, this.compare.element, h("div", { class: "buttons" },
         this.shared ? copyButton("Copy link", addressNow) : null,
-        this.small ? null : h("button", { click: () => this.savePicture() }, "Save picture"), show), box));
+        this.small ? null : h("button", { class: "save", click: () => this.savePicture() }, "Save picture"), show), box));
     for (const { strip, letter } of this.sides) strip.setAttribute("aria-label", `First NADs of ${letter.toUpperCase()}`);
     this.focus = a;
   }
