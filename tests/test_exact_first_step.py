@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from nads_book.experiments import Context
 from nads_book.experiments.stored import load_registered
 from nads_book.studies import exact_first_step, geometry
 from nads_book.studies.exact_first_step import LAW
 from torch import nn
 
 import nads_core as nc
+from nads_core.training import TrainingTimeout
 
 # The first forward derivative imports functions that torch compiles in a way that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
@@ -159,3 +161,22 @@ def test_what_is_missing_or_unresolved_is_undecided():
     met = exact_first_step.judge(some[1:], CRITERIA).met
     assert met["lenet, opposite"] is None and met["resnet, neither"] is None
     assert met["cnn, opposite"] is True
+
+
+def test_networks_are_kept_in_parts_and_a_deadline_stops_between_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(exact_first_step, "PART", 2)
+    calls = []
+
+    def compute(identities):
+        calls.append(len(identities))
+        values = torch.tensor([float(i - exact_first_step.FIRST_IDENTITY) for i in identities])
+        return values[:, None], values
+
+    late = Context(out=tmp_path / "rows.json", deadline=0.0)
+    with pytest.raises(TrainingTimeout, match="0 of 5"):
+        exact_first_step.in_parts(compute, "x", 5, late)
+    context = Context(out=tmp_path / "rows.json")
+    for _ in range(2):
+        gradients, others = exact_first_step.in_parts(compute, "x", 5, context)
+        assert gradients[:, 0].tolist() == others.tolist() == [0, 1, 2, 3, 4]
+    assert calls == [2, 2, 1]

@@ -7,6 +7,7 @@ is differentiated along the descent direction of its weights, forward over rever
 where L is the part of the loss without labels. ``book/preregistered/exact_first_step.toml`` has what was expected.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from torch.func import functional_call, grad, jvp
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_book.experiments.stored import load_nads, load_registered
+from nads_book.experiments.stored import load_registered
 from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
 from nads_book.experiments.study_files import FileStudy
 from nads_book.studies.geometry import (
@@ -29,6 +30,7 @@ from nads_book.studies.geometry import (
     SIZE,
     compared,
     dataset,
+    kept,
     laws_of,
     measured,
     moment,
@@ -36,16 +38,19 @@ from nads_book.studies.geometry import (
     trajectories,
     with_jackknife,
 )
+from nads_book.studies.nonlinear_tasks import nads_of
 from nads_core.directions import NADs
 from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.training import TrainingTimeout
 
 Weights = Mapping[str, Tensor]
 FIRST_IDENTITY = 3 * 10**6  # of the networks of this study; other studies have smaller ones
 NUM_DERIVATIVES = {"lenet": 1_024, "mlp": 1_024, "linear": 1_024, "cnn": 768, "resnet": 96}
 NUM_BALANCED = {"lenet": 256, "cnn": 256}
-NUM_UNTRAINED = {"cnn": 4_096, "resnet": 1_024}  # for G_0; LeNet's ships, the others' is known
+NUM_UNTRAINED = 1_024  # ResNets for G_0
 BATCH, BATCH_RESNET = 512, 128
 SHOWN_STEPS = (10, 30)
+PART = 32  # networks that are kept together
 LAW = "G_0 S G_0"
 
 
@@ -154,23 +159,26 @@ def moment_change(gradients: Tensor, changes: Tensor) -> Tensor:
     return (products + products.T) / (2 * len(gradients))
 
 
-def initial(network: str) -> Tensor:
+def initial(network: str, context: Context) -> Tensor:
     """Return G_0, (1, D, D), up to a factor: shipped, of other networks, or the identity."""
-    if network in NUM_UNTRAINED:
-        architecture = NETWORKS[network].architecture
+    if network in ("lenet", "cnn"):
+        return second_moment_of(nads_of(network, context))[None]
+    if network != "resnet":  # first weights are independent and of one variance
+        return torch.eye(DIMENSION, dtype=torch.float64)[None]
+
+    def compute() -> Tensor:
         nads = nc.compute_nads(
-            architecture,
-            num_networks=NUM_UNTRAINED[network],
+            NETWORKS[network].architecture,
+            num_networks=NUM_UNTRAINED,
             estimator=nc.SmoothedGradient(NUM_INPUTS),
             image_shape=(1, SIZE, SIZE),
             seed=1,
             progress=False,
         )
-    elif network == "lenet":
-        nads = load_nads("lenet", 2)
-    else:
-        return torch.eye(DIMENSION, dtype=torch.float64)[None]
-    return second_moment_of(nads)[None]
+        return second_moment_of(nads)[None]
+
+    found: Tensor = kept(f"{network}, untrained", context, compute)
+    return found
 
 
 def second_moment_of(nads: NADs) -> Tensor:
@@ -199,10 +207,15 @@ class ExactFirstStep(FileStudy):
     def run(self, unit: Unit, context: Context) -> list[Row]:
         network = unit["network"]
         if unit["measured"] == "balanced":
-            return balanced_steps(network, NUM_BALANCED[network], initial(network))
-        identities = range(FIRST_IDENTITY, FIRST_IDENTITY + NUM_DERIVATIVES[network])
-        gradients, changes = derivatives(identities, network, photos()[0])
-        return [first_change(gradients, changes, laws_of("photos", initial(network)))]
+            images, labels = dataset(BALANCED)
+            follow = partial(
+                trajectories, network=network, images=images, labels=labels, steps=max(SHOWN_STEPS)
+            )
+            found = in_parts(follow, f"{network}, balanced", NUM_BALANCED[network], context)
+            return balanced_steps(network, *found, initial(network, context))
+        differentiate = partial(derivatives, network=network, images=photos()[0])
+        found = in_parts(differentiate, f"{network}, first", NUM_DERIVATIVES[network], context)
+        return [first_change(*found, laws_of("photos", initial(network, context)))]
 
     def score(self, rows: Sequence[Row]) -> Evidence:
         """Apply the registered rule (``exact_first_step.toml``)."""
@@ -233,11 +246,40 @@ def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) ->
     }
 
 
-def balanced_steps(network: str, count: int, start: Tensor) -> list[Row]:
-    """Return how the change agrees with signal and rivals at steps 10 and 30, classes balanced."""
-    images, labels = dataset(BALANCED)
-    identities = range(FIRST_IDENTITY, FIRST_IDENTITY + count)
-    gradients, accuracies = trajectories(identities, network, images, labels, max(SHOWN_STEPS))
+def in_parts(
+    compute: Callable[[range], tuple[Tensor, Tensor]], name: str, count: int, context: Context
+) -> tuple[Tensor, Tensor]:
+    """Return what a function computes of all networks, some at a time, which are kept.
+
+    Args:
+        compute: function of the identities of networks.
+        name: name of what is kept.
+        count: number of networks.
+        context: place of what is kept, and the deadline.
+
+    Raises:
+        TrainingTimeout: if the deadline passes first.
+    """
+    found = []
+    for start in range(0, count, PART):
+        if context.deadline is not None and time.monotonic() > context.deadline:
+            raise TrainingTimeout(f"{name}: {start} of {count} networks are kept")
+        first = FIRST_IDENTITY + start
+        identities = range(first, first + min(PART, count - start))
+        found.append(kept(f"{name}, {start}", context, partial(compute, identities)))
+    gradients, others = zip(*found, strict=True)
+    return torch.cat(gradients), torch.cat(others)
+
+
+def balanced_steps(network: str, gradients: Tensor, accuracies: Tensor, start: Tensor) -> list[Row]:
+    """Return how the change agrees with signal and rivals at steps 10 and 30, classes balanced.
+
+    Args:
+        network: name in `NETWORKS`.
+        gradients: gradients of networks as they train, (n, times, 2, D), see `trajectories`.
+        accuracies: training accuracies, (n, times).
+        start: G_0, (1, D, D).
+    """
     times = range(gradients.shape[1])
     rows = measured(
         network,
