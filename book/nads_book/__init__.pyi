@@ -7,7 +7,7 @@ from .analysis.prediction_changes import changed_predictions
 from .checks import errata
 from .experiments import Results, Study, run_study
 from .pages import conclude
-from .parameters import check_parameters, choose_architecture, choose_carriers, choose_preset
+from .parameters import check_parameters, choose_architecture, choose_network, choose_preset
 from .report import readable
 from .studies import experiment, load_results, merge_results, run_experiment
 from .theory import deep_linear, lemma2
@@ -21,7 +21,7 @@ __all__ = [
     "check_parameters",
     "checks",
     "choose_architecture",
-    "choose_carriers",
+    "choose_network",
     "choose_preset",
     "conclude",
     "deep_linear",

@@ -1,16 +1,17 @@
 """Parameters of the chapters, which a reader or papermill sets: they are checked in the first cell, before any work."""
 
-import ast
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from nads_book.experiments.presets import PRESETS, SIZES
 from nads_book.studies import study_class
 from nads_core.data.images import DatasetNotFoundError, load_images
-from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.networks.architectures import ARCHITECTURES, Architecture, architecture_named
 from nads_core.runtime.arguments import is_integer
 
 DATASETS = ("auto", "cifar10", "generated")
@@ -27,7 +28,7 @@ def check_parameters(
     architecture: Any = "lenet",
     second: Any = "",
     index: Any = 0,
-    indices: Any = None,
+    last_index: int = NUM_NADS - 1,
     strength: Any = 0.05,
     dataset: Any = None,
     data_root: str | os.PathLike[str] | None = None,
@@ -41,7 +42,7 @@ def check_parameters(
         architecture: name of one of the paper's architectures.
         second: name of another one, or "".
         index: index of a NAD.
-        indices: indices of carriers, see `choose_carriers`; None for those of the preset.
+        last_index: largest index that is allowed.
         strength: strength of carriers, in units of a pixel in [0, 1].
         dataset: member of `DATASETS`; None if the chapter needs no photos.
         data_root: folder with photos; that of ``NADS_DATA`` by default.
@@ -58,9 +59,13 @@ def check_parameters(
         raise ValueError(
             f"second must be one of {', '.join(ARCHITECTURES)}, or empty, got {second!r}"
         )
-    if not (is_integer(index) and 0 <= index < NUM_NADS):
-        raise ValueError(f"index must be a NAD from 0 to {NUM_NADS - 1}, got {index!r}")
-    choose_carriers(0 if indices is None else indices, strength)
+    if not (is_integer(index) and 0 <= index <= last_index):
+        raise ValueError(f"index must be a NAD from 0 to {last_index}, got {index!r}")
+    is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
+    least, most = _STRENGTHS
+    if not is_number or not least <= strength <= most:  # nor is NaN
+        allowed = f"a number from {least:g} to {most:g}, in units of a pixel in [0, 1]"
+        raise ValueError(f"strength must be {allowed}, got {strength!r}")
     if job is not None:
         study_class(job)
     if dataset is not None:
@@ -84,15 +89,18 @@ def _require_photos(dataset: str, data_root: str | os.PathLike[str] | None) -> N
         load_images(dataset, root=data_root, num_images=1, progress=False)
 
 
-def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
+def choose_preset(
+    preset: str = "auto", *, gpu: str = "demo", presets: Sequence[str] = tuple(PRESETS)
+) -> str:
     """Return the preset to run at; for "auto" choose one for this machine, and print which and why.
 
     Args:
         preset: "smoke", "demo" or "paper" stay as they are; "auto" becomes "demo" without a GPU.
         gpu: preset that "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
+        presets: presets of the chapter.
 
     Returns:
-        "smoke", "demo" or "paper".
+        One of ``presets``.
 
     Raises:
         ValueError: for an unknown preset.
@@ -101,9 +109,9 @@ def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
         >>> choose_preset("smoke")
         'smoke'
     """
-    for name, allowed in ((preset, ("auto", *PRESETS)), (gpu, PRESETS)):
+    for name, allowed in ((preset, ("auto", *presets)), (gpu, presets)):
         if name not in allowed:
-            raise ValueError(f"unknown preset {name!r}: choose from {allowed}")
+            raise ValueError(f"unknown preset {name!r}: choose from {tuple(allowed)}")
     if preset != "auto":
         return preset
     if not torch.cuda.is_available():
@@ -128,35 +136,15 @@ def choose_architecture(name: str, preset: str = "paper") -> Architecture:
     return SIZES[preset].architecture(name)
 
 
-def choose_carriers(indices: Any, strength: Any) -> list[int]:
-    """Return the NAD indices of carriers for ten classes.
-
-    Args:
-        indices: one index, or several; also as text such as "[0, 10]", which papermill passes with ``-p``.
-        strength: strength of the carriers, in units of a pixel in [0, 1].
+def choose_network(name: str, preset: str = "paper") -> Architecture | Callable[[], nn.Module]:
+    """Return one of the paper's architectures, or the function that "module:function" names.
 
     Raises:
-        ValueError: for anything that is no index of such a carrier, or no strength that an image can have.
-
-    Example:
-        >>> choose_carriers("[0, 10]", 0.05)
-        [0, 10]
+        ValueError: for another name.
     """
-    chosen = indices
-    if isinstance(indices, str):
-        try:
-            chosen = ast.literal_eval(indices.strip())
-        except (ValueError, SyntaxError):
-            chosen = []
-    chosen = list(chosen) if isinstance(chosen, (list, tuple)) else [chosen]
-    last = NUM_NADS - 2  # four of the ten classes use the next NAD
-    if not chosen or not all(is_integer(index) and 0 <= index <= last for index in chosen):
-        raise ValueError(f"indices must be NADs from 0 to {last}, such as [0, 10], got {indices!r}")
-    is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
-    least, most = _STRENGTHS
-    if not is_number or not least <= strength <= most:  # nor is NaN
-        allowed = (
-            f"strength must be a number from {least:g} to {most:g}, in units of a pixel in [0, 1]"
-        )
-        raise ValueError(f"{allowed}, got {strength!r}")
-    return chosen
+    if isinstance(name, str) and ":" in name:
+        return architecture_named(name, (3, 32, 32))
+    if name not in ARCHITECTURES:
+        choices = f"{', '.join(ARCHITECTURES)}, or module:function"
+        raise ValueError(f"architecture must be one of {choices}, got {name!r}")
+    return choose_architecture(name, preset)

@@ -32,10 +32,11 @@ from .learning import (
 )
 from .poison import (
     plot_accuracy_by_index,
-    plot_notes,
+    plot_by_index,
     plot_poisoned,
     plot_representations,
     plot_scatter,
+    plot_trial,
     plot_use,
     plot_versions,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "plot_aliasing",
     "plot_alignments",
     "plot_bounds",
+    "plot_by_index",
     "plot_checks",
     "plot_class_differences",
     "plot_convergence",
@@ -84,7 +86,6 @@ __all__ = [
     "plot_learning_curves",
     "plot_matrices",
     "plot_monotone_fits",
-    "plot_notes",
     "plot_overlaps",
     "plot_poisoned",
     "plot_rank_correlations",
@@ -97,6 +98,7 @@ __all__ = [
     "plot_tails",
     "plot_tasks",
     "plot_train_test",
+    "plot_trial",
     "plot_two_classes",
     "plot_use",
     "plot_versions",

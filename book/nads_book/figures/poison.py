@@ -1,7 +1,7 @@
 """Figures of poisoned and of flipped images, and of what networks make of them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.report import readable
-from nads_book.studies.injection_responses import Response
 from nads_core.training import accuracy_interval
 
 Curve = tuple[
@@ -94,55 +93,86 @@ def _index_axis(axis: Axes, label: str) -> None:
     axis.minorticks_off()
 
 
-@styled
-def plot_notes(
-    curves: Mapping[str, Response], titles: Sequence[str], label: str, sizes: Sequence[float] = ()
-) -> Figure:
-    """Draw what images have along each carrier, and what came of notes there, against the NAD index.
+class Sweep(NamedTuple):
+    """Values at several NADs.
 
     Args:
-        curves: kind of note -> response.
-        titles: titles of both panels.
-        label: label of the response.
-        sizes: sizes of notes, marked among what images have.
+        indices: (n,) NAD indices.
+        values: (n,) values, in the unit of the axis.
+        low, high: (n,) ends of their intervals; infinite where there are none.
     """
-    figure, (first, axis) = panel_row(titles, 3.2)
-    deviations = next(iter(curves.values()))
-    first.plot(deviations.indices + 1, deviations.deviation, ".-", color=shade(0), linewidth=1)
-    for size in sizes:
-        first.axhline(size, color=shade(0.4), linewidth=0.8, linestyle=":")
-        first.annotate(
-            f"size {size:g}",
-            (1, size),
-            fontsize="small",
-            color=shade(0.4),
-            verticalalignment="bottom",
-        )
-    first.set(yscale="log", ylabel="standard deviation")
-    _index_axis(first, "NAD index")
-    for number, (kind, response) in enumerate(curves.items()):
-        lengths = bars(response.mean, np.stack([response.low, response.high], 1))
-        where = (response.indices + 1) * 1.04 ** (
-            number - (len(curves) - 1) / 2
-        )  # next to each other
-        style = {
-            "color": colours()[number],
-            "markersize": 3,
-            "linewidth": 1,
-            "elinewidth": 0.8,
-            "label": kind,
-        }
-        axis.errorbar(
-            where,
-            100 * response.mean,
-            np.where(np.isfinite(lengths), lengths, 0),
-            fmt="o-",
-            **style,
-        )
+
+    indices: Sequence[int]
+    values: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+@styled
+def plot_by_index(
+    curves: Mapping[str, Sweep],
+    ylabel: str,
+    own: Mapping[str, Sweep] | None = None,
+    xlabel: str = "NAD index of the carrier",
+) -> Figure:
+    """Draw values with their intervals against the NAD index.
+
+    Args:
+        curves: label -> values.
+        ylabel: label of the vertical axis.
+        own: label -> values of the reader's run, drawn as stars in ink.
+        xlabel: label of the horizontal axis.
+    """
+    figure, ((axis,),) = subplots(height=3.2)
+    looks = [
+        {"color": colour, "fmt": f"{marker}-", "markersize": 4.5, "linewidth": 1.2}
+        for colour, marker in zip(colours(), "os^Dvp", strict=False)
+    ]
+    looks = looks[: len(curves)]
+    looks += [{"color": shade(0), "fmt": "*", "markersize": 13}] * len(own or {})
+    drawn = {**curves, **(own or {})}
+    for number, ((label, sweep), look) in enumerate(zip(drawn.items(), looks, strict=True)):
+        values = np.asarray(sweep.values, dtype=float)
+        lengths = np.abs(np.stack([sweep.low, sweep.high]) - values)
+        lengths = np.where(np.isfinite(lengths), lengths, 0)
+        # Points at one index stand beside each other.
+        where = (np.asarray(sweep.indices) + 1) * 1.035 ** (number - (len(drawn) - 1) / 2)
+        axis.errorbar(where, values, lengths, label=label, elinewidth=0.9, **look)
     axis.axhline(0, color=shade(0.6), linewidth=0.8)
-    axis.set_ylabel(label)
-    axis.legend(fontsize="small")
-    _index_axis(axis, "NAD index of the carrier")
+    axis.set_ylabel(ylabel)
+    _index_axis(axis, xlabel)
+    legend(figure, axis, ncols=2)
+    return figure
+
+
+@styled
+def plot_trial(
+    accuracies: Mapping[str, float], num_test: int, stored: Mapping[str, Sequence[float]], name: str
+) -> Figure:
+    """Draw accuracies on clean images after training on versions of others, beside stored ones.
+
+    Args:
+        accuracies: version -> accuracy in [0, 1].
+        num_test: number of test images, which gives the 95 % intervals.
+        stored: version -> accuracies in [0, 1] of several trainings.
+        name: name of the stored networks.
+    """
+    figure, ((axis,),) = subplots(height=0.9 + 0.34 * len(accuracies), grid="x")
+    rows = list(accuracies)
+    for place, version in enumerate(rows):
+        for accuracy in stored.get(version, ()):
+            axis.plot(100 * accuracy, place - 0.15, "s", color=shade(0.5), markersize=5)
+        share = accuracies[version]
+        lengths = bars([share], accuracy_interval(share, num_test))
+        style = {"color": COLOURS[0], "capsize": 3, "markersize": 6}
+        axis.errorbar(100 * share, place + 0.15, xerr=lengths, fmt="o", **style)
+    axis.plot([], [], "o", color=COLOURS[0], label="your networks")
+    if stored:
+        axis.plot([], [], "s", color=shade(0.5), label=name)
+    axis.axvline(10, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
+    axis.set_yticks(range(len(rows)), rows)
+    axis.set(xlim=(0, 100), ylim=(len(rows) - 0.5, -0.5), xlabel="accuracy on clean images (%)")
+    legend(figure, axis, ncols=3)
     return figure
 
 

@@ -1,0 +1,275 @@
+"""The paper's experiment at the paper's size: accuracy by carrier, and the NADs that poisoned networks use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+import nads_core as nc
+from nads_book import figures, report
+from nads_book.analysis import published
+from nads_book.analysis.statistics import pooled_variance
+from nads_book.checks import errata
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.results import Results
+from nads_book.experiments.study import Row
+from nads_book.explorer import load_pictures
+from nads_book.pages import stored
+from nads_book.pages.poison.numbers import paste_order
+from nads_book.report import LABELS, markdown_table, percent, show
+from nads_book.studies import load_results
+from nads_book.studies import toy_shortcuts as toys
+
+ENOUGH = 100  # changed predictions of the clean network, from which on a ratio counts
+FAR_BEHIND = 100  # NAD from which on use far behind a carrier is counted
+SENTENCES = {
+    "poison-separable": "“… renders the training set linearly separable …”",
+    "poison-order": "“NADs define the order of selection …”",
+    "poison-ignores": "“… ignores all those after it”",
+}
+# Two samples of one class and two of another, in units of the strength, each with its own number.
+COUNTER_EXAMPLE = torch.tensor([[1.0, -2.0], [1.0, 4.0], [-2.0, 1.0], [4.0, 1.0]])
+
+
+@cache
+def poisoned() -> dict[str, Results]:
+    """Return the networks that were poisoned at the paper's size."""
+    found = {name: load_results(f"fig7-{name}") for name in nc.ARCHITECTURES}
+    return {name: results for name, results in found.items() if results and results.rows}
+
+
+def lenets() -> Results:
+    """Return the LeNets that were poisoned at the paper's size."""
+    return stored("fig7-lenet")
+
+
+# One coordinate gives the label away
+
+
+def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> Tensor:
+    """Return the class of each poisoned image whose number is closest to its coordinate, (N,).
+
+    Args:
+        images: poisoned images (N, C, H, W).
+        nads: complete NADs.
+        index: NAD that carries the label.
+        strength: size of the number.
+    """
+    coordinates = images.flatten(2) @ nads.basis.to(images)  # (N, C, D)
+    distances = [
+        (coordinates[:, channel, nad] - sign * strength).abs()
+        for nad, channel, sign in nc.carriers(10, index)
+    ]
+    return torch.stack(distances, 1).argmin(1)
+
+
+def number_gives_class() -> Evidence:
+    """Decide whether one rule reads the class of every poisoned picture, and only one coordinate changes."""
+    pictures, nads, index, strength = load_pictures(), nc.load_nads("lenet"), 1000, 0.05
+    changed = nc.poison(pictures.images, pictures.labels, nads, index, strength)
+    coordinates = ((changed - pictures.images).flatten(2) @ nads.basis).abs() > 1e-4
+    right = read_classes(changed, nads, index, strength) == pictures.labels
+    return evidence(bool(right.all()) and int(coordinates.sum((1, 2)).max()) == 1)
+
+
+# The curve
+
+
+def accuracies_by_carrier(results: Results) -> dict[int | None, list[float]]:
+    """Return the accuracies of the networks of each carrier; None for those trained on clean photos."""
+    found: dict[int | None, list[float]] = {}
+    for row in results.rows:
+        found.setdefault(row["index"], []).append(row["test_accuracy"])
+    return found
+
+
+def plot_accuracy_by_carrier() -> Figure:
+    """Draw the accuracy on clean photos against the carrier, at the paper's size, and the paper's curve."""
+    curves, baselines = {}, {}
+    for name, results in poisoned().items():
+        rows = [row for row in results.rows if row["index"] is not None]
+        shares, label = [row["test_accuracy"] for row in rows], f"ours, {LABELS[name]}"
+        intervals = [nc.accuracy_interval(share, results.settings["num_test"]) for share in shares]
+        curves[label] = ([row["index"] for row in rows], shares, intervals)
+        baselines[label] = float(np.mean(accuracies_by_carrier(results)[None]))
+    badge = report.badge(next(iter(poisoned().values())))
+    return figures.plot_accuracy_by_index(curves, baselines, published.POISON_RESNET18, badge=badge)
+
+
+def rises_not_steadily() -> Evidence:
+    """Decide whether LeNet's accuracy falls somewhere along the carriers by more than trainings vary."""
+    found = accuracies_by_carrier(lenets())
+    means = {index: float(np.mean(values)) for index, values in found.items() if index is not None}
+    drop = 100 * max(means[i] - means[j] for i in means for j in means if i < j)
+    limit = 100 * pooled_variance(found.values()).half_width(2, 2)
+    interval = (drop - limit, drop + limit)
+    return evidence(drop > limit, value=drop, interval=interval, null=0, results=[lenets()])
+
+
+# Use of the NADs behind the carrier
+
+
+def plot_use() -> Figure:
+    """Draw the predictions that change with the sign of one NAD component, for several carriers."""
+    rows = {row["index"]: row for row in reversed(lenets().rows)}
+    shown = {"trained on clean photos": None} | {
+        f"carrier at NAD {index}": index for index in (0, 10, 100)
+    }
+    curves = {}
+    for label, index in shown.items():
+        use = rows[index]["use"]
+        intervals = [nc.accuracy_interval(share, use["num_images"]) for share in use["flip"]]
+        curves[label] = (use["indices"], list(use["flip"]), intervals)
+    return figures.plot_use({"": curves}, shown, badge=report.badge(lenets()))
+
+
+def changed_predictions(row: Row, clean: Row, index: int) -> list[tuple[float, float]]:
+    """Return how many predictions change before and behind a carrier, and how many of a clean network."""
+    used, reference = (
+        np.rint(one["use"]["num_images"] * np.array(one["use"]["flip"])) for one in (row, clean)
+    )
+    where = np.array(row["use"]["indices"])
+    return [
+        (used[side].sum(), reference[side].sum()) for side in (where < index, where > index + 1)
+    ]
+
+
+def counts_by_carrier(border: int | None = None) -> dict[int, list[list[tuple[float, float]]]]:
+    """Return `changed_predictions` of each carrier, one entry per seed.
+
+    Args:
+        border: NAD that divides before and behind; the carrier itself by default.
+    """
+    clean = {row["seed"]: row for row in lenets().rows if row["index"] is None}
+    found: dict[int, list[list[tuple[float, float]]]] = {}
+    for row in lenets().rows:
+        if (index := row["index"]) is not None:
+            counted = changed_predictions(row, clean[row["seed"]], border or index)
+            found.setdefault(index, []).append(counted)
+    return found
+
+
+def ratios_behind() -> list[float]:
+    """Return the relative use of the NADs behind each carrier, where enough predictions change."""
+    every = [counted for values in counts_by_carrier().values() for counted in values]
+    return [used / clean for _, (used, clean) in every if clean >= ENOUGH]
+
+
+def nads_behind_are_used() -> Evidence:
+    """Decide whether poisoned LeNets respond to the NADs behind the carrier at least half as much as clean ones."""
+    least = min(ratios_behind())
+    return evidence(least > 0.5, value=least, results=[lenets()])
+
+
+def far_nads_are_used_less() -> Evidence:
+    """Decide whether LeNets poisoned at NAD 0, 5 or 10 respond less to the NADs from 100 on."""
+    counted = counts_by_carrier(FAR_BEHIND - 2)
+    ratios = [used / clean for i in (0, 5, 10) for _, (used, clean) in counted[i]]
+    return evidence(max(ratios) < 0.75, value=max(ratios), results=[lenets()])
+
+
+# What the paper says
+
+
+def separable() -> Evidence:
+    """Decide by a counter-example whether numbers along carriers make classes linearly separable."""
+    return evidence(toys.linearly_separable(COUNTER_EXAMPLE, torch.tensor([0, 0, 1, 1])))
+
+
+def paste_separable() -> tuple[str, str]:
+    """Hand what became of the paper's sentence on separability to the errata page, and return it."""
+    verdict = "does not hold in general"
+    text = (
+        "Counter-example: of one class (ε, −2ε) and (ε, 4ε), of another (−2ε, ε) and (4ε, ε). "
+        "The number determines the class, but no line separates the two."
+    )
+    errata.paste("poison-separable", verdict, text)
+    return verdict, text
+
+
+def paste_ignores() -> tuple[str, str]:
+    """Hand what became of the paper's explanation to the errata page, and return it."""
+    ratios, last = (
+        ratios_behind(),
+        max(
+            index
+            for index, values in counts_by_carrier().items()
+            if any(clean >= ENOUGH for _, (_, clean) in values)
+        ),
+    )
+    verdict = (
+        "the paper offers it as a possible explanation; measured on LeNet, NADs behind the carrier "
+        "are used"
+    )
+    text = (
+        f"At the paper’s size, behind the carrier a turned sign changes {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times as many predictions of poisoned LeNets as of LeNets trained on "
+        f"clean photos (up to NAD {last}; behind later carriers too few change)."
+    )
+    errata.paste("poison-ignores", verdict, text)
+    return verdict, text
+
+
+def show_sentences_of_paper() -> None:
+    """Show what the paper says of the experiment, and what we found; the errata page pastes it."""
+    found = {
+        "poison-separable": paste_separable(),
+        "poison-order": paste_order(),
+        "poison-ignores": paste_ignores(),
+    }
+    rows = [[SENTENCES[key], f"**{verdict}**"] for key, (verdict, _) in found.items()]
+    show(markdown_table(rows, ["the paper’s section 4.2", "what we found"]))
+    for key in found:
+        report.publish(f"errata-{key}")
+
+
+# Tables of the lab notes
+
+
+def table_of_paper() -> str:
+    """Return the paper's accuracies and ours."""
+    paper = published.POISON_RESNET18
+    ours = {LABELS[name]: accuracies_by_carrier(found) for name, found in poisoned().items()}
+    rows = [
+        [index, percent(paper[index])]
+        + [percent(np.mean(found[index])) if index in found else "–" for found in ours.values()]
+        for index in sorted(paper)
+    ]
+    rows.append(["none", "not shown", *(percent(np.mean(found[None])) for found in ours.values())])
+    return markdown_table(rows, ["NAD", "paper, ResNet-18", *ours])
+
+
+def table_of_use() -> str:
+    """Return the use before and behind each carrier."""
+
+    def spread(pairs: Sequence[tuple[float, float]]) -> str:
+        texts = []
+        for used, clean in pairs:
+            ratio = f"{used / clean:.2f}" if clean >= ENOUGH else "too few"
+            texts.append(f"{ratio} ({used:,.0f} / {clean:,.0f})" if used + clean else "none")
+        return ", ".join(texts)
+
+    rows = [
+        [index, *map(spread, zip(*values, strict=True))]
+        for index, values in sorted(counts_by_carrier().items())
+    ]
+    return markdown_table(rows, ["NAD", "before it (poisoned / clean), per seed", "behind it"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "note-gives-class": number_gives_class,
+    "poison-not-steady": rises_not_steadily,
+    "used-behind": nads_behind_are_used,
+    "used-less-far": far_nads_are_used_less,
+    "errata-poison-separable": separable,
+    "errata-poison-ignores": lambda: evidence(None, results=[lenets()]),
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "The paper’s accuracies and ours, all 50,000 photos, 50 epochs": table_of_paper,
+    "Predictions that change with a turned sign, before and behind the carrier": table_of_use,
+}

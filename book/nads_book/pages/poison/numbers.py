@@ -1,0 +1,349 @@
+"""Which numbers are followed where all photos lack the carrier, after how many epochs, and by which network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book import figures, report
+from nads_book.analysis.statistics import Coefficient, rank_correlation
+from nads_book.checks import errata
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.results import Results
+from nads_book.pages import stored
+from nads_book.pages.poison.parts import injected, sweep
+from nads_book.report import estimate, fixed, markdown_table, points
+from nads_book.studies import injection_responses as responses
+from nads_book.studies import poison_parts
+from nads_book.studies import toy_shortcuts as toys
+from nads_book.studies.injection import INJECTED_SIZES
+from nads_book.studies.injection_responses import Condition, Response
+
+LATE = 60  # first carrier at which no LeNet follows a number of 0.5 after ten epochs
+PAPERS_EPOCHS = 50
+# LeNets of three that follow a number of 0.5 at late carriers, as it was found and registered.
+FOLLOWERS = {
+    50: {60: 3, 100: 1, 200: 0, 300: 1, 1000: 0},
+    100: {60: 3, 100: 3, 200: 0, 300: 1, 1000: 0},
+}
+
+
+def added(size: float) -> Condition:
+    """Return the condition of a number that is added where all photos lack the carrier."""
+    return "photos", "emptied", "added", size
+
+
+@cache
+def by_epochs() -> dict[int, Results]:
+    """Return the results for each number of epochs, in ascending order.
+
+    Raises:
+        FileNotFoundError: if there are none but for one number of epochs.
+    """
+    found = responses.by_epochs("notes-lenet")
+    if len(found) < 2:
+        raise FileNotFoundError("book/results/notes-lenet.epochs50.json and others are missing")
+    return found
+
+
+@cache
+def follow_shares(size: float, epochs: int) -> dict[int, list[float]]:
+    """Return the share of photos that follow a number, by carrier and seed, at carriers of all trainings."""
+    found = responses.follow_shares(by_epochs()[epochs], added(size))
+    shared = set.intersection(
+        *(
+            set(responses.follow_shares(results, added(one)))
+            for results in by_epochs().values()
+            for one in INJECTED_SIZES[1:]
+        )
+    )
+    return {index: found[index] for index in sorted(shared)}
+
+
+def late_shares(size: float, epochs: int) -> list[float]:
+    """Return the shares that follow at late carriers."""
+    shares = follow_shares(size, epochs)
+    return [value for index, values in shares.items() if index >= LATE for value in values]
+
+
+def followers(size: float, epochs: int) -> dict[int, int]:
+    """Return how many LeNets follow a number, by more than half of the photos, at late carriers."""
+    shares = follow_shares(size, epochs)
+    return {
+        index: sum(value > 0.5 for value in values)
+        for index, values in shares.items()
+        if index >= LATE
+    }
+
+
+def plot_following() -> Figure:
+    """Draw the share of photos that follow a wrong number of 0.5, for trainings of different lengths."""
+    curves = {
+        f"{epochs} epochs": sweep(
+            {index: [100 * value for value in values] for index, values in shares.items()}
+        )
+        for epochs in by_epochs()
+        if (shares := follow_shares(0.5, epochs))
+    }
+    badge = report.badge(injected())
+    return figures.plot_by_index(curves, "photos that follow a number of 0.5 (%)", badge=badge)
+
+
+# Claims
+
+
+def late_numbers_are_ignored() -> Evidence:
+    """Decide whether a number of 0.5 is followed up to NAD 30, and from NAD 60 on by no LeNet, after ten epochs."""
+    each = responses.follow_shares(injected(), added(0.5))
+    ignored = [index for index, values in each.items() if np.mean(values) < 0.05]
+    read = [index for index in each if index not in ignored]
+    heard = min(value for index in read for value in each[index])
+    unheard = max(value for index in ignored for value in each[index])
+    holds = heard > 0.5 > unheard and (max(read), min(ignored)) == (30, LATE)
+    return evidence(holds, value=100 * unheard, results=[injected()])
+
+
+def small_numbers_are_ignored() -> Evidence:
+    """Decide whether a number of the poison's size is followed nowhere, however long the training."""
+    every = list(by_epochs().values())
+    most = max(
+        value
+        for results in every
+        for values in responses.follow_shares(results, added(0.05)).values()
+        for value in values
+    )
+    return evidence(most < 0.01, value=100 * most, results=every)
+
+
+def read_after(epochs: int) -> Evidence:
+    """Decide at which late carriers how many LeNets follow a number of 0.5."""
+    shares = np.array(late_shares(0.5, epochs))
+    share = float((shares > 0.5).mean())
+    half = _exact_interval(int((shares > 0.5).sum()), len(shares))
+    holds = followers(0.5, epochs) == FOLLOWERS[epochs]
+    return evidence(holds, value=share, interval=half, results=[by_epochs()[epochs]])
+
+
+def _exact_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the exact 95 % interval (Clopper and Pearson's) of a share of few trainings."""
+    from scipy.stats import binomtest
+
+    found = binomtest(count, total).proportion_ci(method="exact")
+    return float(found.low), float(found.high)
+
+
+def border_depends() -> Evidence:
+    """Decide whether what is followed depends on epochs and size of the number, not on the index alone."""
+    shortest, longest = min(by_epochs()), max(by_epochs())
+    counted = followers(0.5, longest)
+    last = max(index for index, number in counted.items() if number)
+    between = [index for index, number in counted.items() if LATE < index < last and not number]
+    smaller = max(value for epochs in by_epochs() for value in late_shares(0.2, epochs))
+    after = max(late_shares(0.5, shortest)) < 0.5 < max(late_shares(0.5, longest))
+    value = sum(share > 0.5 for share in late_shares(0.5, longest))
+    results = [*by_epochs().values()]
+    return evidence(bool(between) and after and smaller < 0.5, value=value, results=results)
+
+
+def seeds_decide() -> Evidence:
+    """Decide whether two LeNets differ by more than 20 points at some carrier, after the paper's epochs."""
+    shares = follow_shares(0.5, PAPERS_EPOCHS)
+    widest = max(max(values) - min(values) for values in shares.values())
+    return evidence(widest > 0.2, value=100 * widest, results=[by_epochs()[PAPERS_EPOCHS]])
+
+
+def hole_costs_the_same() -> Evidence:
+    """Decide whether what a hole costs depends little on the epochs."""
+    both, costs = [by_epochs()[min(by_epochs())], by_epochs()[PAPERS_EPOCHS]], []
+    for results in both:
+        hole = responses.responses(results, "test_accuracy")["photos", "kept", "hole", None]
+        rows = [row for row in results.rows if row["index"] is None and row["images"] == "photos"]
+        clean = np.mean([row["test_accuracy"] for row in rows])
+        costs.append(dict(zip(map(int, hole.indices), clean - hole.mean, strict=True)))
+    moved = max(
+        abs(costs[0][index] - costs[1][index]) for index in follow_shares(0.5, PAPERS_EPOCHS)
+    )
+    return evidence(moved < 0.05, value=100 * moved, results=both)
+
+
+# What following depends on
+
+
+def energies() -> dict[int, float]:
+    """Return the energy of each carrier, relative to that of the first NAD."""
+    values = injected().experiment().nads.eigenvalues
+    indices = poison_parts.deviations("lenet")
+    return {index: float(values[index : index + 2].mean() / values[0]) for index in sorted(indices)}
+
+
+@cache
+def slope(background: str) -> Coefficient:
+    """Regress following a number on the log energy of its carrier, over the means of twelve carriers.
+
+    Each carrier was offered the same numbers by as many networks. The interval is Student's.
+
+    Args:
+        background: what the photos have along the carrier, "emptied" or "scaled".
+    """
+    from scipy.stats import linregress, t
+
+    shares: dict[int, list[float]] = {}
+    for size in INJECTED_SIZES:
+        condition = ("photos", background, "added", size)
+        for index, values in responses.follow_shares(injected(), condition).items():
+            shares.setdefault(index, []).extend(values)
+    energy = np.log10([energies()[index] for index in shares])
+    means = [100 * np.mean(values) for values in shares.values()]
+    fit = linregress((energy - energy.mean()) / energy.std(), means)
+    half = t.ppf(0.975, len(means) - 2) * fit.stderr
+    return Coefficient(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
+
+
+def following_rises_with_energy() -> Evidence:
+    """Decide whether numbers along carriers with more energy are followed more, on emptied carriers."""
+    one = slope("emptied")
+    interval = (one.low, one.high)
+    return evidence(one.value > 0, value=one.value, interval=interval, null=0, results=[injected()])
+
+
+def energy_goes_with_depth() -> Evidence:
+    """Decide whether a carrier's energy and the photos' deviation along it are hard to distinguish."""
+    energy, sizes = energies(), poison_parts.deviations("lenet")
+    joint = rank_correlation(
+        *(np.array([one[index] for index in energy]) for one in (energy, sizes))
+    )
+    return evidence(joint > 0.8, value=joint, results=[injected()])
+
+
+# A narrow ResNet-18
+
+
+@cache
+def narrow() -> Results:
+    """Return what a narrow ResNet-18 does with holes and numbers."""
+    return stored("notes-resnet18", "narrow")
+
+
+def followed_by_resnet() -> Response:
+    """Return the share of photos that follow a number of 0.5 in the narrow ResNet-18."""
+    return responses.responses(narrow(), "class")[added(0.5)]
+
+
+def roughness() -> list[float]:
+    """Return the correlation of neighbouring pixels of the carriers of the narrow ResNet-18."""
+    basis = narrow().experiment().nads.basis
+    places = [place for index in followed_by_resnet().indices for place in (index, index + 1)]
+    return [toys.neighbouring_correlation(basis[:, place]) for place in places]
+
+
+def equal_roughness() -> Evidence:
+    """Decide whether the narrow ResNet-18 follows at the first carrier only, though all are equally rough."""
+    first, *later = 100 * followed_by_resnet().mean
+    rough = roughness()
+    holds = max(rough) - min(rough) < 0.15 and first > 50 and max(later) < 5
+    return evidence(holds, value=max(later), results=[narrow()])
+
+
+# The paper's sentence on the order of NADs
+
+
+def paste_order() -> tuple[str, str]:
+    """Hand what became of the paper's sentence on the order of NADs to the errata page, and return it."""
+    one, deep = slope("emptied"), followed_by_resnet()
+    number = poison_parts.points_lost("lenet")[poison_parts.DEVIATION]
+    early, late = (
+        [np.mean(values) for index, values in number.items() if (index > LATE) == after]
+        for after in (False, True)
+    )
+    verdict = (
+        "as a trend for LeNet where nothing is missing (order and smoothness go together there); "
+        "the paper’s own experiment mixes order, size and removal"
+    )
+    text = (
+        f"A number of one deviation, with nothing removed, costs LeNet {min(early):.0f} to "
+        f"{max(early):.0f} points up to NAD {LATE}, and at most {max(late):.1f} from NAD 100 on. "
+        f"Where all photos lack the carrier, following a number rises by {one.value:.0f} points "
+        f"({one.low:.0f} to {one.high:.0f}) for one standard deviation of the carrier’s log energy. "
+        "A narrow ResNet-18 follows a number of 0.5 by "
+        + ", ".join(
+            f"{fixed(100 * share, 0)} points at NAD {index}"
+            for index, share in zip(deep.indices, deep.mean, strict=True)
+        )
+        + "."
+    )
+    errata.paste("poison-order", verdict, text)
+    return verdict, text
+
+
+def order_as_a_trend() -> Evidence:
+    """Decide whether following rises with energy, so that the paper's sentence holds as a trend."""
+    return evidence(slope("emptied").low > 0, results=[injected()])
+
+
+# Tables of the lab notes
+
+
+def table_of_following(size: float) -> str:
+    """Return the share that follows a number after trainings of different lengths, one value per seed."""
+    every = {epochs: follow_shares(size, epochs) for epochs in by_epochs()}
+    rows = [
+        [index]
+        + [", ".join(fixed(100 * value, 0) for value in shares[index]) for shares in every.values()]
+        for index in next(iter(every.values()))
+    ]
+    return markdown_table(rows, ["NAD", *(f"{epochs} epochs" for epochs in every)])
+
+
+def table_of_slopes() -> str:
+    """Return how following rises with the energy of the carrier."""
+    titles = {"emptied": "at their mean", "scaled": "scaled to one deviation"}
+    found = {title: slope(background) for background, title in titles.items()}
+    rows = [
+        [title, estimate((one.value, one.low, one.high), 0, sign=True)]
+        for title, one in found.items()
+    ]
+    return markdown_table(rows, ["photos along the carrier", "points of following (95 %)"])
+
+
+def table_of_resnet() -> str:
+    """Return what a narrow ResNet-18 follows, and its accuracy on emptied carriers."""
+    follow, right = (responses.responses(narrow(), name) for name in ("class", "test_accuracy"))
+    curves: Mapping[str, Response] = {
+        "follow 0.2 (points)": follow[added(0.2)],
+        "follow 0.5 (points)": follow[added(0.5)],
+        "accuracy, emptied (%)": right["photos", "emptied", "none", None],
+    }
+    rows = [
+        [int(index)]
+        + [points(one.mean[i], 100 * (one.high - one.mean)[i]) for one in curves.values()]
+        for i, index in enumerate(followed_by_resnet().indices)
+    ]
+    return markdown_table(rows, ["NAD", *curves])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "late-unread-10": late_numbers_are_ignored,
+    "small-unread": small_numbers_are_ignored,
+    "late-read-50": lambda: read_after(50),
+    "late-read-100": lambda: read_after(100),
+    "border-depends": border_depends,
+    "seeds-decide": seeds_decide,
+    "border-limit": lambda: evidence(None, results=[by_epochs()[max(by_epochs())]]),
+    "hole-cost-epochs": hole_costs_the_same,
+    "follow-with-energy": following_rises_with_energy,
+    "energy-or-depth": energy_goes_with_depth,
+    "equal-roughness": equal_roughness,
+    "errata-poison-order": order_as_a_trend,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    f"Test photos that follow a wrong number of {size:g} on an emptied carrier (%)": (
+        lambda size=size: table_of_following(size)  # type: ignore[misc]
+    )
+    for size in (0.5, 0.2)
+} | {
+    "Following per standard deviation of the carrier’s log energy": table_of_slopes,
+    "A narrow ResNet-18 on emptied carriers": table_of_resnet,
+}

@@ -1,0 +1,350 @@
+"""The poison in parts: two holes, a small number, and a number of one deviation with nothing removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book import figures, report
+from nads_book.analysis.statistics import pooled_variance
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.results import Results
+from nads_book.experiments.stored import load_study
+from nads_book.experiments.study import Row
+from nads_book.explorer import Changes
+from nads_book.figures.poison import Sweep
+from nads_book.pages import stored
+from nads_book.report import fixed, markdown_table
+from nads_book.studies import injection_responses, poison_parts
+from nads_book.studies.injection_responses import Condition, Response
+from nads_book.studies.poison_parts import DEVIATION, PARTS
+
+NAMES = {
+    "lenet": "LeNet, CIFAR-10",
+    "fashion": "LeNet, Fashion-MNIST",
+    "resnet": "narrow ResNet-18, CIFAR-10",
+}
+LAST_EARLY = 60  # last NAD whose number of one deviation costs LeNet accuracy: read off the results
+COSTLY = 1.5  # points
+FAR = 2.0  # deviations between zero and the photos' mean
+
+
+@cache
+def injected() -> Results:
+    """Return what LeNets do with holes and numbers at twelve carriers."""
+    return stored("notes-lenet", "laptop")
+
+
+@cache
+def on_clean() -> dict[Condition, Response]:
+    """Return the accuracies on photos without hole or number."""
+    return injection_responses.responses(injected(), "test_accuracy")
+
+
+def untouched(images: str = "photos") -> float:
+    """Return the mean accuracy after training on images without hole or number."""
+    rows = [row for row in injected().rows if row["index"] is None and row["images"] == images]
+    return float(np.mean([row["test_accuracy"] for row in rows]))
+
+
+def added_rows() -> list[Row]:
+    """Return the trainings of the study `poison-parts` that are stored."""
+    try:
+        rows: list[Row] = load_study("poison-parts.json")["rows"]
+    except FileNotFoundError:
+        return []
+    return rows
+
+
+def points_lost(case: str = "lenet") -> dict[str, dict[int, list[float]]]:
+    """Return the points lost by each part at each NAD, one number per seed."""
+    return poison_parts.points_lost(case, added_rows())
+
+
+def means(part: str, case: str = "lenet") -> dict[int, float]:
+    """Return the mean of the points lost by a part, by NAD index."""
+    return {index: float(np.mean(values)) for index, values in points_lost(case)[part].items()}
+
+
+def sweep(by_index: dict[int, list[float]]) -> Sweep:
+    """Return means over seeds with 95 % intervals (Student's), as figures take them."""
+    centres = np.array([np.mean(values) for values in by_index.values()])
+    halves = [pooled_variance([values]).half_width(len(values)) for values in by_index.values()]
+    halves = np.array([np.inf if np.isnan(half) else half for half in halves])
+    return Sweep(list(by_index), centres, centres - halves, centres + halves)
+
+
+# Figures
+
+
+def plot_number() -> Figure:
+    """Draw the points lost by a number of one deviation, with nothing removed, against its NAD."""
+    found = {NAMES[case]: points_lost(case)[DEVIATION] for case in NAMES}
+    curves = {label: sweep(by_index) for label, by_index in found.items() if by_index}
+    return figures.plot_by_index(curves, "accuracy lost (points)")
+
+
+def plot_own_number(index: int, lost: float) -> Figure:
+    """Draw the points that a number costs the reader's network beside the stored ones.
+
+    Args:
+        index: NAD of the reader's number.
+        lost: points that it costs.
+    """
+    curves = {f"stored: {NAMES['lenet']}, one deviation": sweep(points_lost()[DEVIATION])}
+    own = {"yours": Sweep([index], [lost], [lost], [lost])}
+    return figures.plot_by_index(curves, "accuracy lost (points)", own)
+
+
+def plot_parts(case: str = "lenet") -> Figure:
+    """Draw the points lost by the poison, by both holes and by the number of the poison's size."""
+    found = points_lost(case)
+    curves = {part: sweep(found[part]) for part in PARTS if part != DEVIATION and found[part]}
+    return figures.plot_by_index(curves, "accuracy lost (points)", badge=NAMES[case])
+
+
+def stored_beside(index: int) -> tuple[int, dict[str, list[float]]]:
+    """Return the stored carrier nearest to a NAD, and the accuracies of LeNets trained there.
+
+    Args:
+        index: NAD index; the nearest carrier is that on the logarithmic axis of the figures.
+    """
+    carriers = list(points_lost()["poison"])
+    nearest = min(carriers, key=lambda carrier: abs(np.log((carrier + 1) / (index + 1))))
+    labels = {"poison": "poisoned", "hole at zero": "hole", "number of .05": "number"}
+    clean = 100 * untouched()
+    found = {
+        label: [(clean - lost) / 100 for lost in points_lost()[part][nearest]]
+        for part, label in labels.items()
+    }
+    return nearest, {"clean": [untouched()], **found}
+
+
+def widget() -> Changes:
+    """Return the figure in which the reader switches hole and number on and off, with accuracies."""
+    settings = injected().settings
+    parts = {"both": "poison", "hole": "hole at zero", "number": "number of .05"}
+    lost = {key: means(part) for key, part in parts.items()}
+    accuracies = [
+        {"clean": untouched()} | {key: untouched() - lost[key][index] / 100 for key in parts}
+        for index in lost["both"]
+    ]
+    caption = (
+        f"Accuracy of LeNets on unchanged photos ({report.badge(injected())}), after training on "
+        f"photos changed like this: {settings['num_train']:,} photos, "
+        f"{settings['recipe']['epochs']} epochs, mean of {len(poison_parts.SEEDS)} trainings."
+    )
+    entry = {"key": "lenet", "label": "LeNet", "caption": caption}
+    return Changes("note", [entry | {"carriers": list(lost["both"]), "accuracies": accuracies}])
+
+
+# Claims
+
+
+def number_of_one_deviation() -> Evidence:
+    """Decide whether a number of one deviation costs 20 points or more early, and less than three late."""
+    lost = means(DEVIATION)
+    early = min(value for index, value in lost.items() if index <= LAST_EARLY)
+    late = max(value for index, value in lost.items() if index > LAST_EARLY)
+    return evidence(early >= 20 and late < 3, value=early, results=[injected()])
+
+
+def registered(*criteria: str) -> Evidence:
+    """Decide by registered criteria of the study `poison-parts`, once its trainings are stored."""
+    rows = added_rows()
+    outcomes = poison_parts.PoisonParts().score(rows).met
+    met = [outcomes[name] for name in criteria]
+    holds = None if None in met else all(met)
+    case = criteria[0].partition(",")[0]
+    mine = [row for row in rows if row["case"] == case]
+    return evidence(
+        holds,
+        value=means(DEVIATION, case).get(0),
+        size="narrow" if case == "resnet" else "laptop",
+        num_seeds=len({row["seed"] for row in mine}) or None,
+        num_trainings=len(mine) or None,
+    )
+
+
+def hole_costs_as_much() -> Evidence:
+    """Decide whether poison and hole at zero cost the same at all seven carriers where either costs accuracy."""
+    both, hole = means("poison"), means("hole at zero")
+    costly = [index for index in both if max(both[index], hole[index]) > COSTLY]
+    apart = max(abs(both[index] - hole[index]) for index in costly)
+    holds = (len(costly), len(both)) == (7, 12) and apart < COSTLY
+    return evidence(holds, value=apart, results=[injected()])
+
+
+def removal_is_half() -> Evidence:
+    """Decide whether a hole at the mean costs between a third and two thirds of what the poison costs."""
+    poison, hole = (
+        np.array(list(points_lost()[part].values())).sum(0)
+        for part in ("poison", "hole at the mean")
+    )  # (seeds,) each, summed over carriers
+    ratios = hole / poison
+    half = pooled_variance([ratios]).half_width(len(ratios))
+    value = float(hole.sum() / poison.sum())
+    holds = 1 / 3 < value < 2 / 3
+    return evidence(holds, value=value, interval=(value - half, value + half), results=[injected()])
+
+
+def number_alone() -> Evidence:
+    """Decide whether a number of the poison's size alone costs less than three points at every carrier."""
+    loss = max(means("number of .05").values())
+    return evidence(loss < 3, value=loss, results=[injected()])
+
+
+def depth_of_hole() -> Evidence:
+    """Decide whether photos vary ten times more along one carrier than along another."""
+    deviations = list(poison_parts.deviations("lenet").values())
+    ratio = max(deviations) / min(deviations)
+    return evidence(ratio > 10, value=ratio, results=[injected()])
+
+
+def spans() -> dict[int, float]:
+    """Return the distance of zero from the photos' mean at each carrier, in deviations."""
+    rows = [row for row in injected().rows if row["index"] is not None and "mean" in row]
+    return {row["index"]: abs(row["mean"]) / row["deviation"] for row in rows if _is_plain(row)}
+
+
+def hole_beside_the_photos() -> Evidence:
+    """Decide whether a hole at zero costs more where zero is far from the photos' values."""
+    zero, mean = means("hole at zero"), means("hole at the mean")
+    beside = {index: zero[index] - mean[index] for index in zero}
+    shifted = {index for index, span in spans().items() if span > FAR}
+    far = {index for index, more in beside.items() if more >= 10}
+    holds = (len(far), len(shifted)) == (3, 4) and far <= shifted
+    return evidence(holds, value=max(beside.values()), results=[injected()])
+
+
+def poison_in_mixture() -> Evidence:
+    """Decide whether the poison costs accuracy at the first NAD, and none at the last, in a mixture of Gaussians."""
+    response = on_clean()["mixture", "kept", "replaced", 0.05]
+    first, last = (untouched("mixture") - response.mean)[[0, -1]]
+    return evidence(
+        first > 0.05 and abs(last) < 0.03, value=100 * float(first), results=[injected()]
+    )
+
+
+@cache
+def dips() -> Any:
+    """Return the study of the dips of the curve at the paper's size."""
+    return load_study("poison-dips.json")
+
+
+def lost_at_dips() -> dict[tuple[int, str], np.ndarray]:
+    """Return the points lost at a carrier, by kind of training, one number per seed."""
+    found: dict[tuple[int | None, str], list[float]] = {}
+    for row in dips()["rows"]:
+        found.setdefault((row["index"], row["mode"]), []).append(100 * row["test_accuracy"])
+    clean = np.array(found[None, "none"])
+    return {(index, mode): clean - values for (index, mode), values in found.items() if index}
+
+
+def spans_at_dips() -> dict[int, float]:
+    """Return the photos' mean over their deviation at each carrier of the curve."""
+    return {
+        one["index"]: float(np.abs(np.divide(one["mean"], one["deviation"])).max())
+        for one in dips()["carriers"]
+    }
+
+
+def dip_is_explained() -> Evidence:
+    """Decide whether the dip at NAD 75 comes from a hole beside the photos' values, as predicted."""
+    lost = lost_at_dips()
+    apart = min(lost[75, "ablated"] - lost[75, "mean_ablated"])
+    beyond = [index for index, span in spans_at_dips().items() if span > FAR]
+    elsewhere = max(
+        np.mean(lost[index, kind]) for index in (50, 300) for kind in ("ablated", "mean_ablated")
+    )
+    return evidence(
+        apart > 10 and beyond == [0, 10, 75, 200] and elsewhere < 3,
+        value=apart,
+        size="laptop",
+        num_seeds=3,
+        num_trainings=len(dips()["rows"]),
+    )
+
+
+def _is_plain(row: Row) -> bool:
+    return row["images"] == "photos" and row["background"] == "kept"
+
+
+# Tables of the lab notes
+
+
+def _each(values: Sequence[float]) -> str:
+    return ", ".join(map(fixed, values))
+
+
+def table_of_parts(case: str) -> str:
+    """Return the points lost by each part at each NAD, one number per seed."""
+    found = points_lost(case)
+    indices = sorted({index for by_index in found.values() for index in by_index})
+    sizes = poison_parts.deviations(case, added_rows())
+    rows = [
+        [index, fixed(sizes[index], 2), *(_each(found[part].get(index, [])) for part in PARTS)]
+        for index in indices
+    ]
+    return markdown_table(rows, ["NAD", "photos' deviation", *PARTS])
+
+
+def table_of_dips() -> str:
+    """Return the points lost at the dips of the curve, one number per seed."""
+    modes = {"replaced": "poison", "ablated": "hole at zero", "mean_ablated": "hole at the mean"}
+    lost, beyond = lost_at_dips(), spans_at_dips()
+    rows = [
+        [index, fixed(beyond[index]), *(_each(lost[index, mode]) for mode in modes)]
+        for index in sorted({index for index, _ in lost})
+    ]
+    return markdown_table(rows, ["NAD (version 1)", "photos' mean / deviation", *modes.values()])
+
+
+def table_of_mixture() -> str:
+    """Return the points that the poison costs in a mixture of Gaussians."""
+    response = on_clean()["mixture", "kept", "replaced", 0.05]
+    lost = 100 * (untouched("mixture") - response.mean)
+    rows = zip(response.indices, map(fixed, lost), strict=True)
+    return markdown_table(rows, ["NAD", "points lost"])
+
+
+def table_of_criteria() -> str:
+    """Return the registered criteria of the study `poison-parts`, and what became of them."""
+    words = {True: "met", False: "failed", None: "open"}
+    met = poison_parts.PoisonParts().score(added_rows()).met
+    return markdown_table(
+        [[name, words[outcome]] for name, outcome in met.items()], ["criterion", "outcome"]
+    )
+
+
+CLAIMS = {
+    "deviation-number": number_of_one_deviation,
+    "deviation-number-fashion": lambda: registered(
+        "fashion, early numbers cost", "fashion, late numbers cost nothing"
+    ),
+    "deviation-number-resnet": lambda: registered(
+        "resnet, first number costs", "resnet, late numbers cost nothing"
+    ),
+    "hole-costs-as-much": hole_costs_as_much,
+    "removal-is-half": removal_is_half,
+    "number-alone": number_alone,
+    "hole-depth": depth_of_hole,
+    "hole-beside": hole_beside_the_photos,
+    "dip-explained": dip_is_explained,
+    "poison-in-mixture": poison_in_mixture,
+}
+LAB_TABLES = {
+    **{
+        f"Points lost by each part, one number per seed: {name}": (
+            lambda case=case: table_of_parts(case)
+        )
+        for case, name in NAMES.items()
+    },
+    "Registered criteria of the study poison-parts": table_of_criteria,
+    "The dips of the curve at the paper's size, in smaller LeNets: points lost": table_of_dips,
+    "The poison in a mixture of Gaussians with the photos' means and covariance": table_of_mixture,
+}

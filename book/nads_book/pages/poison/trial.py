@@ -1,0 +1,193 @@
+"""The reader's run: photos, NADs and a network, and a first line that says what the trainings take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+import nads_core as nc
+from nads_book import figures, report
+from nads_book.pages.poison.parts import stored_beside
+from nads_book.parameters import check_parameters, choose_network, choose_preset
+from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.runtime.threads import one_thread
+from nads_core.training.processes import num_cores
+
+# Training photos, test photos and epochs. `gpu` is what auto becomes on a GPU: all photos, and more
+# epochs than demo; `paper` has the paper's 50.
+SIZES = {
+    "smoke": (200, 100, 1),
+    "demo": (8_000, 2_000, 6),
+    "gpu": (50_000, 10_000, 10),
+    "paper": (50_000, 10_000, 50),
+}
+LAST = 1022  # four of the ten classes use the next NAD
+_LONG = 1.0  # seconds of a batch, from which on no more than one is timed
+
+
+class Trial:
+    """Photos, NADs and a network, as the parameters of the chapter name them.
+
+    Args:
+        preset: key of `SIZES`, or "auto": "gpu" on a GPU, otherwise "demo".
+        architecture: one of the paper's, or "module:function", a function that
+            returns a new network of 3 channels and an output for each class.
+        index: NAD that carries the label, from 0 to 1022.
+        strength: size of the hidden number, in units of a pixel in [0, 1].
+        seed: seed of photos, weights and batches.
+        nads_of: whose NADs: "auto", an architecture, or a file that `NADs.save` wrote. "auto" are those
+            of ``architecture`` if they ship with the library, otherwise LeNet's.
+        dataset: "auto", "cifar10" or "generated".
+        data_root: folder with the photos; that of ``NADS_DATA`` by default.
+
+    Attributes:
+        train, test: photos.
+        nads: NADs.
+        build: function that returns a new network.
+        recipe: recipe of the trainings.
+
+    Raises:
+        ValueError: for a parameter that cannot be used, or a network that does not fit.
+        DatasetNotFoundError: for photos that are not there.
+    """
+
+    def __init__(
+        self,
+        preset: str = "auto",
+        architecture: str = "lenet",
+        index: int = 0,
+        strength: float = 0.05,
+        *,
+        seed: int = 0,
+        nads_of: str = "auto",
+        dataset: str = "auto",
+        data_root: str | os.PathLike[str] | None = None,
+    ) -> None:
+        check_parameters(
+            preset=preset, seed=seed, index=index, last_index=LAST, strength=strength,
+            dataset=dataset, data_root=data_root,
+        )  # fmt: skip
+        if preset not in SIZES:
+            preset = choose_preset(preset, gpu="gpu", presets=tuple(SIZES))
+        network = choose_network(architecture, "smoke" if preset == "smoke" else "paper")
+        self.label, self.index, self.strength, self.seed = architecture, index, strength, seed
+        self.nads = _load_nads(nads_of, architecture)
+        num_train, num_test, epochs = SIZES[preset]
+        if preset in ("gpu", "paper") and dataset == "auto":
+            dataset = "cifar10"  # nothing stands in for photos there
+        load = partial(nc.load_images, dataset, root=data_root, seed=seed, progress=False)
+        self.train = load(num_images=num_train)
+        self.test = load(train=False, num_images=num_test)
+        self.num_classes = len(self.train.class_names)
+        self.build: Callable[[], nn.Module] = (
+            partial(network.build, 3, 32, self.num_classes)
+            if isinstance(network, Architecture)
+            else network
+        )
+        self.recipe = replace(nc.CIFAR10_RECIPE, epochs=epochs)
+        report.show_images_used(self.train, self.test)
+        report.show(self.announcement())
+
+    def announcement(self, num_trainings: int = 4) -> str:
+        """Say what the trainings of the chapter take on this device.
+
+        Args:
+            num_trainings: number of trainings: clean, poisoned, hole and number.
+        """
+        on_gpu = torch.cuda.is_available()
+        device = torch.cuda.get_device_name() if on_gpu else f"{num_cores()} CPU cores"
+        rounds = num_trainings if on_gpu else -(-num_trainings // min(num_cores(), num_trainings))
+        seconds = rounds * self.seconds_of_training()
+        return (
+            f"{num_trainings} trainings of {self.label}, {len(self.train):,} photos, "
+            f"{self.recipe.epochs} epochs, on {device}: **{in_words(seconds)}**. "
+            "`preset` sets another size."
+        )
+
+    def seconds_of_training(self) -> float:
+        """Estimate the seconds of one training, on one core of a CPU, from a few of its steps."""
+        batch = self.recipe.batch_size
+
+        def seconds(batches: int) -> float:
+            images = torch.rand(batches * batch, 3, 32, 32)
+            labels = torch.arange(len(images)) % self.num_classes
+            recipe = replace(self.recipe, epochs=1)
+            with one_thread():
+                found = nc.train_network(
+                    self.build(), (images, labels), recipe=recipe, progress=False
+                )
+            return float(found.seconds)
+
+        once = seconds(1)  # which warms up, too
+        batches = 1 if once > _LONG else 8
+        per_step = seconds(batches) / batches * 3 / 4  # training accuracy is the rest
+        evaluated = (len(self.train) + len(self.test)) / batch / 3
+        return per_step * (self.recipe.num_steps(len(self.train)) + evaluated)
+
+    def accuracies(self, versions: Mapping[str, Tensor]) -> dict[str, float]:
+        """Train one network on each version of the photos, and return their accuracies on clean ones.
+
+        Args:
+            versions: name -> images (N, 3, H, W), in the order of ``train``.
+        """
+        trained = nc.train_networks(
+            self.build,
+            [(nc.normalize(images), self.train.labels) for images in versions.values()],
+            [(nc.normalize(self.test.images), self.test.labels)] * len(versions),
+            recipe=self.recipe,
+            seed=self.seed,
+            network_ids=[0] * len(versions),  # the same first weights and batches
+            progress=False,
+        )
+        return dict(zip(versions, trained.test_accuracy.tolist(), strict=True))
+
+    def add_number(self, index: int, size: float) -> Tensor:
+        """Return the training photos with the number of each class added, and nothing removed.
+
+        Args:
+            index: NAD that carries the number.
+            size: size of the number.
+        """
+        images, labels = self.train.images, self.train.labels
+        hole = nc.poison(images, labels, self.nads, index, strength=0)
+        return images + nc.poison(images, labels, self.nads, index, size) - hole
+
+    def deviation(self, index: int) -> float:
+        """Return the standard deviation of the photos' coordinates along a NAD, over all channels."""
+        coordinates = self.train.images.flatten(2) @ self.nads.basis[:, index]
+        return float(coordinates.std(0).mean())
+
+    def plot(self, accuracies: Mapping[str, float]) -> Figure:
+        """Draw the reader's accuracies beside those of stored LeNets at the nearest carrier."""
+        nearest, stored = stored_beside(self.index)
+        name = f"stored: LeNet, NAD {nearest}, strength 0.05, 10,000 photos"
+        badge = report.badge(self.train)
+        return figures.plot_trial(accuracies, len(self.test), stored, name, badge=badge)
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration as people say it.
+
+    >>> in_words(7), in_words(200), in_words(9000)
+    ('about 10 seconds', 'about 3 minutes', 'about 2.5 hours')
+    """
+    if seconds < 90:
+        return f"about {max(1, round(seconds / 10)) * 10} seconds"
+    if seconds < 90 * 60:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
+
+
+def _load_nads(name: str, architecture: str) -> nc.NADs:
+    if name == "auto":
+        name = architecture if architecture in ARCHITECTURES else "lenet"
+    if name not in ARCHITECTURES and Path(name).is_file():
+        return nc.NADs.load(name)
+    return nc.load_nads(name)
