@@ -15,13 +15,6 @@ from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panel
 from nads_book.studies import toy_shortcuts, transform_summaries
 
 
-def test_two_holes_are_learned_but_not_linearly_separable():
-    cross = toy_shortcuts.learn_two_holes((1.0, 1.0), strength=0.05, seed=0, size=200)
-    assert cross.train_accuracy > 0.9
-    assert not toy_shortcuts.linearly_separable(cross.holed, cross.labels)
-    assert torch.allclose(cross.holed[torch.arange(200), cross.labels].abs(), torch.tensor(0.05))
-
-
 def test_two_clouds_are_linearly_separable():
     pytest.importorskip("scipy")
     labels = torch.arange(40) % 2

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from nads_book.checks import Check
-from nads_book.studies.injection_responses import Response
 
 import nads_core as nc
 from nads_core.directions import DirectionUncertainty
@@ -13,6 +12,7 @@ matplotlib = pytest.importorskip("matplotlib")  # the figures import it
 matplotlib.use("Agg")
 
 from nads_book import figures  # noqa: E402
+from nads_book.figures.poison import Sweep  # noqa: E402
 from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
 
 
@@ -26,10 +26,7 @@ def nads(size: int = 8) -> nc.NADs:
 
 WAVE = torch.tensor([0.3, 1.0, 0.7, -0.2, -1.1, -0.8, 0.4, 0.9])
 CHECKS = [Check("eq1", "S = 2", 1.0, 0.1, 1.1, 2.0), Check("eq1", "S = 4", 0.5, 0.1, 0.4, 0.1)]
-RESPONSE = Response(
-    np.array([0, 10, 300]), np.array([0.9, 0.5, 0.0]), np.array([0.8, 0.4, -np.inf]), np.array([1.0, 0.6, np.inf]),
-    np.array([5.0, 0.5, 0.01]),
-)  # fmt: skip
+SWEEP = Sweep([0, 10, 300], [30, 20, 0], [28, 10, -np.inf], [32, 30, np.inf])
 PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
@@ -134,11 +131,11 @@ CALLS = {
     "plot_rank_correlations": lambda: figures.plot_rank_correlations(
         {"all": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}
     ),
-    "plot_notes": lambda: figures.plot_notes(
-        {"notes of 0.2": RESPONSE, "notes of 0.5": RESPONSE},
-        ("what is there", "who follows"),
-        "follow (points)",
-        (0.2,),
+    "plot_by_index": lambda: figures.plot_by_index(
+        {"a": SWEEP, "b": SWEEP}, "points", {"yours": Sweep([5], [20], [20], [20])}
+    ),
+    "plot_trial": lambda: figures.plot_trial(
+        {"clean": 0.6, "hole": 0.4}, 100, {"clean": [0.5, 0.55]}, "stored"
     ),
     "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
@@ -440,6 +437,23 @@ def test_the_accuracy_curve_shows_the_numbers_given():
     )
     np.testing.assert_allclose(curve.get_ydata(), [20, 40, 50])
     np.testing.assert_allclose(curve.get_xdata(), [1, 11, 101])
+
+
+def test_values_by_index_have_finite_bars_and_the_readers_run_is_a_star():
+    axis = CALLS["plot_by_index"]().axes[0]
+    first, second, own = axis.containers
+    np.testing.assert_allclose(first.lines[0].get_ydata(), [30, 20, 0])
+    assert (first.lines[0].get_xdata() < second.lines[0].get_xdata()).all()  # beside each other
+    lengths = [np.ptp(segment[:, 1]) for segment in first.lines[2][0].get_segments()]
+    np.testing.assert_allclose(lengths, [4, 20, 0])  # an infinite interval is not drawn
+    assert own.lines[0].get_marker() == "*" and own.lines[0].get_ydata() == [20]
+
+
+def test_a_trial_is_drawn_beside_the_stored_trainings():
+    axis = CALLS["plot_trial"]().axes[0]
+    squares = [line.get_xdata()[0] for line in axis.lines if line.get_marker() == "s"][:2]
+    own = [container.lines[0].get_xdata()[0] for container in axis.containers]
+    np.testing.assert_allclose([*squares, *own], [50, 55, 60, 40])
 
 
 def test_a_frequency_map_shows_each_value_at_its_frequency_and_at_the_negative():

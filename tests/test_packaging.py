@@ -33,7 +33,7 @@ LAYERS = {
     ),
     "nads_book": (
         {"checkout", "evidence", "publishing"},
-        {"mnist1d", "on_demand", "report", "theory"},
+        {"mnist1d", "report", "theory"},
         {"checks", "experiments"},
         {"analysis"},
         {"atlas"},

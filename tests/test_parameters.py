@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from nads_book import check_parameters, choose_architecture, choose_carriers, choose_preset
+from nads_book import check_parameters, choose_architecture, choose_network, choose_preset
 
 import nads_core as nc
 
 ROOT = Path(__file__).resolve().parent.parent
 # Each documented value of each parameter is in one of these runs at smoke; tests/test_chapters.py runs the defaults.
 RUNS = [
-    ("poison", {"architecture": "logreg", "indices": "[0, 100]", "seed": 2**32 - 1}),
-    ("poison", {"architecture": "vgg11", "dataset": "generated", "indices": 1022}),
+    ("poison", {"architecture": "logreg", "index": 100, "seed": 2**32 - 1}),
+    ("poison", {"architecture": "vgg11", "dataset": "generated", "index": 1022}),
     ("poison", {"architecture": "resnet18", "strength": 32}),
     ("poison", {"architecture": "densenet121", "strength": 0.001}),
     *(("flip", {"architecture": name}) for name in nc.ARCHITECTURES if name != "lenet"),
@@ -41,10 +41,8 @@ def test_documented_values_are_accepted():
     check_parameters()
     for name in nc.ARCHITECTURES:
         check_parameters(architecture=name, second=name, job=f"fig7-{name}")
-    check_parameters(
-        seed=2**32 - 1, index=1023, indices=[0, 1022], strength=32, dataset="generated"
-    )
-    check_parameters(indices="[0, 100]", strength=0.001, second="", job=None)
+    check_parameters(seed=2**32 - 1, index=1023, strength=32, dataset="generated")
+    check_parameters(index=1022, last_index=1022, strength=0.001, second="", job=None)
 
 
 @pytest.mark.parametrize("seed", [*NUMBERS, -1, 0.5, 2**32])
@@ -55,7 +53,6 @@ def test_a_seed_is_an_integer_of_32_bits(seed):
 @pytest.mark.parametrize("strength", [*NUMBERS, 0, -1, 1e-4, 33, 1e9])
 def test_a_strength_is_one_that_an_image_can_have(strength):
     rejected(strength=strength)
-    rejected(strength=strength, indices=[0])
 
 
 @pytest.mark.parametrize("index", [*NUMBERS, -1, 1024, 0.5])
@@ -63,17 +60,18 @@ def test_an_index_is_that_of_a_nad(index):
     rejected(index=index)
 
 
-@pytest.mark.parametrize(
-    "indices", [5000, [0, 1023], [-1], [], "0, x", "[0, 5000]", [0.5], [True], "__import__('os')"]
-)
-def test_indices_are_those_of_carriers(indices):
-    rejected(indices=indices)
+def test_a_carrier_needs_the_next_nad_too():
+    rejected(index=1023, last_index=1022)
 
 
-def test_indices_may_be_one_or_several_also_as_text():
-    assert choose_carriers(7, 1) == [7] and choose_carriers((0, 1022), 0.05) == [0, 1022]
-    for text in ("[0, 100]", "(0, 100)", " 0, 100"):
-        assert choose_carriers(text, 0.05) == [0, 100]
+def test_a_network_may_be_a_function_of_a_module():
+    assert choose_network("lenet") is nc.LENET
+    assert choose_network("collections:OrderedDict")() == {}
+    with pytest.raises(ValueError, match="nowhere"):
+        choose_network("nowhere:factory")
+    for value in ("foo", None, 3):
+        with pytest.raises(ValueError, match=re.escape(repr(value))):
+            choose_network(value)
 
 
 @pytest.mark.parametrize("value", ["foo", "LeNet", "", 3, None])

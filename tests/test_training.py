@@ -4,7 +4,6 @@ import math
 import os
 import signal
 import time
-import weakref
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
@@ -13,7 +12,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_book.on_demand import NormalizedVersions
 from torch import nn
 from torch.nn import functional as F
 
@@ -916,29 +914,3 @@ def test_a_config_is_the_same_as_its_options():
     )
     with pytest.raises(TypeError, match="stop_losses"):
         nc.train_network(small_network(), train, recipe=RECIPE, stop_losses=1.0)
-
-
-def test_versions_of_images_are_made_one_after_another():
-    images, labels = (
-        torch.rand(20, 3, 8, 8, generator=torch.Generator().manual_seed(0)),
-        torch.arange(20) % 2,
-    )
-    references, alive = [], []
-
-    class Watched(NormalizedVersions):
-        def __getitem__(self, b):
-            item = super().__getitem__(b)
-            references.append(weakref.ref(item[0]))
-            alive.append(sum(reference() is not None for reference in references))
-            return item
-
-    factors, options = (
-        (0.5, 1.0, 2.0, 3.0, 4.0, 5.0),
-        {"recipe": nc.Recipe(epochs=1), "progress": False, "device": "cpu"},
-    )
-    versions = Watched([partial(torch.mul, images, factor) for factor in factors], labels)
-    lazy = nc.train_networks(nc.LOGREG, versions, **options)
-    whole = nc.train_networks(
-        nc.LOGREG, [(nc.normalize(images * factor), labels) for factor in factors], **options
-    )
-    assert torch.equal(lazy.losses, whole.losses) and max(alive) <= 3

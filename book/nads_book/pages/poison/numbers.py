@@ -13,8 +13,9 @@ from nads_book.analysis.statistics import Coefficient, rank_correlation
 from nads_book.checks import errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.results import Results
+from nads_book.figures.poison import Sweep
 from nads_book.pages import stored
-from nads_book.pages.poison.parts import injected, sweep
+from nads_book.pages.poison.parts import injected
 from nads_book.report import estimate, fixed, markdown_table, points
 from nads_book.studies import injection_responses as responses
 from nads_book.studies import poison_parts
@@ -80,14 +81,12 @@ def followers(size: float, epochs: int) -> dict[int, int]:
 
 
 def plot_following() -> Figure:
-    """Draw the share of photos that follow a wrong number of 0.5, for trainings of different lengths."""
-    curves = {
-        f"{epochs} epochs": sweep(
-            {index: [100 * value for value in values] for index, values in shares.items()}
-        )
-        for epochs in by_epochs()
-        if (shares := follow_shares(0.5, epochs))
-    }
+    """Draw the photos that follow a number of 0.5 after each training; bars span the seeds."""
+    curves = {}
+    for epochs in by_epochs():
+        shares = {index: 100 * np.array(v) for index, v in follow_shares(0.5, epochs).items()}
+        spans = [[f(v) for v in shares.values()] for f in (np.mean, np.min, np.max)]
+        curves[f"{epochs} epochs"] = Sweep(list(shares), *spans)
     badge = report.badge(injected())
     return figures.plot_by_index(curves, "photos that follow a number of 0.5 (%)", badge=badge)
 

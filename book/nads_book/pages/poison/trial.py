@@ -106,8 +106,9 @@ class Trial:
         rounds = num_trainings if on_gpu else -(-num_trainings // min(num_cores(), num_trainings))
         seconds = rounds * self.seconds_of_training()
         return (
-            f"{num_trainings} trainings of {self.label}, {len(self.train):,} photos, "
-            f"{self.recipe.epochs} epochs, on {device}: **{in_words(seconds)}**. "
+            f"{num_trainings} trainings of {report.LABELS.get(self.label, self.label)}, "
+            f"{len(self.train):,} photos, {self.recipe.epochs} epoch{'s' * (self.recipe.epochs > 1)}, "
+            f"on {device}: **{in_words(seconds)}**. "
             "`preset` sets another size."
         )
 

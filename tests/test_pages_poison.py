@@ -1,0 +1,228 @@
+"""The page of the poison: what a reader runs, and verdicts that follow from the stored numbers."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from nads_book import claims
+from nads_book.studies import load_results, poison_parts
+
+import nads_core as nc
+
+poison = pytest.importorskip("nads_book.pages.poison", reason="the figures need matplotlib")
+curve, numbers, parts = poison.curve, poison.numbers, poison.parts
+
+
+@pytest.fixture
+def altered(monkeypatch):
+    """Return a function that changes the rows of the LeNets with holes and numbers."""
+
+    def alter(change):
+        results = copy.deepcopy(load_results("notes-lenet", "laptop"))
+        for row in results.rows:
+            change(row)
+        monkeypatch.setattr(poison_parts, "stored_networks", lambda network: results)
+        for module in (parts, numbers):
+            monkeypatch.setattr(module, "injected", lambda: results)
+
+    return alter
+
+
+def accuracy_of(part, accuracy):
+    """Return a change that sets the accuracies of a part of the poison."""
+    written, size = poison_parts.PARTS[part]
+
+    def change(row):
+        if (row["background"], row["written"], row["size"]) == ("kept", written, size):
+            row["test_accuracy"] = accuracy
+
+    return change
+
+
+# What a reader runs
+
+
+def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others():
+    basis = torch.linalg.qr(torch.randn(64, 64, generator=torch.Generator().manual_seed(0)))[0]
+    nads = nc.NADs(basis.T.reshape(64, 1, 8, 8), torch.linspace(1, 0.1, 64), {})
+    images = torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    labels = torch.arange(40) % 10
+    for index in (0, 30):
+        poisoned = nc.poison(images, labels, nads, index, 0.05)
+        assert (poison.read_classes(poisoned, nads, index, 0.05) == labels).all()
+    assert (poison.read_classes(images, nads, 0, 0.05) == labels).double().mean() < 0.6
+
+
+def tiny():
+    """Return a network of the reader's own."""
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
+
+
+@pytest.fixture
+def trial(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    return poison.Trial("smoke", f"{__name__}:tiny", 50, 0.1, dataset="generated")
+
+
+def test_a_network_of_the_reader_is_trained_on_each_version(trial):
+    assert isinstance(trial.build(), torch.nn.Sequential)
+    images = trial.train.images
+    found = trial.accuracies({"clean": images, "again": images, "black": images * 0})
+    assert found["clean"] == found["again"]  # the same first weights and batches
+    assert found["black"] == pytest.approx(0.1, abs=0.02)
+    assert len(trial.plot(found).axes[0].get_yticks()) == 3
+
+
+def test_an_added_number_changes_one_coordinate_by_its_size(trial):
+    change = (trial.add_number(50, 0.7) - trial.train.images).flatten(2) @ trial.nads.basis
+    largest = change.abs().amax((1, 2))
+    torch.testing.assert_close(largest, torch.full_like(largest, 0.7), atol=1e-4, rtol=0)
+    assert ((change.abs() > 1e-4).sum((1, 2)) == 1).all()
+    coordinates = trial.train.images.flatten(2) @ trial.nads.basis[:, 50]
+    assert trial.deviation(50) == pytest.approx(float(coordinates.std(0).mean()))
+
+
+def test_the_announced_time_grows_with_the_trainings(trial, monkeypatch):
+    monkeypatch.setattr(trial, "seconds_of_training", lambda: 600.0)
+    monkeypatch.setattr("nads_book.pages.poison.trial.num_cores", lambda: 2)
+    assert "about 20 minutes" in trial.announcement() and "2 CPU cores" in trial.announcement()
+    assert "about 100 minutes" not in trial.announcement(2) and "10 minutes" in trial.announcement(
+        2
+    )
+
+
+def test_the_time_of_a_training_is_that_of_its_steps(trial):
+    short = trial.seconds_of_training()
+    trial.recipe = nc.Recipe(epochs=1000)
+    assert trial.seconds_of_training() > 100 * short
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("index", 1023), ("strength", 0), ("architecture", "foo"), ("preset", "x")]
+)
+def test_parameters_are_checked_before_anything_is_loaded(name, value, monkeypatch):
+    monkeypatch.setattr(nc, "load_images", lambda *_, **__: pytest.fail("loaded"))
+    with pytest.raises(ValueError, match=f"{name}.*{value!r}"):
+        poison.Trial(**({"preset": "smoke"} | {name: value}))
+
+
+def test_the_stored_carrier_nearest_to_the_readers_is_shown():
+    nearest, stored = parts.stored_beside(50)
+    assert nearest == 60 and set(stored) == {"clean", "poisoned", "hole", "number"}
+    assert np.mean(stored["poisoned"]) < np.mean(stored["number"]) - 0.1
+
+
+# Claims
+
+
+def test_every_claim_is_registered_and_every_table_has_rows():
+    registered = claims.load()
+    for key in poison.CLAIMS:
+        assert registered[key].statement or key.startswith("errata-"), key
+    for title, make in poison.LAB_TABLES.items():
+        lines = make().splitlines()
+        assert len(lines) > 2 and len({line.count("|") for line in lines}) == 1, title
+
+
+def test_a_hole_that_costs_nothing_flips_the_verdict(altered):
+    assert parts.hole_costs_as_much().holds and parts.hole_costs_as_much().value < 1
+    altered(accuracy_of("hole at zero", 0.53))
+    assert parts.hole_costs_as_much().holds is False and parts.hole_costs_as_much().value > 10
+
+
+def test_a_number_that_costs_much_flips_the_verdict(altered):
+    assert parts.number_alone().holds
+    altered(accuracy_of("number of .05", 0.2))
+    assert parts.number_alone().holds is False and parts.number_alone().value > 20
+
+
+def test_a_number_of_one_deviation_that_costs_little_flips_the_verdict(altered):
+    found = parts.number_of_one_deviation()
+    assert found.holds and found.value == pytest.approx(25.3, abs=0.05)
+    altered(accuracy_of("number of one deviation", 0.4))
+    assert parts.number_of_one_deviation().holds is False
+
+
+def test_removal_alone_is_half_of_the_poison_and_all_of_it_flips_the_verdict(altered):
+    found = parts.removal_is_half()
+    assert found.holds and found.value == pytest.approx(0.506, abs=0.001)
+    low, high = found.interval
+    ratios = [0.5 * (low + high) - found.value, low - 1 / 3, 2 / 3 - high]
+    assert ratios[0] == pytest.approx(0) and min(ratios[1:]) > 0
+    values = {
+        (row["index"], row["seed"]): row["test_accuracy"]
+        for row in load_results("notes-lenet", "laptop").rows
+        if row["written"] == "replaced" and row["images"] == "photos"
+    }
+
+    def as_poison(row):
+        if row["written"] == "hole at mean":
+            row["test_accuracy"] = values[row["index"], row["seed"]]
+
+    altered(as_poison)
+    assert parts.removal_is_half().holds is False
+    assert parts.removal_is_half().value == pytest.approx(1)
+
+
+def test_registered_predictions_are_open_without_trainings_and_decided_with_them(monkeypatch):
+    names = "fashion, early numbers cost", "fashion, late numbers cost nothing"
+    row = {"case": "fashion", "written": "added", "size": None, "seed": 3, "deviation": 1.0}
+    monkeypatch.setattr(parts, "added_rows", lambda: [])
+    assert parts.registered(*names).holds is None
+    early = [row | {"index": index, "test_accuracy": 0.5} for index in (0, 10, 30)]
+    late = [row | {"index": index, "test_accuracy": 0.87} for index in (100, 300, 1000)]
+    monkeypatch.setattr(parts, "added_rows", lambda: early + late)
+    found = parts.registered(*names)
+    assert found.holds and found.value > 30 and found.num_trainings == 6
+    assert len(parts.plot_number().axes[0].containers) == 2
+    monkeypatch.setattr(
+        parts, "added_rows", lambda: early + [one | {"test_accuracy": 0.5} for one in late]
+    )
+    assert parts.registered(*names).holds is False
+
+
+def test_a_late_number_that_is_followed_flips_the_verdict(altered):
+    assert numbers.late_numbers_are_ignored().holds
+
+    def follow(row):
+        if row["index"] == 300 and row["size"] == 0.5 and row["background"] == "emptied":
+            row["followed"]["class"] = 0.9
+
+    altered(follow)
+    assert numbers.late_numbers_are_ignored().holds is False
+
+
+def test_followers_are_counted_by_seed_and_the_interval_of_few_trainings_is_exact():
+    found = numbers.read_after(50)
+    assert found.holds and found.value == pytest.approx(5 / 15)
+    assert found.interval == pytest.approx((0.1182, 0.6162), abs=1e-3)
+    assert numbers.read_after(100).value == pytest.approx(7 / 15)
+
+
+def test_following_rises_with_energy_over_twelve_carriers():
+    one = numbers.slope("emptied")
+    assert one.value == pytest.approx(16.3, abs=0.05) and one.low == pytest.approx(7.5, abs=0.05)
+    assert one.high - one.value == pytest.approx(one.value - one.low)
+
+
+def test_predictions_before_and_behind_a_carrier_are_counted_apart():
+    use = {
+        "indices": [0, 5, 10, 11, 12, 50],
+        "num_images": 100,
+        "flip": [0.5, 0.4, 0.9, 0.9, 0.2, 0.1],
+    }
+    clean = use | {"flip": [0.1] * 6}
+    assert curve.changed_predictions({"use": use}, {"use": clean}, 10) == [(90, 20), (30, 20)]
+
+
+def test_the_counter_example_is_not_separable_though_each_number_is():
+    assert curve.separable().holds is False
+    assert (curve.COUNTER_EXAMPLE[:2, 0] == 1).all() and (curve.COUNTER_EXAMPLE[2:, 1] == 1).all()
+
+
+def test_the_table_of_trainings_names_their_devices():
+    results = load_results("fig7-lenet")
+    table = poison.table_of_trainings()
+    assert f"{len(results.rows)} of {results.num_units}" in table
+    assert results.provenance[-1]["device"] in table
