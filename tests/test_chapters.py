@@ -121,9 +121,7 @@ def test_published_accuracies_of_every_architecture_are_shown():
         ), label
 
 
-@pytest.mark.parametrize(
-    ("chapter", "job"), [("07_poison", "fig7-lenet"), ("08_flip", "fig8-lenet")]
-)
+@pytest.mark.parametrize(("chapter", "job"), [("08_flip", "fig8-lenet")])
 def test_stored_results_are_shown_with_their_origin(chapter, job):
     results = nb.load_results(job)
     run = results.provenance[-1]

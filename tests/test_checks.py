@@ -146,8 +146,10 @@ def test_every_claim_is_published_by_the_chapter_that_the_page_names():
             re.findall(rf"\{{glue:\}} {key}-\w+\n    :doc: \.\./notebooks/(\w+)\.ipynb", page)
         )
         text = (ROOT / "book" / "chapters" / f"{name}.md").read_text("utf8")
-        module = ROOT / "book" / "nads_book" / "pages" / f"{name.partition('_')[2]}.py"
-        code = text + (module.read_text("utf8") if module.exists() else "")
+        pages = ROOT / "book" / "nads_book" / "pages"
+        modules = [*pages.glob(f"{name.partition('_')[2]}.py")]
+        modules += pages.glob(f"{name.partition('_')[2]}/*.py")
+        code = text + "".join(module.read_text("utf8") for module in modules)
         assert (
             len(re.findall(rf'(?:publish_claim|paste)\(\s*"{key}"', code)) == 1
             and f"(claim-{key})=" in text
