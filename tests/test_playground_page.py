@@ -13,7 +13,10 @@ from test_playground import ARCHITECTURES, DEFAULT, PIXELS, ask, unpack  # noqa:
 import nads_core as nc
 
 FIGURE = "document.querySelector('nad-playground').figure"
-DRAWN = f"() => {FIGURE}.sides.every((s) => !s.config || s.ensemble?.found?.networks >= 400)"
+DRAWN = (
+    f"() => {FIGURE}.sides[0].config && {FIGURE}.sides.every("
+    "(s) => !s.config || s.ensemble?.found?.networks >= 400)"
+)
 TRAINED = f"() => {FIGURE}.sides.every((s) => [...s.trained.values()].every((t) => !t.job))"
 BESIDE = {"average": {}, "stride": {"pooling": "stride"}}
 
