@@ -24,12 +24,13 @@ from scipy.stats import spearmanr
 import nads_core as nc
 from nads_core.networks import Ensemble
 
+# A few minutes on two cores
 DIPOLES = {
     "lenet": 1_000,
     "resnet18": 24,
     "vgg11": 24,
     "densenet121": 6,
-}  # a few minutes on two cores
+}
 MEASURES = [
     f"{measure}, against {whose}"
     for whose in ("published directions", "its own long run")
@@ -76,9 +77,8 @@ def compare(
     options = {"estimator": nc.Dipole(), "debiasing": "none", "symmetries": (), "device": device}
     dipole_seconds, dipole = run(name, (dipoles, dipoles), num_dipoles, 0, **options)
     checked = min(8, Ensemble(nc.ARCHITECTURES[name].build, (1, 32, 32)).block_size)
-    dipole_seconds *= num_dipoles / (
-        num_dipoles + checked
-    )  # `compute_nads` first tries a few, for nothing
+    # `compute_nads` first tries a few, for nothing
+    dipole_seconds *= num_dipoles / (num_dipoles + checked)
     print(
         f"{name}: {num_dipoles} networks by the dipole in {dipole_seconds:.1f} s, {np.round(dipole, 3)}",
         flush=True,

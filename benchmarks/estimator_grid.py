@@ -29,6 +29,7 @@ from torch import Tensor
 
 import nads_core as nc
 
+# The default first
 GRID = [
     (16, 4),
     (16, 1),
@@ -40,8 +41,9 @@ GRID = [
     (4, 4),
     (4, 8),
     (32, 4),
-]  # the default first
+]
 CASES = {"lenet": 384, "cnn": 256, "resnet18": 24, "vit": 48, "mlp": 192}
+# Networks of each pair
 LEADING = {
     (16, 4): 700,
     (16, 1): 1_540,
@@ -49,7 +51,7 @@ LEADING = {
     (8, 4): 735,
     (32, 4): 434,
     (64, 4): 252,
-}  # networks of each pair
+}
 FEWEST = 8  # networks of the run whose time is subtracted
 
 
@@ -136,9 +138,8 @@ def main() -> None:
         count = CASES[name]
         run(name, FEWEST, 16, 4, 0)  # warm up
         rows = [measure(name, count, *pair, options.seeds) for pair in GRID]
-        norm = float(
-            np.mean([row.pop("product") for row in rows])
-        )  # |C|^2, which is the same for all
+        # |C|^2, which is the same for all
+        norm = float(np.mean([row.pop("product") for row in rows]))
         for row in rows:
             row["error"] /= norm
         best = min(row["error"] * row["seconds"] for row in rows)

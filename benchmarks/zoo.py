@@ -126,10 +126,11 @@ def from_transformers() -> list[Entry]:
     """Return small configurations of Hugging Face's models; their outputs are objects with logits."""
     import transformers as hf
 
+    # Gradients of 1e-65 and 1e-41, as these sizes are drawn here
     too_small = (
         "EfficientNet",
         "MobileViT",
-    )  # gradients of 1e-65 and 1e-41, as these sizes are drawn here
+    )
 
     def entry(name: str, size: int, channels: int = 3, **config: Any) -> Entry:
         def factory() -> nn.Module:
@@ -399,15 +400,13 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
                 "result": "rejected" if own else "error",
                 "message": f"{type(error).__name__}: {error}",
             }
-            return result | {
-                "expected": entry.rejected or "fresh_readout" in str(error)
-            }  # a last layer of zeros
+            # A last layer of zeros
+            return result | {"expected": entry.rejected or "fresh_readout" in str(error)}
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         seconds, effective = time.process_time() - start, nads.provenance["effective_networks"]
         vectors = plain_vectors(entry, count, 10_000 * (seed + 1))
-        if (
-            heavy := effective < 0.1 * count
-        ):  # standard errors mean nothing: compare the directions of the gradients
+        # Standard errors mean nothing: compare the directions of the gradients
+        if heavy := effective < 0.1 * count:
             nads = nc.compute_nads(
                 entry.factory,
                 count,

@@ -74,9 +74,8 @@ def average_gradient(network: nn.Module, inputs: Tensor) -> Tensor:
 def dipole(network: nn.Module, inputs: Tensor, step: float = 100.0) -> Tensor:
     """Return (f(x + step e_i) - f(x - step e_i)) / (2 step) for every pixel i, (D,), as the authors' code does."""
     centre = inputs[0]  # (C, H, W)
-    arms = step * torch.eye(centre.numel(), dtype=centre.dtype).view(
-        -1, *centre.shape
-    )  # (D, C, H, W)
+    # (D, C, H, W)
+    arms = step * torch.eye(centre.numel(), dtype=centre.dtype).view(-1, *centre.shape)
     with torch.no_grad():
         return (network(centre + arms) - network(centre - arms)).flatten() / (2 * step)
 

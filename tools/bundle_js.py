@@ -46,9 +46,8 @@ def esbuild(source: Path, target: Path, *options: str) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         assemble(Path(name))
-        worker = (
-            Path(name) / "worker.txt"
-        )  # the program of the workers, which the page holds as a text
+        # The program of the workers, which the page holds as a text
+        worker = Path(name) / "worker.txt"
         esbuild(WORKER, worker)
         esbuild(
             bundle.SOURCES / "explorer.js",

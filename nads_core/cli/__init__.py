@@ -93,7 +93,6 @@ def output_file(text: str) -> Path:
 def console(run: Any = main) -> int:
     """Run one command as a program and return its exit status."""
     status = int(run())
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the work is stored, so an interrupt needs no traceback
+    # The work is stored, so an interrupt needs no traceback
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     return status

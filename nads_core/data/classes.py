@@ -124,9 +124,8 @@ class _Analysis:
         sum_between = (sums.square() / sizes[:, None]).sum(0) - mean_squares
         sum_total = weights @ self.squares - mean_squares
         within = (sum_total - sum_between) / (number - len(sizes))
-        class_size = (number - sizes.square().sum() / number) / (
-            len(sizes) - 1
-        )  # effective, as classes differ in size
+        # Effective, as classes differ in size
+        class_size = (number - sizes.square().sum() / number) / (len(sizes) - 1)
         between = (sum_between / (len(sizes) - 1) - within) / class_size
         sums = between, within, sum_between, sum_total  # (c n,) each
         between, within, explained, total = (value.view(self.shape).sum(0) for value in sums)

@@ -136,9 +136,8 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     order = np.random.default_rng(seed).permutation(len(labels))
     if num_images is None or num_images >= len(labels):
         return order
-    rank = np.empty(
-        len(labels), dtype=int
-    )  # of an image in its class: the first of every class come first
+    # Of an image in its class: the first of every class come first
+    rank = np.empty(len(labels), dtype=int)
     for value in np.unique(labels):
         members = order[labels[order] == value]
         rank[members] = np.arange(len(members))
@@ -153,9 +152,8 @@ def _selection(
 
     chosen = _draw_evenly(photos.labels, num_images, seed)
     bar = tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)
-    pixels = np.stack(
-        [np.array(photos.read(index, size)) for index in bar]
-    )  # (N, H, W, C), or (N, H, W) if grey
+    # (N, H, W, C), or (N, H, W) if grey
+    pixels = np.stack([np.array(photos.read(index, size)) for index in bar])
     images = (
         torch.from_numpy(pixels).view(len(chosen), size, size, -1).permute(0, 3, 1, 2).contiguous()
         / 255
@@ -205,14 +203,16 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
 
     axis = torch.linspace(-1, 1, size)
     y, x = torch.meshgrid(axis, axis, indexing="ij")  # (H, W)
+    # Grating or blob (N,), and which of five (N, 1, 1)
     kind, form = (
         labels // 5,
         (labels % 5)[:, None, None],
-    )  # grating or blob (N,), and which of five (N, 1, 1)
+    )
     angle = math.pi * (form + 0.3 * (uniform() - 0.5)) / 5  # (N, 1, 1)
+    # (N, H, W)
     waves = torch.sin(
         (3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * math.pi * uniform()
-    )  # (N, H, W)
+    )
     dy, dx = y - 0.6 * (2 * uniform() - 1), x - 0.6 * (2 * uniform() - 1)
     radius = 0.2 + 0.08 * form  # (N, 1, 1)
     blobs = 2 * torch.exp(-((dy**2 + dx**2 * (1 + form / 2)) ** 2) / radius**2) - 1  # (N, H, W)

@@ -299,10 +299,11 @@ def _read(path: str) -> Any:
                 file.mode == "I" and file.format in ("PNG", "PPM")
             )
             tags = getattr(file, "tag_v2", {})
+            # Before Pillow reduces them
             deep = ";16" in str(file.tile) and file.format in (
                 "PNG",
                 "TIFF",
-            )  # before Pillow reduces them
+            )
             photo = ImageOps.exif_transpose(file)
             if not sixteen and file.mode not in ("I", "F"):
                 if photo.getbands()[-1] == "A" or "transparency" in photo.info:

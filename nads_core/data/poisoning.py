@@ -84,9 +84,8 @@ def poison(
     nad, channel, sign = table[labels].T  # each (N,)
     directions = nads.directions[:, 0].to(images)[nad]  # (N, H, W)
     rows = torch.arange(len(images), device=images.device)
-    present = (images[rows, channel] * directions).sum(
-        (1, 2)
-    )  # (N,), the coordinates that are replaced
+    # (N,), the coordinates that are replaced
+    present = (images[rows, channel] * directions).sum((1, 2))
     poisoned = images.clone()
     poisoned[rows, channel] += (strength * sign - present)[:, None, None] * directions
     return poisoned

@@ -206,9 +206,8 @@ def accumulate(
     rule = rule or StoppingRule(StoppingCriterion(), ensemble.image_shape)
     lead = distributed.rank() == 0
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
-    rest = (
-        [blocks.pop()] if blocks and blocks[-1][1] < size else []
-    )  # an incomplete block, which no checkpoint holds
+    # An incomplete block, which no checkpoint holds
+    rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []
     bar = tqdm(
         total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {evaluation.name}",
         disable=not progress or not lead, mininterval=0.5,
@@ -320,9 +319,8 @@ def _change(old: dict[str, Any], new: dict[str, Any], allowed: float) -> str:
         allowed: relative difference of the vectors of the first network that is rounding.
     """
     before, now = old["outputs"], new["outputs"]  # (networks, inputs)
-    change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(
-        min=1e-300
-    )  # (inputs,), relative
+    # (inputs,), relative
+    change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(min=1e-300)
     size = float(change[change.isfinite()].max()) if change.isfinite().any() else 0.0
     if size > _SAME_OUTPUTS:
         norms = {name: value for name, value in old["norms"].items()

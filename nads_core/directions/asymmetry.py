@@ -92,14 +92,14 @@ def symmetry_tests(
         * 2
         - 1
     )
+    # (n, n); ||C||^2
     same, energy = (
         _shared(halves, halves),
         float(second_moment.square().sum() - own[0]),
-    )  # (n, n); ||C||^2
+    )
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
-    unit = (
-        num_networks / (len(halves) - 1) / num_networks**2
-    )  # from sums over pairs of the n networks to T of all
+    # From sums over pairs of the n networks to T of all
+    unit = num_networks / (len(halves) - 1) / num_networks**2
     tests, own_images = {}, iter(own[1:].tolist())
     for symmetry in SYMMETRIES:
         results = []

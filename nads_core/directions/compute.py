@@ -285,9 +285,8 @@ def _ensemble(
         "evaluation": settings.evaluation,
     }
     if settings.fresh_readout:
-        Ensemble(
-            factory, image_shape, **options
-        )  # validates the factory first, so that its errors are specific
+        # Validates the factory first, so that its errors are specific
+        Ensemble(factory, image_shape, **options)
         factory = with_fresh_readout(factory, image_shape)
     return Ensemble(
         factory,
@@ -308,9 +307,8 @@ def _nads(
         "debiasing": pairs.debiasing, "seconds": round(state.elapsed(), 1), "drawn_on": state.devices,
         **environment(ensemble.device), **recorded,
     }  # fmt: skip
-    directions = with_signs(pairs.directions).reshape(
-        -1, *ensemble.image_shape
-    )  # (n, D) -> (n, *image_shape)
+    # (n, D) -> (n, *image_shape)
+    directions = with_signs(pairs.directions).reshape(-1, *ensemble.image_shape)
     eigenvalues, certificates = pairs.eigenvalues.cpu().float(), pairs.certificates
     if state.scale != 1 and "normalise" not in description:
         unit = state.scale**-2
@@ -378,9 +376,8 @@ def _require_averageable(
 def empty_moments(ensemble: Ensemble) -> Moments:
     """Return the accumulator for the vectors of these networks, without any."""
     dimension = math.prod(ensemble.image_shape)
-    device = (
-        ensemble.device if ensemble.device.type == "cuda" else "cpu"
-    )  # sums are in float64, which MPS lacks
+    # Sums are in float64, which MPS lacks
+    device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
     if dimension > DENSE_LIMIT:
         return GramMoments(dimension, device)
     fused = ensemble.kernels != "torch" and ensemble.dtype != torch.float64
@@ -425,9 +422,8 @@ def _description(
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": output, "kernels": ensemble.kernels,
         "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
-    rebuild = (
-        "rebuild" if settings.evaluation == "rebuild" else None
-    )  # other evaluations give equal numbers
+    # Other evaluations give equal numbers
+    rebuild = "rebuild" if settings.evaluation == "rebuild" else None
     optional = {
         "fresh_readout": settings.fresh_readout,
         "evaluation": rebuild,
@@ -492,14 +488,14 @@ def _tested(
     )  # fmt: skip
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
-        accepted.remove(
-            "transpose"
-        )  # its group with one flip has the other flip too, which was rejected
+        # Its group with one flip has the other flip too, which was rejected
+        accepted.remove("transpose")
+    # JSON has no infinity
     results = {
         symmetry: asdict(test)
         | {"limit": round(test.limit, 3) if math.isfinite(test.limit) else None}
         for symmetry, test in tests.items()
-    }  # JSON has no infinity
+    }
     return tuple(accepted), results
 
 

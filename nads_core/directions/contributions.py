@@ -14,9 +14,8 @@ from nads_core.networks.initialisation import failure
 from nads_core.networks.readouts import described
 from nads_core.runtime.memory import available_memory
 
-Block = tuple[
-    int, int
-]  # number of the block, and number of its networks: only the last block may be incomplete
+# Number of the block, and number of its networks: only the last block may be incomplete
+Block = tuple[int, int]
 
 _CHECKED_NETWORKS = 8
 _TRIED_NETWORKS = 128  # where the first ones ignore their input
@@ -49,9 +48,8 @@ class Evaluation:
         self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
         size = self.ensemble.block_size
         self._part = min(size, fitting_part(self.ensemble, self.estimator, self._threads.size))
-        networks = (
-            max(self._batch, size) // size * size if self._part == size else self._part
-        )  # of a thread at once
+        # Of a thread at once
+        networks = max(self._batch, size) // size * size if self._part == size else self._part
         self.blocks_at_once = max(1, networks * self._threads.size // size)
 
     def contributions(self, blocks: list[Block]) -> Tensor:
@@ -106,9 +104,8 @@ class Evaluation:
         if self.scale != 1:
             contributions = contributions * self.scale
         if self.normalise:
-            norms = (
-                contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)
-            )  # (B * readouts, 1, 1)
+            # (B * readouts, 1, 1)
+            norms = contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)
             contributions = (contributions / norms.clamp(min=1e-300)).to(contributions)
         return contributions
 
@@ -200,12 +197,10 @@ def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> 
         return ensemble.block_size
     dimension = math.prod(ensemble.image_shape)
     passes = estimator.passes(dimension)
-    vectors = min(
-        512, max(passes.forward, passes.backward, passes.mixed)
-    )  # a dipole goes through 512 at a time
-    network_bytes = (
-        4 * vectors * dimension * ensemble.dtype.itemsize
-    )  # inputs, gradients and copies
+    # A dipole goes through 512 at a time
+    vectors = min(512, max(passes.forward, passes.backward, passes.mixed))
+    # Inputs, gradients and copies
+    network_bytes = 4 * vectors * dimension * ensemble.dtype.itemsize
     free = available_memory(ensemble.device) or math.inf
     return max(1, int(min(_PART_BYTES, free / 4 / num_threads) / network_bytes))
 

@@ -45,17 +45,15 @@ def debias(
     require_positive(floor=floor)
     second_moment, noise_moment = second_moment.double(), noise_moment.double()
     scale = noise_moment.diagonal().mean()
-    noiseless = (
-        scale <= 1e-12 * second_moment.diagonal().mean()
-    )  # as with one contribution per network
+    # As with one contribution per network
+    noiseless = scale <= 1e-12 * second_moment.diagonal().mean()
     if method == "none" or noiseless:
         return second_moment
     if method == "subtract":
         return second_moment - noise_moment
     axes, whitener = _whitening(noise_moment)  # (D, D) each
-    ratios, rotation = torch.linalg.eigh(
-        whitener.T @ second_moment @ whitener
-    )  # (D,): 1 + r; (D, D)
+    # (D,): 1 + r; (D, D)
+    ratios, rotation = torch.linalg.eigh(whitener.T @ second_moment @ whitener)
     axes = axes @ rotation  # columns a with W = sum a a^T and M = sum (1 + r) a a^T
     return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
 
@@ -84,9 +82,8 @@ def _whitening(noise: Tensor) -> tuple[Tensor, Tensor]:
         return axes, torch.linalg.solve_triangular(
             axes, torch.eye(len(axes)).to(axes), upper=False
         ).T
-    variances, axes = torch.linalg.eigh(
-        noise
-    )  # slower; needed where so few networks leave directions without noise
+    # slower; needed where so few networks leave directions without noise
+    variances, axes = torch.linalg.eigh(noise)
     variances = variances.clamp(min=1e-13 * scale)
     return axes * variances.sqrt(), axes / variances.sqrt()
 
@@ -115,10 +112,11 @@ def gram_eigenpairs(
     means, spreads = (
         [blocks] if isinstance(blocks, Tensor) else list(blocks) for blocks in (means, spreads)
     )
+    # X, the blocks below each other, is (N + R, D)
     blocks, num_means = (
         means + spreads,
         sum(map(len, means)),
-    )  # X, the blocks below each other, is (N + R, D)
+    )
     num_rows, dimension = sum(map(len, blocks)), blocks[0].shape[1]
     chunks = [slice(i, i + _GRAM_COLUMNS) for i in range(0, dimension, _GRAM_COLUMNS)]
     gram = torch.zeros(num_rows, num_rows, dtype=torch.float64, device=blocks[0].device)  # X X^T
@@ -136,9 +134,8 @@ def gram_eigenpairs(
     ) / num_means  # (K, K)
     levels, rotation = leading_eigenpairs(inner, count)
     positive = levels > 1e-12 * levels[0]
-    weights = (
-        rotation[positive] @ (vectors / values.sqrt()).T
-    )  # (n, N + R): the directions are weights X
+    # (n, N + R): the directions are weights X
+    weights = rotation[positive] @ (vectors / values.sqrt()).T
     kind = torch.promote_types(blocks[0].dtype, torch.float32)
     directions = torch.empty(len(weights), dimension, dtype=kind, device=gram.device)
     for columns in chunks:

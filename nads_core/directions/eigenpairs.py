@@ -171,9 +171,8 @@ class _Problem:
         self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor
     ) -> _Spectrum:
         """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
-        negligible = (
-            _NEGLIGIBLE_SHARE * second_moment.trace()
-        )  # energy along one axis that rounding can explain
+        # Energy along one axis that rounding can explain
+        negligible = _NEGLIGIBLE_SHARE * second_moment.trace()
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
         num_vectors = (
             min(2, self.first_networks.num_contributions)
@@ -295,9 +294,8 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     return torch.linalg.qr(matrix @ start).Q
 
 
-_Place = tuple[
-    float, int, int, int
-]  # of a direction: minus its eigenvalue, number of its type, rank in it, partner
+# Of a direction: minus its eigenvalue, number of its type, rank in it, partner
+_Place = tuple[float, int, int, int]
 
 
 def _joined(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpairs:
@@ -349,9 +347,8 @@ def _leading(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
         for number, part in enumerate(types)
         for partner in range(len(part.images))
     ]
-    owner_of = torch.tensor(
-        [owners.index((number, partner)) for _, number, _, partner in places]
-    )  # (n,)
+    # (n,)
+    owner_of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])
     # (n, owners): number of directions of each owner, a type and partner, among the first
     num_estimated = torch.nn.functional.one_hot(owner_of, len(owners)).cumsum(0)
     generator = torch.Generator().manual_seed(0)

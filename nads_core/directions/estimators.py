@@ -259,12 +259,10 @@ class Dipole(_AtOnePoint):
             arms = torch.zeros(len(pixels), size, device=centre.device, dtype=centre.dtype)
             arms.scatter_(1, pixels[:, None], self.step)
             arms = arms.view(-1, *centre.shape[2:])  # (P, C, H, W)
-            ends = ensemble.outputs(
-                draw.state, torch.cat([centre + arms, centre - arms], dim=1)
-            )  # (B, 2 P)
-            columns.append(
-                (ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step)
-            )  # (B, P)
+            # (B, 2 P)
+            ends = ensemble.outputs(draw.state, torch.cat([centre + arms, centre - arms], dim=1))
+            # (B, P)
+            columns.append((ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step))
         return torch.cat(columns, dim=1)[:, None]
 
     def passes(self, dimension: int) -> Passes:

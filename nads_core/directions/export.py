@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from nads_core.directions.nads import NADs
 
 _MOST_PANELS, _POSITIONS = 100, 128  # panels of a figure, and positions of a sequence in one
+# Bytes that any file may unpack to; and times its size: floats pack to half of theirs
 _SMALL, _PACKED = (
     2**26,
     50,
-)  # bytes that any file may unpack to; and times its size: floats pack to half of theirs
+)
 
 
 def _columns(nads: NADs) -> dict[str, Any]:
@@ -111,9 +112,8 @@ def draw_direction(axis: Any, direction: Any) -> None:
     if values.ndim == 3 and len(values) == 3:
         axis.imshow(0.5 + values.transpose(1, 2, 0) / (2 * limit), interpolation="nearest")
     elif values.ndim == 3:
-        gaps = np.pad(
-            values, ((0, 0), (0, 0), (0, 1)), constant_values=np.nan
-        )  # one column after each channel
+        # One column after each channel
+        gaps = np.pad(values, ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
         picture = np.concatenate(gaps, axis=1)[:, :-1]
         axis.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     else:

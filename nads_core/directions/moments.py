@@ -248,10 +248,11 @@ def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
         return first, first
     half = count // 2
     x, y = contributions[..., :half, :].mean(-2), contributions[..., half:, :].mean(-2)
+    # Both are 1/2 if J is even
     share, spread = (
         half / count,
         math.sqrt(half * (count - half)) / count,
-    )  # both are 1/2 if J is even
+    )
     return (share + spread) * x + (1 - share - spread) * y, (share - spread) * x + (
         1 - share + spread
     ) * y
@@ -282,9 +283,8 @@ class FirstNetworks:
         other = FirstNetworks()
         other.num_contributions = self.num_contributions
         halves = self.halves()
-        norms = (
-            halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)
-        )  # (n, R, 1, 1)
+        # (n, R, 1, 1)
+        norms = halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)
         other._blocks = {0: (halves / norms).float()}
         return other
 

@@ -41,9 +41,8 @@ class NADs:
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
     certificates: DirectionUncertainty | None = None
-    stored_fingerprint: str | None = field(
-        default=None, init=False
-    )  # `replace` drops it with the arrays that it names
+    # `replace` drops it with the arrays that it names
+    stored_fingerprint: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:

@@ -36,9 +36,8 @@ def share_variances(coordinates: Tensor) -> Tensor:
         total = xx.T @ yy + xy.T @ yx
         return (total + total.T).double() / (4 * len(xx))
 
-    square = torch.zeros(
-        len(unit), len(unit), dtype=torch.float64, device=rows.device
-    )  # of the share
+    # Of the share
+    square = torch.zeros(len(unit), len(unit), dtype=torch.float64, device=rows.device)
     mean = torch.zeros_like(square)
     for p in range(partners):
         mine = (x[p].flatten(0, 1), y[p].flatten(0, 1))
@@ -84,9 +83,8 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
             others = gram[~held_out][:, ~held_out]
             residual = residual - across @ torch.linalg.solve(others, across.T)
             spanned = int((torch.linalg.eigvalsh(others) > 1e-5 * others.diagonal().mean()).sum())
-        dimensions += (
-            max(0, rows.shape[1] - spanned) * int(held_out.sum()) // (2 * vectors)
-        )  # per network
+        # Per network
+        dimensions += max(0, rows.shape[1] - spanned) * int(held_out.sum()) // (2 * vectors)
         x, y = slice(0, None, 2), slice(1, None, 2)
         products = residual[x, y].diagonal().sum()  # of the halves of one network
         squares = residual[x, x].diagonal().sum() + residual[y, y].diagonal().sum()

@@ -50,9 +50,8 @@ class StoppingCriterion:
         num_leading = (
             min(10, max(1, dimension - 1)) if self.num_leading is None else self.num_leading
         )
-        limit = dimension - (
-            tolerance is not None
-        )  # all of them span the whole space, whatever the networks
+        # All of them span the whole space, whatever the networks
+        limit = dimension - (tolerance is not None)
         if num_leading > limit:
             raise ValueError(
                 f"num_leading must be at most {limit} of {dimension} directions, got {num_leading}"
@@ -102,9 +101,8 @@ class StoppingRule:
         """Return whether the criterion, which must be active, is met by all groups, and the measured values by name."""
         if self.criterion.tolerance is not None:
             error, spread = self.error(groups)
-            enough = bool(
-                distributed.broadcast(error + spread <= self.criterion.tolerance)
-            )  # see below
+            # See below
+            enough = bool(distributed.broadcast(error + spread <= self.criterion.tolerance))
             return enough, {"error": error, "spread": spread}
         assert self.criterion.num_certain is not None
         dimension = math.prod(self.image_shape)
@@ -113,9 +111,8 @@ class StoppingRule:
             merged(groups), first_networks, among, self.image_shape, self.debiasing, self.symmetries,
             effective_share=effective_share,
         )  # fmt: skip
-        count = int(
-            distributed.broadcast(pairs.certificates.num_certain)
-        )  # processors differ in their last bits
+        # Processors differ in their last bits
+        count = int(distributed.broadcast(pairs.certificates.num_certain))
         return count >= self.criterion.num_certain, {"certain": count}
 
     def final_value(
@@ -137,9 +134,8 @@ class StoppingRule:
         if not error + spread <= criterion.tolerance:
             reached = f"error {error:.2g}, {error + spread:.2g} at the upper end of its interval"
             warnings.warn(f"tolerance {criterion.tolerance} {after}: {reached}", stacklevel=3)
-        interval = (
-            [max(0, error - spread), error + spread] if math.isfinite(error) else None
-        )  # JSON has no infinity
+        # JSON has no infinity
+        interval = [max(0, error - spread), error + spread] if math.isfinite(error) else None
         return {
             "num_leading": criterion.num_leading,
             "error": interval and error,

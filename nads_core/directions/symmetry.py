@@ -98,9 +98,8 @@ def symmetry_types(
             SymmetryType(("",), (_sparse(sparse.eye_array(int(torch.Size(image_shape).numel()))),)),
         )
     maps = set(symmetries) - {"channels"}
-    if (
-        "transpose" in maps and len(maps) > 1
-    ):  # conjugating one flip by the transpose gives the other
+    # Conjugating one flip by the transpose gives the other
+    if "transpose" in maps and len(maps) > 1:
         maps = {"flip_rows", "flip_columns", "transpose"}
     channels, height, width = image_shape
     rows, columns = _parities(height, "flip_rows" in maps), _parities(width, "flip_columns" in maps)

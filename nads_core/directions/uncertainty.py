@@ -26,15 +26,17 @@ from torch.nn.functional import pad
 
 CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
 _MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
+# Ranks simulated together, and of these on each side for the sake of the others
 _WINDOW, _MARGIN = (
     48,
     9,
-)  # ranks simulated together, and of these on each side for the sake of the others
+)
 _DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 4
+# Neighbours within a standard deviation, from which on few draws are enough
 _CROWD, _FEW_DRAWS = (
     8.0,
     2,
-)  # neighbours within a standard deviation, from which on few draws are enough
+)
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
 _FEWEST_NETWORKS = 3  # number from which variances can be estimated
 
@@ -127,13 +129,13 @@ class DirectionUncertainty:
 
     def completed(self, count: int) -> DirectionUncertainty:
         """Return the uncertainty of ``count`` directions, of which nothing is known about those that these lack."""
+        # Numbers of values to add before and after
         size, missing = (
             len(self),
             (0, count - len(self)),
-        )  # numbers of values to add before and after
-        shared = self.leading_certainty * torch.arange(
-            1, size + 1
-        )  # dimensions, which the others do not add to
+        )
+        # Dimensions, which the others do not add to
+        shared = self.leading_certainty * torch.arange(1, size + 1)
         of_all = self.certainty.new_full((missing[1],), float(shared[-1]))
         return DirectionUncertainty(
             self.types + ("rest",) * missing[1], pad(self.certainty, missing), pad(self.agreement, missing),
@@ -254,9 +256,8 @@ class TypeUncertainty:
         size = len(self.certainty)
         known, count = size if known is None else min(known, size), max(count, size)
         missing = (0, count - known)  # numbers of values to add before and after
-        nearest = torch.arange(count + 1).clamp(
-            max=known
-        )  # an unknown direction shares no dimension
+        # An unknown direction shares no dimension
+        nearest = torch.arange(count + 1).clamp(max=known)
         bands = [(first, min(last, known)) for first, last in self.bands if first + 1 < known]
         return TypeUncertainty(
             pad(self.certainty[:known], missing), pad(self.agreement[:known], missing),
@@ -295,9 +296,8 @@ def certify(
     while bulk.dimension and (
         known := bulk.detected(values, noise, num_networks * num_averaged)
     ) < len(values):
-        bulk = replace(
-            bulk, dimension=bulk.dimension + len(values) - known
-        )  # the others belong to the bulk
+        # The others belong to the bulk
+        bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)
         values, noise, variances = values[:known], noise[:known], variances[:known, :known]
     if not len(values):
         leading, nothing = (
@@ -315,13 +315,11 @@ def certify(
     model = _SamplingError(noise, ratios, num_networks, num_averaged, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     if _may_be_equal(values, noise, num_networks / float(ratios.mean())):
-        overlaps = torch.full_like(
-            overlaps, 1 / (len(values) + bulk.dimension)
-        )  # those of random directions
+        # Those of random directions
+        overlaps = torch.full_like(overlaps, 1 / (len(values) + bulk.dimension))
     certainty = overlaps.mean(0)  # (k, k)
-    agreement = (overlaps[0] * overlaps[1]).sum(
-        1
-    )  # of two simulated runs: a square would count one of them twice
+    # Of two simulated runs: a square would count one of them twice
+    agreement = (overlaps[0] * overlaps[1]).sum(1)
     leading = pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
     uncertainty = TypeUncertainty(
         certainty.diagonal(), agreement, error, leading, _bands(certainty)
@@ -403,17 +401,15 @@ def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
     edge = values.mean() + (values + noise).mean() * (
         (1 + (len(values) / num_vectors) ** 0.5) ** 2 - 1
     )
-    return len(values) > _WINDOW and bool(
-        values[0] <= 1.05 * edge
-    )  # around which the largest one scatters
+    # Around which the largest one scatters
+    return len(values) > _WINDOW and bool(values[0] <= 1.05 * edge)
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     """Return values (k,) by regression on their rank, local to those that are within about one ``spread`` (k,)."""
     ranks = torch.arange(len(values), dtype=values.dtype)
-    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(
-        min=1e-300
-    )  # (k, k)
+    # (k, k)
+    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=1e-300)
     weights = torch.exp(-0.5 * distances**2)
     weights /= weights.sum(1, keepdim=True)
     mean_rank, mean = weights @ ranks, weights @ values

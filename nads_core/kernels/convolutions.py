@@ -77,9 +77,8 @@ class _Convolution(torch.autograd.Function):
         bias: Tensor | None,
         *options: Any,
     ) -> tuple[Tensor, int]:
-        if (
-            in_dims[1] is None and in_dims[2] is None
-        ):  # the networks are shared: more inputs of each
+        # The networks are shared: more inputs of each
+        if in_dims[1] is None and in_dims[2] is None:
             outputs = _Convolution.apply(_as_inputs(x, in_dims[0]), weight, bias, *options)
             return outputs.unflatten(1, (info.batch_size, -1)), 1
         merged = (

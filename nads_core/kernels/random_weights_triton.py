@@ -66,9 +66,8 @@ def _draw(out, parameter_of_tile, integers, floats, seed, first, stream, COUNTER
         y, z = _normal(c, d)
     else:
         w, x, y, z = _uniform(a), _uniform(b), _uniform(c), _uniform(d)
-    numbers = tl.interleave(
-        tl.interleave(w, y), tl.interleave(x, z)
-    )  # w0 x0 y0 z0 w1 x1 ...: (4 COUNTERS,)
+    # w0 x0 y0 z0 w1 x1 ...: (4 COUNTERS,)
+    numbers = tl.interleave(tl.interleave(w, y), tl.interleave(x, z))
     element = (tile - first_tile) * (4 * COUNTERS) + tl.arange(0, 4 * COUNTERS)
     tl.store(
         out + start + network * size + element, tl.fma(numbers, scale, shift), mask=element < size

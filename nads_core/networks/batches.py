@@ -207,9 +207,8 @@ def _message(first: _Call | None) -> str:
 
 
 def _is_batch_first(module: nn.Module) -> bool:
-    return bool(
-        getattr(getattr(module, "self_attn", module), "batch_first", False)
-    )  # of a transformer's layer
+    # Of a transformer's layer
+    return bool(getattr(getattr(module, "self_attn", module), "batch_first", False))
 
 
 def _has_row(one: Tensor, many: Tensor, compared: _Compared) -> bool:

@@ -48,9 +48,8 @@ class ScalarFunction:
         """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an output function."""
         recording = torch.is_grad_enabled()
         with self._loaded(weights), torch.set_grad_enabled(recording or self.takes_gradients):
-            outputs = self._selected(
-                self.module(images.clone())
-            )  # the network may write to its input
+            # The network may write to its input
+            outputs = self._selected(self.module(images.clone()))
         return outputs.detach() if self.takes_gradients and not recording else outputs
 
     def _selected(self, outputs: Any) -> Tensor:
@@ -199,9 +198,8 @@ class ScalarFunction:
                 for name, slope in zip(along, slopes, strict=True)
                 if slope is not None
             )
-            if (
-                not isinstance(moved, Tensor) or not moved.requires_grad
-            ):  # no weight moves the gradient
+            # No weight moves the gradient
+            if not isinstance(moved, Tensor) or not moved.requires_grad:
                 return torch.zeros_like(images)
             (gradient,) = torch.autograd.grad(moved, images, materialize_grads=True)
         return gradient
@@ -237,9 +235,8 @@ def _leaf(tensor: Tensor) -> Tensor:
 
 def _places(module: nn.Module) -> list[tuple[Any, str, str]]:
     """Return where a module's layers read each parameter and buffer: (dictionary, key in it, name in `state_of`)."""
-    names = {
-        id(tensor): name for name, tensor in state_of(module).items()
-    }  # tensors that layers share have one name
+    # Tensors that layers share have one name
+    names = {id(tensor): name for name, tensor in state_of(module).items()}
     return [
         (tensors, key, names[id(tensor)])
         for layer in module.modules()

@@ -48,12 +48,10 @@ from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_fo
 
 logger = logging.getLogger(__name__)
 
-_BLOCK_WEIGHTS = (
-    2**21
-)  # weights drawn from one generator: a block of networks is this large, or one network
-_KEYED_BLOCK_WEIGHTS = (
-    2**26
-)  # weights drawn by one launch of a kernel, which has no generator to share
+# Weights drawn from one generator: a block of networks is this large, or one network
+_BLOCK_WEIGHTS = 2**21
+# Weights drawn by one launch of a kernel, which has no generator to share
+_KEYED_BLOCK_WEIGHTS = 2**26
 _MAX_BLOCK = 64
 _WEIGHTS = (
     0  # the random stream of the weights; those of the estimators are in `directions.estimators`
@@ -161,9 +159,8 @@ class Ensemble:
         weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(
             1, self.num_parameters
         )
-        self.block_size = min(
-            _MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1)
-        )  # a power of two
+        # A power of two
+        self.block_size = min(_MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1))
         trainable = {
             name: tensor
             for name, tensor in initialisation.network.named_parameters()
@@ -241,14 +238,12 @@ class Ensemble:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
         for layer in network.modules():
-            if (
-                isinstance(layer, nn.RNNBase) and self.device.type == "cuda"
-            ):  # cuDNN has gradients in train mode alone
+            # cuDNN has gradients in train mode alone
+            if isinstance(layer, nn.RNNBase) and self.device.type == "cuda":
                 layer.dropout = 0.0
                 layer.train()
-        network._apply(
-            partial(cast, dtype=self.dtype)
-        )  # Module.to(dtype) makes complex tensors real
+        # Module.to(dtype) makes complex tensors real
+        network._apply(partial(cast, dtype=self.dtype))
         if kernels == "triton":
             network = few_channel_convolutions(network)
         return network if self.evaluation == "vmap" else faster_layers(network)
@@ -287,9 +282,8 @@ class Ensemble:
         for _ in range(repetitions):
             before = foreign_generators()
             same &= same_outputs(self._own_outputs(network, images, which), expected)
-            moves.append(
-                foreign_generators() != before
-            )  # other threads of the caller can draw too, but not each time
+            # Other threads of the caller can draw too, but not each time
+            moves.append(foreign_generators() != before)
         if all(moves) or not same:
             raise ValueError(
                 f"the network {which} draws random numbers in eval mode, such as by Python's random or numpy: f(x) "
@@ -374,9 +368,8 @@ class Ensemble:
             }
             if not index:
                 self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
-            if (
-                index < self.block_size
-            ):  # all for small networks, one where a block is one large network
+            # All for small networks, one where a block is one large network
+            if index < self.block_size:
                 self._audit(network, index, seed)
         norms = {name: square**0.5 for name, square in squares.items()}
         return {
@@ -475,9 +468,8 @@ class Ensemble:
                 {name: tensor[row : row + 1] for name, tensor in state.items()},
                 images[row : row + 1],
             )
-            gradients = ensemble.input_gradients(
-                own, inputs
-            )  # first: a result that is kept with it cannot be copied
+            # first: a result that is kept with it cannot be copied
+            gradients = ensemble.input_gradients(own, inputs)
             return gradients, ensemble.outputs(own, inputs)
 
         def alike(results: list[tuple[Tensor, Tensor]] | None) -> bool:
@@ -611,9 +603,8 @@ class Ensemble:
             shape: shape of the numbers of one network.
         """
         dtype = torch.promote_types(self.dtype, torch.float32)
-        step = 16 // math.gcd(
-            16, math.prod(shape)
-        )  # networks; the generators of CPUs fill 16 numbers at a time
+        # networks; the generators of CPUs fill 16 numbers at a time
+        step = 16 // math.gcd(16, math.prod(shape))
         if (
             self._rows == slice(None)
             or self.keyed
@@ -650,9 +641,8 @@ class Ensemble:
         numbers = dict(
             zip(self._trainable, self._normal(block, stream, shapes, self.dtype), strict=True)
         )
-        precision = torch.promote_types(
-            self.dtype, torch.float32
-        )  # there are no complex numbers of half of it
+        # There are no complex numbers of half of it
+        precision = torch.promote_types(self.dtype, torch.float32)
         return {
             name: torch.view_as_complex(tensor.to(precision))
             if self._trainable[name][1]
@@ -680,9 +670,10 @@ class Ensemble:
             )
         normal = self.randn(block, stream, readout.num_features, count)  # (B, F, count)
         # There is no QR in bfloat16.
+        # (B, count, F)
         orthonormal = torch.linalg.qr(
             normal.to(torch.promote_types(self.dtype, torch.float32))
-        ).Q.mT  # (B, count, F)
+        ).Q.mT
         return (orthonormal * (readout.std * readout.num_features**0.5)).to(self.dtype)
 
     def _require_readout(self) -> Readout:
@@ -744,15 +735,13 @@ class Ensemble:
                 [self._gradients(*one, x, many_outputs, mixing) for one, x in networks]
             )
         # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
-        jacobian = jacrev(
-            lambda x, weights: f.outputs(weights, x).sum(0)
-        )  # (K, C, H, W) -> (R, K, C, H, W)
+        # (K, C, H, W) -> (R, K, C, H, W)
+        jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))
         gradients = vmap(
             jacobian if many_outputs else grad(lambda x, weights: f(weights, x).sum())
         )(images, state)
-        gradients = (
-            gradients.flatten(0, 1) if many_outputs else gradients
-        )  # (B * R or B, K, C, H, W)
+        # (B * R or B, K, C, H, W)
+        gradients = gradients.flatten(0, 1) if many_outputs else gradients
         return mixed(gradients.transpose(0, 1), mixing).transpose(0, 1)
 
     def _gradients(

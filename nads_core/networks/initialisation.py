@@ -27,10 +27,11 @@ from nads_core.runtime.seeds import seeded
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 
 _UNIFORM, _NORMAL = torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default
+# Unless given
 _ARGUMENTS = {
     _UNIFORM: {"from": 0.0, "to": 1.0},
     _NORMAL: {"mean": 0.0, "std": 1.0},
-}  # unless given
+}
 _OVERWRITING = {_UNIFORM, _NORMAL, torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
 _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor, torch.ops.aten.add_.Scalar, torch.ops.aten.add_.Tensor,
@@ -381,9 +382,8 @@ class Initialisation:
             ValueError: if it returns networks of two structures, NaN, the same weights at every call, or draws them
                 from outside torch's random generator.
         """
-        repeated = _of_seed_1(
-            factory, device
-        )  # a first call can fill a cache, or import a module that draws numbers
+        # A first call can fill a cache, or import a module that draws numbers
+        repeated = _of_seed_1(factory, device)
         foreign = foreign_generators()
         one, other = Recording(factory, 1, device), Recording(factory, 2, device)
         moved = foreign != foreign_generators()

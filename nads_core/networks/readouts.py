@@ -130,9 +130,8 @@ class Readout:
         ) -> list[tuple[Tensor, Tensor]]:
             """Return what should be equal, for two other rows whose difference is the network's own."""
             row = state[self.weight][index]
-            rows = torch.cat(
-                [-row + step.to(row), -2 * row + step.to(row)]
-            )  # most odd functions of a row change sign
+            # Most odd functions of a row change sign
+            rows = torch.cat([-row + step.to(row), -2 * row + step.to(row)])
             replaced = state | {
                 name: tensor[0] for name, tensor in self.replaced({}, rows[None]).items()
             }
@@ -163,9 +162,8 @@ class Readout:
         try:
             if _agree(pairs(function.fixed | weights, images, own)):
                 return
-            linear = _agree(
-                function.in_float64(weights, images, precise_pairs)
-            )  # rounding may be the reason
+            # Rounding may be the reason
+            linear = _agree(function.in_float64(weights, images, precise_pairs))
         except Exception as error:  # whatever the network's author chose to raise
             raise NoReadout(f"{layer} cannot be replaced ({str(error).splitlines()[0]})") from error
         if not linear:

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+# Of the largest output; 0.05 for less precise types
 _TOLERANCE = {
     torch.float64: 1e-9,
     torch.float32: 1e-4,
-}  # of the largest output; 0.05 for less precise types
+}
 _OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, children and hooks
 
 

@@ -9,10 +9,11 @@ from typing import IO, Any
 
 import torch
 
+# Beginnings of the record of 22 bytes that ends a zip archive, and of its comment
 _END, _SEAL = (
     b"PK\5\6",
     b"sha256 ",
-)  # beginnings of the record of 22 bytes that ends a zip archive, and of its comment
+)
 _SEAL_BYTES = len(_SEAL) + 64
 
 
@@ -58,9 +59,8 @@ def seal(file: IO[bytes]) -> None:
     """
     file.seek(-2, os.SEEK_END)
     file.write(_SEAL_BYTES.to_bytes(2, "little"))  # the length of the comment ends the archive
-    digest = _digest(
-        file, file.seek(0, os.SEEK_END)
-    )  # reads up to the end, where the comment follows
+    # Reads up to the end, where the comment follows
+    digest = _digest(file, file.seek(0, os.SEEK_END))
     file.write(_SEAL + digest)
 
 

@@ -11,9 +11,8 @@ def available_memory(device: torch.device | str) -> int | None:
     """
     device = torch.device(device)
     if device.type == "cuda":
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
-            device
-        )  # by torch, for its own use
+        # By torch, for its own use
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
     if device.type != "cpu":
         return None

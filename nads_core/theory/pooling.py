@@ -81,9 +81,8 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
     }[name]
     response = torch.zeros(size, dtype=torch.float64)
     positions = torch.arange(first, first + len(taps)) % size
-    return response.index_add(
-        0, positions, torch.tensor(taps, dtype=torch.float64)
-    )  # taps longer than D wrap around
+    # Taps longer than D wrap around
+    return response.index_add(0, positions, torch.tensor(taps, dtype=torch.float64))
 
 
 def frequency_response(prefilter: Array) -> Tensor:
@@ -98,9 +97,8 @@ def pooling_matrix(prefilter: Array, stride: int = 4) -> Tensor:
     """Return the layer in space, P[j, n] = h[(j S - n) mod D]: (M, D) float64."""
     impulse = real_vector(prefilter, "prefilter", _ADVICE)
     size = len(impulse)
-    first = (
-        torch.arange(num_outputs(size, stride), device=impulse.device)[:, None] * stride
-    )  # (M, 1): j S
+    # (M, 1): j S
+    first = torch.arange(num_outputs(size, stride), device=impulse.device)[:, None] * stride
     return impulse[(first - torch.arange(size, device=impulse.device)) % size]
 
 
@@ -343,9 +341,8 @@ def bayes_accuracy_after(
         )
     require_unit_norm(direction, 1e-6)
     energies = row_space_split(layer, direction)
-    inside, outside = (
-        torch.where(energy < 1e-24, 0.0, energy) for energy in energies
-    )  # without rounding errors
+    # Without rounding errors
+    inside, outside = (torch.where(energy < 1e-24, 0.0, energy) for energy in energies)
     return torch.special.ndtr(_ratio(margin, noise_std) * _root_ratio(inside, outside))
 
 
@@ -357,9 +354,8 @@ def row_space_split(layer: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
         if singular_values.numel()
         else 0
     )
-    energies = (
-        directions @ rows.T
-    ).square()  # (..., D), along the right singular vectors of the layer
+    # (..., D), along the right singular vectors of the layer
+    energies = (directions @ rows.T).square()
     return energies[..., :rank].sum(-1), energies[..., rank:].sum(-1)
 
 

@@ -124,9 +124,8 @@ def descend(
     weights: Tensor, gradients: Tensor, momenta: Tensor, recipe: Recipe, rate: float | Tensor
 ) -> None:
     """Take one clipped step on the flat weights (..., P) of one or of many networks, in place."""
-    norm = torch.linalg.vector_norm(
-        gradients, dim=-1, keepdim=True
-    )  # (..., 1), of all weights of a network
+    # (..., 1), of all weights of a network
+    norm = torch.linalg.vector_norm(gradients, dim=-1, keepdim=True)
     gradients.mul_((recipe.clip_norm / (norm + 1e-6)).clamp(max=1))
     if recipe.weight_decay:
         gradients.add_(weights, alpha=recipe.weight_decay)

@@ -31,9 +31,8 @@ class TrainingResult:
     def iterations_to(self, loss: float, window: int = WINDOW) -> Tensor:
         """Return the first step at which the mean of the last ``window`` losses is at most ``loss``; -1 for never."""
         window = min(window, self.losses.shape[-1])
-        running = self.losses.unfold(-1, window, 1).mean(
-            -1
-        )  # (..., steps) -> (..., steps - window + 1)
+        # (..., steps) -> (..., steps - window + 1)
+        running = self.losses.unfold(-1, window, 1).mean(-1)
         reached = running <= loss
         first = reached.int().argmax(-1) + window
         return torch.where(reached.any(-1), first, -1)

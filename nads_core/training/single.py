@@ -155,11 +155,12 @@ def _identity(
 ) -> dict[str, Any]:
     """Return what identifies a training, but for the values of images and initial weights, as plain values."""
     options = {name: plain(value) for name, value in asdict(config).items()}
+    # Graphs change nothing
     options |= {
         "device": weights.device.type,
         "dtype": str(weights.dtype),
         "cuda_graph": None,
-    }  # graphs change nothing
+    }
     shapes = {name: list(tensor.shape) for name, tensor in state_of(network).items()}
     labels = fingerprint(train[1].cpu().numpy())
     return {"config": options, "images": list(train[0].shape), "labels": labels, "network": shapes}
@@ -176,9 +177,8 @@ def require_classifier(
         raise ValueError(
             f"trainable weights of one floating-point type are needed, got {names or 'none'}"
         )
-    if (
-        test is not None and not test[0].isfinite().all()
-    ):  # those of training would show in the loss
+    # Those of training would show in the loss
+    if test is not None and not test[0].isfinite().all():
         raise ValueError(
             "test images have values that are NaN or infinite: repair them, or leave them out"
         )
@@ -240,9 +240,8 @@ class Trainee:
         """Take a step on the samples (n,), and return the loss before it."""
         images, labels = self.data
         with self.config.autocast(self.device):
-            logits = self.network(
-                images[batch].contiguous(memory_format=self.layout)
-            )  # (n, C, H, W) -> (n, classes)
+            # (n, C, H, W) -> (n, classes)
+            logits = self.network(images[batch].contiguous(memory_format=self.layout))
         loss = F.cross_entropy(logits.to(images.dtype), labels[batch])
         self.gradients.zero_()
         loss.backward()
@@ -298,9 +297,8 @@ def _is_perfect(
     """Whether the last epoch lowered the mean loss and no test image is misclassified after it."""
     if len(losses) < 2 * per_epoch:
         return False
-    means = (
-        torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)
-    )  # of the last two epochs
+    # Of the last two epochs
+    means = torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)
     before, last = means.tolist()
     if last >= min(
         before, _LOW_LOSS

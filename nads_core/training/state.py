@@ -60,9 +60,8 @@ class TrainingState:
                 f"{self.path} holds no state of a training, or one of an earlier version: delete it"
             )
         different, image = differences(saved["training"], training), saved["sample"].to(sample)
-        if (
-            not different and (image - sample).norm() > 1e-4 * image.norm()
-        ):  # processors round differently
+        # Processors round differently
+        if not different and (image - sample).norm() > 1e-4 * image.norm():
             different = "its first image differs"
         if different:
             raise ValueError(

@@ -107,9 +107,8 @@ def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[
         run.test_datasets[group[0]],
     )
     require_classifier(network, (x, y), family.config.recipe, test)
-    images = torch.empty(
-        len(group), *x.shape, dtype=family.config.dtype, device=family.device
-    )  # (B, N, C, H, W)
+    # (B, N, C, H, W)
+    images = torch.empty(len(group), *x.shape, dtype=family.config.dtype, device=family.device)
     labels = torch.empty(len(group), *y.shape, dtype=torch.long, device=family.device)  # (B, N)
     for row, b in enumerate(group):  # one at a time, because all together may not fit on the host
         images[row], labels[row] = (x, y) if row == 0 else datasets[b]
