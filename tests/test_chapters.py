@@ -107,18 +107,10 @@ def test_unreadable_numbers_are_recognised():
     assert not any(map(UNREADABLE.search, readable))
 
 
-def test_published_accuracies_of_every_architecture_are_shown():
-    maps, curves = (
-        rows(executed("01_directional_bias")),
-        rows(executed("03_nads_and_generalization")),
-    )
-    for label in LABELS:
-        assert any(row[0] == label and "130" in row for row in maps), (
-            label
-        )  # tasks of the published map
-        assert label == "LogReg" or any(
-            row[0].startswith(label) and "264" in row for row in curves
-        ), label
+def test_published_accuracies_along_nads_are_shown():
+    curves = rows(executed("03_nads_and_generalization"))
+    for label in LABELS[1:]:
+        assert any(row[0].startswith(label) and "264" in row for row in curves), label
 
 
 @pytest.mark.parametrize(("chapter", "job"), [("08_flip", "fig8-lenet")])

@@ -52,10 +52,11 @@ CALLS = {
         "energy",
         (np.array([0.1, 1.0]), np.array([0.5, 0.9])),
     ),
-    "plot_tasks": lambda: figures.plot_tasks(
-        {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]},
-        {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, 1.0, (0.99, 1))},
-        "who",
+    "plot_signed_images": lambda: figures.plot_signed_images(
+        {"a": torch.eye(4), "b": -torch.eye(4)}
+    ),
+    "plot_accuracy_dots": lambda: figures.plot_accuracy_dots(
+        {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, None, (0.99, 1))}
     ),
     "plot_coordinates": lambda: figures.plot_coordinates(
         {"left": (torch.arange(4.0), torch.ones(4), torch.tensor([0, 1, 0, 1]))}, "first", "second"

@@ -406,7 +406,7 @@ def correlation_interval(a: np.ndarray, b: np.ndarray) -> tuple[float, float, fl
         b: (n,).
     """
     if len(a) > _FEW:
-        return with_interval(resampled_correlations(a, b, num_resamples=MANY))
+        return _resampled_correlation(a, b)
     chosen = combinations_with_replacement(range(len(a)), len(a))
     counts = np.array([np.bincount(draw, minlength=len(a)) for draw in chosen])  # (draws, n)
     counts = counts[(counts > 0).sum(1) > 1]  # one pair alone has no correlation
@@ -420,3 +420,14 @@ def correlation_interval(a: np.ndarray, b: np.ndarray) -> tuple[float, float, fl
     places = np.searchsorted(cumulative, np.array([0.025, 0.975]) * cumulative[-1])
     low, high = ranks[order][places]
     return rank_correlation(a, b, 2), float(low), float(high)
+
+
+def _resampled_correlation(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
+    from scipy.stats import rankdata
+
+    draws = np.random.default_rng(0).integers(len(a), size=(MANY, len(a)))
+    first, second = (rankdata(np.asarray(x)[draws], axis=1) for x in (a, b))  # (MANY, n)
+    mean = (len(a) + 1) / 2
+    products = ((first - mean) * (second - mean)).mean(1)
+    ranks = products / (first.std(1) * second.std(1))
+    return with_interval(np.concatenate([[rank_correlation(a, b, 2)], ranks]))

@@ -262,6 +262,18 @@ STATEMENTS = {
 
 # Sentences of the paper about its experiments, which no simulation settles: `book/errata.md` quotes them.
 CLAIMS = (
-    "train-accuracy", "random", "similar", "stable", "supports", "ordering", "monotone", "decay", "stronger-bias",
-    "poison-separable", "poison-order", "poison-ignores", "flip",
-)  # fmt: skip
+    "train-accuracy",
+    "equalized",
+    "random",
+    "similar",
+    "stable",
+    "supports",
+    "ordering",
+    "monotone",
+    "decay",
+    "stronger-bias",
+    "poison-separable",
+    "poison-order",
+    "poison-ignores",
+    "flip",
+)

@@ -107,7 +107,8 @@ def decide(
 
 def _quotes(errata: str) -> list[tuple[str, str]]:
     """Return the quoted sentences of the errata page, with the key of each."""
-    rows = re.findall(r"^  - (“.*) \(\[cell\]\(#claim-([\w-]+)\)\)$", errata, re.MULTILINE)
+    link = r'(?:\[cell\]\(#claim-|<a href="[^"]*#evidence-errata-)([\w-]+)(?:\)|">cell</a>)'
+    rows = re.findall(rf"^  - (“.*) \({link}\)$", errata, re.MULTILINE)
     return [(key, sentence) for sentence, key in rows]
 
 

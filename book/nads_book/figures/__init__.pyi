@@ -24,10 +24,11 @@ from .generalization import (
 from .intervals import plot_intervals
 from .learning import (
     plot_accuracy_by_energy,
+    plot_accuracy_dots,
     plot_agreement,
     plot_coordinates,
     plot_frequency_maps,
-    plot_tasks,
+    plot_signed_images,
     plot_train_test,
 )
 from .poison import (
@@ -59,6 +60,7 @@ __all__ = [
     "plot_accuracy_by_energy",
     "plot_accuracy_by_index",
     "plot_accuracy_by_nad",
+    "plot_accuracy_dots",
     "plot_agreement",
     "plot_aliasing",
     "plot_alignments",
@@ -94,9 +96,9 @@ __all__ = [
     "plot_saddle",
     "plot_scaling",
     "plot_scatter",
+    "plot_signed_images",
     "plot_shrinking",
     "plot_tails",
-    "plot_tasks",
     "plot_train_test",
     "plot_trial",
     "plot_two_classes",

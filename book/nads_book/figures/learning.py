@@ -32,34 +32,38 @@ FrequencyMap = Mapping[Frequency, float]
 
 
 @styled
-def plot_tasks(
-    pictures: Mapping[str, Tensor],
-    accuracies: Mapping[str, tuple[float, float, tuple[float, float]]],
-    title: str,
-) -> Figure:
-    """Draw what tasks look like, and what networks make of them.
+def plot_signed_images(images: Mapping[str, Tensor]) -> Figure:
+    """Draw signed images side by side, each with zero in the middle of its own colours.
 
     Args:
-        pictures: title -> signed image (H, W).
-        accuracies: network and task -> test accuracy, training accuracy, interval of the test accuracy; in [0, 1].
-        title: title of the accuracies.
+        images: title -> (H, W).
     """
-    figure, axes = panel_row(
-        [*pictures, title], 2.0, grid=None, width_ratios=[1] * len(pictures) + [1.7]
-    )
-    for axis, image in zip(axes, pictures.values(), strict=False):
+    figure, axes = panel_row(images, WIDTH / len(images) + 0.3, grid=None)
+    for axis, image in zip(axes, images.values(), strict=True):
         show_signed(axis, image)
+    return figure
+
+
+@styled
+def plot_accuracy_dots(
+    accuracies: Mapping[str, tuple[float, float | None, tuple[float, float]]],
+) -> Figure:
+    """Draw accuracies on new images and on training images, a line per network and task.
+
+    Args:
+        accuracies: label -> test accuracy, training accuracy if it is known, interval of the test accuracy; in [0, 1].
+    """
+    figure, ((axis,),) = subplots(1, 1, 1.0 + 0.28 * len(accuracies), grid="x")
     for place, (test, train, interval) in enumerate(accuracies.values()):
-        first, second = ("new images", "training images") if place == 0 else (None, None)
-        style = {"color": COLOURS[0], "capsize": 3, "label": first}
-        axes[-1].errorbar(100 * test, place, xerr=bars([test], interval), fmt="o", **style)
-        axes[-1].plot(
-            100 * train, place, "o", mfc="none", color=COLOURS[1], markersize=9, label=second
-        )
-    axes[-1].axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
-    axes[-1].set_yticks(range(len(accuracies)), accuracies)
-    axes[-1].set(xlabel="accuracy (%)", xlim=(44, 104), ylim=(len(accuracies) - 0.5, -0.5))
-    legend(figure, axes[-1], "outside lower right", ncols=3)
+        style = {"color": COLOURS[0], "capsize": 3, "label": "new images"}
+        axis.errorbar(100 * test, place, xerr=bars([test], interval), fmt="o", **style)
+        if train is not None:
+            ring = {"mfc": "none", "color": COLOURS[1], "markersize": 9, "label": "training images"}
+            axis.plot(100 * train, place, "o", **ring)
+    axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
+    axis.set_yticks(range(len(accuracies)), accuracies)
+    axis.set(xlabel="accuracy (%)", xlim=(44, 104), ylim=(len(accuracies) - 0.5, -0.5))
+    legend(figure, axis, ncols=3)
     return figure
 
 
@@ -211,8 +215,8 @@ def plot_frequency_maps(
                 axis.axhline(place, **style)
                 axis.axvline(place, **style)
         line[0].set_ylabel(name)
-    figure.supxlabel("horizontal frequency", fontsize=9)
-    figure.supylabel("vertical frequency", fontsize=9)
+    figure.supxlabel("cycles across", fontsize=9)
+    figure.supylabel("cycles down", fontsize=9)
     extend = "neither" if over is None else "max"
     for title in dict.fromkeys(title for title, _, _ in scales.values()):
         chosen = [index for index, name in enumerate(rows) if scales[name][0] == title]

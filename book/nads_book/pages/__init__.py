@@ -38,6 +38,7 @@ from nads_book.report import publish, show
 from nads_book.studies import load_results
 
 MODULES = (
+    "directional_bias",
     "flip",
     "other_photos",
     "poison",
@@ -48,7 +49,6 @@ MODULES = (
 # Chapters whose claims are still recorded by their cells while they run.
 UNPORTED = (
     "02_nads_in_one_page",
-    "01_directional_bias",
     "05_theorem1",
     "06_lemma1_hessian",
     "09_nad_computation",

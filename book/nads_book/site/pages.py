@@ -258,8 +258,6 @@ def draw_maps(path: Path) -> None:
             *([axis._colorbar.mappable] if hasattr(axis, "_colorbar") else []),
         ):
             image.set_cmap("magma")
-    figure.supxlabel("cycles across", fontsize=9)
-    figure.supylabel("cycles down", fontsize=9)
     figure.savefig(path, dpi=120)
     shrink(path)
 

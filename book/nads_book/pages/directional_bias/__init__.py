@@ -1,0 +1,61 @@
+"""The page ``01_directional_bias``: which waves networks learn, and which they cannot.
+
+- `tasks`: two tasks that are mirror images, of which LeNet learns one; what the reader trains;
+- `maps`: all waves of the published grid (the paper's Fig. 1), and how well two maps agree;
+- `speed`: how fast waves are learned (Fig. 2);
+- `without_pooling`: what is left of the bias without pooling (Fig. 3);
+- `reduced`: trainings of reduced size, and deep networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nads_book.evidence import Evidence
+from nads_book.pages.directional_bias import maps, reduced, speed, tasks, without_pooling
+from nads_book.pages.directional_bias.maps import (
+    plot_agreement,
+    plot_lenet_map,
+    plot_published_maps,
+)
+from nads_book.pages.directional_bias.reduced import plot_deep_networks, show_train_accuracies
+from nads_book.pages.directional_bias.speed import plot_speed
+from nads_book.pages.directional_bias.tasks import (
+    plot_bet,
+    plot_memorised,
+    plot_tasks,
+    plot_your_training,
+    show_replay,
+)
+from nads_book.pages.directional_bias.without_pooling import (
+    plot_without_pooling,
+    show_equalized,
+    show_playground,
+)
+
+__all__ = [
+    "CLAIMS",
+    "LAB_TABLES",
+    "plot_agreement",
+    "plot_bet",
+    "plot_deep_networks",
+    "plot_lenet_map",
+    "plot_memorised",
+    "plot_published_maps",
+    "plot_speed",
+    "plot_tasks",
+    "plot_without_pooling",
+    "plot_your_training",
+    "show_equalized",
+    "show_playground",
+    "show_replay",
+    "show_train_accuracies",
+]
+
+_PARTS = (tasks, maps, speed, without_pooling, reduced)
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    key: decide for part in _PARTS for key, decide in part.CLAIMS.items()
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    title: table for part in _PARTS for title, table in part.LAB_TABLES.items()
+}

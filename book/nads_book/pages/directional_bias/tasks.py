@@ -1,0 +1,210 @@
+"""Two tasks that are mirror images of each other, of which LeNet learns one; and what the reader trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from IPython.display import HTML
+from matplotlib.figure import Figure
+from torch import Tensor
+
+import nads_core as nc
+from nads_book import figures
+from nads_book.analysis.frequency_maps import LEARNED, by_frequency
+from nads_book.analysis.waves import grid_frequencies, negative, wrapped
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.explorer.bundle import element
+from nads_book.pages.directional_bias.maps import accuracies, authors, sweep
+from nads_book.publishing import publishing
+from nads_book.report import LABELS
+from nads_core.data.fourier import Frequency
+from nads_core.training import TrainingResult
+
+COARSE, FINE = (0, 2), (0, 8)
+
+
+# What the reader trains
+
+
+def plot_tasks(waves: Sequence[Frequency], train: nc.SeparableDatasets) -> Figure:
+    """Draw waves, and one image of each class of the last task.
+
+    Args:
+        waves: cycles down and across, of each task.
+        train: training sets of the tasks.
+    """
+    pictures = {f"wave {k}": v[0] for k, v in zip(waves, train.directions, strict=True)}
+    last = len(waves) - 1
+    for label, sign in ((1, "+"), (0, "−")):
+        chosen = (train.labels == label).nonzero()[:1, 0]
+        pictures[f"an image with {sign}{waves[last]}"] = train.batch([last], chosen)[0, 0, 0]
+    return figures.plot_signed_images(pictures)
+
+
+def plot_bet(
+    waves: Sequence[Frequency], results: Mapping[str, TrainingResult], num_test: int
+) -> Figure:
+    """Draw the accuracies of networks on new images and on their training images.
+
+    Args:
+        waves: cycles down and across, of each task.
+        results: what was trained, by the name of the network.
+        num_test: number of new images.
+    """
+    rows = {}
+    for name, result in results.items():
+        values = zip(
+            waves, result.test_accuracy.tolist(), result.train_accuracy.tolist(), strict=True
+        )
+        for k, test, train in values:
+            interval = nc.accuracy_interval(test, num_test)
+            rows[f"{LABELS.get(name, name)}, wave {k}"] = test, train, interval
+    return figures.plot_accuracy_dots(rows)
+
+
+def stored_beside(k: Frequency) -> dict[str, tuple[float, float | None, tuple[float, float]]]:
+    """Return the stored accuracies along the wave of the published grid that is closest to another wave.
+
+    Args:
+        k: cycles down and across.
+
+    Returns:
+        Network and wave -> test accuracy, training accuracy if it is stored, interval of the test accuracy.
+    """
+    nearest = min(grid_frequencies(), key=lambda other: _distance(k, other))
+    found: dict[str, Any] = {}
+    for name, label in LABELS.items():
+        accuracy = authors(name)[nearest]
+        found[f"{label}, published, {nearest}"] = (
+            accuracy,
+            None,
+            nc.accuracy_interval(accuracy, 10_000),
+        )
+    ours, train = accuracies("lenet")[nearest], by_frequency(sweep("lenet"), "train_accuracy")
+    found[f"LeNet, ours, {nearest}"] = (ours, train[nearest], nc.accuracy_interval(ours, 20_000))
+    return found
+
+
+def _distance(k: Frequency, other: Frequency) -> float:
+    """Return how far apart two waves are in the plane of frequencies; a wave and its negative are one."""
+    return min(
+        float(np.hypot(*wrapped(k[0] - one[0], k[1] - one[1]))) for one in (other, negative(other))
+    )
+
+
+def plot_your_training(
+    architecture: str | Callable[[], torch.nn.Module],
+    wave: Frequency,
+    recipe: nc.Recipe,
+    num_images: int,
+    seed: int = 0,
+) -> Figure:
+    """Train a network along a wave, and draw its accuracy beside the stored ones of the closest wave.
+
+    Args:
+        architecture: anything that `nads_core.train_networks` takes.
+        wave: cycles down and across.
+        recipe: recipe of the training.
+        num_images: number of training images, and of new ones.
+        seed: seed of weights and images.
+    """
+    direction = nc.fourier_direction(wave, 32)[None]
+    train, test = (nc.SeparableDatasets(direction, num_images, seed=seed + i) for i in (0, 1))
+    result = nc.train_networks(
+        architecture, train, [test[0]], recipe=recipe, seed=seed, progress=False
+    )
+    accuracy, fitted = float(result.test_accuracy[0]), float(result.train_accuracy[0])
+    name = architecture if isinstance(architecture, str) else architecture.__name__
+    yours = {
+        f"yours: {name}, {wave}": (accuracy, fitted, nc.accuracy_interval(accuracy, num_images))
+    }
+    return figures.plot_accuracy_dots(yours | stored_beside(wave))
+
+
+def show_replay() -> HTML:
+    """Show both recorded trainings of LeNet side by side, which the reader replays."""
+    curves = load_study("two-trainings.json")
+    config = {key: curves[key] for key in ("steps", "epochs", "waves")}
+    sentence = "Two networks while they train, side by side."
+    return HTML(element("nad-training", config, sentence, publishing()))
+
+
+# The two tasks are mirror images
+
+
+def mirror(images: Tensor, v: Tensor, w: Tensor) -> Tensor:
+    """Reflect images so that one unit vector becomes another one.
+
+    Args:
+        images: (N, D).
+        v: (D,).
+        w: (D,), what becomes of v.
+    """
+    axis = (v - w) / (v - w).norm()
+    return images - 2 * (images @ axis)[:, None] * axis
+
+
+def one_cloud() -> Evidence:
+    """Decide whether a reflection turns images of the coarse task into images of the fine one."""
+    waves = torch.stack([nc.fourier_direction(k, 32) for k in (COARSE, FINE)])
+    data = nc.SeparableDatasets(waves, 500)
+    images = data.batch([0], torch.arange(500))[0].flatten(1).double()
+    mirrored = mirror(images, *waves.flatten(1).double())
+    signs = 2.0 * data.labels - 1
+    error = (mirrored @ waves[1].flatten().double() - signs).abs().max()
+    moved = (torch.pdist(mirrored) - torch.pdist(images)).abs().max()
+    most = float(max(error, moved))
+    return evidence(most < 1e-4, value=most)
+
+
+# What LeNet of the paper's size does
+
+
+def train_and_test() -> tuple[np.ndarray, np.ndarray]:
+    """Return our LeNets' accuracies on new images and on training images, in the same order of waves."""
+    train = by_frequency(sweep("lenet"), "train_accuracy")
+    return np.array([*accuracies("lenet").values()]), np.array(
+        [train[k] for k in accuracies("lenet")]
+    )
+
+
+def plot_memorised() -> Figure:
+    """Draw LeNet's accuracy on training images against that on new images, one dot per wave."""
+    return figures.plot_train_test({"LeNet": train_and_test()})
+
+
+def two_tasks() -> Evidence:
+    """Decide whether LeNet learns the coarse wave alone, and logistic regression all."""
+    lenet, train = accuracies("lenet"), by_frequency(sweep("lenet"), "train_accuracy")
+    holds = lenet[COARSE] > 0.65 and lenet[FINE] < LEARNED and train[FINE] > 0.65
+    linear = min(accuracies("logreg").values()) > 0.95
+    results = [sweep("lenet"), sweep("logreg")]
+    return evidence(holds and linear, value=lenet[COARSE] - lenet[FINE], results=results)
+
+
+def out_of_reach() -> Evidence:
+    """Decide whether LeNet stays at chance along some waves, and logistic regression along none."""
+    test, _ = train_and_test()
+    holds = (test < LEARNED).any() and min(accuracies("logreg").values()) > 0.99
+    results = [sweep("lenet"), sweep("logreg")]
+    return evidence(holds, value=(test < LEARNED).mean(), results=results)
+
+
+def fits_noise() -> Evidence:
+    """Decide whether LeNet fits training images along waves on which it stays at chance."""
+    test, train = train_and_test()
+    median = np.median(train[test < LEARNED])
+    return evidence(median > 0.65, value=median, results=[sweep("lenet")])
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "two-tasks": two_tasks,
+    "one-cloud": one_cloud,
+    "out-of-reach": out_of_reach,
+    "fits-noise": fits_noise,
+}

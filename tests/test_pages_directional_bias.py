@@ -1,0 +1,107 @@
+"""The page of directional bias: its maps, what a reader trains, and verdicts that follow from stored results."""
+
+import numpy as np
+import pytest
+import torch
+from nads_book.analysis import frequency_maps
+
+import nads_core as nc
+
+page = pytest.importorskip("nads_book.pages.directional_bias", reason="figures need matplotlib")
+maps, reduced, speed, tasks = page.maps, page.reduced, page.speed, page.tasks
+
+FAILED = {"errata-equalized", "resnet-speed"}
+OPEN = {"errata-train-accuracy"}
+
+
+def test_claims_hold_as_registered():
+    found = {key: decide().holds for key, decide in page.CLAIMS.items()}
+    assert {key for key, holds in found.items() if holds is False} == FAILED
+    assert {key for key, holds in found.items() if holds is None} == OPEN
+
+
+def altered(values, choose, accuracy):
+    return {k: accuracy if choose(k) else value for k, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("module", "claim", "choose", "accuracy"),
+    [
+        ("maps", "dark-lines", lambda k: k == (0, 8), 0.6),
+        ("maps", "finer-is-harder", lambda k: np.hypot(*k) > 12, 0.99),
+        ("maps", "coarse-waves-differ", lambda k: max(map(abs, k)) <= 2, 0.6),
+        ("tasks", "two-tasks", lambda k: k == (0, 2), 0.5),
+        ("tasks", "out-of-reach", lambda k: True, 0.9),
+        ("without_pooling", "pooling-part", lambda k: k == (0, 8), 0.55),
+        ("speed", "one-bias-twice", lambda k: k[0] > 4, 0.9),
+    ],
+)
+def test_other_accuracies_change_verdicts(module, claim, choose, accuracy, monkeypatch):
+    module = getattr(page, module)
+    original = module.accuracies
+    monkeypatch.setattr(
+        module, "accuracies", lambda *job, **size: altered(original(*job, **size), choose, accuracy)
+    )
+    assert page.CLAIMS[claim]().holds is False
+
+
+def test_equal_accuracies_without_pooling_verify_the_sentence(monkeypatch):
+    equal = dict.fromkeys(maps.accuracies("lenet"), 0.97)
+    monkeypatch.setattr(page.without_pooling, "accuracies", lambda *job, **size: equal)
+    assert page.CLAIMS["errata-equalized"]().holds is True
+
+
+def test_a_reflection_swaps_two_waves_and_keeps_distances():
+    v, w = (nc.fourier_direction(k, 32).flatten() for k in ((0, 2), (3, 5)))
+    images = torch.randn(6, 1024, generator=torch.Generator().manual_seed(0)) + 2 * v
+    mirrored = tasks.mirror(images, v, w)
+    torch.testing.assert_close(mirrored @ w, images @ v)
+    torch.testing.assert_close(torch.pdist(mirrored), torch.pdist(images))
+
+
+def test_decisive_samples_are_those_with_enough_waves():
+    assert {sample for sample in reduced.SAMPLES if sample.decides} == set(reduced.DECISIVE)
+
+
+@pytest.mark.parametrize("wave", [(3, 5), (-3, -5), (0, 9)])
+def test_the_stored_wave_beside_the_readers_is_the_closest_one(wave):
+    labels = list(tasks.stored_beside(wave))
+    (nearest,) = {label.partition(", (")[2] for label in labels}
+    ky, kx = map(int, nearest.rstrip(")").split(", "))
+    assert min(np.hypot(s * ky - wave[0], s * kx - wave[1]) for s in (1, -1)) <= np.sqrt(2)
+    assert len(labels) == 6
+
+
+def test_a_training_of_the_reader_is_drawn_above_the_stored_ones():
+    figure = page.plot_your_training("logreg", (1, 3), nc.Recipe(epochs=1), num_images=40)
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels[0] == "yours: logreg, (1, 3)" and len(labels) == 7
+
+
+def test_all_tasks_and_networks_are_drawn():
+    waves = [(0, 2), (1, 1), (0, 8)]
+    directions = torch.stack([nc.fourier_direction(k, 32) for k in waves])
+    train = nc.SeparableDatasets(directions, 20)
+    assert len(page.plot_tasks(waves, train).axes) == 5
+    result = nc.train_networks(
+        "logreg", train, train, recipe=nc.Recipe(epochs=1), method="loop", progress=False
+    )
+    labels = page.plot_bet(waves, {"logreg": result, "mine": result}, 20).axes[0].get_yticklabels()
+    assert [text.get_text() for text in labels][:1] == ["LogReg, wave (0, 2)"] and len(labels) == 6
+
+
+def test_steps_that_are_never_reached_are_the_most():
+    a, b = speed.ranked({(0, 2): np.inf, (0, 4): 3.0, (2, 2): 1.0}, {(0, 2): 1.0, (0, 4): 2.0})
+    assert a[0] > a[1] and list(b) == [1, 2]
+
+
+def test_learned_waves_are_those_above_the_limit():
+    limit = frequency_maps.LEARNED
+    assert maps.learned({(0, 2): limit, (0, 4): limit + 0.01}) == {(0, 4)}
+
+
+@pytest.mark.parametrize("title", page.LAB_TABLES)
+def test_tables_of_the_lab_notes_are_complete(title):
+    lines = page.LAB_TABLES[title]().splitlines()
+    assert len(lines) > 3 and len({line.count("|") for line in lines}) == 1
+    assert "nan" not in "".join(lines)
