@@ -225,7 +225,7 @@ def coarse_waves_differ() -> Evidence:
         np.mean([values[k] for k in coarse])
         for values in (accuracies("lenet"), authors("lenet", right=True))
     )
-    gain = ours - theirs
+    gain = float(ours - theirs)
     return evidence(gain > 0.02, value=100 * gain, results=[sweep("lenet")])
 
 

@@ -27,6 +27,7 @@ from nads_book.pages.directional_bias.maps import (
     sweep,
 )
 from nads_book.report import LABELS, estimate, fixed, markdown_table, percent, publish, show
+from nads_core.data.fourier import Frequency
 
 FEW = 100  # orders of so many waves or fewer decide nothing
 ENOUGH = 16  # waves for an area or a correlation of all 130
@@ -199,9 +200,10 @@ def width_adds_little() -> Evidence:
 
 
 @cache
-def vgg_of_papers_recipe() -> dict[tuple[int, ...], dict[str, Any]]:
+def vgg_of_papers_recipe() -> dict[Frequency, dict[str, Any]]:
     """Return the VGG-11 that were trained by the paper's recipe, by wave."""
-    return {tuple(row["frequency"]): row for one in load_costs("deep") for row in one["rows"]}
+    rows = [row for one in load_costs("deep") for row in one["rows"]]
+    return {(ky, kx): row for row in rows for ky, kx in [row["frequency"]]}
 
 
 def vgg_lacks_training() -> Evidence:

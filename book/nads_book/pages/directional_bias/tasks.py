@@ -57,13 +57,18 @@ def plot_bet(
     """
     rows = {}
     for name, result in results.items():
-        values = zip(
-            waves, result.test_accuracy.tolist(), result.train_accuracy.tolist(), strict=True
-        )
-        for k, test, train in values:
+        for k, (test, train) in zip(waves, _accuracies(result), strict=True):
             interval = nc.accuracy_interval(test, num_test)
             rows[f"{LABELS.get(name, name)}, wave {k}"] = test, train, interval
     return figures.plot_accuracy_dots(rows)
+
+
+def _accuracies(result: TrainingResult) -> list[tuple[float, float]]:
+    """Return the accuracies of each network on new images and on its training images."""
+    both = torch.stack(
+        [torch.as_tensor(result.test_accuracy), torch.as_tensor(result.train_accuracy)]
+    )
+    return [(test, train) for test, train in both.T.tolist()]
 
 
 def stored_beside(k: Frequency) -> dict[str, tuple[float, float | None, tuple[float, float]]]:
@@ -117,7 +122,7 @@ def plot_your_training(
     result = nc.train_networks(
         architecture, train, [test[0]], recipe=recipe, seed=seed, progress=False
     )
-    accuracy, fitted = float(result.test_accuracy[0]), float(result.train_accuracy[0])
+    ((accuracy, fitted),) = _accuracies(result)
     name = architecture if isinstance(architecture, str) else architecture.__name__
     yours = {
         f"yours: {name}, {wave}": (accuracy, fitted, nc.accuracy_interval(accuracy, num_images))

@@ -86,7 +86,7 @@ def table_of_resnet() -> str:
         "quarter width, without": accuracies("resnet18", "narrow", "fig3"),
         "full width, without": accuracies("resnet18", figure="fig3"),
     }
-    waves = found["quarter width, without"] | found["full width, without"]
+    waves = [*found["quarter width, without"], *found["full width, without"]]
     rows = [
         [k, *(percent(values[k], 1) if k in values else "–" for values in found.values())]
         for k in waves
