@@ -3,9 +3,6 @@
 import copy
 
 import pytest
-import torch
-
-import nads_core as nc
 
 photos = pytest.importorskip("nads_book.pages.other_photos", reason="figures need matplotlib")
 
@@ -29,23 +26,6 @@ def altered(monkeypatch):
     clear()
     yield alter
     clear()
-
-
-def test_maps_keep_lengths_and_angles_and_the_flip_is_the_library_s():
-    basis = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(0)))[0]
-    nads = nc.NADs(basis.T.reshape(16, 1, 4, 4), torch.linspace(1, 0.1, 16), {})
-    images = torch.randn(5, 3, 4, 4, generator=torch.Generator().manual_seed(1))
-    products = images.flatten(1) @ images.flatten(1).T
-    for name in photos.MAPS:
-        changed = photos.mapped(images, nads, name)
-        torch.testing.assert_close(changed.flatten(1) @ changed.flatten(1).T, products)
-        assert torch.allclose(changed, images, atol=1e-5) == (name == "as is"), name
-    flipped = photos.mapped(images, nads, "flipped")
-    torch.testing.assert_close(flipped, nc.flip(images, nads))
-    signs = photos.mapped(images, nads, "random signs").flatten(2) @ basis
-    torch.testing.assert_close(signs.abs(), (images.flatten(2) @ basis).abs())
-    with pytest.raises(ValueError, match="'reversed'"):
-        photos.mapped(images, nads, "reversed")
 
 
 def test_a_cheap_hole_and_a_cheap_mean_change_the_verdicts(altered):

@@ -276,4 +276,5 @@ CLAIMS = (
     "poison-order",
     "poison-ignores",
     "flip",
+    "flip-training",
 )

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
-import nads_core as nc
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_registered, load_study
 from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
+from nads_book.pages.flip.images import MAPS, train_on_map
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import replication_criteria as replication
 from nads_book.studies.replication_criteria import Cell
@@ -28,17 +25,11 @@ LENETS = {
 }
 DEEP = "Imagenette, ResNet-18"
 CELLS = LENETS | {DEEP: ("imagenette", "resnet")}
-MAPS = {
-    "as is": "as is",
-    "random signs": "order kept, random signs",
-    "flipped": "order reversed (the flip)",
-    "shuffled": "order shuffled",
-}
 COMPONENTS = {
     "matched": "principal components to NADs",
     "opposed": "principal components to NADs, reversed",
 }
-SHORTCUTS = {
+SHORTCUTS: dict[str, tuple[Any, ...]] = {
     "poison": ("replaced", 0.05),
     "hole at zero": ("hole",),
     "hole at the mean": ("hole at mean",),
@@ -92,32 +83,6 @@ def _sizes(label: str) -> dict[str, Any]:
 # Orthogonal maps: the flip and others
 
 
-def mapped(images: Tensor, nads: nc.NADs, name: str, seed: int = 0) -> Tensor:
-    """Return images whose NAD coordinates are changed in each channel, an orthogonal map.
-
-    Args:
-        images: images (N, C, H, W).
-        nads: complete NADs of that size.
-        name: one of "as is", "random signs", "flipped" and "shuffled".
-        seed: seed of random signs and orders.
-
-    Raises:
-        ValueError: for another name.
-    """
-    if name not in MAPS:
-        raise ValueError(f"map must be one of {', '.join(MAPS)}, got {name!r}")
-    coordinates = images.flatten(2) @ nads.basis  # (N, C, D)
-    count = coordinates.shape[-1]
-    generator = torch.Generator().manual_seed(seed)
-    if name == "random signs":
-        coordinates = coordinates * (2.0 * torch.randint(2, (count,), generator=generator) - 1)
-    elif name == "flipped":
-        coordinates = coordinates.flip(-1)
-    elif name == "shuffled":
-        coordinates = coordinates[..., torch.randperm(count, generator=generator)]
-    return (coordinates @ nads.basis.T).view_as(images)
-
-
 @styled
 def plot_maps(
     labels: tuple[str, ...] = (DEEP,), yours: Mapping[str, float] | None = None
@@ -150,29 +115,6 @@ def plot_maps(
     return figure
 
 
-def train_on_map(
-    train: ImageSet, test: ImageSet, nads: nc.NADs, name: str, epochs: int, seed: int = 0
-) -> float:
-    """Train a LeNet on mapped images, and return its accuracy on mapped test images.
-
-    Args:
-        train: training images.
-        test: test images.
-        nads: complete NADs of that size.
-        name: one of `MAPS`.
-        epochs: number of epochs.
-        seed: seed of the map and of the training.
-    """
-    data = [
-        (mapped(nc.normalize(part.images), nads, name, seed), part.labels) for part in (train, test)
-    ]
-    torch.manual_seed(seed)
-    network = nc.LENET.build(train.images.shape[1], train.images.shape[-1], len(train.class_names))
-    recipe = replace(nc.CIFAR10_RECIPE, epochs=epochs)
-    trained = nc.train_network(network, *data, recipe=recipe, seed=seed, progress=False)
-    return float(trained.test_accuracy)
-
-
 def plot_yours(
     train: ImageSet, test: ImageSet, name: str = "shuffled", epochs: int = 5, seed: int = 0
 ) -> Figure:
@@ -185,9 +127,8 @@ def plot_yours(
         epochs: number of epochs.
         seed: seed of the map and of the training.
     """
-    nads = nc.load_nads("lenet").completed()
     accuracies = {
-        each: train_on_map(train, test, nads, each, epochs, seed)
+        each: train_on_map(train, test, "lenet", each, epochs, seed)
         for each in dict.fromkeys(("as is", name))
     }
     return plot_maps(("CIFAR-10", "Fashion-MNIST"), accuracies)
@@ -215,7 +156,7 @@ def each_map_halves() -> Evidence:
     """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of each other."""
     losses = [cells()[DEEP].loss_of_map(name)[0] for name in MAPS if name != "as is"]
     difference = max(losses) - min(losses)
-    sizes = {"size": "narrow", "num_seeds": 1, "num_trainings": 4}
+    sizes: dict[str, Any] = {"size": "narrow", "num_seeds": 1, "num_trainings": 4}
     return evidence(min(losses) > 25 and difference < 4, value=difference, **sizes)
 
 
@@ -224,7 +165,7 @@ def table_of_maps() -> str:
     every = cells()
     rows = [
         ["as is (accuracy, %)"]
-        + [fixed(np.mean(cell.map_accuracies("as is"))) for cell in every.values()]
+        + [fixed(float(np.mean(cell.map_accuracies("as is")))) for cell in every.values()]
     ]
     for name, label in (MAPS | COMPONENTS).items():
         if name != "as is":
@@ -255,7 +196,7 @@ def removal_is_a_part() -> Evidence:
     """
     ratios = [mean_hole_ratio(label) for label in LENETS]
     trainings = sum(len(cells()[label].rows) for label in LENETS)
-    sizes = {"size": "narrow", "num_seeds": 3, "num_trainings": trainings}
+    sizes: dict[str, Any] = {"size": "narrow", "num_seeds": 3, "num_trainings": trainings}
     return evidence(max(ratios) < RATIOS[0], value=max(ratios), **sizes)
 
 

@@ -433,7 +433,7 @@ def adam_loses() -> Evidence:
     adam, sgd = (np.array(losses[name, "cifar10", "flipped"]) for name in ("Adam", "SGD"))
     half = pooled_variance(losses.values()).half_width(len(adam), len(sgd))
     gap = float(adam.mean() - sgd.mean())
-    sizes = {"size": "narrow", "num_seeds": 2, "num_trainings": 8}
+    sizes: dict[str, Any] = {"size": "narrow", "num_seeds": 2, "num_trainings": 8}
     return evidence(gap - half > 0, value=gap, interval=(gap - half, gap + half), null=0, **sizes)
 
 
