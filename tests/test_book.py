@@ -520,6 +520,21 @@ def test_parameters_that_the_page_tells_anyway_are_hidden():
         assert ("remove-cell" in injected.metadata["tags"]) == hidden
 
 
+@pytest.mark.parametrize("source, caption, label", [
+    ("x = 1", "Accuracy by NAD. One dot per network.", "In Python: Accuracy by NAD"),
+    ("# Train twice\nx = 1", "", "In Python: Train twice"), ("x = 1", "", "Set-up in Python"),
+    ("x = 1", "word " * 30, "In Python: " + " ".join(["word"] * 14)),
+])  # fmt: skip
+def test_folds_are_named_after_what_is_in_them(source, caption, label):
+    cell = nbformat.v4.new_code_cell(source, metadata={"tags": ["hide-input"]})
+    if caption:
+        cell.metadata["mystnb"] = {"figure": {"caption": caption}}
+    shown = nbformat.v4.new_code_cell("y = 1")
+    pages.name_folds(nbformat.v4.new_notebook(cells=[cell, shown]))
+    assert cell.metadata["mystnb"]["code_prompt_show"] == label
+    assert "mystnb" not in shown.metadata
+
+
 def test_byline_says_what_was_recorded():
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
     notebook = nbformat.v4.new_notebook(

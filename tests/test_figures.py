@@ -13,7 +13,7 @@ matplotlib.use("Agg")
 
 from nads_book import figures  # noqa: E402
 from nads_book.figures.poison import Sweep  # noqa: E402
-from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
+from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants, brighten  # noqa: E402
 
 
 def nads(size: int = 8) -> nc.NADs:
@@ -244,6 +244,21 @@ def luminance(colour):
         0.7152,
         0.0722,
     )
+
+
+def test_the_books_blue_is_brighter_on_a_dark_page():
+    figure = matplotlib.figure.Figure()
+    axis = figure.subplots()
+    (line,) = axis.plot([0, 1], "o", color="#0072b2", markerfacecolor="none")
+    (bar, *_) = axis.bar([0, 1], 1, color="#0072b2", alpha=0.5)
+    points = axis.scatter([0, 1], [0, 1], c=["#0072b2", "#d55e00"])
+    brighten(figure)
+    ground = luminance("#121212")
+    colours = [line.get_color(), line.get_markeredgecolor(), bar.get_facecolor()[:3]]
+    for colour in (*colours, *points.get_facecolor()[:, :3]):
+        assert (luminance(colour) + 0.05) / (ground + 0.05) > 4.5
+    assert line.get_markerfacecolor() == "none" and bar.get_alpha() == 0.5
+    assert matplotlib.colors.to_hex(points.get_facecolor()[1]) == "#d55e00"
 
 
 VARIED = [  # The chapters draw every variant of every figure anyway, so that a few are checked in detail each time.

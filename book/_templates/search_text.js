@@ -16,3 +16,7 @@ Search.htmlToText = (page, anchor) => {
     || content.querySelector('[role="main"] article') || content.querySelector('[role="main"]');
   return main ? main.textContent.replace(/\s+/g, " ") : "";
 };
+
+// Chapters come first; the pages of the library and the lab notes last.
+Scorer.score = ([name, , , , score]) =>
+  score + (/^(notebooks\/|book\/intro)/.test(name) ? 100 : /^book\/(api|lab_notes)|^_modules/.test(name) ? -100 : 0);

@@ -132,6 +132,7 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         (stage / name).parent.mkdir(exist_ok=True)
         notebook = nbformat.read(path, as_version=4)
         pages.hide_repeated_parameters(notebook)
+        pages.name_folds(notebook)
         page = pages.with_details(pages.with_byline(notebook))
         nbformat.write(
             pages.without_variants(claims.with_claims(page, register)), stage / f"{name}.ipynb"

@@ -58,6 +58,7 @@ def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
+FOLD = 70  # characters of a fold's name, at most
 HEADING, DETAILS, END = (
     re.compile(r"#{1,6} "),
     re.compile(r"<!-- details: (.+) -->$"),
@@ -97,6 +98,23 @@ def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if inside:
         notebook.cells = [*notebook.cells, nbformat.v4.new_markdown_cell("</details>")]
     return notebook
+
+
+def name_folds(notebook: nbformat.NotebookNode) -> None:
+    """Name the folds of code after what is in them: the caption of a figure, or the first comment."""
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type != "code" or not {"hide-input", "hide-cell"} & set(tags):
+            continue
+        options = cell.metadata.setdefault("mystnb", {})
+        caption = options.get("figure", {}).get("caption", "")
+        comment = re.search(r"^# *(.+)$", cell.source, re.MULTILINE)
+        title = caption or (comment[1] if comment else "")
+        title = re.split(r"(?<=[^.])\. |[.:;]$", title.replace("{", "").replace("}", ""))[0]
+        label = f"In Python: {title[:FOLD].rsplit(' ', 1)[0] if len(title) > FOLD else title}"
+        label = label if title else "Set-up in Python"
+        options.setdefault("code_prompt_show", label)
+        options.setdefault("code_prompt_hide", label)
 
 
 # What the first page shows

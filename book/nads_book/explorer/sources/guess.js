@@ -82,11 +82,11 @@ class Guess {
     });
     this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Bet on what a network will learn" },
       h("section", {}, this.question, this.verdict,
-        h("div", { class: "buttons" }, this.next, this.skip, this.again, this.link, this.save,
-          networks.length > 1 ? this.menu.element : null),
+        h("div", { class: "buttons" }, this.next, this.again, this.link, this.save),
         h("div", { class: "maps" },
           h("div", { class: "example" }, this.status, this.wave.element, this.stronger, ...this.images.map(({ element }) => element)),
-          this.before.element, this.after.element)));
+          this.before.element, this.after.element),
+        h("div", { class: "buttons" }, this.skip, networks.length > 1 ? this.menu.element : null)));
     host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
     (shared && this.restore()) || this.start();
