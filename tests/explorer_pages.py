@@ -122,9 +122,8 @@ def write_site(folder):
     )
     write_page(folder, "playground-small.html", small)
     few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)
-    write_page(
-        folder, "stack.html", Stack({3: few, 1_000: NADS["lenet"]}, NADS["lenet"], book=True)
-    )
+    rows = {3: few, 1_000: NADS["lenet"], "the library": NADS["lenet"]}
+    write_page(folder, "stack.html", Stack(rows, NADS["lenet"], book=True))
     for figure in changed_pictures():
         write_page(folder, f"{figure.kind}.html", figure)
     write_page(folder, "atlas-own.html", AtlasGallery(chosen="vit", sort="effect", book=False))

@@ -58,6 +58,8 @@ def test_networks_stack_up_by_keyboard_on_a_narrow_screen(browser, site, tables)
         seen = reader.see(f"direction {index} from 1,000 networks", "nad-stack")
         assert_signed(seen, nc.load_nads("lenet")[index][0], tables)
     assert "100 %" in reader.page.locator("nad-stack p").inner_text()
+    reader.page.keyboard.press("ArrowRight")
+    assert slider.get_attribute("aria-valuetext") == "the library"
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320
     assert not reader.troubles
     context.close()

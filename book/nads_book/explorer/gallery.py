@@ -108,12 +108,12 @@ class Stack:
     """First directions of more and more networks as HTML, whose reader adds the networks.
 
     Args:
-        rows: number of networks -> their NADs, of images (1, 32, 32).
+        rows: number of networks, or a label -> their NADs, of images (1, 32, 32).
         target: NADs that the first ten of each are compared with.
         book: whether the program is loaded from a file that the pages of the book share.
     """
 
-    rows: Mapping[int, NADs]
+    rows: Mapping[int | str, NADs]
     target: NADs
     book: bool = field(default_factory=publishing)
 
@@ -125,7 +125,10 @@ class Stack:
         )
         shared = [round(nads.overlap(self.target, k=10), 2) for nads in self.rows.values()]
         config = {
-            "counts": [*self.rows],
+            "labels": [
+                row if isinstance(row, str) else f"{row:,} network{'s' * (row > 1)}"
+                for row in self.rows
+            ],
             "shared": shared,
             "pictures": base64.b64encode(pictures.tobytes()).decode(),
         }
