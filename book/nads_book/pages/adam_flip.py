@@ -91,9 +91,11 @@ def registered(criteria: tuple[str, ...], treatment: str, basis: str) -> Evidenc
     """Decide by registered criteria, and show one of the losses with its interval."""
     met = [scored(STUDY).met[name] for name in criteria]
     holds = False if False in met else (None if None in met else True)
-    value, low, high = scored(STUDY).estimates[treatment].get(basis, (None, None, None))
-    interval = None if value is None else (low, high)
-    return evidence(holds, value=value, interval=interval, **sizes())
+    found = scored(STUDY).estimates[treatment].get(basis)
+    if found is None:
+        return evidence(holds, **sizes())
+    value, *ends = found
+    return evidence(holds, value=value, interval=ends, **sizes())
 
 
 LAB_TABLES: dict[str, Callable[[], str]] = {

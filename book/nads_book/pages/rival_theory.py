@@ -91,9 +91,12 @@ def sizes() -> dict[str, Any]:
 
 def registered(criterion: str, cell: str, key: str) -> Evidence:
     """Decide by a registered criterion, and show a lead with its interval."""
-    value, low, high = scored(STUDY).estimates.get(cell, {}).get(key, (None, None, None))
-    interval = None if value is None else (low, high)
-    return evidence(scored(STUDY).met[criterion], value=value, interval=interval, **sizes())
+    holds = scored(STUDY).met[criterion]
+    found = scored(STUDY).estimates.get(cell, {}).get(key)
+    if found is None:
+        return evidence(holds, **sizes())
+    value, *ends = found
+    return evidence(holds, value=value, interval=ends, **sizes())
 
 
 def lazy_training_stays_below() -> Evidence:

@@ -128,7 +128,8 @@ def gradients_and_change(
 
         return grad(total)(inputs).mean(1).flatten(1)
 
-    return jvp(gradient, (weights,), (descent,))
+    gradients, changes = jvp(gradient, (weights,), (descent,))
+    return gradients, changes
 
 
 def derivatives(identities: range, network: str, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -293,7 +294,7 @@ def balanced_steps(network: str, gradients: Tensor, accuracies: Tensor, start: T
     return [{name: row[name] for name in kept} for row in rows if row["step"] in SHOWN_STEPS]
 
 
-def judge(rows: Sequence[Mapping[str, Any]], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
     """Return cosines and growth by network, and which of the registered criteria are met.
 
     Args:
@@ -328,9 +329,10 @@ def judge(rows: Sequence[Mapping[str, Any]], criteria: Mapping[str, Mapping[str,
         ((kind, value),) = rule.items()
         if kind == "balanced":
             found = [balanced.get((network, step)) for step in value]
-            met[name] = None if None in found else all(map(_signal_leads, found))
+            met[name] = None if None in found else all(_signal_leads(row) for row in found if row)
         else:
-            met[name] = rules[kind](derived[network], value) if network in derived else None
+            own = derived.get(network)
+            met[name] = None if own is None else rules[kind](own, value)
     return Evidence(estimates, met)
 
 
@@ -346,9 +348,8 @@ def _positive(lead: Sequence[float | None]) -> bool | None:
     return None if None in lead else lead[1] > 0  # type: ignore[operator]
 
 
-def _signal_leads(row: Row | None) -> bool:
+def _signal_leads(row: Row) -> bool:
     """Return whether the interval of the cosine with the signal is above those of all rivals."""
-    assert row is not None
     cosines = row["change"]["cosine"]
     rivals = [values[2] for law, values in cosines.items() if law != "signal"]
     return cosines["signal"][1] is not None and all(cosines["signal"][1] > high for high in rivals)
