@@ -200,9 +200,9 @@ class ExactFirstStep(FileStudy):
     on_photos = True
 
     def units(self) -> list[Unit]:
-        order = [("lenet", "derivative"), ("cnn", "derivative"), ("lenet", "balanced")]
-        order += [("mlp", "derivative"), ("cnn", "balanced")]
-        order += [("linear", "derivative"), ("resnet", "derivative")]
+        order = [("lenet", "derivative"), ("cnn", "derivative"), ("mlp", "derivative")]
+        order += [("lenet", "balanced"), ("linear", "derivative")]
+        order += [("cnn", "balanced"), ("resnet", "derivative")]
         return [{"network": network, "measured": what} for network, what in order]
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
