@@ -127,11 +127,11 @@ def compared(runs: list[Eigenpairs]) -> dict[str, object]:
             (one.directions[:RANKS].double() * other.directions[:RANKS].double()).sum(1).square()
         )
         promised.append(
-            ((one.certificates.agreement + other.certificates.agreement)[:RANKS] / 2).tolist()
+            ((one.uncertainty.agreement + other.uncertainty.agreement)[:RANKS] / 2).tolist()
         )
         kept.append(cosines.tolist())
     promised, kept = np.array(promised), np.array(kept)
-    certain = np.array([(run.certificates.certainty[:RANKS] >= 0.9).tolist() for run in runs])
+    certain = np.array([(run.uncertainty.certainty[:RANKS] >= 0.9).tolist() for run in runs])
     both = certain[1:] & certain[:-1]
     return {
         "promised": promised.mean(0).round(3).tolist(), "kept": kept.mean(0).round(3).tolist(),

@@ -422,7 +422,7 @@ def test_nads_of_an_entry_ship(name):
     atlas = nb.atlas.load_atlas()
     stored = atlas.eigenvalues[list(atlas.entries).index(name)]
     np.testing.assert_allclose(nads.eigenvalues, stored[:64], rtol=1e-5)
-    assert len(nads.certificates) == 64 and all(max(band.indices) < 64 for band in nads.bands)
+    assert len(nads.uncertainty) == 64 and all(max(band.indices) < 64 for band in nads.bands)
 
 
 def test_an_unknown_entry_is_refused():
@@ -456,7 +456,7 @@ def test_nads_are_their_own_nearest(name, capsys):
 
 def test_what_has_no_neighbours_is_refused(tmp_path):
     nads = nc.load_nads("lenet")
-    with pytest.raises(ValueError, match="no certificates|had certificates"):
+    with pytest.raises(ValueError, match="uncertaint"):
         nc.NADs(nads.directions, nads.eigenvalues).nearest()
     small = nc.NADs(torch.eye(16).view(16, 1, 4, 4), torch.ones(16))
     with pytest.raises(ValueError, match=r"\(1, 32, 32\), these of \(1, 4, 4\)"):
@@ -476,7 +476,7 @@ def test_what_was_trained_was_predicted_first():
 
 
 def test_the_first_certificates_of_many():
-    known = nc.load_nads("lenet").certificates
+    known = nc.load_nads("lenet").uncertainty
     first = known.first(10)
     assert len(first) == 10 and first.names == known.names[:10]
     assert torch.equal(first.certainty, known.certainty[:10])

@@ -44,10 +44,10 @@ def require_equal(one: nc.NADs, other: nc.NADs) -> None:
         a, b = getattr(one, name), getattr(other, name)
         assert a.dtype == b.dtype and torch.equal(a, b)
     assert one.provenance == other.provenance
-    assert (one.certificates is None) == (other.certificates is None)
-    if one.certificates is not None and other.certificates is not None:
-        theirs = other.certificates.arrays()
-        for name, values in one.certificates.arrays().items():
+    assert (one.uncertainty is None) == (other.uncertainty is None)
+    if one.uncertainty is not None and other.uncertainty is not None:
+        theirs = other.uncertainty.arrays()
+        for name, values in one.uncertainty.arrays().items():
             assert values.dtype == theirs[name].dtype
             np.testing.assert_array_equal(values, theirs[name])
 
@@ -81,7 +81,7 @@ def test_the_first_directions():
         with pytest.raises(ValueError, match=r"\[:k\].*nads.directions"):
             nads[wrong]
     bare = nc.NADs(nads.directions, nads.eigenvalues)
-    assert bare[:3].certificates is None
+    assert bare[:3].uncertainty is None
 
 
 # --- coordinates

@@ -71,7 +71,7 @@ def test_certainties_under_heavy_tails_are_kept():
             for a, b in zip(runs, runs[1:], strict=False)
         ]
     )
-    promised = torch.stack([run.certificates.agreement[:3] for run in runs])
+    promised = torch.stack([run.uncertainty.agreement[:3] for run in runs])
     assert promised.max() < 0.4 and abs(promised.mean() - held.mean()) < 0.15  # .3 and more before
 
 
@@ -86,7 +86,7 @@ def test_certainties_under_heavy_tails_count_networks_that_are_not_yet_summed():
         first.update(0, count, vectors[:count], 1)
         certificates = find_eigenpairs(
             moments, first, 8, SHAPE, effective_share=20 / count
-        ).certificates
+        ).uncertainty
         certainties.append(certificates.certainty[:3])  # as of 20 networks
     assert torch.stack(certainties).std(0).max() < 0.03 and certainties[0][0] > 0.8
 
@@ -142,10 +142,10 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
             )
         )
     (share, plain_, same), (heavy_share, false, true) = result
-    assert share > 0.2 and torch.equal(plain_.certificates.certainty, same.certificates.certainty)
+    assert share > 0.2 and torch.equal(plain_.uncertainty.certainty, same.uncertainty.certainty)
     assert heavy_share < 0.01 and torch.equal(false.directions, true.directions)
-    assert false.certificates.certainty[0] > 0.9 and true.certificates.certainty[0] < 0.7
-    assert true.certificates.eigenvalue_std[0] > 0.5 * true.eigenvalues[0]
+    assert false.uncertainty.certainty[0] > 0.9 and true.uncertainty.certainty[0] < 0.7
+    assert true.uncertainty.eigenvalue_std[0] > 0.5 * true.eigenvalues[0]
 
 
 @pytest.mark.parametrize("factor", [1e-22, 1e20])

@@ -13,12 +13,13 @@ from nads_book.theory.deep_linear import gradient_covariance
 from torch import Tensor
 
 import nads_core as nc
+from nads_core.directions.bulk import BulkSpectrum
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments
 from nads_core.directions.share_variance import share_variances
+from nads_core.directions.simulation import estimate_uncertainty
 from nads_core.directions.symmetry import symmetrize, symmetry_types
-from nads_core.directions.uncertainty import BulkSpectrum, certify
 
 D = 64
 LEVELS = torch.exp(-torch.arange(D) / 8.0)
@@ -103,9 +104,9 @@ def test_certificates_come_true(networks):
     claimed, true, errors = [], [], []
     for seed in range(8):
         result = find_eigenpairs(*filled(contributions(networks, 100 + seed)), D, (1, 8, 8))
-        claimed.append(result.certificates.certainty)
+        claimed.append(result.uncertainty.certainty)
         true.append(result.directions.diagonal().square())
-        errors.append((result.eigenvalues - LEVELS)[:20] / result.certificates.eigenvalue_std[:20])
+        errors.append((result.eigenvalues - LEVELS)[:20] / result.uncertainty.eigenvalue_std[:20])
     claimed, true = torch.cat(claimed).double(), torch.cat(true).double()
     bins = (claimed * 4).long().clamp(max=3)
     for number in range(4):
@@ -129,10 +130,10 @@ def calibration(
     for seed in range(runs):
         moments, first, shape, levels = draw(torch.Generator().manual_seed(seed))
         pairs = find_eigenpairs(moments, first, moments.dimension, shape, **options)
-        claimed.append(pairs.certificates.certainty[:count])
+        claimed.append(pairs.uncertainty.certainty[:count])
         actual.append(true(pairs.directions)[:count])
         errors.append(
-            (pairs.eigenvalues[:count] - levels[:count]) / pairs.certificates.eigenvalue_std[:count]
+            (pairs.eigenvalues[:count] - levels[:count]) / pairs.uncertainty.eigenvalue_std[:count]
         )
     return (
         torch.stack(claimed).mean(),
@@ -185,10 +186,10 @@ def test_few_networks_are_not_believed_in_the_space_that_they_span(kind):
             networks, 1, D, generator=torch.Generator().manual_seed(networks)
         )  # C = I
         result = find_eigenpairs(*filled(drawn, kind), D, (D,))
-        assert result.certificates.certainty.max() < 0.05
+        assert result.uncertainty.certainty.max() < 0.05
     nads = nc.compute_nads(nc.LENET, 2, image_shape=(1, 16, 16), progress=False)
     assert not nads.certainty.any() and nads.eigenvalue_std.isnan().all()
-    assert not nads.certificates.leading_certainty.any() and not any(
+    assert not nads.uncertainty.leading_certainty.any() and not any(
         band.certainty for band in nads.bands
     )
 
@@ -204,7 +205,7 @@ def test_noise_along_a_direction_counts_beside_a_rest_without():
         vectors[:, 0, 0] = 2**0.5 * torch.randn(networks, generator=generator)
         drawn = vectors + torch.randn(networks, 4, dimension, generator=generator) * noise.sqrt()
         result = find_eigenpairs(*filled(drawn, GramMoments), 3, (dimension,))
-        claimed.append(float(result.certificates.certainty[0]))
+        claimed.append(float(result.uncertainty.certainty[0]))
         true.append(float(result.directions[0, 0].square()))
     assert abs(sum(claimed) - sum(true)) / 6 < 0.15
 
@@ -215,7 +216,7 @@ def test_as_many_vectors_as_pixels():
         8,
         (8,),
     )  # on the Gram side
-    assert len(result.eigenvalues) == 8 and result.certificates.certainty.isfinite().all()
+    assert len(result.eigenvalues) == 8 and result.uncertainty.certainty.isfinite().all()
 
 
 def test_a_type_without_any_vector():
@@ -224,12 +225,12 @@ def test_a_type_without_any_vector():
         40, 3, generator=torch.Generator().manual_seed(0)
     )  # the middle row: nothing odd
     result = find_eigenpairs(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",))
-    odd = [kind == "-" for kind in result.certificates.types]
-    assert sum(odd) == 3 and not result.certificates.certainty[torch.tensor(odd)].any()
+    odd = [kind == "-" for kind in result.uncertainty.types]
+    assert sum(odd) == 3 and not result.uncertainty.certainty[torch.tensor(odd)].any()
     few = torch.zeros(4, 1, 100)
     few[:, 0, 50:] = 1.0  # every network the same, below the middle, and fewer of them than pixels
     result = find_eigenpairs(*filled(few), 5, (1, 10, 10), symmetries=("flip_rows", "transpose"))
-    assert result.certificates.certainty.isfinite().all()
+    assert result.uncertainty.certainty.isfinite().all()
 
 
 def test_few_networks_know_what_stands_out():
@@ -253,15 +254,15 @@ def test_directions_of_the_noise_are_not_certified():
         moments = filled(vectors + noise)
         assert not find_eigenpairs(
             *moments, 8, (8,), "none"
-        ).certificates.certainty.any()  # of C + W, not of C
+        ).uncertainty.certainty.any()  # of C + W, not of C
         shrunk = find_eigenpairs(*moments, 8, (8,), "shrink")
-        claimed.append(shrunk.certificates.certainty)
+        claimed.append(shrunk.uncertainty.certainty)
         true.append(shrunk.directions.diagonal().square())
     claimed, true = torch.stack(claimed).double(), torch.stack(true).double()
     unknown = (claimed == 0).double().mean(0)  # the floor puts some before their turn
     assert unknown[-1] == 1 and unknown[-3:].min() > 0.75 and true[claimed == 0].mean() < 0.3
     assert (claimed > 0).any() and abs(float((claimed - true)[claimed > 0].mean())) < 0.15
-    none = find_eigenpairs(*moments, 8, (8,), "none").certificates
+    none = find_eigenpairs(*moments, 8, (8,), "none").uncertainty
     assert not none.leading_certainty.any() and not any(band.certainty for band in none.bands)
 
 
@@ -282,7 +283,7 @@ def test_which_types_come_first_is_not_certain_either():
         result = find_eigenpairs(
             *filled((drawn @ basis)[:, None]), 16, shape, symmetries=("flip_rows",)
         )
-        claimed.append(float(result.certificates.leading_certainty[1]))
+        claimed.append(float(result.uncertainty.leading_certainty[1]))
         overlaps.append(float((result.directions[:2].float() @ exact.T).square().sum()) / 2)
     assert min(overlaps) < 0.6  # the wrong two
     assert abs(sum(claimed) - sum(overlaps)) / 60 < 0.08
@@ -303,7 +304,7 @@ def test_an_interval_of_exact_overlaps_holds_them():
             )
             result = find_eigenpairs(*filled((drawn @ basis)[:, None]), D, (1, 8, 8))
             directions = result.directions.float().view(-1, 1, 8, 8)
-            pair.append(nc.NADs(directions, result.eigenvalues.float(), {}, result.certificates))
+            pair.append(nc.NADs(directions, result.eigenvalues.float(), {}, result.uncertainty))
         low, high = pair[0].overlap_interval(pair[1], 5)
         held.append(low <= exact <= high)
         width.append(high - low)
@@ -313,15 +314,11 @@ def test_an_interval_of_exact_overlaps_holds_them():
 def test_a_band_is_known_where_its_directions_are_not():
     levels = torch.cat([torch.tensor([8.0, 4.0, 4.0, 4.0]), torch.full((D - 4,), 0.5)])
     result = find_eigenpairs(*filled(contributions(4_000, 3, levels=levels)), D, (1, 8, 8))
-    assert (
-        result.certificates.certainty[0] > 0.95 and result.certificates.certainty[1:4].max() < 0.9
-    )
-    first, last = result.certificates.bands
+    assert result.uncertainty.certainty[0] > 0.95 and result.uncertainty.certainty[1:4].max() < 0.9
+    first, last = result.uncertainty.bands
     assert first.indices == (1, 2, 3) and first.certainty > 0.95
     assert last.indices == tuple(range(4, D))
-    assert (
-        result.certificates.leading_certainty[3] > 0.95 > result.certificates.leading_certainty[1]
-    )
+    assert result.uncertainty.leading_certainty[3] > 0.95 > result.uncertainty.leading_certainty[1]
 
 
 def test_logistic_regression_is_one_band():
@@ -364,10 +361,10 @@ def test_where_the_floor_decides_nothing_is_certified():
         [float(v @ (seen - noise) @ v) <= 0.1 * float(v @ noise @ v) for v in result.directions]
     )
     assert 10 < floored.sum() < D - 8
-    assert not result.certificates.certainty[floored].any()
+    assert not result.uncertainty.certainty[floored].any()
     assert (
         find_eigenpairs(moments, first, D, (1, 8, 8), "subtract")
-        .certificates.certainty[floored]
+        .uncertainty.certainty[floored]
         .any()
     )
 
@@ -391,7 +388,7 @@ def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
         for name in kind.names
     }
     for name, row in zip(
-        result.certificates.types, rows, strict=True
+        result.uncertainty.types, rows, strict=True
     ):  # each lies in the images of its type
         torch.testing.assert_close(
             torch.mv(kinds[name], row).norm(), torch.tensor(1.0, dtype=row.dtype)
@@ -404,14 +401,14 @@ def test_partners_stand_together_and_are_transposed():
         moments, first, D, (1, 8, 8), symmetries=("flip_rows", "flip_columns", "transpose")
     )
     images = result.directions.view(-1, 8, 8)
-    pairs = [i for i, name in enumerate(result.certificates.types) if name == "+-"]
+    pairs = [i for i, name in enumerate(result.uncertainty.types) if name == "+-"]
     assert len(pairs) == 16
     for i in pairs:
         assert (
-            result.certificates.types[i + 1] == "-+"
+            result.uncertainty.types[i + 1] == "-+"
             and result.eigenvalues[i] == result.eigenvalues[i + 1]
         )
-        assert result.certificates.certainty[i] == result.certificates.certainty[i + 1]
+        assert result.uncertainty.certainty[i] == result.uncertainty.certainty[i + 1]
         torch.testing.assert_close(images[i].T, images[i + 1])
 
 
@@ -428,15 +425,15 @@ def test_few_networks_span_few_directions(debiasing):
     rows = result.directions
     torch.testing.assert_close(rows @ rows.T, torch.eye(256, dtype=rows.dtype), rtol=0, atol=1e-8)
     if debiasing != "subtract":  # where signs of eigenvalues are noise
-        assert not result.certificates.certainty[12 * 8 + 1 :].any()
+        assert not result.uncertainty.certainty[12 * 8 + 1 :].any()
 
 
 def test_vectors_that_are_kept_have_certificates_too():
     drawn = contributions(400, 11)
     pairs = find_eigenpairs(*filled(drawn, GramMoments), 12, (1, 8, 8), "subtract")
     summed = find_eigenpairs(*filled(drawn), 12, (1, 8, 8), "subtract")
-    assert (pairs.certificates.certainty - summed.certificates.certainty).abs().mean() < 0.15
-    assert pairs.certificates.types == summed.certificates.types == ("",) * 12
+    assert (pairs.uncertainty.certainty - summed.uncertainty.certainty).abs().mean() < 0.15
+    assert pairs.uncertainty.types == summed.uncertainty.types == ("",) * 12
 
 
 def test_names_are_types_and_ranks():
@@ -478,22 +475,22 @@ def test_certificates_in_files(tmp_path):
     nads.save(tmp_path / "x.npz", quantized=True)
     loaded = nc.NADs.load(tmp_path / "x.npz")
     for name in ("certainty", "agreement", "eigenvalue_std", "leading_certainty"):
-        known = getattr(loaded.certificates, name), getattr(nads.certificates, name)
+        known = getattr(loaded.uncertainty, name), getattr(nads.uncertainty, name)
         torch.testing.assert_close(*known, rtol=0, atol=0, equal_nan=True)
     assert (loaded.types, loaded.bands) == (nads.types, nads.bands)
     without = nc.NADs(nads.directions, nads.eigenvalues)
     assert without.fingerprint == nads.fingerprint  # uncertainties are not part of the fingerprint
     without.save(tmp_path / "old.npz")
     old = nc.NADs.load(tmp_path / "old.npz")
-    assert old.certificates is None and "certain" not in repr(old)
-    with pytest.raises(ValueError, match="certificates"):
+    assert old.uncertainty is None and "certain" not in repr(old)
+    with pytest.raises(ValueError, match="uncertaint"):
         _ = old.names
 
 
 def test_certificates_of_other_directions():
     nads = nc.compute_nads(nc.LOGREG, 64, image_shape=(1, 4, 4), progress=False)
-    with pytest.raises(ValueError, match="certificates of 3 .*got 16"):
-        nc.NADs(nads.directions[:3], nads.eigenvalues[:3], {}, nads.certificates)
+    with pytest.raises(ValueError, match="uncertainty of 3 .*got 16"):
+        nc.NADs(nads.directions[:3], nads.eigenvalues[:3], {}, nads.uncertainty)
 
 
 def test_a_completed_basis_claims_nothing_about_the_rest():
@@ -519,10 +516,12 @@ def test_an_interrupted_run_has_the_same_certificate(tmp_path):
     assert resumed.types == whole.types
 
 
-def test_certify_needs_no_more_than_its_numbers():
+def test_estimate_uncertainty_needs_no_more_than_its_numbers():
     levels = torch.exp(-torch.arange(200) / 10.0).double()
     variances = levels.outer(levels) * (1 + torch.eye(200))
-    first, again = (certify(levels, torch.zeros(200), variances, 10_000) for _ in range(2))
+    first, again = (
+        estimate_uncertainty(levels, torch.zeros(200), variances, 10_000) for _ in range(2)
+    )
     assert len(first.certainty) == 200 and torch.equal(
         first.certainty, again.certainty
     )  # no seed of the user's
@@ -546,7 +545,7 @@ def test_levels_are_corrected_for_the_bulk():
     assert float(retained) == pytest.approx((1 - 0.03 / 3.99**2) / (1 + 3 / 3.99))
     value = level + shift
     torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
-    certificate = certify(value, noise, 2 * value.square()[None], networks, bulk=bulk)
+    certificate = estimate_uncertainty(value, noise, 2 * value.square()[None], networks, bulk=bulk)
     assert float(certificate.certainty) == pytest.approx(float(retained), abs=0.01)
 
 
@@ -649,9 +648,7 @@ def test_types_without_any_energy():
         result = find_eigenpairs(
             *filled(drawn), D, (1, 8, 8), debiasing, ("flip_rows", "flip_columns", "transpose")
         )
-        assert (
-            result.certificates.certainty[0] > 0.9 and not result.certificates.certainty[1:].any()
-        )
+        assert result.uncertainty.certainty[0] > 0.9 and not result.uncertainty.certainty[1:].any()
         torch.testing.assert_close(
             result.directions @ result.directions.T, torch.eye(D, dtype=result.directions.dtype)
         )

@@ -381,7 +381,7 @@ def run_large(options: Options) -> None:
             nads.save(options.out / "large.npz")
             k_most = min(len(nads.directions), len(other.directions))
             overlaps = {str(k): float(nads.overlap(other, k)) for k in shown if k <= k_most}
-            leading = None if nads.certificates is None else nads.certificates.leading_certainty
+            leading = None if nads.uncertainty is None else nads.uncertainty.leading_certainty
             certainty = (
                 {}
                 if leading is None

@@ -309,14 +309,14 @@ def _nads(
     }  # fmt: skip
     # (n, D) -> (n, *image_shape)
     directions = with_signs(pairs.directions).reshape(-1, *ensemble.image_shape)
-    eigenvalues, certificates = pairs.eigenvalues.cpu().float(), pairs.certificates
+    eigenvalues, uncertainty = pairs.eigenvalues.cpu().float(), pairs.uncertainty
     if state.scale != 1 and "normalise" not in description:
         unit = state.scale**-2
         eigenvalues = pairs.eigenvalues.cpu().double() * unit
-        certificates = replace(
-            certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit
+        uncertainty = replace(
+            uncertainty, eigenvalue_std=uncertainty.eigenvalue_std.double() * unit
         )
-    return NADs(directions.float().cpu(), eigenvalues, provenance, certificates)
+    return NADs(directions.float().cpu(), eigenvalues, provenance, uncertainty)
 
 
 def _resolved(

@@ -1,11 +1,15 @@
 """Eigenpairs of the second moment, one symmetry type after another, each with its uncertainty."""
 
+from __future__ import annotations
+
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from nads_core.directions.bulk import BulkSpectrum
 from nads_core.directions.covariance import (
     FLOOR,
     debias,
@@ -15,24 +19,20 @@ from nads_core.directions.covariance import (
 )
 from nads_core.directions.moments import FirstNetworks, GramMoments, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
+from nads_core.directions.simulation import TypeUncertainty, estimate_uncertainty
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
-from nads_core.directions.uncertainty import (
-    BulkSpectrum,
-    DirectionUncertainty,
-    TypeUncertainty,
-    certify,
-)
+from nads_core.directions.uncertainty import DirectionUncertainty
 from nads_core.runtime.seeds import seeded
 from nads_core.runtime.threads import threads_for
 
 _SIMULATED = 2_048  # largest number of ranks simulated per type
-_NEIGHBOURS = (
-    32  # on the Gram side: eigenpairs beyond those asked for, with which the last of these can mix
-)
+# On the Gram side: eigenpairs beyond those asked for, with which the last of these can mix
+_NEIGHBOURS = 32
 _CROSSINGS = 64  # draws of the order of eigenvalues of different types
 _EXTRA_COLUMNS = 16  # of the randomised range finder
 _NEGLIGIBLE_SHARE = 1e-9  # of the energy along all directions
-HEAVY = 0.15  # effective share of networks below which a few of them hold the second moment (benchmarks/heavy_tails.py)
+# Effective share of networks below which a few of them hold the second moment (benchmarks/heavy_tails.py)
+HEAVY = 0.15
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Eigenpairs:
     Args:
         eigenvalues: (n,), descending.
         directions: (n, D).
-        certificates: uncertainty of each eigenpair.
+        uncertainty: uncertainty of each eigenpair.
         debiasing: debiasing that was applied; "none" where no noise was seen, never "shrink" on the Gram side.
     """
 
     eigenvalues: Tensor
     directions: Tensor
-    certificates: DirectionUncertainty
+    uncertainty: DirectionUncertainty
     debiasing: str
 
 
@@ -69,7 +69,7 @@ def find_eigenpairs(
     image_shape: tuple[int, ...],
     debiasing: str = "shrink",
     symmetries: tuple[str, ...] = (),
-    growth: float = 1,
+    sample_ratio: float = 1,
     effective_share: float = 1,
 ) -> Eigenpairs:
     """Return the leading eigenpairs of the second moment without the noise of finitely many inputs.
@@ -81,42 +81,55 @@ def find_eigenpairs(
         image_shape: shape of the input.
         debiasing: method of `covariance.debias`.
         symmetries: symmetries whose types are distinguished.
-        growth: sample-size multiplier to extrapolate to, see `certify`.
+        sample_ratio: number of networks to predict uncertainties for, over the number of these.
         effective_share: effective share of the networks, see `moments.effective_share`. Below `HEAVY` the networks'
-            own variances underestimate the effect of a few others. Uncertainties are then computed from unit vectors of
-            the first networks and the effective number of networks. This assumes that the norm of a network's vector
-            is independent of its direction.
+            own variances underestimate the effect of a few others; see `_with_heavy_tails`.
     """
-    problem = _Problem(moments, first_networks, count, image_shape, debiasing, symmetries, growth)
+    problem = _Problem(
+        moments, first_networks, count, image_shape, debiasing, symmetries, sample_ratio
+    )
     types, debiasing = problem.solve()
     if effective_share < HEAVY:
-        normalised, summed = first_networks.normalised(), moments.empty()
-        halves = normalised.halves().flatten(0, 1)  # (n * R, 2, D)
-        summed.update(halves if normalised.num_contributions > 1 else halves[:, :1])
-        growth = effective_share * growth * moments.num_networks / len(halves)
-        problem = replace(
-            problem, moments=summed, first_networks=normalised, debiasing=debiasing, growth=growth
-        )
-        num_effective = growth * len(first_networks.halves())
-        pairs = zip(types, problem.solve()[0], strict=True)
-        types = [_with_uncertainty_of(raw, other, num_effective) for raw, other in pairs]
-    return _joined(types, count, debiasing)
+        types = _with_heavy_tails(replace(problem, debiasing=debiasing), types, effective_share)
+    return _in_one_order(types, count, debiasing)
+
+
+def _with_heavy_tails(
+    problem: _Problem, types: list[_TypeEigenpairs], effective_share: float
+) -> list[_TypeEigenpairs]:
+    """Return eigenpairs with the uncertainty of unit vectors of the first networks, for the effective number.
+
+    This assumes that the norm of a network's vector is independent of its direction.
+    """
+    unit_networks, summed = problem.first_networks.normalised(), problem.moments.empty()
+    halves = unit_networks.halves().flatten(0, 1)  # (n * R, 2, D)
+    summed.update(halves if unit_networks.num_contributions > 1 else halves[:, :1])
+    # N_effective = share * ratio * N, of which the first networks are n
+    sample_ratio = (
+        effective_share * problem.sample_ratio * problem.moments.num_networks / len(halves)
+    )
+    num_effective = sample_ratio * len(problem.first_networks.halves())
+    of_unit_networks, _ = replace(
+        problem, moments=summed, first_networks=unit_networks, sample_ratio=sample_ratio
+    ).solve()
+    return [
+        _with_uncertainty_of(raw, other, num_effective)
+        for raw, other in zip(types, of_unit_networks, strict=True)
+    ]
 
 
 def _with_uncertainty_of(
     raw: _TypeEigenpairs, normalised: _TypeEigenpairs, num_effective: float
 ) -> _TypeEigenpairs:
     """Return eigenpairs with the uncertainty of normalised networks, and errors in the units of ``raw``."""
-    values, count = (
-        raw.eigenvalues.double().cpu(),
-        min(len(raw.eigenvalues), len(normalised.eigenvalues)),
-    )
+    values = raw.eigenvalues.double().cpu()
+    count = min(len(values), len(normalised.eigenvalues))
     expected = normalised.eigenvalues[:count].double().cpu()
     unit = values[:count].sum() / expected.sum().clamp(min=1e-300)
-    expected = expected * unit
     uncertainty = normalised.uncertainty.extended(len(values), known=count)
     error = uncertainty.eigenvalue_std * unit
-    bias = (values[:count] - expected).square() + values[:count].square() / num_effective
+    # The norms vary too: what they add to an eigenvalue, and the variance value^2 / N_effective of their mean.
+    bias = (values[:count] - expected * unit).square() + values[:count].square() / num_effective
     error[:count] = (error[:count].square() + bias).sqrt()
     return replace(raw, uncertainty=replace(uncertainty, eigenvalue_std=error))
 
@@ -153,7 +166,7 @@ class _Problem:
     image_shape: tuple[int, ...]
     debiasing: str
     symmetries: tuple[str, ...]
-    growth: float
+    sample_ratio: float
 
     def solve(self) -> tuple[list[_TypeEigenpairs], str]:
         """Return the leading eigenpairs of each type, and the debiasing that was applied."""
@@ -204,32 +217,22 @@ class _Problem:
         """Return the leading eigenpairs of a type, each with its uncertainty."""
         with threads_for(len(kind)):
             spectrum = self._spectrum(kind, second_moment, noise_moment)
-        count, used = min(self.count, len(kind)), min(_SIMULATED, spectrum.spanned)
-        coordinates = kind.coordinates(self.first_networks.halves())  # (P, n, R, 2, d)
-        bulk, remaining = BulkSpectrum(), len(kind) - used
-        if remaining:  # axes of unknown uncertainty, and what the networks do not span
-            level, noise = (0.0, 0.0) if spectrum.complete else unseen_energies(coordinates)
-            level += float(spectrum.levels[used:].clamp(min=0).sum()) / remaining
-            bulk = BulkSpectrum(
-                remaining, level, noise + float(spectrum.noise[used:].sum()) / remaining
-            )
+        count = min(self.count, len(kind))
+        used = min(_SIMULATED, spectrum.spanned)
+        halves = kind.coordinates(self.first_networks.halves())  # (P, n, R, 2, d)
         # Shrinking puts a direction next to others with the same floor, and it mixes with these
         levels = spectrum.levels if self.debiasing == "subtract" else spectrum.eigenvalues
-        coordinates = coordinates @ spectrum.axes[:used].to(coordinates).T
-        kept = (
-            shrunk_variance((spectrum.levels / spectrum.noise)[:used])
-            if self.debiasing == "shrink"
-            else None
-        )
+        retained = None
+        if self.debiasing == "shrink":
+            retained = shrunk_variance((spectrum.levels / spectrum.noise)[:used])
         uncertainty = self._uncertainty(
-            levels[:used], spectrum.noise[:used], coordinates, bulk, kept
+            levels[:used],
+            spectrum.noise[:used],
+            halves @ spectrum.axes[:used].to(halves).T,
+            _rest_of_type(kind, spectrum, used, halves),
+            retained,
         )
-        values, axes = spectrum.eigenvalues[:count], spectrum.axes[:count]
-        if len(axes) < count:
-            axes = torch.cat(
-                [axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]]
-            )
-            values = torch.cat([values, values.new_zeros(count - len(values))])
+        values, axes = _completed(spectrum.eigenvalues[:count], spectrum.axes[:count], count)
         uncertainty = uncertainty.until(spectrum.measured).extended(count)
         return _TypeEigenpairs(kind.names, values, kind.images(axes), uncertainty)
 
@@ -239,15 +242,20 @@ class _Problem:
         noise: Tensor,
         coordinates: Tensor,
         bulk: BulkSpectrum,
-        kept: Tensor | None = None,
+        retained_variance: Tensor | None = None,
     ) -> TypeUncertainty:
         """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first networks in them."""
         partners, _, readouts = coordinates.shape[:3]
-        variances = share_variances(coordinates)
-        # Readouts of one network count as networks in the moments, but not as independent ones
-        num_networks = self.moments.num_networks / readouts
-        return certify(
-            levels, noise, variances, num_networks, partners * readouts, bulk, self.growth, kept
+        return estimate_uncertainty(
+            levels,
+            noise,
+            share_variances(coordinates),
+            # Readouts of one network count as networks in the moments, but not as independent ones
+            num_networks=self.moments.num_networks / readouts,
+            num_averaged=partners * readouts,
+            bulk=bulk,
+            sample_ratio=self.sample_ratio,
+            retained_variance=retained_variance,
         )
 
     def _solve_gram(self, moments: GramMoments) -> tuple[list[_TypeEigenpairs], str]:
@@ -257,21 +265,18 @@ class _Problem:
         subtracted = spreads if debiasing == "subtract" else []
         with threads_for(moments.num_networks):
             values, axes = gram_eigenpairs(means, subtracted, self.count + _NEIGHBOURS)
-        halves = self.first_networks.halves()
+        halves = self.first_networks.halves()  # (n, R, 2, D)
         coordinates = (halves.to(axes) @ axes.T)[None]  # (1, n, R, 2, k)
-        noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean(
-            (0, 1, 2)
-        ) / 4  # (k,)
-        power, power_noise = (
-            sum(float(vectors.double().square().sum()) for vectors in blocks) / moments.num_networks
-            for blocks in (means, spreads)
-        )
+        # The halves x and y of a network differ by their noise: W = E (x - y)^2 / 4 for their mean.
+        differences = (coordinates[..., 0, :] - coordinates[..., 1, :]).double()
+        noise = differences.square().mean((0, 1, 2)) / 4  # (k,)
         bulk, remaining = BulkSpectrum(), moments.dimension - len(axes)
         if remaining:
+            power = _mean_energy(means, moments.num_networks)
+            power_noise = _mean_energy(spreads, moments.num_networks)
             unseen, unseen_noise = unseen_energies(halves[None])
-            level = (
-                power - power_noise - float(values.sum())
-            ) / remaining  # of the energy outside of the eigenpairs
+            # Energy outside of the eigenpairs
+            level = (power - power_noise - float(values.sum())) / remaining
             bulk = BulkSpectrum(
                 remaining, max(level, unseen), max(power_noise / remaining, unseen_noise)
             )
@@ -279,9 +284,34 @@ class _Problem:
         uncertainty = self._uncertainty(levels, noise, coordinates, bulk)
         if debiasing == "none" and spreads:
             uncertainty = uncertainty.until(0)  # directions of C + W, about those of C
-        return [
-            _TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], uncertainty)
-        ], debiasing
+        pairs = _TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], uncertainty)
+        return [pairs], debiasing
+
+
+def _mean_energy(blocks: list[Tensor], num_networks: int) -> float:
+    """Return the sum of squares of vectors, per network."""
+    return sum(float(vectors.double().square().sum()) for vectors in blocks) / num_networks
+
+
+def _rest_of_type(
+    kind: SymmetryType, spectrum: _Spectrum, used: int, halves: Tensor
+) -> BulkSpectrum:
+    """Return the spectrum of what is left of a type: axes from ``used`` on, and what the networks do not span."""
+    remaining = len(kind) - used
+    if not remaining:
+        return BulkSpectrum()
+    level, noise = (0.0, 0.0) if spectrum.complete else unseen_energies(halves)
+    level += float(spectrum.levels[used:].clamp(min=0).sum()) / remaining
+    return BulkSpectrum(remaining, level, noise + float(spectrum.noise[used:].sum()) / remaining)
+
+
+def _completed(values: Tensor, axes: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return ``count`` eigenvalues and orthonormal axes, those that are missing with the value 0."""
+    if len(axes) == count:
+        return values, axes
+    complement = torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]
+    zeros = values.new_zeros(count - len(values))
+    return torch.cat([values, zeros]), torch.cat([axes, complement])
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
@@ -294,49 +324,63 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     return torch.linalg.qr(matrix @ start).Q
 
 
-# Of a direction: minus its eigenvalue, number of its type, rank in it, partner
-_Place = tuple[float, int, int, int]
+class _Place(NamedTuple):
+    """A direction in the order of all: by eigenvalue, and where these are equal by type, rank and partner."""
+
+    minus_eigenvalue: float
+    type: int
+    rank: int
+    partner: int
 
 
-def _joined(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpairs:
+def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpairs:
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues, stand together."""
     places = sorted(
-        (-value, number, rank, partner)
-        for number, part in enumerate(types)
-        for rank, value in enumerate(part.eigenvalues.tolist())
-        for partner in range(len(part.images))
+        _Place(-value, number, rank, partner)
+        for number, pairs in enumerate(types)
+        for rank, value in enumerate(pairs.eigenvalues.tolist())
+        for partner in range(len(pairs.images))
     )[:count]
-    indices: dict[tuple[int, int], list[int]] = {}  # of each type and partner, by rank
-    for index, (_, number, _, partner) in enumerate(places):
-        indices.setdefault((number, partner), []).append(index)
+
+    def of_each(name: str) -> Tensor:
+        columns = [getattr(pairs.uncertainty, name).tolist() for pairs in types]
+        return torch.tensor([columns[place.type][place.rank] for place in places])
+
+    indices = defaultdict[tuple[int, int], list[int]](list)  # of each type and partner, by rank
+    for index, place in enumerate(places):
+        indices[place.type, place.partner].append(index)
     bands = [
         band
         for (number, _), of_ranks in indices.items()
         for band in types[number].uncertainty.clusters(of_ranks)
     ]
-
-    def of_each(name: str) -> Tensor:
-        columns = [getattr(part.uncertainty, name).tolist() for part in types]
-        return torch.tensor([columns[number][rank] for _, number, rank, _ in places])
-
-    certificates = DirectionUncertainty(
-        tuple(types[number].names[partner] for _, number, _, partner in places),
-        of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(types, places),
-        tuple(sorted(bands, key=lambda band: band.indices)),
-    )  # fmt: skip
-    directions = torch.stack(
-        [types[number].images[partner][rank] for _, number, rank, partner in places]
+    uncertainty = DirectionUncertainty(
+        types=tuple(types[place.type].names[place.partner] for place in places),
+        certainty=of_each("certainty"),
+        agreement=of_each("agreement"),
+        eigenvalue_std=of_each("eigenvalue_std"),
+        leading_certainty=_leading_certainty(types, places),
+        bands=tuple(sorted(bands, key=lambda band: band.indices)),
     )
     return Eigenpairs(
-        torch.tensor([-place[0] for place in places]), directions, certificates, debiasing
+        eigenvalues=torch.tensor([-place.minus_eigenvalue for place in places]),
+        directions=torch.stack(
+            [types[place.type].images[place.partner][place.rank] for place in places]
+        ),
+        uncertainty=uncertainty,
+        debiasing=debiasing,
     )
 
 
-def _leading(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
+def _leading_certainty(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
     """Return the expected overlap (n,) of the first directions up to each with the exact ones.
 
-    The exact order is uncertain too, because errors of eigenvalues can swap directions of different types. The overlap
-    is averaged over draws of the eigenvalues within their errors.
+    The exact order is uncertain too, because errors of eigenvalues can swap directions of different types. With
+    a_t of the first i directions found in type t, and e_t of the first i exact ones, the overlap is
+
+        (1 / i) sum over types and partners t of leading_t[a_t, e_t],
+
+    averaged over draws of the exact eigenvalues within their errors.
 
     Args:
         types: eigenpairs of each type.
@@ -344,36 +388,37 @@ def _leading(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
     """
     owners = [
         (number, partner)
-        for number, part in enumerate(types)
-        for partner in range(len(part.images))
+        for number, pairs in enumerate(types)
+        for partner in range(len(pairs.images))
     ]
-    # (n,)
-    owner_of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])
-    # (n, owners): number of directions of each owner, a type and partner, among the first
-    num_estimated = torch.nn.functional.one_hot(owner_of, len(owners)).cumsum(0)
+    numbers = [number for number, _ in owners]
+    owner_of = torch.tensor([owners.index((place.type, place.partner)) for place in places])
+    num_found = _counts(owner_of, len(owners))  # a, (n, owners)
     generator = torch.Generator().manual_seed(0)
-
-    def draw(part: _TypeEigenpairs) -> Tensor:
-        """Return eigenvalues (k,) within their errors, which are as large as the eigenvalue where nothing is known."""
-        values = part.eigenvalues.double().cpu()
-        errors = part.uncertainty.eigenvalue_std[: len(values)]
-        errors = torch.where(errors.isnan(), values.abs(), errors)
-        return (
-            (values + errors * torch.randn(len(values), generator=generator))
-            .sort(descending=True)
-            .values
-        )
-
     total = torch.zeros(len(places), dtype=torch.float64)
     for _ in range(_CROSSINGS):
-        drawn = [draw(part) for part in types]
+        drawn = [_drawn_eigenvalues(pairs, generator) for pairs in types]
+        values = torch.cat([drawn[number] for number in numbers])
         owner = torch.cat(
-            [torch.full((len(drawn[number]),), index) for index, (number, _) in enumerate(owners)]
+            [torch.full((len(drawn[number]),), index) for index, number in enumerate(numbers)]
         )
-        order = torch.cat([drawn[number] for number, _ in owners]).argsort(
-            descending=True, stable=True
-        )[: len(places)]
-        num_exact = torch.nn.functional.one_hot(owner[order], len(owners)).cumsum(0)  # (n, owners)
-        for index, (number, _) in enumerate(owners):
-            total += types[number].uncertainty.leading[num_estimated[:, index], num_exact[:, index]]
+        order = values.argsort(descending=True, stable=True)[: len(places)]
+        num_exact = _counts(owner[order], len(owners))  # e, (n, owners)
+        for index, number in enumerate(numbers):
+            leading = types[number].uncertainty.leading
+            total += leading[num_found[:, index], num_exact[:, index]]
     return total / _CROSSINGS / torch.arange(1, len(places) + 1)
+
+
+def _counts(owner: Tensor, num_owners: int) -> Tensor:
+    """Return how many of the first directions up to each belong to each owner: (n,) -> (n, num_owners)."""
+    return torch.nn.functional.one_hot(owner, num_owners).cumsum(0)
+
+
+def _drawn_eigenvalues(pairs: _TypeEigenpairs, generator: torch.Generator) -> Tensor:
+    """Draw eigenvalues (k,) within their errors, which are as large as the eigenvalue where nothing is known."""
+    values = pairs.eigenvalues.double().cpu()
+    errors = pairs.uncertainty.eigenvalue_std[: len(values)]
+    errors = torch.where(errors.isnan(), values.abs(), errors)
+    drawn = values + errors * torch.randn(len(values), generator=generator)
+    return drawn.sort(descending=True).values

@@ -27,7 +27,7 @@ _SMALL, _PACKED = (
 
 def _columns(nads: NADs) -> dict[str, Any]:
     """Return what is known of each direction: name of the column -> values (n,)."""
-    if nads.certificates is None:
+    if nads.uncertainty is None:
         return {"eigenvalue": nads.eigenvalues.cpu().numpy()}
     measures = {
         "eigenvalue": nads.eigenvalues,
@@ -41,7 +41,7 @@ def _columns(nads: NADs) -> dict[str, Any]:
 def to_pandas(nads: NADs) -> Any:
     """Return a `pandas.DataFrame` with index ``NAD`` and columns name, type, eigenvalue, std and certainty.
 
-    NADs without certificates have the column eigenvalue alone.
+    NADs without uncertainty have the column eigenvalue alone.
 
     Raises:
         ImportError: without pandas.
@@ -82,13 +82,13 @@ def plot(nads: NADs, k: int = 10) -> Any:
     figure = plt.figure(figsize=(width * columns, 2.2 * rows), layout="constrained")
     plt.close(figure)  # a notebook shows the returned figure once, not twice
     figure.suptitle(nads.name, fontsize=10)
-    if nads.certificates is not None and any(nads.types[:count]):
+    if nads.uncertainty is not None and any(nads.types[:count]):
         figure.supxlabel("in brackets: type of symmetry and rank in it", fontsize=7)
     for index in range(count):
         axis = figure.add_subplot(rows, columns, index + 1)
         draw_direction(axis, nads[index])
         label, value = f"NAD {index}", f"{nads.eigenvalues[index]:.3g}"
-        if nads.certificates is not None:
+        if nads.uncertainty is not None:
             label += f" ({nads.names[index]})" if nads.types[index] else ""
             certainty = int(100 * nads.certainty[index]) / 100  # 1.00 only where it is exactly 1
             value += f" ± {nads.eigenvalue_std[index]:.1g}\ncertainty {certainty:.2f}"

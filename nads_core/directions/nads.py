@@ -33,14 +33,14 @@ class NADs:
         eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the estimate of C, the
             uncentred second moment, without the noise of the inputs unless ``debiasing`` is "none".
         provenance: settings and environment of the computation.
-        certificates: uncertainty of each; None in files that were written before there were any.
+        uncertainty: uncertainty of each; None in files that were written before there were any.
         stored_fingerprint: fingerprint of the file that they were read from, or None; no argument.
     """
 
     directions: Tensor
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
-    certificates: DirectionUncertainty | None = None
+    uncertainty: DirectionUncertainty | None = None
     # `replace` drops it with the arrays that it names
     stored_fingerprint: str | None = field(default=None, init=False)
 
@@ -50,9 +50,9 @@ class NADs:
             raise ValueError(
                 f"expected directions (n, *image_shape) and eigenvalues (n,), got {shapes}"
             )
-        if self.certificates is not None and len(self.certificates) != len(self):
+        if self.uncertainty is not None and len(self.uncertainty) != len(self):
             raise ValueError(
-                f"expected certificates of {len(self)} directions, got {len(self.certificates)}"
+                f"expected the uncertainty of {len(self)} directions, got {len(self.uncertainty)}"
             )
 
     @cached_property
@@ -85,15 +85,15 @@ class NADs:
             raise ValueError(
                 f"a slice of NADs has the form [:k], got {key}: nads.directions[...] takes any"
             )
-        known = self.certificates and self.certificates.first(count)
+        known = self.uncertainty and self.uncertainty.first(count)
         return NADs(self.directions[:count], self.eigenvalues[:count], self.provenance, known)
 
     def __repr__(self) -> str:
         count = self.provenance.get("num_networks", "?")
         known = (
             ""
-            if self.certificates is None
-            else f", {self._require_certificates().num_certain} certain above 0.9"
+            if self.uncertainty is None
+            else f", {self._require_uncertainty().num_certain} certain above 0.9"
         )
         effective = self.provenance.get("effective_networks")
         counted = (
@@ -122,7 +122,7 @@ class NADs:
             raise ValueError(
                 f"directions are not orthonormal: an inner product is wrong by {error:.2g}"
             )
-        values, known = self.eigenvalues, self.certificates
+        values, known = self.eigenvalues, self.uncertainty
         # Subtracted noise may leave a negative rest
         lowest = (
             -math.inf
@@ -146,13 +146,13 @@ class NADs:
         if known is not None:
             known.require_valid()
 
-    def _require_certificates(self) -> DirectionUncertainty:
-        """Return the certificates, or raise a ValueError if there are none."""
-        if self.certificates is None:
+    def _require_uncertainty(self) -> DirectionUncertainty:
+        """Return the uncertainty, or raise a ValueError if there is none."""
+        if self.uncertainty is None:
             raise ValueError(
-                "these NADs were computed before directions had certificates: compute them again"
+                "these NADs were computed before directions had uncertainties: compute them again"
             )
-        return self.certificates
+        return self.uncertainty
 
     @property
     def name(self) -> str:
@@ -162,27 +162,27 @@ class NADs:
     @property
     def types(self) -> tuple[str, ...]:
         """How the symmetries of the architecture change each direction (`SymmetryType`): "++s" is changed by none."""
-        return self._require_certificates().types
+        return self._require_uncertainty().types
 
     @property
     def names(self) -> tuple[str, ...]:
         """Type and rank within it, such as "++s 3", which do not depend on sampling as an index does."""
-        return self._require_certificates().names
+        return self._require_uncertainty().names
 
     @property
     def certainty(self) -> Tensor:
         """(n,), expected squared cosine with the direction of the same name for infinitely many networks and inputs."""
-        return self._require_certificates().certainty
+        return self._require_uncertainty().certainty
 
     @property
     def eigenvalue_std(self) -> Tensor:
         """(n,), root mean square of the eigenvalue's error; NaN where nothing is known of it."""
-        return self._require_certificates().eigenvalue_std
+        return self._require_uncertainty().eigenvalue_std
 
     @property
     def bands(self) -> tuple[DegenerateCluster, ...]:
         """Directions of one type that this run cannot distinguish, with the certainty of the subspace of each band."""
-        return self._require_certificates().bands
+        return self._require_uncertainty().bands
 
     @property
     def basis(self) -> Tensor:
@@ -225,7 +225,7 @@ class NADs:
     def overlap_interval(
         self, other: NADs | Tensor | np.ndarray, k: int = 10
     ) -> tuple[float, float]:
-        """Return where the `overlap` of the exact subspaces lies, when both are known as well as certificates say.
+        """Return where the `overlap` of the exact subspaces lies, if both are known as well as is claimed.
 
         The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle inequality the
         exact ones are as far from each other as these, more or less by how far each is from the exact one: by the root
@@ -237,10 +237,10 @@ class NADs:
             k: number of directions.
 
         Raises:
-            ValueError: if there are no certificates, or as `overlap` has it.
+            ValueError: if an uncertainty is missing, or as `overlap` has it.
         """
         apart = max(0.0, 1 - self.overlap(other, k)) ** 0.5
-        sampled = [nads._require_certificates() for nads in (self, other) if isinstance(nads, NADs)]
+        sampled = [nads._require_uncertainty() for nads in (self, other) if isinstance(nads, NADs)]
         room = sum(max(0.0, 1 - float(one.leading_certainty[k - 1])) ** 0.5 for one in sampled)
         return max(0.0, 1 - (apart + room) ** 2), 1 - max(0.0, apart - room) ** 2
 
@@ -322,7 +322,7 @@ class NADs:
             k: number of directions.
 
         Raises:
-            ValueError: if NADs have no certificates, fewer than k directions, or other sizes.
+            ValueError: if NADs have no uncertainty, fewer than k directions, or other sizes.
 
         Example:
             >>> load_nads("lenet").compare(["vgg11", "resnet18"], k=5)
@@ -349,7 +349,7 @@ class NADs:
                 atlas 64 directions ship, and a larger k leaves it out.
 
         Raises:
-            ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without certificates.
+            ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without uncertainty.
 
         Example:
             >>> load_nads("lenet").nearest()[0].name
@@ -360,7 +360,7 @@ class NADs:
             raise ValueError(
                 f"the NADs that ship are of inputs (1, 32, 32), these of {shape}: {remedy} by `compare`"
             )
-        self._require_certificates()
+        self._require_uncertainty()
         others = ((name, load_nads(name)) for name in _shipped() if name != "logreg")
         compared = (
             subspace_similarity(name, self, nads, k)
@@ -397,8 +397,8 @@ class NADs:
         )
         directions = torch.cat([rows, complement]).view(-1, *self.directions.shape[1:])
         eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(missing)])
-        certificates = self.certificates and self.certificates.completed(len(directions))
-        return NADs(directions, eigenvalues, self.provenance, certificates)
+        uncertainty = self.uncertainty and self.uncertainty.completed(len(directions))
+        return NADs(directions, eigenvalues, self.provenance, uncertainty)
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
         """Return the arrays of an npz file that are its identity."""
@@ -433,7 +433,7 @@ class NADs:
         """
         path = export.nads_path(path)
         arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
-        arrays |= self.certificates.arrays() if self.certificates else {}
+        arrays |= self.uncertainty.arrays() if self.uncertainty else {}
         with atomic_write(path, "wb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
             seal(file)
@@ -465,16 +465,14 @@ class NADs:
             if "mirrored" in file:
                 stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
             provenance = json.loads(str(file["provenance"])) | facts
-            certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
+            uncertainty = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
             directions = torch.from_numpy(stored["directions"])
             if "scale" in stored:
                 rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
                 for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                     rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
                 directions = rows.float().view(directions.shape)
-            nads = cls(
-                directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates
-            )
+            nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, uncertainty)
             nads._require_valid()
         except Exception as error:  # readers of other files, or of damaged ones, can raise anything
             raise ValueError(
@@ -576,15 +574,15 @@ def subspace_similarity(
 
     Args:
         name: name of the second architecture.
-        first: NADs with certificates.
-        second: NADs with certificates.
+        first: NADs with uncertainty.
+        second: NADs with uncertainty.
         k: number of directions; by default the one whose less certain subspace is the most certain.
     """
     dimension, width = first.basis.shape
     if k is None:
         size = min(width, len(second), dimension - 1)
         certainties = [
-            nads._require_certificates().leading_certainty[:size] for nads in (first, second)
+            nads._require_uncertainty().leading_certainty[:size] for nads in (first, second)
         ]
         certainty = certainties[0].minimum(certainties[1])
         certainty[: FEWEST - 1] = 0

@@ -9,6 +9,10 @@ The noise of Z itself belongs to V, because the moments sum Z. With P partners o
 share is the mean over them, so that products of different partners and of different readouts enter as well.
 """
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -28,26 +32,21 @@ def share_variances(coordinates: Tensor) -> Tensor:
     # In units of the power along each axis fourth powers fit into float32, which halves the time
     unit = coordinates.double().square().mean((0, 1, 2, 3)).sqrt().clamp(min=1e-150)  # (k,)
     rows = (coordinates.double() / unit).float()
-    x, y = rows[..., 0, :], rows[..., 1, :]  # (P, n, R, k) each
+    networks = [_Halves.of(rows[p]) for p in range(partners)]
 
-    def product(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> Tensor:
-        """Return the mean over networks of Z Z', elementwise, (k, k), for rows (m, k)."""
-        xx, yy, xy, yx = (a * b for a, b in zip(first * 2, second + second[::-1], strict=True))
-        total = xx.T @ yy + xy.T @ yx
-        return (total + total.T).double() / (4 * len(xx))
-
-    # Of the share
-    square = torch.zeros(len(unit), len(unit), dtype=torch.float64, device=rows.device)
-    mean = torch.zeros_like(square)
-    for p in range(partners):
-        mine = (x[p].flatten(0, 1), y[p].flatten(0, 1))
-        mean += (mine[0].T @ mine[1]) / (partners * count * readouts)
+    square = torch.zeros(size, size, dtype=torch.float64, device=rows.device)  # E Z_jk^2
+    mean = torch.zeros_like(square)  # E Z_jk
+    for p, own in enumerate(networks):
+        mean += (own.x.T @ own.y) / (partners * count * readouts)
         for q in range(p, partners):
-            same = product(mine, mine if p == q else (x[q].flatten(0, 1), y[q].flatten(0, 1)))
-            if readouts > 1:  # pairs of different readouts stand for all of them
-                others = [part.roll(1, dims=1).flatten(0, 1) for part in (x[q], y[q])]
-                same = same / readouts + (1 - 1 / readouts) * product(mine, (others[0], others[1]))
-            square += same * ((1 if p == q else 2) / partners**2)
+            products = _mean_product(own, networks[q])
+            if readouts > 1:
+                # Of the pairs of readouts one in R is of equal ones; pairs of neighbours stand for the others.
+                shifted = _Halves.of(rows[q].roll(1, dims=1))
+                products = products / readouts + (1 - 1 / readouts) * _mean_product(own, shifted)
+            # Z is the mean over P partners, so Z^2 has each pair p < q twice.
+            square += products * ((1 if p == q else 2) / partners**2)
+
     units = unit.outer(unit)
     square, mean = square * units.square(), mean * units
     mean = (mean + mean.T) / 2
@@ -56,10 +55,38 @@ def share_variances(coordinates: Tensor) -> Tensor:
     return (square - mean.square()).clamp(min=1e-3 * power.outer(power))
 
 
+class _Halves(NamedTuple):
+    """The two halves of m vectors, (m, k) each."""
+
+    x: Tensor
+    y: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor) -> _Halves:
+        """Return the halves of networks and readouts (n, R, 2, k)."""
+        return cls(rows[..., 0, :].flatten(0, 1), rows[..., 1, :].flatten(0, 1))
+
+
+def _mean_product(one: _Halves, other: _Halves) -> Tensor:
+    """Return the mean of Z_jk Z'_jk over the m vectors, (k, k).
+
+    With Z_jk = (x_j y_k + y_j x_k) / 2, and a prime for the other's,
+
+        4 Z_jk Z'_jk = (x x')_j (y y')_k + (x y')_j (y x')_k + the same with j and k exchanged.
+    """
+    xx, yy = one.x * other.x, one.y * other.y
+    xy, yx = one.x * other.y, one.y * other.x
+    total = xx.T @ yy + xy.T @ yx
+    return (total + total.T).double() / (4 * len(xx))
+
+
 def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
     """Return the energy of one network, and of its inputs' noise, per dimension that the other networks do not span.
 
-    Both are means over folds of held-out networks.
+    Both are means over folds of held-out networks. What the others do not span of a held-out vector is its residual
+    r = v - projection, whose inner products are a Schur complement of the Gram matrix K of all vectors:
+
+        r r^T = K_hh - K_ho K_oo^-1 K_oh        (h: held out, o: others).
 
     Args:
         coordinates: coordinates of the halves, (P, n, R, 2, d); see `share_variances`.
@@ -72,24 +99,37 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
     if not scale > 0:
         return 0.0, 0.0  # of a type without energy
     gram.diagonal().add_(1e-6 * scale)  # halves without noise are equal
-    number = torch.arange(count).repeat_interleave(2 * vectors)  # of each row's network
+    network_of_row = torch.arange(count).repeat_interleave(2 * vectors)
     energy, noise, dimensions = 0.0, 0.0, 0
-    for fold in range(min(_FOLDS, count)):
-        held_out = number % min(_FOLDS, count) == fold
-        across = gram[held_out][:, ~held_out]
-        residual = gram[held_out][:, held_out]
-        spanned = 0
-        if (~held_out).any():
-            others = gram[~held_out][:, ~held_out]
-            residual = residual - across @ torch.linalg.solve(others, across.T)
-            spanned = int((torch.linalg.eigvalsh(others) > 1e-5 * others.diagonal().mean()).sum())
-        # Per network
-        dimensions += max(0, rows.shape[1] - spanned) * int(held_out.sum()) // (2 * vectors)
+    num_folds = min(_FOLDS, count)
+    for fold in range(num_folds):
+        held_out = network_of_row % num_folds == fold
+        residual, spanned = _residual(gram, held_out)
+        num_networks = int(held_out.sum()) // (2 * vectors)
+        dimensions += max(0, rows.shape[1] - spanned) * num_networks
+        # Rows alternate between the halves x and y. Their product has no noise: E x y = energy, and
+        # E (x - y)^2 / 4 = E (x^2 + y^2 - 2 x y) / 4 is the noise of their mean.
         x, y = slice(0, None, 2), slice(1, None, 2)
-        products = residual[x, y].diagonal().sum()  # of the halves of one network
+        products = residual[x, y].diagonal().sum()
         squares = residual[x, x].diagonal().sum() + residual[y, y].diagonal().sum()
-        energy, noise = (
-            energy + float(products) / vectors,
-            noise + float(squares - 2 * products) / (4 * vectors),
-        )
-    return max(0.0, energy) / max(1, dimensions), max(0.0, noise) / max(1, dimensions)
+        energy += float(products) / vectors
+        noise += float(squares - 2 * products) / (4 * vectors)
+    dimensions = max(1, dimensions)
+    return max(0.0, energy) / dimensions, max(0.0, noise) / dimensions
+
+
+def _residual(gram: Tensor, held_out: Tensor) -> tuple[Tensor, int]:
+    """Return inner products of what the other rows do not span of held-out ones, and how many dimensions they span.
+
+    Args:
+        gram: (m, m), inner products of all rows.
+        held_out: (m,), which rows are held out.
+    """
+    residual = gram[held_out][:, held_out]
+    if held_out.all():
+        return residual, 0
+    across = gram[held_out][:, ~held_out]
+    others = gram[~held_out][:, ~held_out]
+    residual = residual - across @ torch.linalg.solve(others, across.T)
+    levels = torch.linalg.eigvalsh(others)
+    return residual, int((levels > 1e-5 * others.diagonal().mean()).sum())

@@ -112,14 +112,14 @@ class StoppingRule:
             effective_share=effective_share,
         )  # fmt: skip
         # Processors differ in their last bits
-        count = int(distributed.broadcast(pairs.certificates.num_certain))
+        count = int(distributed.broadcast(pairs.uncertainty.num_certain))
         return count >= self.criterion.num_certain, {"certain": count}
 
     def final_value(
         self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int
     ) -> dict[str, Any]:
         """Return the final value of the criterion, if there is one, for the provenance; warn unless it is met."""
-        criterion, certain = self.criterion, pairs.certificates.num_certain
+        criterion, certain = self.criterion, pairs.uncertainty.num_certain
         after = f"not reached after {num_networks:,} networks"
         if criterion.num_certain is not None:
             if certain < criterion.num_certain:

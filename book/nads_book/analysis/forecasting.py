@@ -80,9 +80,9 @@ def forecast(
         growth = count / done
         pairs = find_eigenpairs(
             moments, first_networks, moments.dimension, shape,
-            symmetries=symmetries, growth=growth, effective_share=share,
+            symmetries=symmetries, sample_ratio=growth, effective_share=share,
         )  # fmt: skip
-        forecasts.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
+        forecasts.append(Forecast(count, pairs.uncertainty.num_certain, growth * saved["seconds"]))
     return forecasts
 
 

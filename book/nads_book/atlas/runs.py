@@ -135,7 +135,7 @@ def _computed(
         "num_networks": PARTS * (num_networks // PARTS), "parts": PARTS, "symmetries": list(symmetries),
         "seconds": round(sum(state.seconds for state in states) + time.perf_counter() - start, 1),
     }  # fmt: skip
-    certificates = pairs.certificates.first(NUM_DIRECTIONS)
+    certificates = pairs.uncertainty.first(NUM_DIRECTIONS)
     directions = with_signs(pairs.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
     nads = NADs(directions, pairs.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
     nads.save(folder / f"{entry.name}.npz", quantized=True)

@@ -121,8 +121,8 @@ def times(
     for name, (_, leading) in NETWORKS.items():
         shipped = name in ARCHITECTURES
         nads = load_nads(name if shipped else f"atlas/{name}")
-        assert nads.certificates is not None, "NADs that ship know their certainty"
-        reached = float(nads.certificates.leading_certainty[leading - 1])
+        assert nads.uncertainty is not None, "NADs that ship know their certainty"
+        reached = float(nads.uncertainty.leading_certainty[leading - 1])
         count = networks_for(certainty, nads.provenance["num_networks"], reached)
         if shipped:
             found = json.loads((folder / f"cost-{name}-smoothed-16-cpu.json").read_text("utf8"))

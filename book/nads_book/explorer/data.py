@@ -87,7 +87,7 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
 
 def _certificates(nads: NADs) -> dict[str, list[Any]] | None:
     """Return the name and certainty of each direction, the number of its band (-1 for none), and [size, certainty]."""
-    if nads.certificates is None:
+    if nads.uncertainty is None:
         return None
     band = [-1] * len(nads)
     for number, measured in enumerate(nads.bands):

@@ -71,7 +71,7 @@ def plot_directions(
                 drawn[1].axis("on")
                 show_spectrum(drawn[1], nads[index])
                 axes[0, count + 1 + column].set_title(f"spectrum {index}")
-            if nads.certificates is not None and nads.certainty[index] < 0.5:
+            if nads.uncertainty is not None and nads.certainty[index] < 0.5:
                 for axis in drawn:
                     axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **frame))
         row[0].set_ylabel(label)

@@ -132,11 +132,11 @@ def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
 
 
 def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> Comparison:
-    own, known = run.certificates, pool.certificates
+    own, known = run.uncertainty, pool.uncertainty
     in_pool = {name: index for index, name in enumerate(known.names)}
     agreement = torch.zeros(len(own))
     for other in others:
-        place = {name: index for index, name in enumerate(other.certificates.names)}
+        place = {name: index for index, name in enumerate(other.uncertainty.names)}
         theirs = other.directions[[place[name] for name in own.names]]  # (n, D), of the same names
         agreement += (run.directions * theirs).sum(1).square().cpu() / len(others)
     promised, kept, deviations = [], [], []
@@ -298,7 +298,7 @@ def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> Row:
         eigenpairs.directions.float().view(-1, 1, 32, 32),
         eigenpairs.eigenvalues.float(),
         {},
-        eigenpairs.certificates,
+        eigenpairs.uncertainty,
     )
     by_index, by_name = agreement(shipped, other)
     place = {name: index for index, name in enumerate(other.names)}

@@ -57,11 +57,11 @@ def draw(seed: int, num_networks: int) -> None:
 
 def named(first: NADs, second: NADs) -> torch.Tensor:
     """Return the squared cosine of each direction with that of the same name in another run, 0 if it has none."""
-    assert first.certificates is not None and second.certificates is not None
-    places = {name: place for place, name in enumerate(second.certificates.names)}
+    assert first.uncertainty is not None and second.uncertainty is not None
+    places = {name: place for place, name in enumerate(second.uncertainty.names)}
     a, b = first.directions.flatten(1).double(), second.directions.flatten(1).double()
     cosines = torch.zeros(len(a))
-    for row, name in enumerate(first.certificates.names):
+    for row, name in enumerate(first.uncertainty.names):
         if name in places:
             cosines[row] = (a[row] @ b[places[name]]) ** 2
     return cosines
@@ -69,8 +69,8 @@ def named(first: NADs, second: NADs) -> torch.Tensor:
 
 def compared(first: NADs, second: NADs) -> dict[str, Any]:
     """Return how well two runs agree: leading subspaces, single directions, bands; each beside what a run predicts."""
-    known, squares = first.certificates, named(first, second)
-    assert known is not None and second.certificates is not None
+    known, squares = first.uncertainty, named(first, second)
+    assert known is not None and second.uncertainty is not None
     a, b = first.directions.flatten(1).double(), second.directions.flatten(1).double()
     products = (a @ b.T).square()
     leading = [
@@ -79,7 +79,7 @@ def compared(first: NADs, second: NADs) -> dict[str, Any]:
         for k in COUNTS
     ]  # fmt: skip
     certain = known.certainty >= 0.9
-    places = {name: place for place, name in enumerate(second.certificates.names)}
+    places = {name: place for place, name in enumerate(second.uncertainty.names)}
     bands = []
     for band in known.bands:
         others = [places[known.names[i]] for i in band.indices if known.names[i] in places]

@@ -1,0 +1,400 @@
+"""How far the directions of one symmetry type are known, by simulating what sampling does to them.
+
+The estimate of C from N networks errs by a symmetric matrix E. In C's eigenbasis its entries have the variance
+V_jk / N, where V_jk is the variance of one network's share (`share_variance`), measured on the first networks. The
+eigenvectors of diag(levels) + E are simulated, and their squared coordinates averaged:
+
+    certainty_j = E [(eigenvector j of diag(levels) + E)_j^2].
+
+Three things would make that overconfident: first-order perturbation, which diverges at small gaps; replicates that
+share their networks; and eigenvalues of a sample, which repel each other. So E is drawn afresh, and the levels are
+smoothed and corrected until the eigenvalues that the simulation returns are on average those that were seen.
+
+Only windows of neighbouring ranks are simulated. Mixing with ranks outside of a window is added in first order, and
+so is mixing with the rest of the space (`bulk`), whose energy is estimated from held-out networks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from nads_core.directions.bulk import BulkSpectrum
+from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
+
+_WINDOW = 48  # ranks that are simulated together
+_MARGIN = 9  # of these, ranks on each side that are simulated for the sake of the others
+_DRAWS = 16  # of E, for the result
+_CORRECTIONS = 3  # of the levels
+_CORRECTION_DRAWS = 4  # of E, for each correction
+_CROWD = 8.0  # neighbours within a standard deviation, from which on few draws are enough
+_FEW_DRAWS = 2
+_SMOOTHING = 1.5  # in standard deviations of an eigenvalue
+_FEWEST_NETWORKS = 3  # from which variances can be estimated
+_LARGEST_RATIO = 50  # of a variance to p_j p_k, beyond which heavy tails are not resolved
+_TINY = 1e-300  # avoids a division by zero
+
+
+@dataclass(frozen=True)
+class TypeUncertainty:
+    """What a run knows about the directions of one symmetry type.
+
+    Args:
+        certainty: (k,), expected squared cosine of each with the one of its rank for infinitely many networks.
+        agreement: (k,), expected squared cosine with the one of its rank from another run of the same size. It
+            exceeds the square of ``certainty`` where both runs can mistake one direction for the same other.
+        eigenvalue_std: (k,), root mean square of eigenvalue minus true eigenvalue of that rank; NaN where
+            nothing is known.
+        leading: (k + 1, k + 1), dimensions that the first i found directions share with the first j exact ones.
+        bands: (first rank, last rank + 1), each of them of two ranks at least.
+    """
+
+    certainty: Tensor
+    agreement: Tensor
+    eigenvalue_std: Tensor
+    leading: Tensor
+    bands: list[tuple[int, int]]
+
+    def clusters(self, indices: list[int]) -> Iterator[DegenerateCluster]:
+        """Yield the bands of directions with these indices, one for each rank as far as they were asked for."""
+        for first, last in self.bands:
+            inside = tuple(indices[first:last])
+            if len(inside) > 1:
+                shared = _shared_within(self.leading, first, first + len(inside))
+                yield DegenerateCluster(inside, shared / len(inside))
+
+    def until(self, rank: int) -> TypeUncertainty:
+        """Return the uncertainty when nothing is claimed about ranks from this one on."""
+        return self.extended(len(self.certainty), rank)
+
+    def extended(self, count: int, known: int | None = None) -> TypeUncertainty:
+        """Return the uncertainty of at least ``count`` ranks, of which only those before ``known`` are claimed.
+
+        By default ``known`` is the number of ranks here.
+        """
+        size = len(self.certainty)
+        known = size if known is None else min(known, size)
+        count = max(count, size)
+        added = (0, count - known)  # numbers of values before and after
+        # A direction of which nothing is known shares no dimension: `leading` stays as it is at the last known one.
+        nearest = torch.arange(count + 1).clamp(max=known)
+        bands = [(first, min(last, known)) for first, last in self.bands if first + 1 < known]
+        if count - known > 1:
+            bands.append((known, count))
+        return TypeUncertainty(
+            certainty=pad(self.certainty[:known], added),
+            agreement=pad(self.agreement[:known], added),
+            eigenvalue_std=pad(self.eigenvalue_std[:known], added, value=math.nan),
+            leading=self.leading[nearest][:, nearest],
+            bands=bands,
+        )
+
+
+def _shared_within(leading: Tensor, first: int, last: int) -> float:
+    """Return the dimensions that found and exact directions of the ranks [first, last) share.
+
+    ``leading`` holds sums over the first i and j ranks, so the sum over a block is the usual difference of four.
+    """
+    without_corner = leading[last, last] - leading[first, last] - leading[last, first]
+    return float(without_corner + leading[first, first])
+
+
+def estimate_uncertainty(
+    eigenvalues: Tensor,
+    noise: Tensor,
+    variances: Tensor,
+    num_networks: float,
+    num_averaged: int = 1,
+    bulk: BulkSpectrum | None = None,
+    sample_ratio: float = 1,
+    retained_variance: Tensor | None = None,
+) -> TypeUncertainty:
+    """Simulate how far the directions of a type are known.
+
+    Args:
+        eigenvalues: (k,), without the noise of inputs; about descending, as shrinking leaves them.
+        noise: (k,), of the inputs along the directions.
+        variances: V, (k, k).
+        num_networks: N.
+        num_averaged: partners times readouts, P R: number of vectors over which the share of a network is a mean.
+        bulk: part of the space in which no direction was found.
+        sample_ratio: number of networks to predict for, over N, with the levels that these networks show.
+        retained_variance: (k, k), share of the variances that remains after shrinking, see `shrunk_variance`; by
+            default all.
+    """
+    values = eigenvalues.double().cpu().sort(descending=True).values
+    noise = noise.double().cpu().clamp(min=0)
+    count = len(values)
+    shown, bulk = _shown(values, noise, num_networks * num_averaged, bulk or BulkSpectrum())
+    values, noise, variances = values[:shown], noise[:shown], variances[:shown, :shown]
+    if not shown:
+        nothing = torch.zeros(0, dtype=torch.float64)
+        leading = torch.zeros(1, 1, dtype=torch.float64)
+        return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
+
+    ratios = _variance_ratios(values, noise, variances, num_averaged)
+    if retained_variance is not None:
+        ratios *= retained_variance[:shown, :shown].cpu()
+    model = _SamplingError(noise, ratios, num_networks, num_averaged, bulk)
+    levels = model.true_levels(values)
+    simulated = model.simulated(levels, _DRAWS, seed=1, sample_ratio=sample_ratio)
+
+    overlaps = simulated.overlaps  # (2, k, k), of two halves of the draws
+    if _may_be_equal(values, noise, num_networks / float(ratios.mean())):
+        overlaps = torch.full_like(overlaps, 1 / (shown + bulk.dimension))  # of random directions
+    certainty = overlaps.mean(0)  # (k, k)
+    uncertainty = TypeUncertainty(
+        certainty=certainty.diagonal(),
+        # Of two simulated runs: the square of the mean would count one of them twice.
+        agreement=(overlaps[0] * overlaps[1]).sum(1),
+        eigenvalue_std=simulated.errors,
+        leading=pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0)),
+        bands=_bands(certainty),
+    )
+    if num_networks < _FEWEST_NETWORKS:
+        uncertainty = uncertainty.until(0)
+    return uncertainty.extended(count)
+
+
+def _shown(
+    values: Tensor, noise: Tensor, num_vectors: float, bulk: BulkSpectrum
+) -> tuple[int, BulkSpectrum]:
+    """Return how many eigenvalues (k,) the bulk does not explain, and the bulk with the others in it."""
+    shown = len(values)
+    while bulk.dimension:
+        detected = bulk.detected(values[:shown], noise[:shown], num_vectors)
+        if detected == shown:
+            break
+        bulk = replace(bulk, dimension=bulk.dimension + shown - detected)
+        shown = detected
+    return shown, bulk
+
+
+def _variance_ratios(values: Tensor, noise: Tensor, variances: Tensor, num_averaged: int) -> Tensor:
+    """Return V_jk / (p_j p_k), (k, k), with the power p = level + noise.
+
+    Independent Gaussian numbers give 1 / num_averaged, and twice that on the diagonal. The ratios are at least these.
+    """
+    power = values.clamp(min=0) + noise
+    independent = 1 / num_averaged
+    ratios = variances.double().cpu() / power.outer(power).clamp(min=_TINY)
+    ratios = ratios.clamp(min=independent, max=_LARGEST_RATIO)
+    ratios.diagonal().clamp_(min=2 * independent)
+    return ratios
+
+
+class _Simulated(NamedTuple):
+    """What the eigenpairs of diag(levels) + E are like.
+
+    Args:
+        eigenvalues: (k,), mean eigenvalues.
+        errors: (k,), root mean squares of what they miss the levels by.
+        overlaps: (2, k, k), mean squared coordinates of the eigenvectors, a row for each, over two halves of the
+            draws.
+    """
+
+    eigenvalues: Tensor
+    errors: Tensor
+    overlaps: Tensor
+
+
+@dataclass(frozen=True)
+class _SamplingError:
+    """The error E of C from N networks, for any levels that C may have.
+
+    A sample stretches its own spectrum, and the variances of a network's share with it. Their ratio to the power along
+    two directions does not change.
+
+    Args:
+        noise: (k,), variance of the inputs' noise along the directions.
+        ratios: (k, k), see `_variance_ratios`.
+        num_networks: N.
+        num_averaged: number of vectors over which the share of a network is a mean.
+        bulk: part of the space in which no direction was found.
+    """
+
+    noise: Tensor
+    ratios: Tensor
+    num_networks: float
+    num_averaged: int
+    bulk: BulkSpectrum
+
+    def true_levels(self, values: Tensor) -> Tensor:
+        """Return the levels (k,) whose simulated eigenvalues are on average these values (k,).
+
+        Eigenvalues of a sample repel each other. So levels start from smoothed values, and each correction subtracts
+        what the simulation adds on average: levels <- smoothed(values - (simulated mean - levels)).
+        """
+        levels = self._without_bulk(values, values)
+        for _ in range(_CORRECTIONS):
+            excess = self.simulated(levels, _CORRECTION_DRAWS, seed=0).eigenvalues - levels
+            levels = self._without_bulk(values - excess, levels)
+        return levels
+
+    def simulated(
+        self, levels: Tensor, draws: int, seed: int, sample_ratio: float = 1
+    ) -> _Simulated:
+        """Simulate the eigenpairs for ``sample_ratio`` times as many networks, with the mixing by way of the bulk."""
+        count = sample_ratio * self.num_networks
+        power = levels.clamp(min=0) + self.noise
+        # Variance of an entry of E: V_jk / N, with V_jk = ratio_jk p_j p_k.
+        variances = self.ratios * power.outer(power) / count
+        if not self.bulk.dimension:
+            return _simulate(levels, variances, torch.ones_like(levels), draws, seed)
+        retained, shift = self.bulk.shrink(levels, self.noise, count * self.num_averaged)
+        # Two directions also mix through the bulk, in second order: s_j s_k / m, and twice that for j = k.
+        through = shift.outer(shift) / self.bulk.dimension
+        variances = variances + through + through.diagonal().diag()
+        simulated = _simulate(levels, variances, retained, draws, seed)
+        return simulated._replace(errors=(simulated.errors.square() + shift.square()).sqrt())
+
+    def _without_bulk(self, values: Tensor, levels: Tensor) -> Tensor:
+        """Return smoothed levels (k,) that the bulk shifts to these values (k,)."""
+        vectors = self.num_networks * self.num_averaged
+        visible = self.bulk.invert_shrinkage(values, self.noise, vectors)
+        # Standard deviation of an eigenvalue, in first order: sqrt(V_jj / N).
+        power = levels.clamp(min=0) + self.noise
+        spread = power * (self.ratios.diagonal() / self.num_networks).sqrt()
+        return _smoothed(visible, spread)
+
+
+def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
+    """Whether a sample of k equal levels could have these eigenvalues (k,), of more ranks than a window has.
+
+    The simulation would take what sampling spreads for differences between levels. Source: Marchenko and Pastur
+    (1967): equal levels p give n vectors eigenvalues up to p (1 + sqrt(k / n))^2. Here the noise spreads, too:
+
+        edge = level + (level + noise) ((1 + sqrt(k / n))^2 - 1).
+    """
+    if len(values) <= _WINDOW:
+        return False
+    stretch = (1 + (len(values) / num_vectors) ** 0.5) ** 2 - 1
+    edge = values.mean() + (values + noise).mean() * stretch
+    return bool(values[0] <= 1.05 * edge)  # the largest one scatters around the edge
+
+
+def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
+    """Return values (k,) by regression on their rank, local to those within about one ``spread`` (k,), descending."""
+    ranks = torch.arange(len(values), dtype=values.dtype)
+    # Weight of value j for value i: exp(-((v_j - v_i) / (1.5 spread_i))^2 / 2), (k, k)
+    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=_TINY)
+    weights = torch.exp(-0.5 * distances**2)
+    weights /= weights.sum(1, keepdim=True)
+    mean_rank = weights @ ranks
+    mean = weights @ values
+    # Slope of the weighted least squares line through the values: cov(rank, value) / var(rank)
+    rank_variance = weights @ ranks.square() - mean_rank.square()
+    slope = (weights @ (ranks * values) - mean_rank * mean) / rank_variance.clamp(min=1e-9)
+    fitted = mean + slope * (ranks - mean_rank)
+    return torch.where(rank_variance > 1e-6, fitted, values).sort(descending=True).values
+
+
+class _Window(NamedTuple):
+    """Neighbouring ranks [start, stop) that are simulated together; the results count for [first, last)."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+
+def _windows(size: int) -> list[_Window]:
+    """Return windows of up to `_WINDOW` ranks that overlap by two margins; each rank counts in one of them."""
+    width = min(_WINDOW, size)
+    starts = [0]
+    if size > width:
+        starts = sorted({*range(0, size - width, width - 2 * _MARGIN), size - width})
+    # Neighbouring windows share the ranks from one's start to the other's stop: results change in the middle.
+    middles = [(one + width + other) // 2 for one, other in itertools.pairwise(starts)]
+    borders = [0, *middles, size]
+    return [
+        _Window(start, start + width, first, last)
+        for start, (first, last) in zip(starts, itertools.pairwise(borders), strict=True)
+    ]
+
+
+def _simulate(
+    levels: Tensor, variances: Tensor, retained: Tensor, draws: int, seed: int
+) -> _Simulated:
+    """Simulate the eigenpairs of diag(levels) + E, window by window.
+
+    Args:
+        levels: (k,), descending.
+        variances: variances of E's entries, (k, k).
+        retained: (k,), squared cosines with the space of the eigenpairs.
+        draws: number of draws, even.
+        seed: seed of the draws, from which every window has another.
+    """
+    size = len(levels)
+    mean = torch.zeros_like(levels)
+    squared_error = torch.zeros_like(levels)
+    overlaps = torch.zeros(2, size, size, dtype=torch.float64)
+    near = torch.zeros(size, size, dtype=torch.bool)
+    for number, (start, stop, first, last) in enumerate(_windows(size)):
+        window = slice(start, stop)
+        inner = slice(first - start, last - start)
+        values, squares = _draw_window(
+            levels[window], variances[window, window], draws, 2 * number + seed
+        )
+        values = values[:, inner].double()
+        mean[first:last] = values.mean(0)
+        squared_error[first:last] = (values - levels[first:last]).square().mean(0)
+        for run in range(2):
+            half = squares[run::2].mean(0)  # (components, ranks)
+            overlaps[run, first:last, window] = half.T[inner].double()
+        near[first:last, window] = True
+    # Ranks outside of the window: the squared sine of first order, V_jk / (V_jk + gap^2)
+    gaps = levels - levels[:, None]
+    mixing = variances / (variances + gaps.square()).clamp(min=_TINY)
+    far = mixing.masked_fill(near, 0)
+    # They repel the eigenvalue in second order, sum_k V_jk / gap_jk, and share its eigenvector.
+    shift = (far * gaps).sum(1)
+    share = retained / (1 + far.sum(1))
+    return _Simulated(
+        eigenvalues=mean - shift,
+        errors=(squared_error + shift.square()).sqrt(),
+        overlaps=(overlaps + far) * share[:, None],
+    )
+
+
+def _draw_window(levels: Tensor, variances: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw eigenvalues (draws, w), descending, and squared coordinates (draws, w components, w eigenvectors)."""
+    width = len(levels)
+    # Where a direction mixes with dozens of neighbours, the mean over few draws says as much: nothing is known.
+    gap = (levels[0] - levels[-1]).clamp(min=_TINY)
+    crowd = float(variances.diagonal().mean().sqrt() * width / gap)
+    if crowd >= _CROWD:
+        draws = min(draws, _FEW_DRAWS)
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(draws, width, width, generator=generator)
+    noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
+    matrices = noise * variances.sqrt().float() + torch.diag(levels.float())
+    values, vectors = torch.linalg.eigh(matrices)  # ascending
+    return values.flip(1), vectors.flip(2).square()
+
+
+def _bands(overlaps: Tensor) -> list[tuple[int, int]]:
+    """Split the ranks, from the first on, into the shortest runs of ranks whose subspace is known.
+
+    A subspace of r of the n remaining ranks is known if its overlap with the exact one covers at least `CERTAIN` of
+    the way from r / n, the overlap of a random subspace, to 1. The last run may be known less well.
+    """
+    size, first = len(overlaps), 0
+    bands = []
+    while first < size:
+        ranks = torch.arange(1, size - first + 1)
+        inside = overlaps[first:, first:].cumsum(0).cumsum(1).diagonal() / ranks
+        chance = ranks / (size - first)
+        known = (inside - chance >= CERTAIN * (1 - chance)).nonzero()
+        length = int(known[0]) + 1 if len(known) else size - first
+        if length > 1:
+            bands.append((first, first + length))
+        first += length
+    return bands
