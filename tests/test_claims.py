@@ -411,6 +411,17 @@ def test_a_failed_prediction_has_no_check_mark(book, outcome, mark):
         assert mark in text and ("✓" in text) is (mark == "✓")
 
 
+def test_a_page_takes_the_number_of_a_claim(book):
+    found = collected(book)
+    found["measured"].interval = [2.0, 4.0]
+    assert (
+        claims.with_badges("It is <!-- number: measured -->.", found)
+        == "It is 3.00 (2.00 to 4.00)."
+    )
+    with pytest.raises(claims.ClaimError, match="fourth"):
+        claims.with_badges("<!-- number: fourth -->", found)
+
+
 def test_an_unknown_outcome_of_a_prediction_is_rejected(book):
     path = book / "book" / "claims.toml"
     path.write_text(REGISTER.replace("[measured]", '[measured]\nprediction = "perhaps"'))

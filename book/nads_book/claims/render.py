@@ -11,11 +11,12 @@ from pathlib import Path
 
 import nbformat
 
-from nads_book.claims.register import ROOT, VERDICTS, Claim
+from nads_book.claims.register import ROOT, VERDICTS, Claim, ClaimError
 from nads_book.claims.statements import MARK, texts
 from nads_book.report import CLAIM, estimate, readable
 
 FAILED = "prediction failed"
+NUMBER = re.compile(r"<!-- number: ([\w-]+) -->")
 
 
 def sign(claim: Claim) -> str:
@@ -58,7 +59,18 @@ def badge(claim: Claim) -> str:
 
 
 def with_badges(text: str, claims: dict[str, Claim]) -> str:
-    """Replace the marks of a text."""
+    """Replace the marks of a text by signs, and ``<!-- number: ID -->`` by the number behind a claim.
+
+    Raises:
+        ClaimError: for a number of no claim.
+    """
+
+    def value(mark: re.Match[str]) -> str:
+        if mark[1] not in claims:
+            raise ClaimError(f"<!-- number: {mark[1]} --> belongs to no claim")
+        return number(claims[mark[1]]).rpartition(": ")[2]
+
+    text = NUMBER.sub(value, text)
     return MARK.sub(lambda mark: badge(claims[mark[1]]) if mark[1] in claims else "", text)
 
 

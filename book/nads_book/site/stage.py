@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from nads_book import explorer, predictions
-from nads_book.site import pages, sharing
+from nads_book.site import gaps, pages, sharing
 
 PREDICTIONS = "predictions.json"  # in the staging folder: path of a registration -> Markdown
 
@@ -36,6 +36,9 @@ def stage(folder: Path, root: Path) -> None:
     page = target / "book" / "predictions.md"
     text = page.read_text("utf8").replace("<!-- predictions -->", predictions.page(found))
     page.write_text(text, "utf8")
+    counts = gaps.write(target / "book" / "_static" / "gaps", root)
+    course = target / "book" / "course.md"
+    course.write_text(gaps.with_links(course.read_text("utf8"), counts), "utf8")
     tables = {path: predictions.section(some) for path, some in found.items()}
     (target / PREDICTIONS).write_text(json.dumps(tables), "utf8")
     for name, figure in pages.page_figures().items():
