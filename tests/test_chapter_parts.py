@@ -8,7 +8,6 @@ from nads_book.analysis.statistics import resampled_crossed_mean
 from nads_book.atlas.trained_waves import (
     branch_ratios,
     predicted_from_others,
-    resampled_groups,
     rising_fit,
 )
 from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panels
@@ -44,10 +43,6 @@ def test_rising_fit_pools_what_falls_and_ignores_the_order_of_points():
     assert predicted_from_others(
         "b", groups, np.array([1.0, 2.0, 4.0, 2.0]), np.array([0, 1, 2, 9.0])
     ) == [1.0]
-
-
-def test_resampled_groups_without_spread_have_no_width():
-    assert resampled_groups(lambda rows: 0.5, np.array(["a", "b"])) == "0.500 (0.50 to 0.50)"
 
 
 def test_branches_are_louder_with_he_initialisation():

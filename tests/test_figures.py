@@ -41,7 +41,6 @@ CALLS = {
         {"max": nads()[0][0], "none": nads()[1][0]},
         "effect",
     ),
-    "plot_alignments": lambda: figures.plot_alignments(np.eye(3), ["a", "b", "c"]),
     "plot_entries": lambda: figures.plot_entries(
         {"a": nads(), "b": nads()},
         {"a": np.ones((8, 8)), "b": np.logspace(-2, 1, 64).reshape(8, 8)},
@@ -50,7 +49,7 @@ CALLS = {
     "plot_learned": lambda: figures.plot_learned(
         {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])},
         "energy",
-        (np.array([0.1, 1.0]), np.array([0.5, 0.9])),
+        0.55,
     ),
     "plot_signed_images": lambda: figures.plot_signed_images(
         {"a": torch.eye(4), "b": -torch.eye(4)}
@@ -337,9 +336,17 @@ def test_spectra_stand_below_directions_on_a_narrow_page(monkeypatch):
 
 @pytest.mark.parametrize(("count", "narrow"), [(8, True), (54, False)])
 def test_many_names_keep_their_width(count, narrow):
-    variants = Variants(
-        figures.plot_alignments, np.eye(count), [f"network {number}" for number in range(count)]
-    )
+    @figures.style.styled
+    def draw():
+        figure, ((axis,),) = figures.style.subplots(height=7.4, grid=None)
+        axis.imshow(np.eye(count))
+        names = [f"network {number}" for number in range(count)]
+        axis.set_xticks(range(count), names, rotation=90, fontsize=6)
+        axis.set_yticks(range(count), names, fontsize=6)
+        figure.colorbar(axis.images[0])
+        return figure
+
+    variants = Variants(draw)
     assert (variants.variant("narrow") is not None) == narrow
 
 

@@ -1,12 +1,10 @@
 """Accuracies of trained entries of the atlas against the energies of waves, and the size of residual branches."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from nads_book.analysis.statistics import drawn_groups
 from nads_book.atlas.entries import ATLAS
 
 
@@ -40,18 +38,6 @@ def predicted_from_others(
     order = np.argsort(x[other], kind="stable")
     fitted = rising_fit(x[other], y[other])[order]
     return np.interp(np.log(x[~other]), np.log(x[other][order]), fitted)
-
-
-def resampled_groups(statistic: Callable[[np.ndarray], float], groups: np.ndarray) -> str:
-    """Return a statistic with its 95 % interval as text, from drawing whole groups again.
-
-    Args:
-        statistic: a function of the indices of points.
-        groups: the group of each point.
-    """
-    draws = [statistic(rows) for rows in drawn_groups(groups, 500)]
-    low, high = np.nanquantile(draws, (0.025, 0.975))
-    return f"{statistic(np.arange(len(groups))):.3f} ({low:.2f} to {high:.2f})"
 
 
 def branch_ratios(name: str, num_networks: int = 3) -> list[float]:

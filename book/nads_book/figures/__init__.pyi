@@ -1,7 +1,7 @@
 """The names of `nads_book.figures`, which `__init__.py` imports when they are first used."""
 
 from . import style
-from .atlas import plot_alignments, plot_effects, plot_entries, plot_learned
+from .atlas import plot_effects, plot_entries, plot_learned
 from .bases import (
     plot_class_differences,
     plot_definitions,
@@ -63,7 +63,6 @@ __all__ = [
     "plot_accuracy_dots",
     "plot_agreement",
     "plot_aliasing",
-    "plot_alignments",
     "plot_bounds",
     "plot_by_index",
     "plot_checks",

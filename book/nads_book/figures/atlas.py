@@ -1,4 +1,4 @@
-"""Figures of the atlas: the effects of changes, predictions, and which architectures are similar."""
+"""Figures of the atlas: the effects of changes, directions with the energies of waves, and what was learned."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, bare, shade, show_signed, styled, subplots
+from nads_book.figures.style import COLOURS, bare, legend, show_signed, styled, subplots
 from nads_core.directions import NADs
 
 _EVEN = 0.5  # decades: a map with less has one colour
@@ -37,22 +37,6 @@ def plot_effects(
 
 
 @styled
-def plot_alignments(matrix: np.ndarray, names: Sequence[str]) -> Figure:
-    """Draw how similar the second moments of all pairs are, as a matrix.
-
-    Args:
-        matrix: cosines, (n, n).
-        names: names of the rows and columns.
-    """
-    figure, ((axis,),) = subplots(height=7.4, grid=None)
-    picture = axis.imshow(matrix, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
-    axis.set_xticks(range(len(names)), names, rotation=90, fontsize=6)
-    axis.set_yticks(range(len(names)), names, fontsize=6)
-    figure.colorbar(picture, label="cosine of the second moments", shrink=0.6)
-    return figure
-
-
-@styled
 def plot_entries(
     bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], count: int = 4
 ) -> Figure:
@@ -64,53 +48,42 @@ def plot_entries(
         count: number of NADs.
     """
     figure, axes = subplots(len(bases), count + 1, 0.3 + 1.25 * len(bases))
+    axes[0, 0].set_title("energy of waves,\nlog scale")  # first, so that a phone shows it
     for column in range(count):
-        axes[0, column].set_title(f"NAD {column}")
-    axes[0, count].set_title("energy of waves, log scale")
+        axes[0, column + 1].set_title(f"NAD {column}")
     for row, (label, nads) in zip(axes, bases.items(), strict=True):
-        for axis, direction in zip(row, nads.directions[:count, 0], strict=False):
+        for axis, direction in zip(row[1:], nads.directions[:count, 0], strict=False):
             show_signed(axis, direction)
         decades = np.log10(np.maximum(np.fft.fftshift(waves[label]), 1e-6))
-        if np.ptp(decades) < _EVEN:
-            row[count].text(
-                0.5, 0.5, "all equal", ha="center", va="center", transform=row[count].transAxes
-            )
-            row[count].axis("off")
-        else:
-            row[count].imshow(decades, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
-            bare(row[count])
+        even = np.ptp(decades) < _EVEN
+        shown = np.full_like(decades, decades.mean()) if even else decades
+        row[0].imshow(shown, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
+        if even:
+            middle = {"ha": "center", "va": "center", "transform": row[0].transAxes}
+            row[0].text(0.5, 0.5, "all equal", color="white", **middle)
+        bare(row[0])
         row[0].set_ylabel(label)
     return figure
 
 
 @styled
 def plot_learned(
-    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    label: str,
-    curve: tuple[np.ndarray, np.ndarray],
+    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], label: str, threshold: float
 ) -> Figure:
-    """Draw accuracies after training against a prediction of random weights, all architectures in one panel.
-
-    The six architectures with the farthest points from the curve are labelled there.
+    """Draw a prediction for each wave, one row per architecture, filled where the wave was learned.
 
     Args:
         groups: architecture -> prediction for each wave, and accuracies in [0, 1].
         label: label of the prediction.
-        curve: one line for all architectures, two arrays (m,).
+        threshold: accuracy above which a wave counts as learned.
     """
-    figure, ((axis,),) = subplots(height=3.6)
-    points = [
-        (name, *point)
-        for name, (x, y) in groups.items()
-        for point in zip(x, 100 * np.asarray(y), strict=True)
-    ]
-    far = lambda point: abs(point[2] - 100 * np.interp(point[1], *curve))  # noqa: E731
-    axis.plot(
-        *zip(*[point[1:] for point in points], strict=True), "o", color=COLOURS[0], ms=4, alpha=0.7
-    )
-    farthest = {point[0]: point for point in sorted(points, key=far)}  # one of each name, the last
-    for name, x, y in sorted(farthest.values(), key=far)[-6:]:
-        axis.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8)
-    axis.plot(curve[0], 100 * curve[1], color=shade(0.5), lw=1.5, zorder=0)
-    axis.set(xscale="log", xlabel=label, ylabel="test accuracy (%)", ylim=(45, 101))
+    figure, ((axis,),) = subplots(height=0.9 + 0.28 * len(groups), grid="x")
+    for place, (x, y) in enumerate(groups.values()):
+        values, learned = np.asarray(x), np.asarray(y) > threshold
+        style = {"color": COLOURS[0], "markersize": 6, "linestyle": "none", "marker": "o"}
+        axis.plot(values[learned], np.full(learned.sum(), place), label="learned", **style)
+        style["fillstyle"] = "none"
+        axis.plot(values[~learned], np.full((~learned).sum(), place), label="not learned", **style)
+    axis.set(xscale="log", xlabel=label, yticks=range(len(groups)), yticklabels=list(groups))
+    legend(figure, axis, ncols=2)
     return figure

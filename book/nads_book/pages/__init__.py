@@ -38,6 +38,7 @@ from nads_book.report import publish, show
 from nads_book.studies import load_results
 
 MODULES = (
+    "atlas",
     "directional_bias",
     "flip",
     "other_photos",
@@ -54,7 +55,6 @@ UNPORTED = (
     "03_nads_and_generalization",
     "15_explorer",
     "16_scale",
-    "10_atlas",
     "11_training",
 )
 

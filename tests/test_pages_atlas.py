@@ -1,0 +1,142 @@
+"""The atlas: measures of a reader's run, and verdicts that follow from the stored entries and trainings."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+
+atlas = pytest.importorskip("nads_book.pages.atlas", reason="the figures need matplotlib")
+changes, trained = atlas.changes, atlas.trained
+
+
+def of_waves(*waves):
+    """NADs that are these waves, of equal energy."""
+    directions = torch.stack([nc.fourier_direction(wave, 32) for wave in waves])
+    return nc.NADs(directions, torch.ones(len(waves)), {})
+
+
+def test_energies_of_waves_are_where_the_directions_are():
+    nads = of_waves((0, 3), (5, 0))
+    energies = changes.wave_energies(nads)
+    assert energies.mean() == pytest.approx(1)
+    places = {(0, 3), (0, 29), (5, 0), (27, 0)}  # a real wave has two places
+    assert all(energies[place] == pytest.approx(1024 / 4, rel=1e-4) for place in places)
+    assert atlas.effective_number(nads) == pytest.approx(2)
+
+
+def test_a_network_without_neighbours_is_drawn_with_an_entry():
+    figure = atlas.plot_yours(nc.load_nads("atlas/cnn"))
+    labels = [axis.get_ylabel() for axis in figure.axes if axis.get_ylabel()]
+    assert labels[0] == "yours" and len(labels) == 3
+
+
+@pytest.fixture
+def altered(monkeypatch):
+    """Return a function that replaces a measure of an entry by a sharp one."""
+
+    def alter(name, measure, value):
+        found = changes.load_atlas()
+        measures = copy.deepcopy(found.measures)
+        measures[name][measure] = dataclasses.replace(
+            measures[name][measure], value=value, error=1e-6
+        )
+        other = dataclasses.replace(found, measures=measures)
+        monkeypatch.setattr(changes, "load_atlas", lambda: other)
+
+    return alter
+
+
+@pytest.mark.parametrize(
+    ("claim", "name", "measure", "value"),
+    [
+        ("downsampling-first", "cnn-global", "alignment", 0.01),
+        ("width-hardly", "cnn-width4", "alignment", 0.9),
+        ("max-or-average", "cnn-average", "alignment", 0.9),
+        ("comb-parts", "resnet-flat", "comb", 14.0),
+        ("strides-spread", "resnet-he-average", "effective", 100.0),
+        ("skips-depend", "resnet-noskip", "effective", 10.0),
+        ("patches-two-levels", "mixer", "unlike levels", 0.2),
+        ("zeros-not-cause", "cnn-valid", "border", 0.9),
+    ],
+)
+def test_an_altered_measure_falsifies_the_claim(altered, claim, name, measure, value):
+    assert atlas.CLAIMS[claim]().holds
+    altered(name, measure, value)
+    assert not atlas.CLAIMS[claim]().holds
+
+
+def test_a_linear_network_with_more_fine_waves_would_be_a_prediction_that_held(altered):
+    assert atlas.CLAIMS["nonlinearities-down"]().holds
+    altered("cnn-linear", "high", 0.9)
+    assert not atlas.CLAIMS["nonlinearities-down"]().holds
+
+
+def test_waves_and_shares_are_read_from_the_entry(monkeypatch):
+    assert atlas.CLAIMS["first-level"]().value == pytest.approx(99.7)
+    assert atlas.CLAIMS["odd-activation"]().holds
+    found = changes.load_atlas()
+    tilted = found.waves * np.linspace(0.2, 1.8, 32)
+    flat = np.ones_like(found.eigenvalues)
+    other = dataclasses.replace(found, waves=tilted, eigenvalues=flat)
+    monkeypatch.setattr(changes, "load_atlas", lambda: other)
+    assert not atlas.CLAIMS["first-level"]().holds and not atlas.CLAIMS["odd-activation"]().holds
+
+
+@pytest.fixture
+def retrained(monkeypatch):
+    """Return a function that changes rows of the trainings."""
+
+    def change(edit):
+        study = copy.deepcopy(trained._study())
+        for row in [*study["rows"], *study["control"]]:
+            edit(row)
+        monkeypatch.setattr(trained, "_study", lambda: study)
+        trained.trained.cache_clear()
+
+    yield change
+    trained.trained.cache_clear()
+
+
+def set_accuracy(entry, waves, accuracy):
+    def edit(row):
+        if row["entry"] == entry and tuple(row["wave"]) in waves:
+            row["accuracy"] = accuracy
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("claim", "entry", "waves", "accuracy"),
+    [
+        ("most-energy-learned", "cnn", [(14, 14)], 0.8),
+        ("vit-waves", "vit", [(6, 10)], 0.8),
+        ("flat-learns-all", "mlp", [(6, 10)], 0.5),
+        ("too-short", "cnn-depth6", [(6, 10)], 0.8),
+    ],
+)
+def test_an_altered_training_falsifies_the_claim(retrained, claim, entry, waves, accuracy):
+    assert atlas.CLAIMS[claim]().holds
+    retrained(set_accuracy(entry, waves, accuracy))
+    assert not atlas.CLAIMS[claim]().holds
+
+
+def test_equal_accuracies_make_a_constant_right(retrained):
+    assert atlas.CLAIMS["level-not-energy"]().value == pytest.approx(4.23, abs=0.01)
+
+    def edit(row):
+        row["accuracy"] = 0.9 if row["accuracy"] > 0.55 else 0.5
+
+    retrained(edit)
+    errors = trained.errors_of_predictors()["a constant, the mean of those learned"]
+    assert errors[trained.trained().learned] == pytest.approx(0)
+
+
+def test_tables_have_a_row_for_each_entry_and_prediction():
+    entries = atlas.LAB_TABLES["All entries"]().splitlines()[2:]
+    outcomes = atlas.LAB_TABLES["Predictions and results"]().splitlines()[2:]
+    assert len(entries) == 54 and len(outcomes) == 60
+    assert "failed" in outcomes[0] and sum("| held |" in row for row in outcomes) == 43
