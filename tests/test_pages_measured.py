@@ -192,3 +192,23 @@ def test_claims_and_figures_of_small_components_follow_their_rows(stored):
 def test_units_that_are_left_are_named(stored):
     stored(task_rows()[:10])
     assert "206 of 216 units are left" in outcomes.table_of_outcomes("nonlinear-tasks")
+
+
+@pytest.mark.stored
+def test_published_spectra_have_the_overlaps_of_the_held_out_test():
+    from nads_book.pages import published_spectra
+
+    outcomes.rows_of.cache_clear()
+    found = published_spectra.rows()
+    assert found["lenet"]["overlaps"]["10"] == pytest.approx(0.948, abs=0.001)
+    assert found["vgg11"]["overlaps"]["50"] == pytest.approx(0.561, abs=0.001)
+    assert "overlaps" not in found["densenet121"]  # the authors' directions are kept back
+    for row in found.values():
+        for source in published_spectra.SOURCES:
+            shares = np.array(row[source])
+            assert shares[0] == shares.max() and 0 < shares.sum() < 1 + 1e-3
+            half, most = row[f"{source} hold"]
+            assert half <= most
+    table = published_spectra.table_spectra()
+    assert "0.95" in table and "–" in table
+    assert len(published_spectra.plot_spectra().axes) == 4
