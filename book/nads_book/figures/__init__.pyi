@@ -17,6 +17,7 @@ from .bases import (
 )
 from .generalization import (
     plot_accuracy_by_nad,
+    plot_gain,
     plot_law,
     plot_monotone_fits,
     plot_rank_correlations,
@@ -78,6 +79,7 @@ __all__ = [
     "plot_energies",
     "plot_entries",
     "plot_frequency_maps",
+    "plot_gain",
     "plot_images",
     "plot_intervals",
     "plot_kept_shares",

@@ -24,6 +24,7 @@ def plot_accuracy_by_nad(
     curves: Mapping[str, Mapping[str, Sequence[Any]]],
     eigenvalues: Mapping[str, Sequence[float]],
     published: Mapping[str, Mapping[int, float] | None] | None = None,
+    published_eigenvalues: Mapping[str, tuple[Sequence[int], Sequence[float]]] | None = None,
 ) -> Figure:
     """Draw test accuracy on D(u_i) against i, above the eigenvalues (Fig. 6), one architecture a column.
 
@@ -32,6 +33,7 @@ def plot_accuracy_by_nad(
             in [0, 1].
         eigenvalues: architecture -> all of them, descending.
         published: architecture -> {index: accuracy}; drawn in grey.
+        published_eigenvalues: architecture -> indices (n,) and eigenvalues (n,); drawn in grey.
     """
     figure, axes = subplots(2, len(curves), 4.0, sharex=True, sharey="row", height_ratios=[2, 1])
     for (label, curve), (top, bottom) in zip(curves.items(), axes.T, strict=True):
@@ -54,6 +56,10 @@ def plot_accuracy_by_nad(
         top.axhline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
         values = np.asarray(eigenvalues[label], dtype=float)
         bottom.plot(np.arange(len(values)), values / values[0], color=COLOURS[2])
+        if label in (published_eigenvalues or {}):
+            indices, theirs = published_eigenvalues[label]
+            scaled = np.asarray(theirs) / max(theirs)
+            bottom.plot(indices, scaled, color=shade(0.55), linewidth=1.2, linestyle="--")
         bottom.set(xlabel="NAD index", yscale="log", ylim=(5e-6, 2))
         top.set(title=label, xlabel="NAD index", ylim=(45, 102))
     axes[0, 0].set_ylabel("test accuracy (%)")
@@ -126,6 +132,30 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
     for axis in axes.flat:
         axis.set_xlabel("predicted signal to noise")
     legend(figure, axes.flat, "outside lower center", ncols=3, markerscale=1.5)
+    return figure
+
+
+Curves = Mapping[str, tuple[Sequence[float], Sequence[float], Sequence[float]]]
+
+
+@styled
+def plot_gain(panels: Mapping[str, Curves]) -> Figure:
+    """Draw how far accuracies are from a law that knows the energy alone, against the gain.
+
+    Args:
+        panels: title -> energy -> gains (n,), distances in points (n,), halves of their intervals (n,).
+    """
+    labels = {"xlabel": "gain of one 5 × 5 filter", "ylabel": "accuracy − law (points)"}
+    figure, axes = panel_row(panels, 3.2, sharey=True, **labels)
+    for axis, curves in zip(axes, panels.values(), strict=True):
+        for (label, curve), colour, marker in zip(curves.items(), colours(), "os^D", strict=False):
+            gains, values, halves = curve
+            style = {"color": colour, "markersize": 5, "linewidth": 1.2, "elinewidth": 0.9}
+            axis.errorbar(gains, values, halves, fmt=f"{marker}-", label=label, **style)
+        axis.axhline(0, color=shade(0.4), linewidth=0.8)
+        axis.set(xscale="log", xticks=[2, 4, 8], xticklabels=["2", "4", "8"])
+        axis.minorticks_off()
+    legend(figure, axes, ncols=3)
     return figure
 
 

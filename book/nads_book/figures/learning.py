@@ -234,12 +234,14 @@ def plot_frequency_maps(
 def plot_accuracy_by_energy(
     panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
     learned: float | None = None,
+    own: tuple[float, float] | None = None,
 ) -> Figure:
     """Draw test accuracy against the energy of a direction before training, one panel per network.
 
     Args:
         panels: title -> series -> energies (n,), accuracies (n,) in [0, 1].
         learned: accuracy to mark.
+        own: energy and accuracy of the reader's network, drawn as a star in ink in the first panel.
     """
     figure, axes = panel_row(
         panels, 2.9, xlabel="energy before training", ylabel="test accuracy (%)", sharey=True
@@ -254,6 +256,9 @@ def plot_accuracy_by_energy(
             style = {"color": COLOURS[place], "markersize": 4 - place, "alpha": 0.6, "label": label}
             axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], **style)
         axis.set(xscale="log", ylim=(45, 102))
+    if own:
+        style = {"color": shade(0), "markersize": 13, "label": "yours"}
+        axes[0].plot(own[0], 100 * own[1], "*", **style)
     if len(kinds) + (learned is not None) > 1:
         legend(figure, axes, "outside lower center", ncols=3)
     return figure

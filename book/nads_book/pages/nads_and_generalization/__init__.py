@@ -1,0 +1,52 @@
+"""The page ``03_nads_and_generalization``: do energies of random networks say what trained networks learn?
+
+`waves` and `fall` compare untrained networks with trained ones along waves and along NADs; `law` has a formula for
+accuracy; `gain` the experiment at equal energy; `estimators` asks which estimator orders waves best; `sentences` are
+those of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nads_book.evidence import Evidence
+from nads_book.pages.nads_and_generalization import estimators, fall, gain, law, waves
+from nads_book.pages.nads_and_generalization.estimators import plot_rank_correlations
+from nads_book.pages.nads_and_generalization.fall import plot_accuracy_by_nad, plot_monotone_fits
+from nads_book.pages.nads_and_generalization.gain import plot_arms
+from nads_book.pages.nads_and_generalization.law import plot_law, plot_predictions
+from nads_book.pages.nads_and_generalization.sentences import show_sentences_of_paper
+from nads_book.pages.nads_and_generalization.waves import (
+    plot_energies,
+    plot_maps,
+    published_accuracies,
+)
+
+__all__ = [
+    "CLAIMS",
+    "LAB_TABLES",
+    "plot_accuracy_by_nad",
+    "plot_arms",
+    "plot_energies",
+    "plot_law",
+    "plot_maps",
+    "plot_monotone_fits",
+    "plot_predictions",
+    "plot_rank_correlations",
+    "published_accuracies",
+    "show_sentences_of_paper",
+]
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    **waves.CLAIMS,
+    **gain.CLAIMS,
+    **fall.CLAIMS,
+    **law.CLAIMS,
+    **estimators.CLAIMS,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    **waves.LAB_TABLES,
+    **gain.LAB_TABLES,
+    **fall.LAB_TABLES,
+    **law.LAB_TABLES,
+    **estimators.LAB_TABLES,
+}

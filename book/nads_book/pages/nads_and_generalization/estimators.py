@@ -1,0 +1,109 @@
+"""Which estimator of C orders the waves as LeNet learns them?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book import figures
+from nads_book.analysis import published, statistics
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.pages.nads_and_generalization.law import FAMILIES, families
+from nads_book.report import estimate, markdown_table
+
+NAMES = {
+    "point": "gradient at a point",
+    "smoothed": "smoothed gradient",
+    "mixed": "mixed derivative",
+    "dipole": "dipole",
+}
+JOBS = {"DFT": "fig1-lenet", "our NADs": "fig6-lenet"}
+
+
+@cache
+def study() -> Any:
+    """Return the stored energies of waves and NADs, by estimator."""
+    return load_study("estimator-orders.json")
+
+
+@cache
+def draws(kind: str, label: str) -> np.ndarray:
+    """Return the rank correlation of energies and accuracies, followed by those of directions drawn again.
+
+    Args:
+        kind: "DFT", the waves, or "our NADs".
+        label: estimator, or "the authors' training", another training of the same waves.
+    """
+    one = families()[FAMILIES[JOBS[kind]]]
+    if label == "the authors' training":
+        cells = published.fourier_accuracies("lenet")
+        scores = np.array([cells[key] for key in one.keys])  # type: ignore[index]
+    else:
+        scores = np.array(study()["energies"][kind][label])
+    return statistics.resampled_correlations(scores, one.accuracies)
+
+
+def correlation(kind: str, label: str) -> tuple[float, float, float]:
+    """Return the rank correlation of energies and accuracies, with its interval."""
+    return statistics.with_interval(draws(kind, label))
+
+
+def ahead(label: str, reference: str = "smoothed") -> tuple[float, float, float]:
+    """Return the lead of one estimator over another on the waves, on the same draws."""
+    return statistics.with_interval(draws("DFT", reference) - draws("DFT", label))
+
+
+def plot_rank_correlations() -> Figure:
+    """Draw the rank correlation of energy and accuracy over the waves, for each estimator and a second training."""
+    found = {name: correlation("DFT", label) for label, name in NAMES.items()}
+    found["the authors' training"] = correlation("DFT", "the authors' training")
+    return figures.plot_rank_correlations({"": found})
+
+
+def point_orders_worse() -> Evidence:
+    """Decide whether the gradient at a point orders waves worse than the smoothed one, and than it orders NADs."""
+    value, *interval = ahead("point")
+    holds = interval[0] > 0 and draws("our NADs", "point")[0] > draws("DFT", "point")[0] + 0.2
+    return evidence(holds, value=value, interval=interval, null=0, size="paper", num_seeds=2)
+
+
+def averages_agree() -> Evidence:
+    """Decide whether the other estimators are much closer to each other than to the gradient at a point."""
+    most = max(abs(ahead(label)[0]) for label in ("dipole", "mixed"))
+    return evidence(most < ahead("point")[0] / 2, value=most, size="paper", num_seeds=2)
+
+
+def lead(label: str, reference: str, holds: Callable[[float, float, float], bool]) -> Evidence:
+    """Give the lead of one estimator over another on the waves as evidence."""
+    value, *interval = ahead(label, reference)
+    return evidence(
+        holds(value, *interval), value=value, interval=interval, null=0, size="paper", num_seeds=2
+    )
+
+
+def table_of_correlations() -> str:
+    """Return the rank correlations of all estimators."""
+    counts = study()["num_networks"]
+    rows = [
+        [name, f"{counts[label]:,}", *(estimate(correlation(kind, label)) for kind in JOBS)]
+        for label, name in (NAMES | {"smoothed, as few": "smoothed gradient, as few"}).items()
+    ]
+    return markdown_table(rows, ["", "networks", "waves", "our NADs"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "point-orders-worse": point_orders_worse,
+    "averages-agree": averages_agree,
+    "mixed-or-smoothed": lambda: lead("mixed", "smoothed", lambda _, low, high: high > -0.02),
+    "smoothed-above-dipole": lambda: lead(
+        "dipole", "smoothed, as few", lambda value, low, high: value > 0
+    ),
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Rank correlation of energy and LeNet’s accuracy, by estimator": table_of_correlations,
+}

@@ -1,0 +1,428 @@
+"""Accuracy along the NADs: how it falls, ours and the authors', and what the paper says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import nads_core as nc
+from nads_book import figures, report
+from nads_book.analysis import published, statistics
+from nads_book.analysis.prediction import Family, predicted_accuracy, signal_to_noise
+from nads_book.analysis.statistics import OrderTest
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.results import Results
+from nads_book.experiments.stored import load_study
+from nads_book.pages import stored
+from nads_book.pages.nads_and_generalization.waves import DEEP
+from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
+from nads_book.studies import load_results
+
+AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
+SMALLER = {"vgg11": "laptop", "resnet18": "narrow"}  # stored sweeps of reduced size
+
+
+class Curve(NamedTuple):
+    """Accuracies along NADs: indices, accuracies (n,), and numbers of test samples (n,)."""
+
+    keys: Sequence[int]
+    accuracies: np.ndarray
+    num_test: np.ndarray
+
+
+@cache
+def lenets() -> Results:
+    """Return the LeNets that were trained along NADs, at the paper's size."""
+    return stored("fig6-lenet")
+
+
+@cache
+def family(name: str = "lenet", preset: str = "paper") -> Family:
+    """Return the directions and accuracies of a stored sweep along NADs."""
+    return Family.of(stored(f"fig6-{name}", preset))
+
+
+@cache
+def curves() -> dict[str, Curve]:
+    """Return the accuracies along NADs at the paper's size: our LeNet's, and the authors' four curves."""
+    own = family()
+    found = {"LeNet, ours": Curve(own.keys, own.accuracies, own.num_test)}  # type: ignore[arg-type]
+    for name in DEEP:
+        values = published.nad_accuracies(name)
+        tests = np.full(len(values), AUTHORS_TESTS)
+        accuracies = np.array(list(values.values()))
+        found[f"{LABELS[name]}, paper"] = Curve(list(values), accuracies, tests)
+    return found
+
+
+def plot_accuracy_by_nad() -> Figure:
+    """Draw accuracies along the NADs and eigenvalues, ours and the authors'."""
+    sweeps = {name: family(name, SMALLER.get(name, "paper")) for name in ("lenet", *SMALLER)}
+    nothing: dict[str, list[float]] = {"index": [], "accuracy": [], "interval": []}
+    drawn = {
+        name: {
+            "index": one.keys,
+            "accuracy": one.accuracies,
+            "interval": list(map(nc.accuracy_interval, one.accuracies, one.num_test)),
+        }
+        for name, one in sweeps.items()
+    }
+    theirs = {row["architecture"]: row for row in load_study("published-spectra.json")["rows"]}
+    return figures.plot_accuracy_by_nad(
+        {LABELS[name]: drawn.get(name, nothing) for name in DEEP},
+        {LABELS[name]: nc.load_nads(name).eigenvalues for name in DEEP},
+        {LABELS[name]: published.nad_accuracies(name) for name in DEEP},
+        {LABELS[name]: (theirs[name]["key"], theirs[name]["published"]) for name in DEEP},
+    )
+
+
+# A trend, and not monotonic
+
+
+def repeats(label: str) -> np.ndarray:
+    """Return accuracies of directions that were trained twice, (n, 2).
+
+    Ours are two seeds along NADs. The authors' are the waves k and -k, one task that they trained twice; where ky = 0
+    or -16 their table has a copy instead.
+    """
+    if label == "LeNet, ours":
+        by_seed = [
+            {row["index"]: row["test_accuracy"] for row in lenets().rows if row["seed"] == seed}
+            for seed in (0, 1)
+        ]
+        return np.array([[one[i] for one in by_seed] for i in by_seed[0] if i in by_seed[1]])
+    name = next(name for name in DEEP if label == f"{LABELS[name]}, paper")
+    cells = published.fourier_accuracies(name)
+    return np.array(
+        [
+            (value, cells[-ky, -kx if kx > -16 else kx])
+            for (ky, kx), value in cells.items()
+            if ky > 0 and (kx >= 0 or kx == -16)
+        ]
+    )
+
+
+@cache
+def inflation(label: str) -> tuple[float, float, float]:
+    """Return by how much repeated trainings differ, in standard errors of their test sets, with its 95 % interval."""
+    num_test = lenets().settings["num_test"] if label == "LeNet, ours" else AUTHORS_TESTS
+    pairs = repeats(label)
+    pairs = pairs[pairs.sum(1) < 2]
+    squares = np.square(np.diff(pairs, axis=1)[:, 0]) / (pairs * (1 - pairs)).sum(1) * num_test
+    return statistics.with_interval(
+        statistics.resampled(lambda x: float(np.sqrt(x.mean())), squares)
+    )
+
+
+@cache
+def order_tests() -> dict[str, OrderTest]:
+    """Test each curve for a monotonic fall; the noise is the upper end of `inflation`, which favours a fall."""
+    return {
+        label: statistics.order_test(
+            curve.accuracies, curve.num_test, inflation=max(1.0, inflation(label)[2])
+        )
+        for label, curve in curves().items()
+    }
+
+
+def not_monotonic() -> list[str]:
+    """Return the curves whose deviations from the closest falling curve exceed the noise."""
+    return [label for label, test in order_tests().items() if test.spread > test.sampling_spread]
+
+
+@cache
+def trends() -> dict[str, float]:
+    """Return the rank correlation of accuracy and index of each curve."""
+    return {
+        label: statistics.rank_correlation(np.array(curve.keys, float), curve.accuracies)
+        for label, curve in curves().items()
+    }
+
+
+def swapped() -> dict[str, float]:
+    """Return the share of neighbouring NADs of which the later one is learned better."""
+    return {
+        label: float(np.mean(np.diff(curve.accuracies) > 0)) for label, curve in curves().items()
+    }
+
+
+def plot_monotone_fits() -> Figure:
+    """Draw the distance of each accuracy from the closest falling curve."""
+    return figures.plot_monotone_fits(
+        {
+            label: {"index": curves()[label].keys, "deviation": test.deviations}
+            for label, test in order_tests().items()
+        }
+    )
+
+
+def falls_as_a_trend() -> Evidence:
+    """Decide whether accuracy falls as a trend in every curve."""
+    flattest = max(trends(), key=lambda label: trends()[label])
+    curve = curves()[flattest]
+    value, *interval = statistics.with_interval(
+        statistics.resampled_correlations(np.array(curve.keys), curve.accuracies)
+    )
+    holds = max(trends().values()) < -0.4
+    return evidence(holds, value=value, interval=interval, null=0, results=[lenets()])
+
+
+def falls_not_monotonically() -> Evidence:
+    """Decide whether noise fails to explain the rises of our LeNet's curve and of the authors' VGG-11."""
+    named = ("LeNet, ours", "VGG-11, paper")
+    tests = [order_tests()[label] for label in named]
+    ratio = min(test.spread / test.sampling_spread for test in tests)
+    return evidence(set(named) <= set(not_monotonic()), value=ratio, results=[lenets()])
+
+
+# First and last NAD, and others
+
+
+def ends() -> dict[str, tuple[float, float]]:
+    """Return the accuracies along the first and the last NAD."""
+    found = {"LeNet, ours": (family().accuracies[0], family().accuracies[-1])}
+    for name in DEEP:
+        values = published.nad_accuracies(name)
+        found[f"{LABELS[name]}, paper"] = (values[0], values[1022])
+    return found
+
+
+def first_and_last() -> Evidence:
+    """Decide whether every curve begins above 95 % and ends below 55 %."""
+    holds = all(first > 0.95 and last < 0.55 for first, last in ends().values())
+    least = min(first - last for first, last in ends().values())
+    return evidence(holds, value=least, results=[lenets()])
+
+
+def logistic_regression_learns_all() -> Evidence:
+    """Decide whether logistic regression classifies nearly every test image along every NAD."""
+    least = family("logreg").accuracies.min()
+    return evidence(least > 0.99, value=least, results=[stored("fig6-logreg")])
+
+
+def vgg_learns_in_order() -> Evidence:
+    """Decide by the three bars that were written down before VGG-11 was trained along NADs."""
+    accuracies = family("vgg11", "laptop").accuracies  # by index
+    learned = np.flatnonzero(accuracies > 0.55)
+    others = np.flatnonzero(accuracies <= 0.55)
+    ordered = float((learned[:, None] < others).mean())
+    holds = accuracies[0] > 0.95 and accuracies[-1] < 0.55 and ordered >= 0.95
+    return evidence(holds, value=ordered, results=[stored("fig6-vgg11", "laptop")])
+
+
+def a_quarter_was_measured() -> Evidence:
+    """Decide whether most values of the authors' table lie on straight lines between the others."""
+    straight, counts = True, set()
+    for name in DEEP:
+        measured = published.nad_accuracies(name)
+        values = published.nad_accuracies(name, interpolated=True)
+        lines = np.interp(list(values), list(measured), list(measured.values()))
+        straight &= np.allclose(list(values.values()), lines, rtol=0, atol=1e-9)
+        counts.add((len(measured), len(values)))
+    ((few, every),) = counts
+    return evidence(straight and few < every / 3, value=few)
+
+
+def common_gaps() -> dict[int, float]:
+    """Return our LeNet's accuracy minus the authors' at common indices, in points."""
+    paper = published.nad_accuracies("lenet")
+    own = dict(zip(family().keys, family().accuracies, strict=True))
+    return {index: 100 * (value - paper[index]) for index, value in own.items() if index in paper}  # type: ignore[index,misc]
+
+
+def lenet_is_close() -> Evidence:
+    """Decide whether our LeNet's accuracies are within three points of the authors', on average."""
+    distance = float(np.abs(list(common_gaps().values())).mean())
+    return evidence(distance < 3, value=distance, results=[lenets()])
+
+
+# Faster decay, earlier fall
+
+
+class Fall(NamedTuple):
+    """Number of NADs with half of the energy, and the indices below which accuracy is under 75 %."""
+
+    half: int
+    law: int
+    authors: int
+
+
+@cache
+def falls() -> dict[str, Fall]:
+    """Return where each network falls: by our eigenvalues, by the law, and in the authors' accuracies."""
+    found = {}
+    for name in DEEP:
+        nads, curve = nc.load_nads(name), curves()[f"{LABELS[name]}, paper"]
+        half = int((nads.eigenvalues.cumsum(0) < nads.eigenvalues.sum() / 2).sum()) + 1
+        ratios = signal_to_noise(nads, nads.directions, 10_000, 1.0)
+        law = int((predicted_accuracy(ratios) > 0.75).sum())
+        authors = statistics.first_below(curve.keys, curve.accuracies, 0.75)
+        found[LABELS[name]] = Fall(half, law, authors)
+    return found
+
+
+def pairs_in_order(with_vgg: bool) -> list[bool]:
+    """Return for each pair of networks whether the one with the faster decay falls first.
+
+    Args:
+        with_vgg: whether the pairs are those with VGG-11, or those without.
+    """
+    one = falls()
+    return [
+        (one[a].half < one[b].half) == (one[a].authors < one[b].authors)
+        for a in one
+        for b in one
+        if a < b and ("VGG-11" in (a, b)) == with_vgg
+    ]
+
+
+def decay_orders_falls() -> Evidence:
+    """Decide whether faster decay means an earlier fall in all pairs without VGG-11, but not with it."""
+    without = pairs_in_order(with_vgg=False)
+    holds = all(without) and not all(pairs_in_order(with_vgg=True))
+    return evidence(holds, value=sum(without), size="paper")
+
+
+def stronger_bias() -> Evidence:
+    """Decide whether ResNet-18 and DenseNet-121 fall before LeNet and VGG-11; not where VGG-11 is not reproduced."""
+    late = max(falls()[name].authors for name in ("ResNet-18", "DenseNet-121"))
+    earlier = any(falls()[name].authors < late for name in ("LeNet", "VGG-11"))
+    halves = [falls()[name].half for name in ("LeNet", "VGG-11", "ResNet-18", "DenseNet-121")]
+    holds = None if earlier else max(halves[2:]) < min(halves[:2])
+    return evidence(holds, size="paper")
+
+
+# Supports, ordering, random directions, training accuracy
+
+
+@cache
+def supports() -> dict[str, float]:
+    """Return the share of the energy of the first ten NADs, on waves of Fig. 1, that lies on learned ones."""
+    found = {}
+    for name in DEEP:
+        cells = published.fourier_accuracies(name)
+        rows, columns = np.array(list(cells)).T + 16
+        energy = nc.spectrum(nc.load_nads(name).directions[:10, 0]).numpy()[:, rows, columns]
+        learned = np.array(list(cells.values())) > 0.55
+        found[name] = float(energy[:, learned].sum() / energy.sum())
+    return found
+
+
+@cache
+def ordering() -> dict[str, float]:
+    """Return the rank correlation of a NAD's index and its mean frequency."""
+    radius = np.hypot(*np.meshgrid(np.arange(-16, 16), np.arange(-16, 16)))
+    found = {}
+    for name in DEEP:
+        spectra = nc.spectrum(nc.load_nads(name).directions[:, 0]).numpy()
+        mean = (spectra * radius).sum((1, 2))
+        found[name] = statistics.rank_correlation(np.arange(len(mean), dtype=float), mean)
+    return found
+
+
+@cache
+def random_family() -> Family:
+    """Return the random directions along which LeNets were trained."""
+    return Family.of(stored("random-lenet"))
+
+
+def training_accuracies() -> dict[str, np.ndarray]:
+    """Return the training accuracies of deep networks along waves, in stored runs of reduced size."""
+    found = {
+        f"{LABELS[name]} ({size})": load_results(f"fig1-{name}", size)
+        for name in DEEP[1:]
+        for size in ("laptop", "narrow")
+        if (name, size) != ("vgg11", "narrow")
+    }
+    return {
+        label: np.array([row["train_accuracy"] for row in one.rows])
+        for label, one in found.items()
+        if one
+    }
+
+
+# Tables of the lab notes
+
+
+def table_of_monotone() -> str:
+    """Return how far each curve is from a monotonic fall."""
+    rows = []
+    for label, test in order_tests().items():
+        worst = int(np.abs(test.deviations).argmax())
+        rows.append(
+            [
+                label,
+                len(test.gaps),
+                fixed(100 * np.abs(test.gaps).mean()),
+                f"{fixed(100 * test.gaps[worst], 1, True)} ({curves()[label].keys[worst]})",
+                f"{test.spread:.1f} / {test.sampling_spread:.1f}",
+                estimate(inflation(label), 1),
+                fixed(trends()[label], 2),
+                percent(swapped()[label]),
+            ]
+        )
+    head = ["NADs", "mean distance (points)", "worst (NAD)", "spread / noise (standard errors)"]
+    head += ["repeated trainings differ by", "rank correlation", "neighbours swapped"]
+    return markdown_table(rows, ["", *head])
+
+
+def table_of_falls() -> str:
+    """Return where each network falls."""
+    head = ["NADs with half of the energy", "below 75 % from NAD: law", "authors"]
+    return markdown_table([[label, *one] for label, one in falls().items()], ["", *head])
+
+
+def table_of_gaps() -> str:
+    """Return our LeNet's accuracies and the authors', at common indices."""
+    paper, gaps = published.nad_accuracies("lenet"), common_gaps()
+    rows = [
+        [index, percent(paper[index] + gap / 100, 1), percent(paper[index], 1), fixed(gap)]
+        for index, gap in gaps.items()
+        if index > 10
+    ]
+    return markdown_table(rows, ["NAD", "ours", "authors", "difference (points)"])
+
+
+def table_of_trainings() -> str:
+    """Return what was trained, and where."""
+    jobs = [(f"fig6-{name}", SMALLER.get(name, "paper")) for name in ("lenet", "logreg", *SMALLER)]
+    jobs += [(name, "paper") for name in ("fig1-lenet", "random-lenet", "random-logreg")]
+    jobs += [("law-lenet", "paper"), ("law-cnn", "paper"), ("law-resnet18", "narrow")]
+    rows = []
+    for job, preset in jobs:
+        one = stored(job, preset)
+        seeds = len({row["seed"] for row in one.rows})
+        size = f"{len(one.rows)} of {one.num_units}, {seeds} seed{'s' * (seeds > 1)}"
+        rows.append([job, preset, size, report.place_of_run(one)])
+    return markdown_table(rows, ["study", "size", "networks", "where"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "first-and-last-nad": first_and_last,
+    "logreg-all-nads": logistic_regression_learns_all,
+    "vgg-in-order": vgg_learns_in_order,
+    "published-measured": a_quarter_was_measured,
+    "falls-as-trend": falls_as_a_trend,
+    "not-monotone": falls_not_monotonically,
+    "fig6-lenet-close": lenet_is_close,
+    "decay-pairs": decay_orders_falls,
+    "errata-monotone": lambda: evidence(False if not_monotonic() else None, size="paper"),
+    "errata-decay": lambda: evidence(None, size="paper"),
+    "errata-stronger-bias": stronger_bias,
+    "errata-supports": lambda: evidence(min(supports().values()) > 0.9, size="paper"),
+    "errata-ordering": lambda: evidence(
+        None if max(ordering().values()) >= 0.9 else True, size="paper"
+    ),
+    "errata-random": lambda: evidence(None, size="paper"),
+    "errata-train-accuracy": lambda: evidence(None, size="laptop"),
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "How far each curve is from a monotonic fall": table_of_monotone,
+    "Faster decay, earlier fall": table_of_falls,
+    "LeNet along NADs: ours, and the authors’ along theirs": table_of_gaps,
+    "What was trained, and where": table_of_trainings,
+}

@@ -1,0 +1,251 @@
+"""At equal energy the gain counts: the registered experiment on 240 directions, and its two replications."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book import figures
+from nads_book.analysis.prediction import predicted_accuracy
+from nads_book.analysis.statistics import MANY
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.results import Results
+from nads_book.experiments.study import Evidence as Scored
+from nads_book.pages import stored
+from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies import gain
+
+DESIGNS = {"lenet": "LeNet", "cnn": "small CNN", "resnet18": "ResNet-18, narrow"}
+ARMS = {"free": "free", "frozen": "random", "taught": "learned"}  # first filters, as stored
+RULES = {
+    "law": "first-step law",
+    "without_gain": "law, constants from NADs, no gain",
+    "with_gain": "law with gain, constants from NADs",
+    "step": "step in the energy, fitted",
+    "isotonic": "rising curve of the energy, fitted",
+    "fitted_without_gain": "law, refitted, no gain",
+    "fitted_with_gain": "law with gain, refitted",
+}
+NUM_GROUPS = 3  # of energies, in the figure
+
+
+def results(name: str) -> Results:
+    """Return the stored networks of a design."""
+    return stored(f"law-{name}", "narrow" if name == "resnet18" else "paper")
+
+
+@cache
+def scored(name: str) -> Scored:
+    """Return what the registered rule says of a design."""
+    return results(name).experiment().score(results(name).rows)
+
+
+def slope(name: str, arm: str) -> tuple[float, float, float]:
+    """Return the points that a gain larger by one standard deviation of its logarithm is worth, with its interval."""
+    value, low, high = scored(name).estimates[arm]["slope"]
+    return value, low, high
+
+
+def accuracies(name: str, arm: str) -> np.ndarray:
+    """Return the mean accuracy along each direction, (n,)."""
+    rows = results(name).rows
+    index = np.array([row["index"] for row in rows])
+    values = [(row if arm == "free" else row[arm])["test_accuracy"] for row in rows]
+    return np.bincount(index, values) / np.bincount(index)
+
+
+def factor(name: str) -> float:
+    """Return the ratio of gains that one standard deviation of their logarithm is."""
+    return float(np.exp(np.log(gain.load_design(name)["gains"]).std()))
+
+
+def plot_arms(name: str = "lenet") -> Figure:
+    """Draw how far accuracies are from the first-step law against the gain, at three energies, for each arm."""
+    design = gain.load_design(name)
+    levels = np.unique(design["levels"])
+    groups = np.array_split(np.unique(design["shells"]), NUM_GROUPS)
+    panels = {}
+    for arm in scored(name).estimates:
+        off = 100 * (accuracies(name, arm) - predicted_accuracy(design["ratios"]))
+        curves = {}
+        for shells in groups:
+            inside = np.isin(design["shells"], shells)
+            cells = [inside & (design["levels"] == level) for level in levels]
+            energy = design["energies"][inside].mean()
+            curves[f"energy {energy:.1f} of the mean"] = (
+                [design["gains"][cell].mean() for cell in cells],
+                [off[cell].mean() for cell in cells],
+                [2 * off[cell].std(ddof=1) / cell.sum() ** 0.5 for cell in cells],
+            )
+        panels[f"first filters {ARMS[arm]}"] = curves
+    return figures.plot_gain(panels)
+
+
+@cache
+def share_left(name: str) -> tuple[float, float, float]:
+    """Return the share of the gain's effect that is left with random first filters, with its interval.
+
+    The two slopes share their directions, which are drawn together: so the interval is that of the ratio.
+    """
+    design, rows = gain.load_design(name), results(name).rows
+    index = np.array([row["index"] for row in rows])
+    squares = np.square(design["images"].astype(float))
+    borders = 1 - squares[:, 4:-4, 4:-4].sum((1, 2)) / squares.sum((1, 2))
+    columns = np.stack([np.log(design["gains"]), np.log(design["energies"]), borders], 1)[index]
+    columns = np.column_stack([(columns - columns.mean(0)) / columns.std(0), np.ones(len(index))])
+    law = predicted_accuracy(design["ratios"])[index]
+    off = np.stack(
+        [
+            [(row if arm == "free" else row[arm])["test_accuracy"] for row in rows] - law
+            for arm in ("free", "frozen")
+        ],
+        1,
+    )  # (rows, 2)
+    # Normal equations by direction: a draw of directions is a weighted sum of them.
+    members = [index == direction for direction in range(len(design["gains"]))]
+    left = np.stack([columns[one].T @ columns[one] for one in members])
+    right = np.stack([columns[one].T @ off[one] for one in members])
+    count = len(members)
+    rng = np.random.default_rng(0)
+    weights = rng.multinomial(count, np.full(count, 1 / count), MANY // 4)
+    weights = np.concatenate([np.ones((1, count)), weights])
+    solved = np.linalg.solve(np.tensordot(weights, left, 1), np.tensordot(weights, right, 1))[:, 0]
+    ratio = solved[:, 1] / solved[:, 0]
+    low, high = np.quantile(ratio[1:], (0.025, 0.975))
+    return float(ratio[0]), float(low), float(high)
+
+
+# Claims
+
+
+def gain_where_filters_learn() -> Evidence:
+    """Decide whether the gain is worth 3 points where first filters learn, and half as much where they are random."""
+    free, random, learned = (slope("lenet", arm) for arm in ARMS)
+    holds = free[1] > 3 and learned[1] > 3 and random[2] < free[0] / 2
+    return evidence(holds, value=free[0], interval=free[1:], null=3, results=[results("lenet")])
+
+
+def gain_in_cnn() -> Evidence:
+    """Decide whether the gain is worth 3 points in the small CNN, with free and with learned first filters."""
+    free, learned = (slope("cnn", arm) for arm in ("free", "taught"))
+    holds = free[1] > 3 and learned[1] > 3
+    return evidence(holds, value=free[0], interval=free[1:], null=3, results=[results("cnn")])
+
+
+def gain_in_resnet() -> Evidence:
+    """Decide whether more than half of the gain's effect is left in the ResNet-18 with a random first layer."""
+    free, random = (slope("resnet18", arm) for arm in ("free", "frozen"))
+    half = free[0] / 2
+    holds = free[1] > 3 and random[1] > half
+    interval = random[1:]
+    return evidence(
+        holds, value=random[0], interval=interval, null=half, results=[results("resnet18")]
+    )
+
+
+def gain_with_random_filters() -> Evidence:
+    """Decide whether more than half of the gain's effect is left in the small CNN, against the prediction."""
+    value, *interval = share_left("cnn")
+    failed = not scored("cnn").met["gain matters less than half as much, frozen"]
+    holds = failed and interval[0] > 0.5
+    return evidence(holds, value=value, interval=interval, null=0.5, results=[results("cnn")])
+
+
+def share_left_in(name: str, low: float, high: float) -> Evidence:
+    """Decide whether the share of the effect that is left with random first filters lies between two limits."""
+    value, *interval = share_left(name)
+    holds = low < interval[0] and interval[1] < high
+    return evidence(holds, value=value, interval=interval, results=[results(name)])
+
+
+def not_energy_alone() -> Evidence:
+    """Decide by the registered criterion whether energy and gain together predict better than any curve of energy."""
+    one = scored("lenet")
+    value = one.estimates["free"]["fitted_with_gain, held_out"][0]
+    holds = one.met["closer than any function of energy, free"]
+    return evidence(holds, value=value, results=[results("lenet")])
+
+
+def frozen_by_energy() -> Evidence:
+    """Decide whether a rising curve of the energy is within four points of networks with random first filters."""
+    one = scored("lenet")
+    value, *interval = one.estimates["frozen"]["isotonic, held_out"]
+    holds = interval[1] < 4 and not one.met["law is closer than a step, frozen"]
+    return evidence(holds, value=value, interval=interval, results=[results("lenet")])
+
+
+# Tables of the lab notes
+
+
+def table_of_slopes() -> str:
+    """Return what a larger gain is worth in each network and arm, and the share that is left."""
+    rows = []
+    for name, label in DESIGNS.items():
+        found, met = scored(name).estimates, scored(name).met
+        cells = [estimate(slope(name, arm), 1) if arm in found else "–" for arm in ARMS]
+        share = estimate(share_left(name), 2)
+        rows.append(
+            [label, fixed(factor(name)), *cells, share, f"{sum(met.values())} of {len(met)}"]
+        )
+    head = ["larger by a factor of", *(f"filters {label}, points" for label in ARMS.values())]
+    return markdown_table(rows, ["", *head, "share left with random filters", "criteria met"])
+
+
+def table_of_criteria() -> str:
+    """Return the registered criteria and what became of them in each network."""
+    words: Mapping[bool | None, str] = {True: "met", False: "**failed**", None: "–"}
+    names = list(scored("lenet").met)
+    rows = [[name, *(words[scored(design).met.get(name)] for design in DESIGNS)] for name in names]
+    return markdown_table(rows, ["criterion", *DESIGNS.values()])
+
+
+def table_of_rules(name: str) -> str:
+    """Return how far each rule is from the accuracies of a design, on all directions and on those that no fit saw."""
+    found = scored(name).estimates
+    rows = [
+        [label, part, *(estimate(found[arm][f"{rule}, {key}"], 1) for arm in found)]
+        for rule, label in RULES.items()
+        for part, key in (("all", "all"), ("unseen", "held_out"))
+    ]
+    return markdown_table(
+        rows, ["points", "directions", *(f"filters {ARMS[arm]}" for arm in found)]
+    )
+
+
+def table_of_predicted() -> str:
+    """Return the registered predictions of LeNet's slopes, and the slopes."""
+    predicted = {"free": (4.0, 8.0), "taught": (4.0, 9.0), "frozen": (0.0, 2.5)}
+    rows = []
+    for arm, (low, high) in predicted.items():
+        value = slope("lenet", arm)
+        met = "met" if low <= value[0] <= high else "**failed**"
+        rows.append([ARMS[arm], f"{low:g} to {high:g}", estimate(value, 1), met])
+    return markdown_table(
+        rows, ["first filters", "predicted slope (points)", "measured", "outcome"]
+    )
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "gain-where-filters-learn": gain_where_filters_learn,
+    "gain-in-cnn": gain_in_cnn,
+    "gain-in-resnet": gain_in_resnet,
+    "gain-with-random-filters": gain_with_random_filters,
+    "gain-left-in-lenet": lambda: share_left_in("lenet", 0, 0.25),
+    "gain-left-in-resnet": lambda: share_left_in("resnet18", 0.9, 1.1),
+    "not-energy-alone": not_energy_alone,
+    "frozen-by-energy": frozen_by_energy,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "What a larger gain is worth": table_of_slopes,
+    "Registered predictions of LeNet’s slopes": table_of_predicted,
+    "Registered criteria": table_of_criteria,
+    **{
+        f"Distance of each rule from the accuracies: {label}": (
+            lambda name=name: table_of_rules(name)  # type: ignore[misc]
+        )
+        for name, label in DESIGNS.items()
+    },
+}

@@ -1,0 +1,503 @@
+"""The first-step law: a formula for accuracy from random weights, where it is close, and what it misses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import nads_core as nc
+from nads_book import figures
+from nads_book.analysis import published, statistics
+from nads_book.analysis.prediction import (
+    Family,
+    GainCorrection,
+    Responses,
+    informative,
+    predicted_accuracy,
+    signal_to_noise,
+)
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.pages import stored
+from nads_book.pages.nads_and_generalization.fall import family, lenets, random_family
+from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
+
+FAMILIES = {
+    "fig6-lenet": "NADs, σ = 1",
+    "fig1-lenet": "waves, σ = 3",
+    "random-lenet": "random directions, σ = 1",
+}
+PAIR = (213, 231)  # two NADs of equal energy and different accuracy, chosen after a look
+LAWS = {"law": "first-step law", "without_gain": "refitted, no gain", "with_gain": "with the gain"}
+TRAINED = "law-trained.json"
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Return the directions along which LeNets were trained at the paper's size, by what they are."""
+    return {label: Family.of(stored(name)) for name, label in FAMILIES.items()}
+
+
+@cache
+def ratios(label: str) -> np.ndarray:
+    """Return the signal-to-noise ratios that the law predicts from the shipped NADs, (n,)."""
+    one = families()[label]
+    return signal_to_noise(nc.load_nads("lenet"), one.directions, one.num_train, one.noise_std)
+
+
+def plot_law() -> Figure:
+    """Draw accuracies of LeNets against the ratios of the law."""
+    return figures.plot_law(
+        {"": {label: (ratios(label), one.accuracies) for label, one in families().items()}}
+    )
+
+
+# Along NADs and along waves
+
+
+@cache
+def fits() -> dict[str, np.ndarray]:
+    """Return accuracies along LeNet's NADs by the law, and by two fitted curves."""
+    accuracies = family().accuracies
+    places = np.arange(len(accuracies))
+    steps = [
+        np.where(places < place, 1.0, np.median(accuracies[place:]))
+        for place in range(1, len(accuracies))
+    ]
+    return {
+        "first-step law": predicted_accuracy(ratios(FAMILIES["fig6-lenet"])),
+        "a step, fitted": min(steps, key=lambda fit: float(np.abs(fit - accuracies).mean())),
+        "closest falling curve, fitted": statistics.isotonic_fit(accuracies),
+        "always 50 %": np.full(len(accuracies), 0.5),
+    }
+
+
+def distances(label: str) -> np.ndarray:
+    """Return the distances of a fit from the accuracies between chance and perfect, in points."""
+    accuracies = family().accuracies
+    return 100 * np.abs(fits()[label] - accuracies)[informative(accuracies)]
+
+
+def law_or_step() -> Evidence:
+    """Decide whether the law or a fitted step is closer to LeNet's accuracies along NADs."""
+    law, step, chance = map(distances, ("first-step law", "a step, fitted", "always 50 %"))
+    value, *interval = statistics.with_interval(statistics.resampled(np.mean, step - law))
+    holds = law.mean() < chance.mean() and abs(law.mean() - step.mean()) < 2
+    return evidence(holds, value=value, interval=interval, null=0, results=[lenets()])
+
+
+def law_is_low_for_waves() -> Evidence:
+    """Decide whether the easiest wave is learned more than ten points better than the law says."""
+    one = families()[FAMILIES["fig1-lenet"]]
+    best = one.accuracies.argmax()
+    beyond = one.accuracies[best] - predicted_accuracy(ratios(FAMILIES["fig1-lenet"]))[best]
+    return evidence(beyond > 0.1, value=100 * beyond, results=[stored("fig1-lenet")])
+
+
+def misses_repeat() -> Evidence:
+    """Decide whether two seeds deviate from the law alike, along NADs between chance and perfect."""
+    by_seed: dict[int, dict[int, float]] = {0: {}, 1: {}}
+    for row in lenets().rows:
+        by_seed[row["seed"]][row["index"]] = row["test_accuracy"]
+    keys = sorted(by_seed[0])
+    pair = np.array([[one[key] for key in keys] for one in by_seed.values()])
+    nads = lenets().experiment().nads  # those along which the networks were trained
+    says = predicted_accuracy(
+        signal_to_noise(nads, nads.directions[keys], lenets().settings["num_train"], 1.0)
+    )
+    between = informative(pair.mean(0))
+    value, *interval = statistics.with_interval(
+        statistics.resampled(
+            lambda one, other: float(np.corrcoef(one, other)[0, 1]), *(pair - says)[:, between]
+        )
+    )
+    return evidence(value > 0.8, value=value, interval=interval, null=0, results=[lenets()])
+
+
+def equal_energy() -> Evidence:
+    """Decide whether LeNet learns the NAD of mean energy better than every random direction."""
+    values = nc.load_nads("lenet").eigenvalues.double().numpy()
+    twin = int(np.abs(values - values.mean()).argmin())
+    one, accuracies = family(), random_family().accuracies
+    measured = np.interp(twin, one.keys, statistics.isotonic_fit(one.accuracies))  # type: ignore[arg-type]
+    beyond = 100 * (measured - accuracies.max())
+    holds = measured > accuracies.mean() + 0.02
+    return evidence(holds, value=beyond, results=[lenets(), stored("random-lenet")])
+
+
+# Candidates for what is missing
+
+
+@cache
+def candidates() -> Any:
+    """Return the stored candidates: energies from other networks, gains, later steps, kernels."""
+    return load_study("law.json")["candidates"]
+
+
+def seen(name: str) -> dict[str, np.ndarray]:
+    """Return the stored ratios, gains and accuracies of a family, by name of its job."""
+    return {key: np.array(values) for key, values in candidates()["families"][name].items()}
+
+
+def _fit(one: dict[str, np.ndarray], with_gain: bool) -> GainCorrection:
+    gains = one["gain"] if with_gain else np.ones(len(one["gain"]))
+    return GainCorrection.fit(one["independent"], gains, one["accuracy"])
+
+
+def by_law(name: str, law: str) -> np.ndarray:
+    """Return the accuracies that a law predicts for a family.
+
+    Args:
+        name: name of the family's job.
+        law: "shipped", the first-step law; "independent", the same from other networks; or a law fitted to NADs,
+            "with_gain" or "without_gain".
+    """
+    one = seen(name)
+    if law in ("shipped", "independent"):
+        return predicted_accuracy(one[law])
+    gains = one["gain"] if law == "with_gain" else np.ones(len(one["gain"]))
+    return _fit(seen("fig6-lenet"), law == "with_gain").accuracies(one["independent"], gains)
+
+
+def missed(name: str, law: str) -> float:
+    """Return the mean distance of a law from a family's accuracies between chance and perfect, in points."""
+    accuracies = seen(name)["accuracy"]
+    off = 100 * np.abs(by_law(name, law) - accuracies)
+    return float(off[informative(accuracies)].mean())
+
+
+def directions_count() -> Evidence:
+    """Decide whether energies from other networks bring the law closer, along uncertain NADs."""
+    lenet, one = nc.load_nads("lenet"), seen("fig6-lenet")
+    trained = lenets().experiment().nads
+    keys = sorted({row["index"] for row in lenets().rows})
+    place, closeness = lenet.find(trained.directions[keys])
+    certain = dict(zip(keys, (closeness * lenet.certainty[place] >= 0.9).tolist(), strict=True))
+    tail = np.array([not certain.get(int(key), True) for key in one["key"]])
+    own, others = (
+        100 * np.abs(by_law("fig6-lenet", law) - one["accuracy"])[tail]
+        for law in ("shipped", "independent")
+    )
+    value, *interval = statistics.with_interval(statistics.resampled(np.mean, own - others))
+    return evidence(value > 0, value=value, interval=interval, null=0, size="paper", num_seeds=2)
+
+
+def probes() -> list[dict[str, Any]]:
+    """Return what was computed of the two NADs of `PAIR`."""
+    found = {probe["index"]: probe for probe in candidates()["probes"]}
+    return [found[index] for index in PAIR]
+
+
+def later_steps() -> Evidence:
+    """Decide whether later steps of the linear model leave most of a gap between two NADs unexplained."""
+    one, other = probes()
+    gap = one["accuracy"] - other["accuracy"]
+    most = np.abs(np.subtract(one["later_steps"], other["later_steps"])).max()
+    return evidence(gap > 2 * most, value=gap / most, size="paper", num_seeds=2)
+
+
+def kernel_parts() -> Evidence:
+    """Decide whether the whole tangent kernel leaves most of the same gap unexplained."""
+    one, other = probes()
+    gap = abs(one["kernels"][-1] - other["kernels"][-1])
+    holds = gap < (one["accuracy"] - other["accuracy"]) / 4
+    return evidence(holds, value=100 * gap, size="paper", num_seeds=2)
+
+
+def gain_carries_to_waves() -> Evidence:
+    """Decide whether a law with the gain, fitted to NADs, comes closer to waves than one without it."""
+    without, with_gain = (missed("fig1-lenet", law) for law in ("without_gain", "with_gain"))
+    holds = with_gain < without / 1.5
+    return evidence(holds, value=without - with_gain, size="paper", num_seeds=2)
+
+
+def point_gradient_is_flat() -> Evidence:
+    """Decide whether the gradient at a point has almost the same energy for all waves."""
+    found = load_study("estimator-orders.json")["energies"]["DFT"]
+    flat, uneven = (max(found[label]) / min(found[label]) for label in ("point", "smoothed"))
+    return evidence(flat < 1.5 and uneven > 3, value=flat)
+
+
+# Predicted before training: samples and noise
+
+
+Cell = tuple[int, int, float]  # NAD, training samples, sigma
+
+
+@cache
+def reached() -> tuple[dict[Cell, float], dict[Cell, float]]:
+    """Return accuracies by NAD, samples and noise: after the usual number of epochs, and after ten times as many."""
+    usual, longer = dict[Cell, list[float]](), dict[Cell, list[float]]()
+    for row in load_study(TRAINED)["rows"]:
+        epochs = row.get("epochs", nc.SEPARABLE_RECIPE.epochs)
+        where = usual if epochs == nc.SEPARABLE_RECIPE.epochs else longer
+        cell = (row["index"], row["num_train"], row["noise_std"])
+        where.setdefault(cell, []).append(row["accuracy"])
+    means = [{cell: float(np.mean(v)) for cell, v in one.items()} for one in (usual, longer)]
+    return means[0], means[1]
+
+
+@cache
+def predictions() -> dict[Cell, dict[str, float]]:
+    """Return what was predicted for each NAD, number of samples and noise that was trained."""
+    rows = load_study("law.json")["prediction"]["rows"]
+    found = {(row["index"], row["num_train"], row["noise_std"]): row for row in rows}
+    return {cell: row for cell, row in found.items() if cell in reached()[0]}
+
+
+def predicted(law: str) -> np.ndarray:
+    """Return the predictions of a law, a key of `LAWS`, in the order of `predictions`."""
+    return np.array([row[law] for row in predictions().values()])
+
+
+def measured() -> np.ndarray:
+    """Return the accuracies in the same order."""
+    return np.array([reached()[0][cell] for cell in predictions()])
+
+
+def plot_predictions() -> Figure:
+    """Draw measured accuracies against those that three laws predicted."""
+    return figures.plot_agreement(
+        {
+            label: ("predicted", "measured", predicted(law), measured())
+            for law, label in LAWS.items()
+        }
+    )
+
+
+def improvement(before: str, after: str) -> tuple[float, float, float]:
+    """Return by how many points one law is closer than another, with its interval: NADs and settings drawn again."""
+    said = informative(measured())
+    off = [100 * np.abs(predicted(law) - measured()) for law in (before, after)]
+    nads = np.array([nad for nad, *_ in predictions()])
+    cells = np.array([cell for _, *cell in predictions()])
+    gained = off[0] - off[1]
+    low, high = statistics.resampled_crossed_mean(gained, nads, cells, said, 500, 0)
+    return float(gained[said].mean()), low, high
+
+
+def gain_is_open() -> Evidence:
+    """Decide whether the gain brings predictions along twelve NADs closer."""
+    value, *interval = improvement("without_gain", "with_gain")
+    count = len(load_study(TRAINED)["rows"]) - len(reached()[1])
+    return evidence(
+        True, value=value, interval=interval, null=0, size="paper", num_seeds=1, num_trainings=count
+    )
+
+
+def samples_and_noise() -> Evidence:
+    """Decide whether few samples with little noise are worse than the law says, for most NADs."""
+    usual, longer = reached()
+    few, many = ((1_000, 1.0), (10_000, 2.0))
+    nads = [nad for nad in dict.fromkeys(nad for nad, *_ in predictions()) if (nad, *few) in usual]
+    said = [predictions()[nad, *few]["law"] > predictions()[nad, *many]["law"] for nad in nads]
+    found = [usual[nad, *few] > usual[nad, *many] for nad in nads]
+    right = float(np.mean([one == other for one, other in zip(said, found, strict=True)]))
+    as_long = np.mean([longer[nad, *few] > usual[nad, *many] for nad in nads])
+    interval = exact_interval(round(right * len(nads)), len(nads))
+    return evidence(
+        max(right, as_long) < 0.5, value=right, interval=interval, null=0.5, size="paper",
+        num_seeds=1, num_trainings=2 * len(nads),
+    )  # fmt: skip
+
+
+def exact_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the exact 95 % interval (Clopper and Pearson's) of a share of few units."""
+    from scipy.stats import binomtest
+
+    found = binomtest(count, total).proportion_ci(method="exact")
+    return float(found.low), float(found.high)
+
+
+def gain_pairs() -> Evidence:
+    """Decide whether the NAD of a larger gain is ahead of its partner by more than the law says."""
+    nads = list(dict.fromkeys(nad for nad, *_ in predictions()))
+    settings = list(dict.fromkeys(tuple(cell) for _, *cell in predictions()))
+    right = []
+    for loud, quiet in zip(nads[::2], nads[1::2], strict=True):
+        gaps = []
+        for setting in settings:
+            cells = [(nad, *setting) for nad in (loud, quiet)]
+            values = np.array([reached()[0][cell] for cell in cells])
+            if informative(values).all():
+                law = [predictions()[cell]["law"] for cell in cells]
+                gaps.append((values[0] - values[1], law[0] - law[1]))
+        if gaps:
+            ours, theirs = np.mean(gaps, 0)
+            right.append(ours > theirs)
+    interval = exact_interval(sum(right), len(right))
+    return evidence(
+        True, value=float(np.mean(right)), interval=interval, null=0.5, size="paper", num_seeds=1
+    )
+
+
+def more_steps() -> Evidence:
+    """Decide whether LeNets with 1,000 samples gain accuracy if they are trained ten times as long."""
+    usual, longer = reached()
+    gained = np.array([100 * (value - usual[cell]) for cell, value in longer.items()])
+    half = statistics.pooled_variance([gained]).half_width(len(gained))
+    value = float(gained.mean())
+    return evidence(
+        value > 3, value=value, interval=(value - half, value + half), null=0, size="paper",
+        num_seeds=1, num_trainings=2 * len(gained),
+    )  # fmt: skip
+
+
+# Along the authors' own directions
+
+
+@cache
+def authors_laws() -> dict[str, tuple[Responses, np.ndarray]]:
+    """Return the responses of random networks along the authors' NADs, and the authors' accuracies there."""
+    return {
+        name: (
+            Responses(np.array(one["energies"]), np.array(one["squares"]), 1.0),
+            np.array(list(published.nad_accuracies(name).values())),
+        )
+        for name, one in load_study("law-published.json")["laws"].items()
+    }
+
+
+def authors_law(name: str, noise_std: float) -> np.ndarray:
+    """Return the accuracies that the law predicts along the authors' NADs."""
+    return predicted_accuracy(authors_laws()[name][0].signal_to_noise(10_000, noise_std))
+
+
+@cache
+def best_noise(name: str) -> float:
+    """Return the σ at which the law fits the authors' accuracies best."""
+    accuracies = authors_laws()[name][1]
+    stds = np.arange(0.3, 5.01, 0.05)
+    return float(min(stds, key=lambda std: np.square(authors_law(name, std) - accuracies).mean()))
+
+
+def vgg_needs_more_noise() -> Evidence:
+    """Decide whether the law needs twice the σ for the authors' VGG-11."""
+    ratio = best_noise("vgg11") / max(best_noise("lenet"), best_noise("resnet18"))
+    return evidence(ratio > 2, value=ratio, size="paper")
+
+
+def vgg_along_theirs() -> Evidence:
+    """Decide whether our VGG-11 scores more than theirs along two of three of the authors' NADs."""
+    theirs, rows = published.nad_accuracies("vgg11"), load_study("law-published.json")["rows"]
+    above = sorted(
+        100 * (row["test_accuracy"] - theirs[row["index"]]) for row in rows if row["noise_std"] == 1
+    )
+    holds = (sum(gap > 20 for gap in above), len(above)) == (2, 3)
+    return evidence(holds, value=above[-2], size="laptop", num_seeds=1, num_trainings=len(rows))
+
+
+def no_single_curve() -> Evidence:
+    """Decide whether the authors' LeNet and ResNet-18 pass 75 % at different places on the law's scale."""
+    places = []
+    for name in ("lenet", "resnet18"):
+        responses, accuracies = authors_laws()[name]
+        ratio = responses.signal_to_noise(10_000, 1.0)
+        places.append(statistics.crossing(ratio, accuracies, 0.75) or math.nan)
+    factor = max(places) / min(places)
+    return evidence(factor > 1.5, value=factor, size="paper")
+
+
+# Tables of the lab notes
+
+
+def table_of_fits() -> str:
+    """Return the distances of the law and of fitted curves along LeNet's NADs."""
+    rows = [
+        [
+            label,
+            fixed(100 * np.abs(fit - family().accuracies).mean()),
+            fixed(distances(label).mean()),
+        ]
+        for label, fit in fits().items()
+    ]
+    return markdown_table(rows, ["points", "all NADs", "between chance and perfect"])
+
+
+def table_of_laws() -> str:
+    """Return the distances of four laws from the accuracies of each family."""
+    laws = {
+        "shipped": "shipped NADs",
+        "independent": "other networks",
+        "without_gain": "refitted to NADs, no gain",
+        "with_gain": "refitted to NADs, with the gain",
+    }
+    rows = [
+        [label, *(fixed(missed(name, law)) for name in FAMILIES)] for law, label in laws.items()
+    ]
+    return markdown_table(rows, ["points, the law from …", *FAMILIES.values()])
+
+
+def table_of_predictions() -> str:
+    """Return how far three laws were off, and how much closer each is than the one before."""
+    said, rows, before = informative(measured()), [], None
+    for law, label in LAWS.items():
+        off = 100 * np.abs(predicted(law) - measured())
+        closer = estimate(improvement(before, law), 1) if before else "–"
+        rows.append([label, fixed(off[said].mean()), fixed(off.mean()), closer])
+        before = law
+    head = [f"{said.sum()} between chance and perfect", f"all {len(said)}", "closer by (95 %)"]
+    return markdown_table(rows, ["points", *head])
+
+
+def table_of_probes() -> str:
+    """Return what later steps and the whole tangent kernel predict along eight NADs."""
+
+    def each(values: list[float]) -> str:
+        return ", ".join(percent(value) for value in values)
+
+    rows = [
+        [
+            one["index"],
+            fixed(one["gain"]),
+            percent(one["accuracy"], 1),
+            percent(float(predicted_accuracy(one["z"])), 1),
+            *map(each, one["later_steps"][:2]),
+            each(one["kernels"]) or "–",
+        ]
+        for one in candidates()["probes"]
+    ]
+    head = ["gain", "LeNet", "law", "linear model, 1, 4, 10 epochs", "at ten times the rate"]
+    return markdown_table(rows, ["NAD", *head, "tangent kernel of 1, 4, 8 LeNets"])
+
+
+def table_of_authors() -> str:
+    """Return the law along the authors' own NADs."""
+    rows = [
+        [LABELS[name], fixed(100 * (authors_law(name, 1.0) - accuracies).mean(), 1, True)]
+        + [fixed(best_noise(name), 2)]
+        for name, (_, accuracies) in authors_laws().items()
+    ]
+    return markdown_table(rows, ["", "law at σ = 1 minus accuracy (points)", "σ that fits best"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "law-or-step": law_or_step,
+    "law-low-for-waves": law_is_low_for_waves,
+    "misses-repeat": misses_repeat,
+    "equal-energy": equal_energy,
+    "directions-count": directions_count,
+    "later-steps": later_steps,
+    "kernel-parts": kernel_parts,
+    "gain-to-waves": gain_carries_to_waves,
+    "point-gradient-flat": point_gradient_is_flat,
+    "gain-open": gain_is_open,
+    "samples-and-noise": samples_and_noise,
+    "gain-pairs": gain_pairs,
+    "more-steps": more_steps,
+    "vgg-best-std": vgg_needs_more_noise,
+    "vgg-along-theirs": vgg_along_theirs,
+    "no-one-curve": no_single_curve,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Along LeNet’s NADs: distance of the law and of fitted curves": table_of_fits,
+    "Four laws, between chance and perfect": table_of_laws,
+    "84 accuracies predicted before training": table_of_predictions,
+    "Later steps and the whole kernel, along eight NADs": table_of_probes,
+    "The law along the authors’ own NADs": table_of_authors,
+}

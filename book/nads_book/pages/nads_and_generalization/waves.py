@@ -1,0 +1,216 @@
+"""Random weights predict which waves are learned: energies of untrained networks and published accuracies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+import nads_core as nc
+from nads_book import figures
+from nads_book import frequency_maps as maps
+from nads_book.analysis import published, statistics, waves
+from nads_book.evidence import Evidence, evidence
+from nads_book.report import LABELS, estimate, markdown_table
+from nads_core.data.fourier import Frequency
+
+DEEP = ("lenet", "vgg11", "resnet18", "densenet121")
+LEARNED = 0.55
+OWN = "random weights"
+OTHERS = "another's random weights"
+# The rule that was chosen for each architecture.
+RULES = {
+    "lenet": "two averages",
+    "vgg11": "two averages",
+    "resnet18": "a multiple of four",
+    "densenet121": "near an axis",
+}
+FREQUENCY_RULES = (
+    "low frequency",
+    "fitted band",
+    "near an axis",
+    "a multiple of four",
+    "two averages",
+)
+Score = Callable[[np.ndarray], float]
+
+
+@cache
+def published_accuracies(name: str) -> dict[Frequency, float]:
+    """Return the published accuracy of each wave."""
+    return maps.of_tasks(published.fourier_accuracies(name))
+
+
+def arrays(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the frequencies (n, 2) of all waves, and their published accuracies (n,)."""
+    keys = list(waves.predicted_energies(name))
+    return np.array(keys), np.array([published_accuracies(name)[key] for key in keys])
+
+
+def energies(name: str, phase: str = "sine") -> np.ndarray:
+    """Return the energies of all waves in random weights, (n,)."""
+    return np.array([*waves.predicted_energies(name, phase).values()])
+
+
+@cache
+def scores(name: str) -> dict[str, np.ndarray]:
+    """Return what ranks the waves of a network, by label: energies, and rules about the frequency."""
+    keys, accuracies = arrays(name)
+    learned, lengths = accuracies > LEARNED, np.hypot(*keys.T)
+    bands = [-np.abs(lengths - centre) for centre in np.arange(0, 23, 0.5)]
+    # What LeNet's two poolings would pass if they were averages.
+    passed = nc.pooling.frequency_response(nc.pooling.prefilter("average", 32, 4)).abs().numpy()
+    other = max(
+        (energies(one) for one in DEEP if one != name),
+        key=partial(_area, learned=learned),
+    )
+    found = {
+        OWN: energies(name),
+        "random weights, cosine": energies(name, "cosine"),
+        "low frequency": -lengths,
+        "fitted band": max(reversed(bands), key=partial(_area, learned=learned)),
+        "near an axis": -np.abs(keys).min(1).astype(float),
+        "a multiple of four": (keys % 4 == 0).any(1).astype(float),
+        "two averages": np.round(passed[keys].prod(1), 9),
+        OTHERS: other,
+    }
+    values, known = published.eigenvalues(name), published.directions(name, 1001)
+    if values is not None and known is not None:
+        vectors = torch.stack([nc.fourier_direction(tuple(key), 32) for key in keys.tolist()])
+        found["published NADs"] = nc.NADs(known, values).energy(vectors).numpy()
+    return found
+
+
+def _area(score: np.ndarray, learned: np.ndarray) -> float:
+    return statistics.area_under_curve(score, learned)
+
+
+def area(name: str, label: str = OWN) -> float:
+    """Return the share of pairs of a learned wave and another one in which a score ranks the learned one first."""
+    return _area(scores(name)[label], arrays(name)[1] > LEARNED)
+
+
+def drawn(name: str, label: str, measure: str) -> np.ndarray:
+    """Return an area or a rank correlation, followed by those of waves drawn again.
+
+    Groups of mirrored waves are drawn, because the published table repeats a training at the mirrored wave.
+
+    Args:
+        name: network.
+        label: label of a score.
+        measure: "area"; or "rank", the rank correlation with accuracy among the learned waves.
+    """
+    (keys, accuracies), score = arrays(name), scores(name)[label]
+    groups = np.abs(keys) @ (100, 1)
+    found = []
+    for draw in (np.arange(len(keys)), *statistics.drawn_groups(groups, 500)):
+        learned = accuracies[draw] > LEARNED
+        if measure == "area":
+            found.append(_area(score[draw], learned))
+        else:
+            found.append(
+                statistics.rank_correlation(score[draw][learned], accuracies[draw][learned])
+            )
+    return np.array(found)
+
+
+# Figures
+
+
+def plot_maps() -> Figure:
+    """Draw the energy of each wave in untrained networks above its published accuracy."""
+
+    def log_scale(name: str) -> dict[Frequency, float]:
+        """Return the place of each energy between the smallest, 0 %, and the largest, 100 %."""
+        logs = np.log(energies(name))
+        places = 100 * (logs - logs.min()) / np.ptp(logs)
+        return dict(zip(waves.predicted_energies(name), places.tolist(), strict=True))
+
+    accuracies = {
+        LABELS[name]: {key: 100 * value for key, value in published_accuracies(name).items()}
+        for name in DEEP
+    }
+    return figures.plot_frequency_maps(
+        {"predicted": {LABELS[name]: log_scale(name) for name in DEEP}, "published": accuracies},
+        own={"predicted": ("energy, log scale (%)", (0, 100), "linear")},
+    )
+
+
+def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = None) -> Figure:
+    """Draw published accuracies against energies that the reader computed.
+
+    Args:
+        name: architecture whose published accuracies are drawn.
+        energy: energies of its waves, (n,), in the order of `published_accuracies`.
+        own: energy and accuracy of a wave that the reader's network learned.
+    """
+    series = {"published": (energy.tolist(), list(published_accuracies(name).values()))}
+    return figures.plot_accuracy_by_energy({LABELS[name]: series}, learned=LEARNED, own=own)
+
+
+# Claims
+
+
+def energy_predicts() -> Evidence:
+    """Decide whether energies separate learned waves from others, at any threshold and phase, better than another's."""
+    smallest = min(
+        _area(energies(name, phase), arrays(name)[1] > limit)
+        for name in DEEP
+        for phase in ("sine", "cosine")
+        for limit in np.arange(52, 61) / 100
+    )
+    ahead = all(area(name, OTHERS) < area(name) for name in DEEP)
+    return evidence(smallest > 0.95 and ahead, value=smallest, size="paper")
+
+
+def rules_come_close() -> Evidence:
+    """Decide whether a rule chosen for each network comes close, and no single rule works for all."""
+    smallest = min(area(name, RULES[name]) for name in DEEP)
+    alone = all(min(area(name, rule) for name in DEEP) < 0.8 for rule in FREQUENCY_RULES)
+    return evidence(smallest > 0.97 and alone, value=smallest, size="paper")
+
+
+def how_well_is_open() -> Evidence:
+    """Decide whether low frequency orders DenseNet-121's learned waves better than energies do."""
+    lead = drawn("densenet121", "low frequency", "rank") - drawn("densenet121", OWN, "rank")
+    ahead, low, _ = statistics.with_interval(lead)
+    return evidence(None if low < 0 else False, value=ahead, size="paper")
+
+
+# Tables of the lab notes
+
+
+def table_of(measure: str, digits: int) -> str:
+    """Return areas, or rank correlations among the learned waves, of every score and network."""
+    labels = list(dict.fromkeys(label for name in DEEP for label in scores(name)))
+
+    def cell(name: str, label: str) -> str:
+        score = scores(name).get(label)
+        ordered = score is not None and (measure == "area" or len(set(score.tolist())) > 2)
+        return (
+            estimate(statistics.with_interval(drawn(name, label, measure)), digits)
+            if ordered
+            else "–"
+        )
+
+    rows = [[label, *(cell(name, label) for name in DEEP)] for label in labels]
+    counts = {name: int((arrays(name)[1] > LEARNED).sum()) for name in DEEP}
+    head = [f"{LABELS[name]}, {counts[name]} of {len(arrays(name)[1])} learned" for name in DEEP]
+    return markdown_table(rows, [measure, *head])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "energy-predicts": energy_predicts,
+    "rules-come-close": rules_come_close,
+    "how-well-open": how_well_is_open,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Which waves are learned? Area under the curve (95 %, groups of mirrored waves drawn again)": (
+        lambda: table_of("area", 3)
+    ),
+    "How well? Rank correlation with accuracy among the learned waves": lambda: table_of("rank", 2),
+}
