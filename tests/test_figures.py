@@ -122,9 +122,7 @@ CALLS = {
         {"a": [1, 0.1]},
         {"a": {0: 0.8, 5: 0.7}},
     ),
-    "plot_monotone_fits": lambda: figures.plot_monotone_fits(
-        {"a": {"index": [0, 9], "deviation": [-1.0, 3.0]}}
-    ),
+    "plot_gain": lambda: figures.plot_gain({"free": {"energy 1": ([2, 4], [0, 9], [1, 2])}}),
     "plot_law": lambda: figures.plot_law(
         {"a": {"waves": ([0.1, 2.0], [0.5, 0.9])}, "b": {"waves": ([1], [0.7])}}
     ),

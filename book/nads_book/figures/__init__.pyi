@@ -19,7 +19,6 @@ from .generalization import (
     plot_accuracy_by_nad,
     plot_gain,
     plot_law,
-    plot_monotone_fits,
     plot_rank_correlations,
 )
 from .intervals import plot_intervals
@@ -88,7 +87,6 @@ __all__ = [
     "plot_learned",
     "plot_learning_curves",
     "plot_matrices",
-    "plot_monotone_fits",
     "plot_overlaps",
     "plot_poisoned",
     "plot_rank_correlations",

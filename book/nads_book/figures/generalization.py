@@ -56,40 +56,15 @@ def plot_accuracy_by_nad(
         top.axhline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
         values = np.asarray(eigenvalues[label], dtype=float)
         bottom.plot(np.arange(len(values)), values / values[0], color=COLOURS[2])
-        if label in (published_eigenvalues or {}):
-            indices, theirs = published_eigenvalues[label]
-            scaled = np.asarray(theirs) / max(theirs)
+        if published_eigenvalues and label in published_eigenvalues:
+            indices, spectrum = published_eigenvalues[label]
+            scaled = np.asarray(spectrum) / max(spectrum)
             bottom.plot(indices, scaled, color=shade(0.55), linewidth=1.2, linestyle="--")
         bottom.set(xlabel="NAD index", yscale="log", ylim=(5e-6, 2))
         top.set(title=label, xlabel="NAD index", ylim=(45, 102))
     axes[0, 0].set_ylabel("test accuracy (%)")
     axes[1, 0].set_ylabel("eigenvalue / first")
     axes[0, 0].legend()
-    return figure
-
-
-@styled
-def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
-    """Draw how far each accuracy lies from the best falling curve, in standard errors; logarithmic beyond two.
-
-    Args:
-        panels: title -> {"index": (n,), "deviation": (n,)}.
-    """
-    ylabel = "accuracy − falling fit\n(standard errors)"
-    figure, axes = panel_row(panels, 2.4, xlabel="NAD index", ylabel=ylabel, grid=None, sharey=True)
-    for axis, panel in zip(axes, panels.values(), strict=True):
-        axis.axhspan(-1.96, 1.96, color=shade(0.9), linewidth=0)
-        axis.axhline(0, color=shade(0.4), linewidth=0.8)
-        axis.plot(panel["index"], panel["deviation"], "o", color=COLOURS[0], markersize=2.5)
-        axis.set_yscale(
-            "symlog", linthresh=2
-        )  # a few outliers would hide the band on a linear scale
-        axis.set_yticks(
-            (-50, -10, -2, 0, 2, 10, 50), ("−50", "−10", "−2", "0", "2", "10", "50"), minor=False
-        )
-        axis.set_yticks((), minor=True)
-    limit = 1.2 * max((abs(x) for panel in panels.values() for x in panel["deviation"]), default=0)
-    axes[0].set_ylim(-max(4, limit), max(4, limit))
     return figure
 
 

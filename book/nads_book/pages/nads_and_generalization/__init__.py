@@ -12,9 +12,9 @@ from collections.abc import Callable
 from nads_book.evidence import Evidence
 from nads_book.pages.nads_and_generalization import estimators, fall, gain, law, waves
 from nads_book.pages.nads_and_generalization.estimators import plot_rank_correlations
-from nads_book.pages.nads_and_generalization.fall import plot_accuracy_by_nad, plot_monotone_fits
+from nads_book.pages.nads_and_generalization.fall import plot_accuracy_by_nad
 from nads_book.pages.nads_and_generalization.gain import plot_arms
-from nads_book.pages.nads_and_generalization.law import plot_law, plot_predictions
+from nads_book.pages.nads_and_generalization.law import plot_law
 from nads_book.pages.nads_and_generalization.sentences import show_sentences_of_paper
 from nads_book.pages.nads_and_generalization.waves import (
     plot_energies,
@@ -30,8 +30,6 @@ __all__ = [
     "plot_energies",
     "plot_law",
     "plot_maps",
-    "plot_monotone_fits",
-    "plot_predictions",
     "plot_rank_correlations",
     "published_accuracies",
     "show_sentences_of_paper",

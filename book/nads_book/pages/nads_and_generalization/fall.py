@@ -123,7 +123,7 @@ def order_tests() -> dict[str, OrderTest]:
     """Test each curve for a monotonic fall; the noise is the upper end of `inflation`, which favours a fall."""
     return {
         label: statistics.order_test(
-            curve.accuracies, curve.num_test, inflation=max(1.0, inflation(label)[2])
+            curve.accuracies.tolist(), curve.num_test, inflation=max(1.0, inflation(label)[2])
         )
         for label, curve in curves().items()
     }
@@ -148,16 +148,6 @@ def swapped() -> dict[str, float]:
     return {
         label: float(np.mean(np.diff(curve.accuracies) > 0)) for label, curve in curves().items()
     }
-
-
-def plot_monotone_fits() -> Figure:
-    """Draw the distance of each accuracy from the closest falling curve."""
-    return figures.plot_monotone_fits(
-        {
-            label: {"index": curves()[label].keys, "deviation": test.deviations}
-            for label, test in order_tests().items()
-        }
-    )
 
 
 def falls_as_a_trend() -> Evidence:
@@ -231,7 +221,7 @@ def common_gaps() -> dict[int, float]:
     """Return our LeNet's accuracy minus the authors' at common indices, in points."""
     paper = published.nad_accuracies("lenet")
     own = dict(zip(family().keys, family().accuracies, strict=True))
-    return {index: 100 * (value - paper[index]) for index, value in own.items() if index in paper}  # type: ignore[index,misc]
+    return {index: 100 * (value - paper[index]) for index, value in own.items() if index in paper}
 
 
 def lenet_is_close() -> Evidence:

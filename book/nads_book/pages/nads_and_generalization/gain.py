@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -188,7 +188,13 @@ def table_of_slopes() -> str:
         cells = [estimate(slope(name, arm), 1) if arm in found else "–" for arm in ARMS]
         share = estimate(share_left(name), 2)
         rows.append(
-            [label, fixed(factor(name)), *cells, share, f"{sum(met.values())} of {len(met)}"]
+            [
+                label,
+                fixed(factor(name)),
+                *cells,
+                share,
+                f"{sum(map(bool, met.values()))} of {len(met)}",
+            ]
         )
     head = ["larger by a factor of", *(f"filters {label}, points" for label in ARMS.values())]
     return markdown_table(rows, ["", *head, "share left with random filters", "criteria met"])
@@ -243,9 +249,7 @@ LAB_TABLES: dict[str, Callable[[], str]] = {
     "Registered predictions of LeNet’s slopes": table_of_predicted,
     "Registered criteria": table_of_criteria,
     **{
-        f"Distance of each rule from the accuracies: {label}": (
-            lambda name=name: table_of_rules(name)  # type: ignore[misc]
-        )
+        f"Distance of each rule from the accuracies: {label}": partial(table_of_rules, name)
         for name, label in DESIGNS.items()
     },
 }

@@ -124,7 +124,7 @@ def equal_energy() -> Evidence:
     values = nc.load_nads("lenet").eigenvalues.double().numpy()
     twin = int(np.abs(values - values.mean()).argmin())
     one, accuracies = family(), random_family().accuracies
-    measured = np.interp(twin, one.keys, statistics.isotonic_fit(one.accuracies))  # type: ignore[arg-type]
+    measured = np.interp(twin, one.keys, statistics.isotonic_fit(one.accuracies))
     beyond = 100 * (measured - accuracies.max())
     holds = measured > accuracies.mean() + 0.02
     return evidence(holds, value=beyond, results=[lenets(), stored("random-lenet")])
@@ -226,6 +226,7 @@ def point_gradient_is_flat() -> Evidence:
 # Predicted before training: samples and noise
 
 
+Setting = tuple[int, float]  # training samples, sigma
 Cell = tuple[int, int, float]  # NAD, training samples, sigma
 
 
@@ -258,16 +259,6 @@ def predicted(law: str) -> np.ndarray:
 def measured() -> np.ndarray:
     """Return the accuracies in the same order."""
     return np.array([reached()[0][cell] for cell in predictions()])
-
-
-def plot_predictions() -> Figure:
-    """Draw measured accuracies against those that three laws predicted."""
-    return figures.plot_agreement(
-        {
-            label: ("predicted", "measured", predicted(law), measured())
-            for law, label in LAWS.items()
-        }
-    )
 
 
 def improvement(before: str, after: str) -> tuple[float, float, float]:
@@ -317,18 +308,18 @@ def exact_interval(count: int, total: int) -> tuple[float, float]:
 def gain_pairs() -> Evidence:
     """Decide whether the NAD of a larger gain is ahead of its partner by more than the law says."""
     nads = list(dict.fromkeys(nad for nad, *_ in predictions()))
-    settings = list(dict.fromkeys(tuple(cell) for _, *cell in predictions()))
+    settings = list(dict.fromkeys((samples, std) for _, samples, std in predictions()))
     right = []
     for loud, quiet in zip(nads[::2], nads[1::2], strict=True):
         gaps = []
         for setting in settings:
-            cells = [(nad, *setting) for nad in (loud, quiet)]
+            cells: list[Cell] = [(nad, *setting) for nad in (loud, quiet)]
             values = np.array([reached()[0][cell] for cell in cells])
             if informative(values).all():
                 law = [predictions()[cell]["law"] for cell in cells]
                 gaps.append((values[0] - values[1], law[0] - law[1]))
         if gaps:
-            ours, theirs = np.mean(gaps, 0)
+            ours, theirs = np.mean(gaps, 0).tolist()
             right.append(ours > theirs)
     interval = exact_interval(sum(right), len(right))
     return evidence(

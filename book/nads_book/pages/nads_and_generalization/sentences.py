@@ -16,7 +16,8 @@ from nads_book.report import LABELS, fixed, markdown_table, percent, show
 def paste_monotone() -> tuple[str, str]:
     """Hand what became of the paper's monotonic fall to the errata page, and return it."""
     trends, swapped, beyond = fall.trends().values(), fall.swapped().values(), fall.not_monotonic()
-    still_open = [label for label in fall.curves() if label not in beyond]
+    still_open = [_curve(label) for label in fall.curves() if label not in beyond]
+    beyond = [_curve(label) for label in beyond]
     verdict = (
         f"as a trend in {sum(one < 0 for one in trends)} of {len(trends)} curves; not monotonically "
         f"for {' and '.join(beyond)}; open for {', '.join(still_open)}"
@@ -115,12 +116,13 @@ def paste_train_accuracy() -> tuple[str, str]:
         "at a fifth of the training: holds for ResNet-18; not reached by VGG-11 and DenseNet-121, "
         "of which two VGG-11 were run at the paper’s recipe, and reach it"
     )
-    text = "Training accuracies along waves: " + "; ".join(
+    found = "; ".join(
         f"{label}, {100 * values.min():.0f} to {percent(values.max())}, {(values > 0.99).sum()} of "
         f"{len(values)} networks above 99 %"
         for label, values in fall.training_accuracies().items()
     )
-    errata.paste("train-accuracy", verdict, f"{text}.")
+    text = f"Training accuracies along waves: {found}."
+    errata.paste("train-accuracy", verdict, text)
     return verdict, text
 
 
@@ -149,6 +151,12 @@ def show_sentences_of_paper() -> None:
     show(markdown_table(rows, ["the paper", "what we found"]))
     for key in SENTENCES:
         report.publish(f"errata-{key}")
+
+
+def _curve(label: str) -> str:
+    """Return the name of a curve in a sentence."""
+    name, _, whose = label.partition(", ")
+    return f"{name} ({'ours' if whose == 'ours' else 'authors'})"
 
 
 def _listed(found: dict[str, str]) -> str:

@@ -237,10 +237,15 @@ def table_of_paper() -> str:
     ours = {LABELS[name]: accuracies_by_carrier(found) for name, found in poisoned().items()}
     rows = [
         [index, percent(paper[index])]
-        + [percent(np.mean(found[index])) if index in found else "–" for found in ours.values()]
+        + [
+            percent(float(np.mean(found[index]))) if index in found else "–"
+            for found in ours.values()
+        ]
         for index in sorted(paper)
     ]
-    rows.append(["none", "not shown", *(percent(np.mean(found[None])) for found in ours.values())])
+    rows.append(
+        ["none", "not shown", *(percent(float(np.mean(found[None]))) for found in ours.values())]
+    )
     return markdown_table(rows, ["NAD", "paper, ResNet-18", *ours])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -211,9 +211,8 @@ def following_rises_with_energy() -> Evidence:
 def energy_goes_with_depth() -> Evidence:
     """Decide whether a carrier's energy and the photos' deviation along it are hard to distinguish."""
     energy, sizes = energies(), poison_parts.deviations("lenet")
-    joint = rank_correlation(
-        *(np.array([one[index] for index in energy]) for one in (energy, sizes))
-    )
+    both = [np.array([one[index] for index in energy]) for one in (energy, sizes)]
+    joint = rank_correlation(both[0], both[1])
     return evidence(joint > 0.8, value=joint, results=[injected()])
 
 
@@ -338,11 +337,12 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "errata-poison-order": order_as_a_trend,
 }
 LAB_TABLES: dict[str, Callable[[], str]] = {
-    f"Test photos that follow a wrong number of {size:g} on an emptied carrier (%)": (
-        lambda size=size: table_of_following(size)  # type: ignore[misc]
-    )
-    for size in (0.5, 0.2)
-} | {
+    **{
+        f"Test photos that follow a wrong number of {size:g} on an emptied carrier (%)": partial(
+            table_of_following, size
+        )
+        for size in (0.5, 0.2)
+    },
     "Following per standard deviation of the carrier’s log energy": table_of_slopes,
     "A narrow ResNet-18 on emptied carriers": table_of_resnet,
 }

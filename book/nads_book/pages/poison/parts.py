@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,8 @@ def sweep(by_index: dict[int, list[float]]) -> Sweep:
     centres = np.array([np.mean(values) for values in by_index.values()])
     halves = [pooled_variance([values]).half_width(len(values)) for values in by_index.values()]
     halves = np.array([np.inf if np.isnan(half) else half for half in halves])
-    return Sweep(list(by_index), centres, centres - halves, centres + halves)
+    ends = (centres - halves).tolist(), (centres + halves).tolist()
+    return Sweep(list(by_index), centres.tolist(), *ends)
 
 
 # Figures
@@ -277,7 +278,7 @@ def _is_plain(row: Row) -> bool:
 # Tables of the lab notes
 
 
-def _each(values: Sequence[float]) -> str:
+def _each(values: Iterable[float]) -> str:
     return ", ".join(map(fixed, values))
 
 
@@ -321,7 +322,7 @@ def table_of_criteria() -> str:
     )
 
 
-CLAIMS = {
+CLAIMS: dict[str, Callable[[], Evidence]] = {
     "deviation-number": number_of_one_deviation,
     "deviation-number-fashion": lambda: registered(
         "fashion, early numbers cost", "fashion, late numbers cost nothing"
@@ -337,11 +338,9 @@ CLAIMS = {
     "dip-explained": dip_is_explained,
     "poison-in-mixture": poison_in_mixture,
 }
-LAB_TABLES = {
+LAB_TABLES: dict[str, Callable[[], str]] = {
     **{
-        f"Points lost by each part, one number per seed: {name}": (
-            lambda case=case: table_of_parts(case)
-        )
+        f"Points lost by each part, one number per seed: {name}": partial(table_of_parts, case)
         for case, name in NAMES.items()
     },
     "Registered criteria of the study poison-parts": table_of_criteria,

@@ -124,6 +124,7 @@ class Trial:
                 found = nc.train_network(
                     self.build(), (images, labels), recipe=recipe, progress=False
                 )
+            assert found.seconds is not None
             return float(found.seconds)
 
         once = seconds(1)  # which warms up, too
@@ -147,6 +148,7 @@ class Trial:
             network_ids=[0] * len(versions),  # the same first weights and batches
             progress=False,
         )
+        assert trained.test_accuracy is not None
         return dict(zip(versions, trained.test_accuracy.tolist(), strict=True))
 
     def add_number(self, index: int, size: float) -> Tensor:
