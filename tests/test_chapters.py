@@ -10,7 +10,6 @@ build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 nbformat = build.nbformat
 
 CHAPTERS = [Path(name).name for name in build.chapters()]
-LABELS = ("LogReg", "LeNet", "VGG-11", "ResNet-18", "DenseNet-121")
 # 7.1e+11, 16.000000 and -0.00 are a computer's way to write numbers.
 UNREADABLE = re.compile(
     r"(?<![\w.])[-−]?\d+(?:\.\d+)?e[+-]\d+\b|\d\.0{6,}\b|(?<![\w.,-])[-−]0(?:\.0+)?(?![\w.])"
