@@ -21,7 +21,7 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
-from nads_core.directions.moments import effective_share
+from nads_core.directions.moments import NormMoments
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
@@ -109,7 +109,7 @@ def run(
             )
             saved = read_checkpoint(path)
             moments, first = restored(saved)
-            share = effective_share(saved["powers"])
+            share = NormMoments(*saved["powers"][:3]).effective_share
             if normalise:
                 result["normalised"] = find_eigenpairs(moments, first, 64, SHAPE)
             else:

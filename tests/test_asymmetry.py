@@ -7,7 +7,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import nads_core as nc
 from nads_core.cli import main
-from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, own_products, symmetry_tests
+from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, self_terms, symmetry_tests
 from nads_core.networks.architectures import SYMMETRIES
 
 SHAPE = (2, 6, 6)
@@ -35,7 +35,7 @@ def shares_of(networks: Tensor) -> Tensor:
 def results_of(networks: Tensor, shape: tuple[int, ...] = SHAPE) -> dict[str, SymmetryTest]:
     """Test the symmetries of networks, all of which are stored."""
     return symmetry_tests(
-        shares_of(networks).mean(0), own_products(networks, shape), len(networks), networks, shape
+        shares_of(networks).mean(0), self_terms(networks, shape), len(networks), networks, shape
     )
 
 
@@ -113,7 +113,7 @@ def test_random_signs_of_the_first_networks_stand_for_all():
         networks = halves(1_024, seed)
         shares = shares_of(networks)
         test = symmetry_tests(
-            shares.mean(0), own_products(networks, SHAPE), 1_024, networks[:256], SHAPE
+            shares.mean(0), self_terms(networks, SHAPE), 1_024, networks[:256], SHAPE
         )["flip_rows"]
         levels.append(test.p_value)
     assert 0.03 < float((torch.tensor(levels) <= 0.2).double().mean()) < 0.4  # 0.2 +- 0.05
@@ -123,7 +123,7 @@ def test_random_signs_of_the_first_networks_stand_for_all():
 def test_several_readouts_count_as_their_mean():
     networks = torch.cat([halves(64, seed) for seed in (1, 2, 3)], dim=1)  # (64, 3, 2, D)
     shares = shares_of(networks)
-    products = own_products(networks, SHAPE)
+    products = self_terms(networks, SHAPE)
     assert float(products[0]) == pytest.approx(float(shares.square().sum()), rel=1e-4)
     flipped = (
         shares.unflatten(1, SHAPE).flip(2).flatten(1, 3).unflatten(2, SHAPE).flip(3).flatten(2)
@@ -210,8 +210,6 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_networks_on_a_gpu_are_compared_there(channels):
     with FakeTensorMode():  # which knows the devices of tensors without having them
-        products = own_products(
-            torch.zeros(4, 2, 2, channels * 16, device="cuda"), (channels, 4, 4)
-        )
+        products = self_terms(torch.zeros(4, 2, 2, channels * 16, device="cuda"), (channels, 4, 4))
     assert products.device.type == "cuda"
     assert len(products) == {1: 4, 3: 9}[channels]

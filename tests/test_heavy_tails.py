@@ -11,7 +11,7 @@ import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.contributions import moment_scale
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, effective_share
+from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, NormMoments
 
 SHAPE = (1, 8, 8)
 OPTIONS = {
@@ -134,7 +134,9 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
         moments.update(factor[:, None, None] * vectors)
         first.update(0, 400, factor[:, None, None] * vectors, 1)
         squares = (factor[:, None] * vectors.mean(1)).double().square().sum(1)
-        share = effective_share([400, float(squares.sum()), float(squares.square().sum())])
+        share = NormMoments(
+            400, float(squares.sum()), float(squares.square().sum())
+        ).effective_share
         result.append(
             (
                 share,

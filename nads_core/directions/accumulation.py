@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_core.directions.asymmetry import own_products
+from nads_core.directions.asymmetry import self_terms
 from nads_core.directions.contributions import Block, Evaluation
 from nads_core.directions.moments import (
     DenseMoments,
     FirstNetworks,
     Moments,
-    effective_share,
+    NormMoments,
     merged,
     split_halves,
 )
@@ -127,15 +127,20 @@ class Accumulation:
         self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
 
     def _sums(self, halves: Tensor) -> Tensor:
-        """Sum 1, |g|^2 and |g|^4 over networks, and their `own_products`, from halves (B, R, 2, D)."""
-        squares = halves.mean(2).double().square().sum(2).mean(1)  # (B,), means over readouts
-        powers = torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
-        return torch.cat([powers, own_products(halves, self._images)]).cpu()
+        """Sum what `norms` and `self_terms` are made of over networks, from their halves (B, R, 2, D)."""
+        squares = halves.mean(2).double().square().sum(2).mean(1)  # |g|^2 (B,), means over readouts
+        norms = torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
+        return torch.cat([norms, self_terms(halves, self._images)]).cpu()
 
     @property
-    def effective_share(self) -> float:
-        """The effective share of the networks, see `moments.effective_share`."""
-        return effective_share(self.powers)
+    def norms(self) -> NormMoments:
+        """Sums of powers of the networks' norms."""
+        return NormMoments(*self.powers[:3])
+
+    @property
+    def self_terms(self) -> Tensor:
+        """The `self_terms` of all networks."""
+        return torch.tensor(self.powers[3:], dtype=torch.float64)
 
     def add(
         self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments]
@@ -224,7 +229,7 @@ def accumulate(
         while True:
             if state.blocks_done == check:
                 enough, values = rule.measure(
-                    state.groups, state.first_networks, state.effective_share
+                    state.groups, state.first_networks, state.norms.effective_share
                 )
                 bar.set_postfix(values)
                 if enough:

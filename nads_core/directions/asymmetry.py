@@ -2,12 +2,15 @@
 
 Network i has the share Z_i = (x y^T + y x^T) / 2 of the second moment C, with x and y its halves. The part of C that a
 map g changes has the squared norm T = ||C - g C g^T||^2 / 2 = ||C||^2 - <C, g C g^T>. All networks together estimate it
-without bias, because the products of a network with itself are summed apart (`own_products`) and subtracted.
+without bias, because the products of a network with itself are summed apart (`self_terms`) and subtracted.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,15 +51,14 @@ class SymmetryTest:
         return self.p_value >= SIGNIFICANCE and self.limit <= self.allowed
 
 
-def own_products(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
+def self_terms(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
     """Return the sums over networks of ||Z_i||^2 and, for each map, of <Z_i, g Z_i g^T>: (1 + maps,) in float64.
 
     Args:
         halves: halves of the networks, (n, R, 2, D); the share of a network is the mean over its readouts.
         image_shape: (C, H, W); inputs of other shapes have no maps.
     """
-    maps = [move for symmetry in SYMMETRIES for move in _maps(symmetry, image_shape)]
-    images = [halves, *(_moved(halves, move, image_shape) for move in maps)]
+    images = [halves, *(_moved(halves, one, image_shape) for _, one in _all_maps(image_shape))]
     return torch.stack([_products(halves, image).mean((1, 2)).sum() for image in images])
 
 
@@ -76,7 +78,7 @@ def symmetry_tests(
 
     Args:
         second_moment: C from all networks, without the noise of their inputs, (D, D).
-        own: `own_products` of all networks.
+        own: `self_terms` of all networks.
         num_networks: N.
         halves: halves of the first networks, (n, R, 2, D).
         image_shape: (C, H, W); inputs of other shapes have no symmetries.
@@ -85,42 +87,55 @@ def symmetry_tests(
         ValueError: for fewer than 16 networks.
     """
     require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
-    second_moment, own = second_moment.double().cpu(), own.double() / num_networks**2
+    second_moment = second_moment.double().cpu()
+    own = own.double() / num_networks**2
     halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].float()  # (n, R, 2, D)
-    signs = (
-        torch.randint(2, (_DRAWS, len(halves)), generator=torch.Generator().manual_seed(0)).double()
-        * 2
-        - 1
-    )
-    # (n, n); ||C||^2
-    same, energy = (
-        _shared(halves, halves),
-        float(second_moment.square().sum() - own[0]),
-    )
+    generator = torch.Generator().manual_seed(0)
+    signs = torch.randint(2, (_DRAWS, len(halves)), generator=generator).double() * 2 - 1
+
+    products = _shared(halves, halves)  # <Z_i, Z_j>, (n, n)
+    # ||C||^2 without bias: the square of the mean share, less what each network has with itself
+    energy = float(second_moment.square().sum() - own[0])
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
-    # From sums over pairs of the n networks to T of all
+    # The sum over all pairs of n networks, divided by n - 1, has the distribution of N T.
     unit = num_networks / (len(halves) - 1) / num_networks**2
-    tests, own_images = {}, iter(own[1:].tolist())
-    for symmetry in SYMMETRIES:
-        results = []
-        for move in _maps(symmetry, image_shape):
-            image = _moved(_moved(second_moment, move, image_shape).T, move, image_shape)  # g C g^T
-            changed = energy - float((second_moment * image).sum()) + next(own_images)  # T
-            differences = (
-                same - _shared(halves, _moved(halves, move, image_shape))
-            ).fill_diagonal_(0)
-            random = ((signs @ differences) * signs).sum(
-                1
-            ) * unit  # (draws,): T of networks with random signs
-            p_value = (1 + int((random >= changed).sum())) / (1 + _DRAWS)
-            limit = (changed + float(random.quantile(0.95))) / energy if energy > 0 else math.inf
-            results.append((p_value, changed / energy if energy > 0 else math.nan, limit))
-        if results:
-            p_value = min(1.0, len(results) * min(result[0] for result in results))
-            tests[symmetry] = SymmetryTest(
-                p_value, *max(results, key=lambda result: result[2])[1:], allowed
-            )
-    return tests
+    results: dict[str, list[_MapResult]] = {}
+    for (symmetry, one), own_image in zip(_all_maps(image_shape), own[1:].tolist(), strict=True):
+        image = _moved(_moved(second_moment, one, image_shape).T, one, image_shape)  # g C g^T
+        # T = ||C||^2 - <C, g C g^T>, both without the products of a network with itself
+        changed = energy - float((second_moment * image).sum()) + own_image
+        # (n, n): <Z_i, Z_j> - <Z_i, g Z_j g^T>
+        differences = products - _shared(halves, _moved(halves, one, image_shape))
+        differences.fill_diagonal_(0)
+        # T of networks with random signs, (draws,)
+        random = ((signs @ differences) * signs).sum(1) * unit
+        p_value = (1 + int((random >= changed).sum())) / (1 + _DRAWS)
+        asymmetry, limit = math.nan, math.inf
+        if energy > 0:
+            asymmetry = changed / energy
+            limit = (changed + float(random.quantile(0.95))) / energy
+        results.setdefault(symmetry, []).append(_MapResult(p_value, asymmetry, limit))
+    return {symmetry: _worst(of_maps, allowed) for symmetry, of_maps in results.items()}
+
+
+class _MapResult(NamedTuple):
+    """What the test of one map gives, see `SymmetryTest`."""
+
+    p_value: float
+    asymmetry: float
+    limit: float
+
+
+def _worst(results: list[_MapResult], allowed: float) -> SymmetryTest:
+    """Return the test of a symmetry from those of its maps; the p-value is that of the smallest, times their number."""
+    p_value = min(1.0, len(results) * min(result.p_value for result in results))
+    worst = max(results, key=lambda result: result.limit)
+    return SymmetryTest(p_value, worst.asymmetry, worst.limit, allowed)
+
+
+def _all_maps(image_shape: tuple[int, ...]) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
+    """Return the maps of all symmetries, each with the name of its symmetry."""
+    return [(symmetry, one) for symmetry in SYMMETRIES for one in _maps(symmetry, image_shape)]
 
 
 def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor], Tensor]]:
@@ -164,10 +179,8 @@ def _shared(first: Tensor, second: Tensor) -> Tensor:
 def _products(first: Tensor, second: Tensor) -> Tensor:
     """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in float64."""
     dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
-    xp, xq, yp, yq = (
-        dots[..., ::2, ::2],
-        dots[..., ::2, 1::2],
-        dots[..., 1::2, ::2],
-        dots[..., 1::2, 1::2],
-    )
-    return (xp * yq + xq * yp) / 2
+    # Rows alternate between x and y of the first, columns between x' and y' of the second:
+    # <Z, Z'> = ((x x') (y y') + (x y') (y x')) / 2.
+    same = dots[..., ::2, ::2] * dots[..., 1::2, 1::2]
+    crossed = dots[..., ::2, 1::2] * dots[..., 1::2, ::2]
+    return (same + crossed) / 2

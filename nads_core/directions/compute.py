@@ -228,7 +228,7 @@ def compute_nads(
             averaged, recorded["symmetry_tests"] = _tested(state, image_shape)
         pairs = find_eigenpairs(
             state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
-            settings.debiasing, averaged, effective_share=state.effective_share,
+            settings.debiasing, averaged, effective_share=state.norms.effective_share,
         )  # fmt: skip
         recorded |= {"num_networks": num_networks, "symmetries": list(averaged)}
         recorded |= rule.final_value(state.groups, pairs, num_networks) | _effective(
@@ -463,8 +463,8 @@ def _fixed_weights(ensemble: Ensemble, name: str) -> dict[str, Any]:
 
 def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, Any]:
     """Return the effective number of networks, and warn if a few hold the second moment."""
-    number = state.effective_share * num_networks
-    if state.effective_share < HEAVY:
+    number = state.norms.effective_share * num_networks
+    if state.norms.effective_share < HEAVY:
         message = f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}"
         remedy = "more networks help little; normalise='network' gives all equal weight"
         warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=3)
@@ -483,7 +483,7 @@ def _tested(
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     second_moment, noise_moment = state.total().moments()  # type: ignore[union-attr]  # dense, as tests need
     tests = symmetry_tests(
-        second_moment - noise_moment, torch.tensor(state.powers[3:], dtype=torch.float64), int(state.powers[0]),
+        second_moment - noise_moment, state.self_terms, int(state.norms.count),
         state.first_networks.halves(), image_shape,
     )  # fmt: skip
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -240,22 +240,24 @@ Moments = DenseMoments | GramMoments
 def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
     """(..., J, D) -> two estimates (..., D), of equal and uncorrelated noise, whose mean is that of all contributions.
 
-    They are the means of the first and of the second half. If J is odd, these have unequal noise, and are combined. One
-    contribution is its own other half.
+    They are the means x, y of the first h and of the last J - h contributions; one contribution is its own other half.
+    For odd J, x and y have noise of variance v / h and v / (J - h). With s = h / J and t = sqrt(h (J - h)) / J,
+
+        a = (s + t) x + (1 - s - t) y,      b = (s - t) x + (1 - s + t) y
+
+    have the mean s x + (1 - s) y, the covariance (s^2 - t^2) / h + ((1 - s)^2 - t^2) / (J - h) = 0 (times v), and equal
+    variances, since (s + t)^2 - (s - t)^2 = 4 s t = 4 h t / J and (1 - s + t)^2 - (1 - s - t)^2 = 4 (J - h) t / J.
     """
-    count, first = contributions.shape[-2], contributions[..., 0, :]
+    count = contributions.shape[-2]
     if count == 1:
-        return first, first
+        only = contributions[..., 0, :]
+        return only, only
     half = count // 2
-    x, y = contributions[..., :half, :].mean(-2), contributions[..., half:, :].mean(-2)
-    # Both are 1/2 if J is even
-    share, spread = (
-        half / count,
-        math.sqrt(half * (count - half)) / count,
-    )
-    return (share + spread) * x + (1 - share - spread) * y, (share - spread) * x + (
-        1 - share + spread
-    ) * y
+    x = contributions[..., :half, :].mean(-2)
+    y = contributions[..., half:, :].mean(-2)
+    s = half / count
+    t = math.sqrt(half * (count - half)) / count  # s = t = 1/2 for even J: a = x, b = y
+    return (s + t) * x + (1 - s - t) * y, (s - t) * x + (1 - s + t) * y
 
 
 def merged(groups: Sequence[Moments]) -> Moments:
@@ -333,11 +335,20 @@ class FirstNetworks:
         return torch.cat([self._blocks[block] for block in sorted(self._blocks)])
 
 
-def effective_share(powers: Sequence[float]) -> float:
-    """Return (sum |g|^2)^2 / (N sum |g|^4): the effective number of networks over their number N, from 1 / N to 1.
+class NormMoments(NamedTuple):
+    """Sums over networks of powers of the norm of their vector.
 
     Args:
-        powers: N, sum |g|^2 and sum |g|^4 over the networks, first.
+        count: N.
+        squares: sum |g|^2.
+        fourths: sum |g|^4.
     """
-    count, squares, fourths = powers[:3]
-    return squares**2 / (count * fourths) if fourths else 1.0
+
+    count: float
+    squares: float
+    fourths: float
+
+    @property
+    def effective_share(self) -> float:
+        """The effective number of networks over their number, (sum |g|^2)^2 / (N sum |g|^4), from 1 / N to 1."""
+        return self.squares**2 / (self.count * self.fourths) if self.fourths else 1.0

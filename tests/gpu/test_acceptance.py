@@ -18,7 +18,7 @@ from nads_core import kernels
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads
-from nads_core.directions.asymmetry import own_products
+from nads_core.directions.asymmetry import self_terms
 from nads_core.directions.moments import DenseMoments, FusedMoments
 from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
@@ -147,7 +147,7 @@ def symmetries_of_channels(device):
     halves = torch.randn(
         16, 1, 2, 48, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
-    here, there = (own_products(part, (3, 4, 4)) for part in (halves, halves.to(device)))
+    here, there = (self_terms(part, (3, 4, 4)) for part in (halves, halves.to(device)))
     return _largest(there, here)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.moments import DenseMoments, FirstNetworks, effective_share
+from nads_core.directions.moments import DenseMoments, FirstNetworks, NormMoments
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
 
@@ -75,7 +75,7 @@ def forecast(
     num_networks = [done * 2**k for k in range(5)] if num_networks is None else num_networks
     for count in num_networks:
         require_integers(least=done, num_networks=count)  # those of the checkpoint, or more
-    forecasts, share = [], effective_share(saved["powers"])
+    forecasts, share = [], NormMoments(*saved["powers"][:3]).effective_share
     for count in num_networks:
         growth = count / done
         pairs = find_eigenpairs(
