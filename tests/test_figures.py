@@ -57,9 +57,6 @@ CALLS = {
     "plot_accuracy_dots": lambda: figures.plot_accuracy_dots(
         {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, None, (0.99, 1))}
     ),
-    "plot_coordinates": lambda: figures.plot_coordinates(
-        {"left": (torch.arange(4.0), torch.ones(4), torch.tensor([0, 1, 0, 1]))}, "first", "second"
-    ),
     "plot_frequency_maps": lambda: figures.plot_frequency_maps(
         {
             "ours": {"a": {(0, 2): 60.0, (4, -4): 90.0}, "b": {(0, 0): 70.0}},
@@ -126,8 +123,8 @@ CALLS = {
     "plot_law": lambda: figures.plot_law(
         {"a": {"waves": ([0.1, 2.0], [0.5, 0.9])}, "b": {"waves": ([1], [0.7])}}
     ),
-    "plot_rank_correlations": lambda: figures.plot_rank_correlations(
-        {"all": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}
+    "plot_intervals": lambda: figures.plot_intervals(
+        {"all": {"a": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}}, ["correlation"]
     ),
     "plot_by_index": lambda: figures.plot_by_index(
         {"a": SWEEP, "b": SWEEP}, "points", {"yours": Sweep([5], [20], [20], [20])}
@@ -135,7 +132,6 @@ CALLS = {
     "plot_trial": lambda: figures.plot_trial(
         {"clean": 0.6, "hole": 0.4}, 100, {"clean": [0.5, 0.55]}, "stored"
     ),
-    "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
         {"ours": ([100, 0, 10], [0.5, 0.2, 0.4], [(0.4, 0.6), (0.1, 0.3), (0.3, 0.5)])},
         {"ours": 0.6},
@@ -420,25 +416,6 @@ def test_signed_images_are_centred_at_zero():
     figure = CALLS["plot_directions"]()
     low, high = figure.axes[0].images[0].get_clim()
     assert low == -high != 0
-
-
-def test_each_row_of_changes_is_amplified_as_far_as_the_range_goes():
-    poisoned = {"weak": PHOTOS + 0.01, "strong": PHOTOS - 2.0}
-    poisoned["weak"][0] += 7  # one outlier does not decide
-    figure = figures.plot_poisoned(PHOTOS, poisoned, ["cat"] * 7)
-    rows = figure.axes[1::7]
-    assert [axis.get_ylabel() for axis in figure.axes[::7]] == [
-        "unchanged",
-        "weak",
-        "change × 50",
-        "strong",
-        "change × 0.25,\ncorner enlarged",
-    ]
-    assert rows[4].images[0].get_array().shape == (8, 8, 3) == PHOTOS[0].permute(1, 2, 0).shape
-    weak, strong = (rows[i].images[0].get_array() for i in (2, 4))
-    assert (
-        abs(weak - 1).max() < 1e-4 and abs(strong).max() < 1e-4
-    )  # white and black, and not beyond
 
 
 def test_a_badge_is_drawn_in_every_variant():

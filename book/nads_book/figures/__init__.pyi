@@ -19,14 +19,12 @@ from .generalization import (
     plot_accuracy_by_nad,
     plot_gain,
     plot_law,
-    plot_rank_correlations,
 )
 from .intervals import plot_intervals
 from .learning import (
     plot_accuracy_by_energy,
     plot_accuracy_dots,
     plot_agreement,
-    plot_coordinates,
     plot_frequency_maps,
     plot_signed_images,
     plot_train_test,
@@ -34,7 +32,6 @@ from .learning import (
 from .poison import (
     plot_accuracy_by_index,
     plot_by_index,
-    plot_poisoned,
     plot_representations,
     plot_scatter,
     plot_trial,
@@ -68,7 +65,6 @@ __all__ = [
     "plot_checks",
     "plot_class_differences",
     "plot_convergence",
-    "plot_coordinates",
     "plot_curves",
     "plot_definitions",
     "plot_dipoles",
@@ -88,8 +84,6 @@ __all__ = [
     "plot_learning_curves",
     "plot_matrices",
     "plot_overlaps",
-    "plot_poisoned",
-    "plot_rank_correlations",
     "plot_reliability",
     "plot_representations",
     "plot_saddle",

@@ -132,26 +132,3 @@ def plot_gain(panels: Mapping[str, Curves]) -> Figure:
         axis.minorticks_off()
     legend(figure, axes, ncols=3)
     return figure
-
-
-@styled
-def plot_rank_correlations(
-    panels: Mapping[str, Mapping[str, tuple[float, float, float]]],
-) -> Figure:
-    """Draw rank correlations of energy and accuracy with their intervals, one row per estimator.
-
-    Args:
-        panels: title -> estimator -> correlation, low, high.
-    """
-    estimators = list(next(iter(panels.values())))
-    labels = {"xlabel": "rank correlation with test accuracy", "ylabel": ""}
-    figure, axes = panel_row(panels, 0.9 + 0.25 * len(estimators), grid="x", sharey=True, **labels)
-    for axis, found in zip(axes, panels.values(), strict=True):
-        for row, values in enumerate(found.values()):
-            axis.plot(values[1:], [row, row], color=COLOURS[0], linewidth=1.2)
-            axis.plot(values[0], row, "o", color=COLOURS[0], markersize=5)
-        axis.axvline(0, color=shade(0.4), linestyle=":", linewidth=1)
-        axis.set_xlim(-1.02, 1.04)
-        axis.set_yticks(range(len(estimators)), estimators)
-    axes[0].invert_yaxis()
-    return figure

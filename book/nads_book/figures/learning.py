@@ -67,32 +67,6 @@ def plot_accuracy_dots(
     return figure
 
 
-@styled
-def plot_coordinates(
-    panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel: str, ylabel: str
-) -> Figure:
-    """Draw two coordinates of each sample, coloured by its class, one panel a title.
-
-    Args:
-        panels: title -> (horizontal (N,), vertical (N,), labels (N,) in {0, 1}).
-        xlabel: label of all horizontal axes.
-        ylabel: label of the first vertical axis.
-    """
-    figure, axes = panel_row(panels, 2.7, xlabel=xlabel, ylabel=ylabel, sharex=True, sharey=True)
-    for axis, (x, y, labels) in zip(axes, panels.values(), strict=True):
-        for label, marker, colour in ((0, "o", COLOURS[1]), (1, "^", COLOURS[0])):
-            chosen = np.asarray(labels) == label
-            style = {
-                "color": colour,
-                "markersize": 2.5,
-                "alpha": 0.6,
-                "label": f"y = {'−+'[label]}1",
-            }
-            axis.plot(np.asarray(x)[chosen], np.asarray(y)[chosen], marker, **style)
-    axes[-1].legend(markerscale=2.5, loc="upper right")
-    return figure
-
-
 def _filled(values: FrequencyMap, size: int, step: int) -> np.ndarray:
     """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for both."""
     both = {wrapped(-ky, -kx, size): value for (ky, kx), value in values.items()}

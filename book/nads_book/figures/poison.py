@@ -19,38 +19,11 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.report import readable
 from nads_core.training import accuracy_interval
 
 Curve = tuple[
     Sequence[int], Sequence[float], Sequence[tuple[float, float]]
 ]  # NAD indices, shares, their intervals
-
-
-@styled
-def plot_poisoned(
-    images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], corner: int = 8
-) -> Figure:
-    """Draw clean images, their poisoned versions, and the changes, scaled for half of them to fit.
-
-    Args:
-        images: (n, 3, H, W) in [0, 1].
-        poisoned: label -> (n, 3, H, W).
-        captions: captions of the images.
-        corner: side of the corner to which the last change is enlarged, in pixels.
-    """
-    pictures = {"unchanged": images}
-    for label, changed in poisoned.items():
-        change = changed - images
-        largest = (
-            change.abs().flatten(1).amax(1).median()
-        )  # of the middle image: one outlier would grey out the rest
-        factor = 0.5 / max(float(largest), 1 / 255)
-        pictures |= {label: changed, f"change × {readable(factor)}": 0.5 + factor * change}
-    label, change = pictures.popitem()
-    return _image_rows(
-        {**pictures, f"{label},\ncorner enlarged": change[..., :corner, :corner]}, captions
-    )
 
 
 @styled

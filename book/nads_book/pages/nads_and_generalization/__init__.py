@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nads_book.evidence import Evidence
+from nads_book.pages import published_spectra
 from nads_book.pages.nads_and_generalization import estimators, fall, gain, law, waves
 from nads_book.pages.nads_and_generalization.estimators import plot_rank_correlations
 from nads_book.pages.nads_and_generalization.fall import plot_accuracy_by_nad
@@ -47,4 +48,5 @@ LAB_TABLES: dict[str, Callable[[], str]] = {
     **fall.LAB_TABLES,
     **law.LAB_TABLES,
     **estimators.LAB_TABLES,
+    **published_spectra.LAB_TABLES,
 }

@@ -62,7 +62,7 @@ def plot_rank_correlations() -> Figure:
     """Draw the rank correlation of energy and accuracy over the waves, for each estimator and a second training."""
     found = {name: correlation("DFT", label) for label, name in NAMES.items()}
     found["the authors' training"] = correlation("DFT", "the authors' training")
-    return figures.plot_rank_correlations({"": found})
+    return figures.plot_intervals({"": {"": found}}, ["rank correlation of energy and accuracy"])
 
 
 def point_orders_worse() -> Evidence:

@@ -289,7 +289,7 @@ def samples_and_noise() -> Evidence:
     said = [predictions()[nad, *few]["law"] > predictions()[nad, *many]["law"] for nad in nads]
     found = [usual[nad, *few] > usual[nad, *many] for nad in nads]
     right = float(np.mean([one == other for one, other in zip(said, found, strict=True)]))
-    as_long = np.mean([longer[nad, *few] > usual[nad, *many] for nad in nads])
+    as_long = float(np.mean([longer[nad, *few] > usual[nad, *many] for nad in nads]))
     interval = exact_interval(round(right * len(nads)), len(nads))
     return evidence(
         max(right, as_long) < 0.5, value=right, interval=interval, null=0.5, size="paper",
