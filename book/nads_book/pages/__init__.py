@@ -40,6 +40,7 @@ from nads_book.studies import load_results
 MODULES = (
     "atlas",
     "directional_bias",
+    "explorer",
     "flip",
     "nads_and_generalization",
     "other_photos",
@@ -53,7 +54,6 @@ UNPORTED = (
     "05_theorem1",
     "06_lemma1_hessian",
     "09_nad_computation",
-    "15_explorer",
     "16_scale",
     "11_training",
 )

@@ -1,0 +1,78 @@
+"""The page ``15_explorer``: how much the first NADs of two architectures have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import nads_core as nc
+from nads_book import figures
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.report import LABELS, estimate, markdown_table
+
+NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
+LEADING = (1, 3, 10, 30, 100, 300)  # numbers of first NADs that are compared
+
+
+@cache
+def overlaps() -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return the overlap of the first ten shipped NADs of two networks, and the interval of the exact subspaces'."""
+    nads = {name: nc.load_nads(name) for name in NETWORKS}
+    return {
+        (a, b): (nads[a].overlap(nads[b], 10), *nads[a].overlap_interval(nads[b], k=10))
+        for a, b in permutations(NETWORKS, 2)
+    }
+
+
+def two_runs() -> float:
+    """Return the overlap of the first ten NADs of two runs of LeNet."""
+    return float(load_study("agreement.json")["lenet"]["overlaps"]["10"])
+
+
+def signature() -> Evidence:
+    """Decide whether two architectures have less in common than two runs of LeNet."""
+    upper = max(high for _, _, high in overlaps().values())
+    return evidence(upper < two_runs(), value=upper, size="paper")
+
+
+def table_of_overlaps() -> str:
+    """Return the overlaps of the first ten NADs of all pairs of networks."""
+    rows = [
+        [LABELS[a], *("–" if a == b else estimate(overlaps()[a, b]) for b in NETWORKS)]
+        for a in NETWORKS
+    ]
+    rows.append(["two runs of LeNet", f"{two_runs():.3f}", *["–"] * (len(NETWORKS) - 1)])
+    return markdown_table(rows, ["first ten NADs", *map(LABELS.get, NETWORKS)])
+
+
+def plot_common(nads: dict[str, nc.NADs]) -> Figure:
+    """Draw how much the first NADs of two networks have in common, beside what chance and stored pairs give.
+
+    Args:
+        nads: name of the network -> its NADs, of images of one size; two of them.
+    """
+    one, other = nads.values()
+    leading = [k for k in LEADING if k < len(one)]
+    size = one.basis.shape[0]
+    curves = {
+        " and ".join(nads): [one.overlap(other, k) for k in leading],
+        "chance": [k / size for k in leading],
+    }
+    shipped = [nc.load_nads(name) for name in ("lenet", "resnet18")]
+    stored = {
+        "LeNet and ResNet-18": [shipped[0].overlap(shipped[1], k) for k in leading],
+        "chance": [k / shipped[0].basis.shape[0] for k in leading],
+    }
+    panels = {"yours": curves, "stored, 32 × 32": stored}
+    return figures.plot_curves(
+        np.array(leading), panels, "overlap of the subspaces", xlabel="number of first NADs"
+    )
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {"Overlaps of the first ten NADs": table_of_overlaps}
+CLAIMS: dict[str, Callable[[], Evidence]] = {"signature": signature}
