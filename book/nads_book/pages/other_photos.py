@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from nads_book.analysis.statistics import pooled_variance
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_registered, load_study
 from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
 from nads_book.pages.flip.images import MAPS, train_on_map
 from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies import poison_parts
 from nads_book.studies import replication_criteria as replication
-from nads_book.studies.replication_criteria import Cell
+from nads_book.studies.replication_criteria import Cell, Estimate
 from nads_core.data import ImageSet
 
 LENETS = {
@@ -33,8 +35,9 @@ SHORTCUTS: dict[str, tuple[Any, ...]] = {
     "poison": ("replaced", 0.05),
     "hole at zero": ("hole",),
     "hole at the mean": ("hole at mean",),
-    "number added": ("added", 0.05),
+    "number of .05": ("added", 0.05),
 }
+DEVIATIONS = {"CIFAR-10": "lenet", "Fashion-MNIST": "fashion"}  # cases of the study of parts
 HOLE, READ = "the hole, not the number", "early numbers are read, late ones are not"
 FLIP, MATCH = "the flip costs more than random signs", "the match counts"
 RATIOS = (0.8, 1.2)  # registered for the hole, relative to the poison
@@ -200,22 +203,42 @@ def removal_is_a_part() -> Evidence:
     return evidence(max(ratios) < RATIOS[0], value=max(ratios), **sizes)
 
 
+def losses_by_part(label: str) -> dict[str, dict[int, Estimate]]:
+    """Return the points lost by each part of the poison: part -> NAD index -> estimate.
+
+    A number of one deviation was added on CIFAR-10 and Fashion-MNIST only.
+    """
+    cell = cells()[label]
+    found = {
+        name: {index: cell.loss_of_shortcut(index, *change) for index in cell.indices}
+        for name, change in SHORTCUTS.items()
+    }
+    if label in DEVIATIONS:
+        lost = poison_parts.points_lost(DEVIATIONS[label], load_study("poison-parts.json")["rows"])
+        loud = lost[poison_parts.DEVIATION]
+        variance = pooled_variance(loud.values())
+        found[poison_parts.DEVIATION] = {}
+        for index, values in loud.items():
+            mean, half = float(np.mean(values)), variance.half_width(len(values))
+            found[poison_parts.DEVIATION][index] = [mean, mean - half, mean + half]
+    return found
+
+
 @styled
 def plot_holes() -> Figure:
     """Draw the points lost by NAD, a panel for each data set."""
     options: dict[str, Any] = {"xlabel": "NAD", "sharey": True}
     figure, axes = panel_row(LENETS, 3.0, ylabel="points of accuracy lost", **options)
     for axis, label in zip(axes, LENETS, strict=True):
-        cell = cells()[label]
-        places = np.array(cell.indices) + 1
-        for (name, change), colour, marker in zip(SHORTCUTS.items(), COLOURS, "oDsx", strict=False):
-            losses = [cell.loss_of_shortcut(index, *change) for index in cell.indices]
-            bars = [loss[2] - loss[0] if len(loss) == 3 else 0.0 for loss in losses]
+        for (part, losses), colour, marker in zip(
+            losses_by_part(label).items(), COLOURS, "oDsx^", strict=False
+        ):
+            bars = [loss[2] - loss[0] if len(loss) == 3 else 0.0 for loss in losses.values()]
             style = {"color": colour, "marker": marker, "markersize": 5, "fillstyle": "none"}
-            values = [loss[0] for loss in losses]
-            axis.errorbar(places, values, yerr=bars, linewidth=0.9, label=name, **style)
+            places, values = np.array([*losses]) + 1, [loss[0] for loss in losses.values()]
+            axis.errorbar(places, values, yerr=bars, linewidth=0.9, label=part, **style)
         axis.set(xscale="log", xticks=[1, 11, 101, 1001], xticklabels=["0", "10", "100", "1,000"])
-    legend(figure, axes, ncols=4)
+    legend(figure, axes, ncols=3)
     return figure
 
 
