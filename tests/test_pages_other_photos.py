@@ -69,8 +69,3 @@ def test_numbers_that_are_followed_at_the_last_nad_change_the_verdict(altered):
 
     altered(change)
     assert photos.CLAIMS["read-imagenette"]().holds is False
-
-
-def test_every_prediction_has_an_outcome():
-    rows = photos.table_of_predictions().splitlines()[2:]
-    assert len(rows) == 35 and sum("failed" in row for row in rows) == 3

@@ -13,7 +13,13 @@ scores = pytest.importorskip("nads_book.pages.scores_on_data", reason="figures n
 @pytest.fixture
 def fresh():
     """Clear what the page has cached, before and after."""
-    caches = (scores._scores, scores._trained, scores.pairs, scores.primary, scores._mlp_losses)
+    caches = (
+        scores.stored.scores,
+        scores.stored.trained,
+        scores.stored.pairs,
+        scores.stored.primary,
+        scores.optimisers.mlp_losses,
+    )
     for cached in caches:
         cached.cache_clear()
     yield
@@ -22,7 +28,7 @@ def fresh():
 
 
 def test_orders_are_permutations_and_reach_every_series():
-    for name in scores.ORDERS:
+    for name in scores.series.ORDERS:
         order = scores.permutation(name, seed=1)
         assert order.sort().values.equal(torch.arange(40)), name
     assert scores.permutation("neighbours")[:4].tolist() == [1, 0, 3, 2]
@@ -42,25 +48,28 @@ def test_a_linear_model_does_not_notice_an_order():
 
 
 def test_an_interval_above_the_limit_leaves_the_ranking_open(fresh, monkeypatch):
-    assert scores.ranks_the_best().holds is False
-    assert scores.ranks_the_losses().holds is False
-    low = dict(scores._plan(), criteria=dict(scores._plan()["criteria"], enough=0.3))
-    monkeypatch.setattr(scores, "_plan", lambda: low)
-    assert scores.ranks_the_best().holds is None and scores.ranks_the_losses().holds is None
+    assert scores.ranking.ranks_the_best().holds is False
+    assert scores.ranking.ranks_the_losses().holds is False
+    low = dict(scores.stored.plan(), criteria=dict(scores.stored.plan()["criteria"], enough=0.3))
+    monkeypatch.setattr(scores.ranking, "plan", lambda: low)
+    assert (
+        scores.ranking.ranks_the_best().holds is None
+        and scores.ranking.ranks_the_losses().holds is None
+    )
 
 
 def test_ties_of_the_accuracies_are_ties():
-    found = scores.pairs()
+    found = scores.stored.pairs()
     place = found.data.index("fashion-mnist"), found.variants.index("shuffled")
     accuracies = found.means()[place]
     equal = [found.architectures.index(name) for name in ("mlp", "resnet")]
     assert accuracies[equal[0]] == accuracies[equal[1]]
-    assert scores.ranks_the_best().value == pytest.approx(0.2124, abs=1e-4)
+    assert scores.ranking.ranks_the_best().value == pytest.approx(0.2124, abs=1e-4)
 
 
 def test_data_sets_are_the_units_of_smoothness():
-    found = scores.smoothness_ranks_better()
-    leads = np.array([*scores.lead_over_smoothness().values()])
+    found = scores.ranking.smoothness_ranks_better()
+    leads = np.array([*scores.ranking.lead_over_smoothness().values()])
     assert found.value == pytest.approx(leads.mean()) and (leads < 0).all()
     half = 4.3027 * leads.std(ddof=1) / 3**0.5  # Student's quantile with two degrees of freedom
     assert found.interval == pytest.approx((leads.mean() - half, leads.mean() + half), abs=1e-3)
@@ -68,31 +77,24 @@ def test_data_sets_are_the_units_of_smoothness():
 
 
 def test_losses_with_adam_that_equal_those_with_sgd_reject_the_claim(fresh, monkeypatch):
-    assert scores.adam_loses().holds
-    rows = copy.deepcopy(scores._trained())
+    assert scores.optimisers.adam_loses().holds
+    rows = copy.deepcopy(scores.stored.trained())
     for row in rows["rows"]:
         if row["architecture"] == "mlp" and row["variant"] == "flipped":
             row["test_accuracy"] += 0.033
-    monkeypatch.setattr(scores, "_trained", lambda: rows)
-    scores._mlp_losses.cache_clear()
-    assert not scores.adam_loses().holds
+    monkeypatch.setattr(scores.optimisers, "trained", lambda: rows)
+    scores.optimisers.mlp_losses.cache_clear()
+    assert not scores.optimisers.adam_loses().holds
 
 
 def test_a_lift_that_does_not_fall_is_no_evidence(fresh, monkeypatch):
-    assert scores.lift_falls().holds and not scores.ridge_falls().holds
-    changed = copy.deepcopy(scores._scores())
+    assert scores.series.lift_falls().holds and not scores.series.ridge_falls().holds
+    changed = copy.deepcopy(scores.stored.scores())
     for row in changed["rows"]:
         if row["data"] == "mnist1d":
             row["scores"]["lift"][0] = 1.0
             row["scores"]["ridge"][0] = 0.9 if row["variant"] == "as is" else 0.2
-    monkeypatch.setattr(scores, "_scores", lambda: changed)
-    scores.pairs.cache_clear()
-    assert not scores.lift_falls().holds and scores.ridge_falls().holds
-
-
-def test_every_prediction_has_an_outcome():
-    rows = scores.table_of_predictions().splitlines()[2:]
-    outcomes = [row.rsplit("|", 2)[1].strip() for row in rows]
-    assert set(outcomes) == {"met", "**failed**"} and len(rows) > 35
-    phases = next(row for row in rows if "Random phases cost all but" in row)
-    assert phases.count(",") == 9 and "failed" in phases
+    for module in (scores.stored, scores.series):
+        monkeypatch.setattr(module, "scores", lambda: changed)
+    scores.stored.pairs.cache_clear()
+    assert not scores.series.lift_falls().holds and scores.series.ridge_falls().holds

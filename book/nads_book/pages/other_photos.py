@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from nads_book import predictions
 from nads_book.analysis.statistics import pooled_variance
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_registered, load_study
+from nads_book.experiments.stored import load_study
 from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
 from nads_book.pages.flip.images import MAPS, train_on_map
 from nads_book.report import estimate, fixed, markdown_table
@@ -315,25 +316,8 @@ def table_of_trainings() -> str:
 
 
 def table_of_predictions() -> str:
-    """Return each registered prediction with what was found."""
-    answer = {True: "yes", False: "no", None: "open"}
-    registered = load_registered("replications")
-    rows = []
-    for label in [name for name in CELLS if name != "CIFAR-10"]:
-        place = replication.CELLS.index(CELLS[label])
-        for criterion, holds in _judged(label).items():
-            expected = registered["criteria"]["expected"][criterion]
-            if place < len(expected):
-                outcome = "met" if holds == expected[place] else "**failed**"
-                outcome = "open" if holds is None else outcome
-                row = [f"{label}: {criterion}", answer[expected[place]], answer[holds], outcome]
-                rows.append(row)
-        found = replication.measured(cells()[label])
-        for name, (low, high) in registered["predicted"][", ".join(CELLS[label])].items():
-            value = found.get(name, float("nan"))
-            outcome = "met" if low <= value <= high else "**failed**"
-            rows.append([f"{label}: {name}", f"{low} to {high}", fixed(value), outcome])
-    return markdown_table(rows, ["prediction", "expected", "found", "outcome"])
+    """Return each registered prediction with its outcome."""
+    return predictions.table(predictions.data.replication_predictions())
 
 
 LAB_TABLES: dict[str, Callable[[], str]] = {

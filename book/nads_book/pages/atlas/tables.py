@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nads_book import predictions
 from nads_book.analysis.statistics import area_under_curve
-from nads_book.atlas import Measured, load_atlas, predictions, score
+from nads_book.atlas import Measured, load_atlas
 from nads_book.experiments.stored import load_study
 from nads_book.pages.atlas import changes, trained
 from nads_book.report import estimate, fixed, markdown_table, percent
@@ -53,16 +54,8 @@ def table_of_entries() -> str:
 
 
 def table_of_predictions() -> str:
-    """Return each registered prediction with its outcome; those that did not hold first."""
-    found = [(one, score(one, load_atlas())) for one in predictions()]
-    rows = [
-        [one.entry, str(one), one.because, written(outcome.found), outcome.verdict]
-        for one, outcome in found
-        if outcome is not None
-    ]
-    rows.sort(key=lambda row: row[-1] == "held")
-    silent = [[one.entry, "nothing", "–", "–", "–"] for one, outcome in found if outcome is None]
-    return markdown_table([*rows, *silent], ["entry", "predicted", "because", "found", "outcome"])
+    """Return each registered prediction with its outcome."""
+    return predictions.table(predictions.of_the_atlas())
 
 
 def table_of_factors() -> str:

@@ -1,0 +1,173 @@
+"""Do scores rank architectures on images, and what a change of the data costs them?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book.analysis.statistics import SeedVariance
+from nads_book.evidence import Evidence, evidence
+from nads_book.figures.style import COLOURS, panel_row, shade, styled
+from nads_book.pages.scores_on_data.stored import (
+    ARCHITECTURES,
+    DATA,
+    PRIMARY,
+    WITHOUT_MLP,
+    compared,
+    pairs,
+    plan,
+    primary,
+    scores,
+)
+from nads_book.report import estimate, fixed, markdown_table
+from nads_book.studies import pair_statistics as rules
+from nads_book.studies.pair_statistics import Estimate
+
+
+@styled
+def plot_pairs() -> Figure:
+    """Draw the rank of each architecture by its score and by its accuracy, on unchanged images."""
+    found = pairs()
+    titles = [DATA[name].partition(",")[0] for name in found.data]
+    options: dict[str, Any] = {"xlabel": "rank by score", "sharey": True, "grid": None}
+    figure, axes = panel_row(titles, 3.2, ylabel="rank by accuracy", **options)
+    accuracies = found.means()[:, 0]  # as is: (data sets, architectures)
+    before = found.predictors[PRIMARY][:, 0]
+    count = len(found.architectures)
+    ranks = [rules.ranks(-values) + (count + 1) / 2 for values in (before, accuracies)]
+    for place, axis in enumerate(axes):
+        axis.plot([0.5, count + 0.5], [0.5, count + 0.5], color=shade(0.75), linewidth=1, zorder=0)
+        for x, y, name, accuracy in zip(
+            *(part[place] for part in ranks), found.architectures, accuracies[place], strict=True
+        ):
+            axis.plot(x, y, "o", color=COLOURS[0], markersize=5)
+            label = f"{ARCHITECTURES[name].partition(',')[0]} {100 * accuracy:.0f} %"
+            left = x > count / 2
+            axis.annotate(
+                label, (x, y), (-6 if left else 6, 3), textcoords="offset points", fontsize=7,
+                ha="right" if left else "left",
+            )  # fmt: skip
+        axis.set(xlim=(0.3, count + 0.7), ylim=(count + 0.7, 0.3))
+        axis.set(xticks=range(1, count + 1), yticks=range(1, count + 1))
+    return figure
+
+
+def _pair_sizes(num_architectures: int) -> dict[str, Any]:
+    found = pairs()
+    cells = len(found.data) * len(found.variants)
+    return {"size": "narrow", "num_seeds": 2, "num_trainings": 2 * cells * num_architectures}
+
+
+def _registered(found: Estimate) -> bool | None:
+    """Return False where the registered rule falsifies, None where more than this estimate is needed."""
+    return False if rules.verdict(plan()["criteria"]["enough"], found) == "falsified" else None
+
+
+def ranks_the_best() -> Evidence:
+    """Decide whether the primary score ranks architectures on given data (registered)."""
+    value, *ends = found = primary("cells")
+    sizes = _pair_sizes(len(pairs().architectures))
+    return evidence(_registered(found), value=value, interval=ends, **sizes)
+
+
+def ranks_the_losses() -> Evidence:
+    """Decide whether the primary score ranks what a change of the data costs (registered, without the MLP)."""
+    value, *ends = found = primary("costs", WITHOUT_MLP)
+    sizes = _pair_sizes(len(pairs().architectures) - 1)
+    return evidence(_registered(found), value=value, interval=ends, **sizes)
+
+
+def _without_mlp(values: np.ndarray) -> np.ndarray:
+    return values[..., np.array(pairs().architectures) != "mlp"]
+
+
+def _in_units(statistic: str, name: str, without_mlp: bool) -> np.ndarray:
+    """Return a predictor's correlation in each unit of a statistic, (data sets, units of one)."""
+    cut = _without_mlp if without_mlp else np.asarray
+    found = pairs()
+    means = found.means()
+    values = rules.prepared(found, name, statistic, means)
+    each = rules.correlations(statistic, cut(values), cut(means))
+    return each.reshape(len(found.data), -1)
+
+
+def student(values: np.ndarray) -> Estimate:
+    """Return the mean of a few units with Student's 95 % interval."""
+    mean = float(values.mean())
+    half = SeedVariance(float(values.std(ddof=1)), values.size - 1).half_width(values.size)
+    return mean, mean - half, mean + half
+
+
+def lead_over_smoothness() -> dict[str, float]:
+    """Return by how much the score's rank correlation over variants exceeds that of smoothness: data set -> mean."""
+    score, smooth = (_in_units("variants", name, True) for name in (PRIMARY, "smoothness"))
+    return dict(zip(pairs().data, (score - smooth).mean(1).tolist(), strict=True))
+
+
+def smoothness_ranks_better() -> Evidence:
+    """Decide whether smoothness ranks variants better than the score; the units are the three data sets.
+
+    Architectures share the order of smoothness of a data set, so that they are no units of their own.
+    """
+    value, *ends = student(np.array([*lead_over_smoothness().values()]))
+    sizes = _pair_sizes(len(pairs().architectures) - 1)
+    return evidence(value < 0, value=value, interval=ends, null=0, **sizes)
+
+
+QUESTIONS = {
+    "which architecture is best on given data?": ("cells", "parameters", ()),
+    "which architecture loses most accuracy?": ("costs", "textbook", ()),
+    "the same without the MLP": ("costs", "accuracy as is", WITHOUT_MLP),
+    "which variant is hardest?": ("variants", "smoothness", ()),
+    "all pairs": ("all", "logistic regression", ()),
+}
+
+
+def table_of_questions() -> str:
+    """Return the mean rank correlation of the primary score and of a baseline, for each question."""
+    rows = []
+    for question, (statistic, baseline, without) in QUESTIONS.items():
+        found = compared(without)
+        values = [estimate(found[statistic, name]) for name in (PRIMARY, baseline)]
+        units = "–"
+        if statistic != "all":
+            without_mlp = bool(without) or statistic == "variants"
+            units = estimate(student(_in_units(statistic, PRIMARY, without_mlp).ravel()))
+        rows.append([question, values[0], units, f"{baseline}: {values[1]}"])
+    head = ["question", "score (registered bootstrap)", "score (Student over units)", "baseline"]
+    return markdown_table(rows, head)
+
+
+def table_of_scores() -> str:
+    """Return both registered correlations of all five scores."""
+    rows = [
+        [name, estimate(compared()["cells", name]), estimate(compared(WITHOUT_MLP)["costs", name])]
+        for name in scores()["names"]
+    ]
+    return markdown_table(rows, ["score", "best architecture", "loss, without the MLP"])
+
+
+def table_by_data() -> str:
+    """Return the correlation of losses and the lead over smoothness, for each data set."""
+    losses = _in_units("costs", PRIMARY, True).mean(1)
+    rows = [
+        [DATA[name], fixed(value, 2), fixed(lead_over_smoothness()[name], 2)]
+        for name, value in zip(pairs().data, losses, strict=True)
+    ]
+    head = ["data", "correlation of losses, without the MLP", "lead of the score over smoothness"]
+    return markdown_table(rows, head)
+
+
+def table_of_accuracies() -> str:
+    """Return the mean test accuracy in percent of each pair of images, and its score."""
+    found = pairs()
+    accuracies, scores = 100 * found.means(), 100 * found.predictors[PRIMARY]
+    rows = [
+        [DATA[data], variant]
+        + [f"{fixed(y)} ({fixed(x)})" for x, y in zip(scores[d, v], accuracies[d, v], strict=True)]
+        for d, data in enumerate(found.data)
+        for v, variant in enumerate(found.variants)
+    ]
+    return markdown_table(rows, ["data", "variant", *map(ARCHITECTURES.get, found.architectures)])
