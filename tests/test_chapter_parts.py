@@ -10,7 +10,6 @@ from nads_book.atlas.trained_waves import (
     predicted_from_others,
     rising_fit,
 )
-from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panels
 from nads_book.studies import toy_shortcuts, transform_summaries
 
 
@@ -47,23 +46,6 @@ def test_rising_fit_pools_what_falls_and_ignores_the_order_of_points():
 
 def test_branches_are_louder_with_he_initialisation():
     assert max(branch_ratios("resnet", 1)) < min(branch_ratios("resnet-he", 1))
-
-
-def test_panels_hold_each_measurement_and_its_model():
-    limits = {"rates": {"float64": 1e9}, "bandwidth": 1e9, "device": "cpu"}
-    solve = {"kind": "dense", "num_vectors": 60, "seconds": 2.0, "bytes": None}
-    cost = {
-        "image_shape": (3, 16, 16),
-        "seconds_per_network": 0.5,
-        "parts": {"draw": 0.1},
-        "limits": limits,
-    }
-    cost |= {"limit_seconds": {"bytes": 0.2, "operations": 0.3}, "eigenvectors": solve}
-    panels = scaling_panels({"live": [cost]})
-    assert panels["seconds per network"]["live"] == ("live", [768], [0.5])
-    assert panels["seconds per network"]["live, model"][2] == [pytest.approx(0.4)]
-    assert panels["seconds, eigenvectors"]["D × D, live"] == ("live", [768], [2.0])
-    assert eigenvector_bytes(1_000, 60, "dense") == 64e6
 
 
 def test_kinds_of_maps_cover_the_stored_results():

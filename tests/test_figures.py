@@ -96,24 +96,11 @@ CALLS = {
         },
         "gradient 1",
     ),
-    "plot_overlaps": lambda: figures.plot_overlaps(
-        [10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01
-    ),
-    "plot_dipoles": lambda: figures.plot_dipoles(
-        [1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}
-    ),
+    "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"found": [0.2, 0.4]}, 0.01),
     "plot_kinks": lambda: figures.plot_kinks(
         {"near": (torch.arange(8.0) - 4, WAVE), "far": (10 * torch.arange(8.0) - 40, WAVE)},
         {"here": 0.1, "far": -0.2},
     ),
-    "plot_shrinking": lambda: figures.plot_shrinking(
-        {
-            "seen": {"signal": torch.ones(2, 2), "noise": torch.eye(2)},
-            "left": {"shrunk": torch.eye(2)},
-        },
-        {"seen": PHOTOS[0, 0, :, :2]},
-    ),
-    "plot_energies": lambda: figures.plot_energies({"a": torch.linspace(1, 0.1, 20)}),
     "plot_accuracy_by_nad": lambda: figures.plot_accuracy_by_nad(
         {"a": {"index": [0, 9], "accuracy": [0.9, 0.6], "interval": [(0.8, 0.95), (0.5, 0.7)]}},
         {"a": [1, 0.1]},
@@ -158,6 +145,7 @@ CALLS = {
         {"LeNet": {"photos": [0.9, 0.9], "flipped": [1.0]}},
         {"LeNet": {"photos": 0.69}},
     ),
+    "plot_durations": lambda: figures.plot_durations({"a": {"x": 2.0, "y": 90.0}, "b": {"x": 5}}),
     "plot_scaling": lambda: figures.plot_scaling(
         {"seconds": {"a": ("live", [10, 99], [1, 2]), "a, limit": ("model", [10, 99], [0.5, 1])}}
     ),
@@ -187,9 +175,7 @@ CALLS = {
         [0.8, 0.9],
         ["easy", "hard"],
     ),
-    "plot_matrices": lambda: figures.plot_matrices(
-        {"ours": PHOTOS[0, 0], "z": PHOTOS[1, 0]}, signed=["z"]
-    ),
+    "plot_matrices": lambda: figures.plot_matrices({"a": PHOTOS[0, 0], "b": PHOTOS[1, 0]}),
     "plot_convergence": lambda: figures.plot_convergence(
         range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100
     ),
@@ -199,7 +185,6 @@ CALLS = {
         ("θ", "φ"),
     ),
     "plot_bounds": lambda: figures.plot_bounds(CHECKS),
-    "plot_tails": lambda: figures.plot_tails({"a": WAVE}),
 }
 
 
@@ -352,7 +337,8 @@ def shown_legends(figure):
 
 def test_a_narrow_figure_draws_each_legend_once():
     name, places = "a name that is far too long for a panel of a narrow figure", np.arange(3.0)
-    narrow = Variants(figures.plot_tails, {name: torch.tensor([1.0, 2.0])}).variant("narrow")
+    curves = {"a": ("live", places + 1, places + 1), name: ("model", places + 1, places + 1)}
+    narrow = Variants(figures.plot_scaling, {"seconds": curves}).variant("narrow")
     assert (
         len(narrow.legends) == 1
         and shown_legends(narrow)[0][1] == name

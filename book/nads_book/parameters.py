@@ -12,6 +12,7 @@ from nads_book.experiments.presets import PRESETS, SIZES
 from nads_book.studies import study_class
 from nads_core.data.images import DatasetNotFoundError, load_images
 from nads_core.networks.architectures import ARCHITECTURES, Architecture, architecture_named
+from nads_core.networks.ensembles import require_image_shape
 from nads_core.runtime.arguments import is_integer
 
 DATASETS = ("auto", "cifar10", "generated")
@@ -33,13 +34,15 @@ def check_parameters(
     dataset: Any = None,
     data_root: str | os.PathLike[str] | None = None,
     job: str | None = None,
+    image_shape: Any = None,
+    num_networks: Any = 0,
 ) -> None:
     """Raise an error that names the parameter, unless a chapter can run with these.
 
     Args:
         preset: preset that was chosen. At "paper" no generated images take the place of photos.
         seed: seed, from 0.
-        architecture: name of one of the paper's architectures.
+        architecture: name of one of the paper's architectures; with an ``image_shape``, what `compute_nads` takes.
         second: name of another one, or "".
         index: index of a NAD.
         last_index: largest index that is allowed.
@@ -47,6 +50,8 @@ def check_parameters(
         dataset: member of `DATASETS`; None if the chapter needs no photos.
         data_root: folder with photos; that of ``NADS_DATA`` by default.
         job: name of an experiment of the book, such as ``fig7-lenet``.
+        image_shape: shape of the input of any architecture; None for a chapter about the paper's.
+        num_networks: number of random networks; 0 for that of the preset.
 
     Raises:
         ValueError: for a value that no chapter can use.
@@ -54,7 +59,12 @@ def check_parameters(
     """
     if not (is_integer(seed) and 0 <= seed < _MOST_SEEDS):
         raise ValueError(f"seed must be an integer from 0 to {_MOST_SEEDS - 1}, got {seed!r}")
-    choose_architecture(architecture)
+    if not (is_integer(num_networks) and num_networks >= 0):
+        raise ValueError(f"num_networks must be a whole number, 0 or more, got {num_networks!r}")
+    if image_shape is None:
+        choose_architecture(architecture)
+    elif isinstance(architecture, str):
+        architecture_named(architecture, require_image_shape(image_shape))
     if second != "" and second not in ARCHITECTURES:
         raise ValueError(
             f"second must be one of {', '.join(ARCHITECTURES)}, or empty, got {second!r}"

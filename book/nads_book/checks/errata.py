@@ -1,13 +1,13 @@
 """The numbered statements of the paper, and the verdicts that chapters pass to the errata page.
 
-A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes the published results, so its
-verdicts cannot differ from those of the chapters. ``errata.toml`` has the statements.
+A chapter runs the checks of statements and calls `show_verdicts`; `book/errata.md` pastes what it
+stores, so that its verdicts cannot differ from those of the chapters. ``errata.toml`` has the statements.
 """
 
 import html
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nads_book import report
 from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
 from nads_book.checks.deep_linear import (
     check_eq4,
@@ -53,7 +54,7 @@ class Statement:
             no counter-example.
         numbers: function that computes the right number for the example, and the printed one.
         otherwise: verdict if the checks contradict the printed form but not ours.
-        is_printed: whether the text prints the statement at all.
+        is_printed: whether the main text prints the statement at all.
         is_exact: whether the paper states it as exact; an approximation that it announces is not falsified.
         is_random: whether the checks draw samples of a random quantity; otherwise only rounding errors remain.
     """
@@ -72,7 +73,7 @@ class Statement:
         if not passed(results):
             return "not settled: the simulation contradicts our form too"
         if not self.is_printed:
-            return "not printed; our form is confirmed"
+            return "not in the main text; our form is confirmed"
         return "holds as printed" if passed(results, printed=True) else self.otherwise
 
     def evidence(self, results: Sequence[Check]) -> str:
@@ -135,10 +136,19 @@ def paste_statement(key: str, results: Sequence[Check]) -> None:
     )
 
 
-def publish(key: str, results: Sequence[Check]) -> None:
-    """Store what `paste_statement` and `decide` return, in chapters whose claims are not functions yet."""
-    paste_statement(key, results)
-    record_claim(f"errata-{key}", (found := decide(key, results)).holds, found.sentence)
+def show_verdicts(results: Mapping[str, Sequence[Check]]) -> None:
+    """Display the verdict on each statement, and hand it to the errata page.
+
+    Args:
+        results: key of `STATEMENTS` -> results of its check.
+    """
+    rows = []
+    for key, found in results.items():
+        statement = STATEMENTS[key]
+        paste_statement(key, found)
+        report.publish(f"errata-{key}")
+        rows.append((statement.title, f"**{statement.verdict(found)}**", statement.evidence(found)))
+    report.table(rows, ("statement of the paper", "verdict", "evidence"))
 
 
 def publish_claim(
@@ -262,6 +272,7 @@ STATEMENTS = {
 
 # Sentences of the paper about its experiments, which no simulation settles: `book/errata.md` quotes them.
 CLAIMS = (
+    "zeta-speed",
     "train-accuracy",
     "equalized",
     "random",
@@ -272,6 +283,7 @@ CLAIMS = (
     "monotone",
     "decay",
     "stronger-bias",
+    "unique",
     "poison-separable",
     "poison-order",
     "poison-ignores",

@@ -5,15 +5,13 @@ from .atlas import plot_effects, plot_entries, plot_learned
 from .bases import (
     plot_class_differences,
     plot_definitions,
-    plot_dipoles,
     plot_directions,
+    plot_durations,
     plot_eigenvalues,
-    plot_energies,
     plot_kinks,
     plot_overlaps,
     plot_reliability,
     plot_scaling,
-    plot_shrinking,
 )
 from .generalization import (
     plot_accuracy_by_nad,
@@ -49,7 +47,6 @@ from .theory import (
     plot_learning_curves,
     plot_matrices,
     plot_saddle,
-    plot_tails,
     plot_two_classes,
 )
 
@@ -67,11 +64,10 @@ __all__ = [
     "plot_convergence",
     "plot_curves",
     "plot_definitions",
-    "plot_dipoles",
     "plot_directions",
+    "plot_durations",
     "plot_effects",
     "plot_eigenvalues",
-    "plot_energies",
     "plot_entries",
     "plot_frequency_maps",
     "plot_gain",
@@ -90,8 +86,6 @@ __all__ = [
     "plot_scaling",
     "plot_scatter",
     "plot_signed_images",
-    "plot_shrinking",
-    "plot_tails",
     "plot_train_test",
     "plot_trial",
     "plot_two_classes",

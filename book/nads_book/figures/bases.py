@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator
 from torch import Tensor
 
 from nads_book.figures.style import (
@@ -27,8 +28,17 @@ from nads_core.directions.export import draw_direction
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
     "live": {"marker": "o", "linestyle": "none"},
-    "shipped": {"marker": "s", "linestyle": "none", "fillstyle": "none"},
+    "stored": {"marker": "s", "linestyle": "none", "fillstyle": "none"},
     "model": {"linestyle": "-", "alpha": 0.8},
+}
+_DURATIONS = {
+    "1 s": 1,
+    "10 s": 10,
+    "1 min": 60,
+    "10 min": 600,
+    "1 h": 3_600,
+    "10 h": 36_000,
+    "4 days": 345_600,
 }
 
 
@@ -90,7 +100,9 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
         colour, values = colours()[list(curves).index(label)], values[values > 0]
         place = max(3 * place, values[-1])
         axis.plot(np.arange(len(values)) + 1, values, color=colour)
-        axis.annotate(label, (len(values) * 1.1, place), va="center", annotation_clip=False)
+        axis.annotate(
+            label, (len(values) * 1.1, place), va="center", color=colour, annotation_clip=False
+        )
     axis.set(
         xscale="log",
         yscale="log",
@@ -102,55 +114,27 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
 
 @styled
 def plot_overlaps(
-    counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None
+    counts: Sequence[int], overlaps: Mapping[str, Sequence[float]], chance: float
 ) -> Figure:
-    """Draw the overlap of the first NADs against the number of networks, with the spread over repetitions.
+    """Draw the overlap of two runs against the number of networks; from the second curve on, dashed.
 
     Args:
         counts: numbers of networks, (n,).
-        overlaps: label -> (repetitions, n).
+        overlaps: label -> (n,).
         chance: overlap of random subspaces, drawn as a line.
     """
     figure, ((axis,),) = subplots(height=3.0)
-    for (label, values), colour in zip(overlaps.items(), colours(), strict=False):
-        values = np.asarray(values)
-        mean, error = (
-            values.mean(0),
-            values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0,
-        )
-        axis.plot(counts, mean, "o-", color=colour, label=label, markersize=4)
-        axis.fill_between(
-            counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0
-        )
-    if chance is not None:
-        axis.axhline(
-            chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions"
-        )
-    axis.set(xscale="log", xlabel="networks", ylabel="overlap with another run", ylim=(0, 1.02))
+    for (label, values), colour, style in zip(
+        overlaps.items(), colours(), ("o-", "s--"), strict=False
+    ):
+        axis.plot(counts, values, style, color=colour, label=label, markersize=4)
+    axis.axhline(chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions")
+    axis.set(
+        xscale="log", xlabel="networks in each run", ylabel="overlap of two runs", ylim=(0, 1.02)
+    )
     axis.set_xticks(counts, [f"{count:,}" for count in counts])
     axis.minorticks_off()
     axis.legend()
-    return figure
-
-
-@styled
-def plot_dipoles(
-    arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]
-) -> Figure:
-    """Draw how strongly random networks separate a dipole, per unit of its length, against that length.
-
-    Args:
-        arms: lengths, (n,).
-        panels: title -> label of a direction -> (n,) standard deviations over networks.
-    """
-    figure, axes = panel_row(
-        panels, 2.8, xlabel="arm ρ", ylabel="standard deviation / length", sharey=True
-    )
-    for axis, curves in zip(axes, panels.values(), strict=True):
-        for (label, values), colour in zip(curves.items(), colours(), strict=False):
-            axis.plot(arms, values, "o-", color=colour, label=label, markersize=4)
-        axis.set(xscale="log", yscale="log")
-    axes[0].legend(loc="center left")
     return figure
 
 
@@ -181,64 +165,6 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
     axes[1, 0].set_ylabel("slope along v")
     legend(figure, axes[1, 0], ncols=len(slopes))
     figure.align_ylabels()
-    return figure
-
-
-@styled
-def plot_shrinking(
-    panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[str, Tensor]
-) -> Figure:
-    """Draw second moments in two dimensions as ellipses with the square roots of their eigenvalues as half axes.
-
-    Args:
-        panels: title -> label -> second moment (2, 2).
-        points: title -> vectors (N, 2) to draw behind the ellipses, in the panels that have some.
-    """
-    figure, axes = panel_row(panels, 3.1, xlabel="first coordinate", ylabel="second coordinate")
-    labels = list(dict.fromkeys(label for moments in panels.values() for label in moments))
-    angles = np.linspace(0, 2 * np.pi, 181)
-    everything = [np.asarray(moment) for moments in panels.values() for moment in moments.values()]
-    reach = (
-        1.2
-        * np.array([-1, 1])
-        * np.sqrt(max(np.linalg.eigvalsh(moment)[-1] for moment in everything))
-    )
-    for axis, (title, moments) in zip(axes, panels.items(), strict=True):
-        if title in points:
-            axis.plot(*np.asarray(points[title]).T, ".", color=shade(0.6), markersize=2, zorder=0)
-        for label, moment in moments.items():
-            values, vectors = np.linalg.eigh(np.asarray(moment))
-            roots = vectors * np.sqrt(np.maximum(values, 0))  # columns: half axes
-            index = labels.index(label)
-            style = {"color": colours()[index], "linestyle": ("-", "--")[index % 2]}
-            axis.plot(*(roots @ [np.cos(angles), np.sin(angles)]), **style, label=label)
-            for half in roots.T:
-                axis.plot(*np.outer(half, [-1, 1]), **style, linewidth=0.7)
-        axis.set(aspect="equal", xlim=reach, ylim=reach)
-    legend(figure, axes, ncols=len(labels))
-    return figure
-
-
-@styled
-def plot_energies(energies: Mapping[str, Tensor]) -> Figure:
-    """Draw our energy of each published direction against its published rank: a falling line means the same order.
-
-    Args:
-        energies: label -> (n,), in published order.
-    """
-    figure, ((axis,),) = subplots(height=3.0)
-    for (label, values), colour in zip(energies.items(), colours(), strict=False):
-        values = np.asarray(values)
-        axis.plot(
-            np.arange(len(values)) + 1,
-            values / values.max(),
-            ".",
-            color=colour,
-            markersize=2,
-            label=label,
-        )
-    axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel="energy vᵀCv / largest")
-    axis.legend(markerscale=5)
     return figure
 
 
@@ -317,22 +243,48 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
 @styled
 def plot_scaling(
     panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], Sequence[float]]]],
+    xlabels: Sequence[str] = ("pixels D",),
 ) -> Figure:
-    """Draw costs against the number of pixels on logarithmic axes, one quantity a panel.
+    """Draw quantities on logarithmic axes, such as costs against the number of pixels, one quantity a panel.
 
     Args:
-        panels: quantity with its unit -> label -> (kind, pixels, values); the kind is "live" (dots), "shipped"
-            (squares) or "model" (a line, not in the legend). Labels that agree before the comma have one colour.
+        panels: quantity with its unit -> label -> (kind, places, values); the kind is "live" (dots), "stored"
+            (squares) or "model" (a line).
+        xlabels: labels of the horizontal axes, one a panel.
     """
-    figure, axes = panel_row([""] * len(panels), 3.5, xlabel="pixels D")
-    for axis, (quantity, series) in zip(axes, panels.items(), strict=True):
-        families = list(dict.fromkeys(label.partition(",")[0] for label in series))
-        for label, (kind, pixels, values) in series.items():
-            colour = colours()[families.index(label.partition(",")[0]) % 7]
-            shown = None if kind == "model" else label
-            axis.plot(pixels, values, color=colour, label=shown, **_KINDS[kind])
-        axis.set(xscale="log", yscale="log", ylabel=quantity)
+    figure, axes = panel_row([""] * len(panels), 3.5)
+    for axis, (quantity, series), xlabel in zip(axes, panels.items(), xlabels, strict=True):
+        for (label, (kind, places, values)), colour in zip(series.items(), colours(), strict=False):
+            axis.plot(places, values, color=colour, label=label, **_KINDS[kind])
+        axis.set(xscale="log", yscale="log", ylabel=quantity.strip(), xlabel=xlabel)
+        low, high = axis.get_xlim()
+        if high < 20 * low:  # hardly more than a decade has too few ticks, and too many minor ones
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter("")
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+    return figure
+
+
+@styled
+def plot_durations(rows: Mapping[str, Mapping[str, float]]) -> Figure:
+    """Draw durations on a logarithmic axis, one row a label and one mark a kind.
+
+    Args:
+        rows: label -> kind -> seconds.
+    """
+    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.3 * len(rows), grid="x")
+    kinds = list(dict.fromkeys(kind for durations in rows.values() for kind in durations))
+    for kind, colour, marker in zip(kinds, colours(), "os^Dv", strict=False):
+        places = [place for place, durations in enumerate(rows.values()) if kind in durations]
+        seconds = [durations[kind] for durations in rows.values() if kind in durations]
+        axis.plot(seconds, places, marker, color=colour, label=kind, markersize=6)
+    axis.set(xscale="log", xlabel="time of a run")
+    axis.set_xticks(list(_DURATIONS.values()), list(_DURATIONS))
+    axis.minorticks_off()
+    axis.set_yticks(range(len(rows)), list(rows))
+    axis.invert_yaxis()
+    legend(figure, axis, ncols=len(kinds))
     return figure
 
 

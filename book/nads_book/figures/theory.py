@@ -234,45 +234,32 @@ def plot_learning_curves(
 
 @styled
 def plot_matrices(
-    matrices: Mapping[str, Tensor],
-    *,
-    signed: Sequence[str] = (),
-    xlabel: str = "entry",
-    ylabel: str = "entry",
+    matrices: Mapping[str, Tensor], *, xlabel: str = "entry", ylabel: str = "entry"
 ) -> Figure:
-    """Draw matrices side by side: those in ``signed`` as z values on a diverging map, the others on one common scale.
+    """Draw matrices side by side, on one scale.
 
     Args:
         matrices: title -> (n, n).
-        signed: titles of the matrices that hold z values.
         xlabel: label of every horizontal axis.
         ylabel: label of the first vertical axis.
     """
     figure, axes = panel_row(matrices, 2.9, xlabel=xlabel, ylabel=ylabel, grid=None)
-    common = max(
-        float(torch.as_tensor(m).abs().max())
-        for title, m in matrices.items()
-        if title not in signed
-    )
-    unsigned = []  # their axes
-    for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
-        limit = LIMIT if title in signed else common
+    limit = max(float(matrix.abs().max()) for matrix in matrices.values())
+    for axis, matrix in zip(axes, matrices.values(), strict=True):
         image = axis.imshow(
             np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest"
         )
-        if title in signed:
-            figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="standard errors")
-        else:
-            unsigned.append(axis)
-    figure.colorbar(
-        unsigned[-1].images[0], ax=unsigned, location="bottom", shrink=0.9, aspect=40, label="value"
-    )
+    figure.colorbar(image, ax=axes, shrink=0.9, label="value")
     return figure
 
 
 @styled
 def plot_convergence(
-    frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int
+    frequencies: Curve,
+    zetas: Curve,
+    iterations: Tensor,
+    num_steps: int,
+    reference: Tensor | None = None,
 ) -> Figure:
     """Draw the steps to convergence over the frequency, and ζ below them (Fig. 4b).
 
@@ -281,11 +268,15 @@ def plot_convergence(
         zetas: (F,).
         iterations: (F, runs).
         num_steps: the budget; frequencies that exceed it are drawn as crosses on top.
+        reference: steps of other settings (F, runs), whose medians are drawn in grey.
     """
     figure, axes = subplots(2, 1, 4.6)
     upper, lower = axes[:, 0]
     low, median, high = iterations.double().quantile(torch.tensor([0.1, 0.5, 0.9]).double(), 1)
     done, places = median <= num_steps, np.asarray(frequencies)
+    if reference is not None:
+        medians = reference.double().median(1).values
+        upper.plot(places, medians, color=shade(0.5), linewidth=1.5, label="median before")
     upper.fill_between(places, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
     style = {
         "color": COLOURS[0],
@@ -374,25 +365,4 @@ def plot_bounds(results: Sequence[Check]) -> Figure:
     axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=8)
     axis.invert_yaxis()
     legend(figure, axis, ncols=2)
-    return figure
-
-
-@styled
-def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
-    """Draw P(s² >= eta) against eta / E s², on logarithmic axes, under the bound of Markov.
-
-    Args:
-        slopes: label -> (N,).
-    """
-    figure, ((axis,),) = subplots()
-    grid = np.logspace(-1, 1.3, 100)
-    axis.plot(
-        grid, np.minimum(1, 1 / grid), color=shade(0), linewidth=1.2, label="Markov: E s² / η"
-    )
-    for (label, values), colour in zip(slopes.items(), colours(), strict=False):
-        energy = np.asarray(values.square() / values.square().mean())
-        share = (energy[:, None] >= grid).mean(0)  # (N, 100) -> (100,)
-        axis.plot(grid, np.where(share > 0, share, np.nan), color=colour, label=label)
-    axis.set(xscale="log", yscale="log", xlabel="η / E s²", ylabel="share of networks with s² ≥ η")
-    axis.legend()
     return figure

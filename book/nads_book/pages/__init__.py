@@ -42,19 +42,19 @@ MODULES = (
     "directional_bias",
     "explorer",
     "flip",
+    "lemma1_hessian",
+    "nad_computation",
     "nads_and_generalization",
     "other_photos",
     "poison",
     "pooling_theory",
+    "scale",
     "scores_on_data",
+    "theorem1",
     "using_nads",
 )
 # Chapters whose claims are still recorded by their cells while they run.
 UNPORTED = (
-    "05_theorem1",
-    "06_lemma1_hessian",
-    "09_nad_computation",
-    "16_scale",
     "11_training",
 )
 

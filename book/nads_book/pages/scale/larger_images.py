@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_registered, load_study
 from nads_book.figures.style import COLOURS, panel_row, styled
-from nads_book.report import fixed, markdown_table
+from nads_book.report import fixed, markdown_table, show
 
 
 @cache
@@ -71,6 +71,11 @@ def table_of_certain_nads() -> str:
         rows.append([f"{number:,}", forecast, found, minutes])
     head = ["networks", f"forecast from the first {few:,} (two runs)", "found", "core-minutes"]
     return markdown_table(rows, head)
+
+
+def show_certain_nads() -> None:
+    """Display `table_of_certain_nads`."""
+    show(table_of_certain_nads())
 
 
 def runs_agree_as_predicted() -> Evidence:

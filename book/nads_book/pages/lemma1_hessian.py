@@ -1,0 +1,394 @@
+"""The page ``06_lemma1_hessian``: curvature and speed of training, and Lemma 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from scipy.stats import t as student
+from torch import Tensor
+
+import nads_core as nc
+from nads_book import checks, figures, report
+from nads_book.analysis.statistics import rank_correlation
+from nads_book.checks import Check, errata
+from nads_book.evidence import Evidence, evidence
+from nads_book.theory import deep_linear, lemma2
+from nads_book.theory.descent import Descent, gradient_descent
+
+SIZE, STRIDE = 128, 4  # of the paper's Fig. 4
+FREQUENCIES = torch.arange(1, SIZE // 2 + 1)
+MARGIN, NOISE_STD = 1.0, 0.5
+STARTS: dict[str, Any] = {"theta_std": 0.5, "phi_std": 0.5, "num_runs": 16}
+NUM_STEPS = 600
+LARGEST = (1.0, 4.0, 16.0, 64.0, 256.0, 1_024.0)  # values of max m²
+NOISY = 64.0  # the one at which noise limits the learning rate
+LEARNED = torch.tensor([2, 6, 10, 14, 18, 22, 26, 28, 36, 40, 44])  # frequencies learned there
+EXAMPLE = 10  # frequency whose steps are counted for all of `LARGEST`
+FAST = torch.tensor([2, 6, 10, 14, 18, 22])  # frequencies trained with a ten times larger rate
+NUM_SAMPLES = 10_000  # in each setting of a check
+STATEMENTS = (
+    "lemma1",
+    "lemma1-theta",
+    "zeta",
+    "eq4",
+    "eq5",
+    "lemma2",
+    "lemma2-dipole",
+    "eq6",
+    "eq6-dipole",
+)
+NUM_SLOPES = {"lenet": 20, "resnet18": 2}  # networks whose slopes meet the bounds of Lemma 2
+
+
+# The deep linear model
+
+
+def response_of(prefilter: str = "average", size: int = SIZE, stride: int = STRIDE) -> Tensor:
+    """Return m, the response of the prefilter: (D,)."""
+    return nc.pooling.frequency_response(nc.pooling.prefilter(prefilter, size, stride)).abs()
+
+
+def safe_rate(response: Tensor, stride: int = STRIDE) -> float:
+    """Return a small learning rate: a fiftieth of the inverse largest curvature of the noise."""
+    curvature = deep_linear.expected_hessian(0, response, stride, 0.0, NOISE_STD).max()
+    return 0.02 / float(curvature)
+
+
+@cache
+def small_rate() -> Descent:
+    """Return the training of all frequencies at one small learning rate (Fig. 4b)."""
+    response = response_of()
+    return gradient_descent(
+        FREQUENCIES,
+        response,
+        STRIDE,
+        MARGIN,
+        NOISE_STD,
+        learning_rate=safe_rate(response),
+        num_steps=NUM_STEPS,
+        **STARTS,
+    )
+
+
+def steps_needed(frequencies: Tensor, largest: float) -> tuple[Tensor, Tensor]:
+    """Return ζ, and the steps that nine of ten starts need at the best of eight learning rates.
+
+    Args:
+        frequencies: frequencies that carry the label, (F,).
+        largest: the largest squared response, which is put at frequency 0, where no signal is.
+    """
+    response = response_of()
+    rates = [safe_rate(response) * 2.0**k for k in range(-4, 4)]
+    response[0] = largest**0.5
+    steps = []
+    for rate in rates:
+        run = gradient_descent(
+            frequencies,
+            response,
+            STRIDE,
+            MARGIN,
+            NOISE_STD,
+            learning_rate=rate,
+            num_steps=300,
+            **STARTS,
+        )
+        steps.append(run.iterations.double().quantile(0.9, dim=1))
+    return deep_linear.zeta(frequencies, response, MARGIN, NOISE_STD), torch.stack(steps).amin(0)
+
+
+@cache
+def steps_of_example() -> dict[float, tuple[float, float]]:
+    """Return ζ and steps at one frequency, for each of `LARGEST`."""
+    found = {}
+    for largest in LARGEST:
+        zeta, steps = steps_needed(torch.tensor([EXAMPLE]), largest)
+        found[largest] = float(zeta), float(steps)
+    return found
+
+
+@cache
+def steps_by_response() -> tuple[Tensor, Tensor]:
+    """Return response and steps at each of `LEARNED`, where noise limits the learning rate."""
+    return response_of()[LEARNED], steps_needed(LEARNED, NOISY)[1]
+
+
+def exponent() -> tuple[float, float, float]:
+    """Return the exponent of the inverse response in the steps, and Student's 95 % interval."""
+    response, steps = steps_by_response()
+    (slope, _), covariance = np.polyfit(-response.log().numpy(), steps.log().numpy(), 1, cov=True)
+    half = float(student.ppf(0.975, len(steps) - 2)) * float(covariance[0, 0]) ** 0.5
+    return float(slope), float(slope) - half, float(slope) + half
+
+
+def loss_at(
+    t: float | Tensor,
+    p: float | Tensor,
+    frequency: int,
+    response: Tensor,
+    stride: int,
+    noise_std: float,
+) -> Tensor:
+    """Return the expected loss where the weights that carry the signal are t and p."""
+    generator = torch.Generator().manual_seed(0)
+    theta = torch.randn(len(response) // stride, generator=generator).double() / 2
+    phi = torch.randn(len(response), generator=generator).double() / 2
+    carries = frequency % len(theta)
+    theta = torch.where(torch.arange(len(theta)) == carries, t, theta)
+    phi = torch.where(torch.arange(len(phi)) == frequency, p, phi)
+    beta = theta.repeat(stride) * response * phi / stride**0.5  # f(x) = beta · x
+    return (1 - MARGIN * beta[frequency]) ** 2 + noise_std**2 * beta.square().sum()
+
+
+# Figures
+
+
+def plot_saddle(
+    frequency: int = 2, prefilter: str = "average", size: int = 16, noise_std: float = 0.8
+) -> Figure:
+    """Draw the loss over the two weights that carry the signal."""
+    response = response_of(prefilter, size)
+    grid = torch.linspace(-1.5, 1.5, 61).double()
+    losses = torch.stack(
+        [
+            torch.stack([loss_at(t, p, frequency, response, STRIDE, noise_std) for p in grid])
+            for t in grid
+        ]
+    )
+    return figures.plot_saddle(grid, losses, ("weight of θ", "weight of φ"))
+
+
+def plot_steps() -> Figure:
+    """Draw the steps at the best rate against the signal's response and the largest response."""
+    response, steps = steps_by_response()
+    slope, *_ = exponent()
+    order = response.argsort()
+    x, y = response[order], steps[order]
+    middle = len(x) // 2
+    fits = {
+        f"as m to the power −{slope:.2f}": slope,
+        "as 1/ζ, that is m to the power −2": 2.0,
+    }
+    by_response = {"measured": ("live", x.tolist(), y.tolist())} | {
+        label: ("model", x.tolist(), (y[middle] * (x / x[middle]) ** -power).tolist())
+        for label, power in fits.items()
+    }
+    example = steps_of_example()
+    by_largest = {
+        f"measured at ℓ = {EXAMPLE}": ("live", list(example), [s for _, s in example.values()])
+    }
+    return figures.plot_scaling(
+        {"steps": by_response, "steps ": by_largest},
+        xlabels=("response m at the signal's frequency", "largest squared response, max m²"),
+    )
+
+
+def plot_lemma2() -> Figure:
+    """Draw both bounds of Lemma 2 in four settings."""
+    found = results()["lemma2"]
+    settings = ("f = θx, θ normal", *(report.LABELS[name] for name in NUM_SLOPES))
+    examples = [found[0]]
+    for name in settings:
+        of_name = [one for one in found if one.setting.startswith(name)]
+        examples.append(max(of_name, key=lambda one: one.simulated / max(one.printed, 1e-9)))
+    return figures.plot_bounds(examples)
+
+
+# Checks of the paper's statements
+
+
+@cache
+def slopes() -> dict[str, tuple[Tensor, Tensor]]:
+    """Return slopes and rates of random networks along a wave, at a random image."""
+    image = torch.randn(1, 32, 32, generator=torch.Generator().manual_seed(0))
+    v = nc.fourier_direction((1, 2), 32)
+    found = {}
+    for name, count in NUM_SLOPES.items():
+        architecture = nc.ARCHITECTURES[name]
+        found[report.LABELS[name]] = lemma2.dipole_statistics(
+            partial(architecture.build, 1, 32, 1), image, v, count, seed=0
+        )
+    return found
+
+
+@cache
+def results() -> dict[str, list[Check]]:
+    """Return the checks of the statements that this chapter is about."""
+    found = {key: errata.STATEMENTS[key].check(NUM_SAMPLES, seed=0) for key in STATEMENTS}
+    for name, (slope, rate) in slopes().items():
+        found["lemma2"] += checks.lemma2_checks(name, slope, rate)
+        found["eq6"] += checks.markov_checks(name, slope)
+    return found
+
+
+def show_verdicts(*keys: str) -> None:
+    """Display the verdicts on some statements, and hand them to the errata page."""
+    errata.show_verdicts({key: results()[key] for key in keys})
+
+
+def show_zeta_verdict() -> None:
+    """Display the verdict on the paper's sentence about ζ ≲ 1, and hand it to the errata page."""
+    example = steps_of_example()
+    (_, first), (zeta, few), (low, slow) = (example[key] for key in (1.0, 16.0, 1_024.0))
+    slope, *_ = exponent()
+    verdict = "fails as a border; far below 1 training is slow, but by another law"
+    measured = (
+        f"Deep linear model, best of eight learning rates, ℓ = {EXAMPLE}: ζ = "
+        f"{report.readable(zeta)} costs {few / first:.2f} times the steps of the largest ζ, and "
+        f"ζ = {report.readable(low)} costs {slow / first:.1f} times. There the steps grow as the "
+        f"response to the power −{slope:.2f}; as 1/ζ the power would be −2."
+    )
+    errata.paste("zeta-speed", verdict, measured)
+    report.publish("errata-zeta-speed")
+    report.show(
+        f"“If ζ ≲ 1, the speed of convergence will be much slower”: **{verdict}**. {measured}"
+    )
+
+
+# Tables
+
+
+def table_steps() -> str:
+    """Return the table of `steps_of_example`."""
+    rows = [
+        [f"{largest:,.0f}", f"{zeta:.3f}", f"{steps:.0f}"]
+        for largest, (zeta, steps) in steps_of_example().items()
+    ]
+    return report.markdown_table(rows, ["max m²", f"ζ({EXAMPLE})", "steps"])
+
+
+def table_eigenvalues() -> str:
+    """Return the extreme eigenvalues of the expected Hessian at the start, by frequency."""
+    response = response_of("average", 16)
+    rows = []
+    for frequency, values in eigenvalues_at_start().items():
+        ratio = deep_linear.zeta(frequency, response, MARGIN, 0.8)
+        numbers = (response[frequency], ratio, values[0], values[-1])
+        rows.append([frequency, *(report.readable(round(float(one), 3), 3) for one in numbers)])
+    return report.markdown_table(rows, ["ℓ", "m", "ζ", "smallest eigenvalue", "largest eigenvalue"])
+
+
+# Claims
+
+
+def eigenvalues_at_start(starts: Sequence[int] = range(1, 9)) -> dict[int, Tensor]:
+    """Return the eigenvalues of the expected Hessian of both weights at the start, by frequency."""
+    task = (response_of("average", 16), STRIDE, MARGIN, 0.8)
+    scales = {"theta_std": STARTS["theta_std"], "phi_std": STARTS["phi_std"]}
+    matrices = deep_linear.expected_hessian(torch.tensor(starts), *task, **scales, block="both")
+    return dict(zip(starts, torch.linalg.eigvalsh(matrices), strict=True))
+
+
+def zeta_order() -> Evidence:
+    """Decide whether frequencies converge in the order of ζ at one small learning rate."""
+    iterations = small_rate().iterations
+    zetas = deep_linear.zeta(FREQUENCIES, response_of(), MARGIN, NOISE_STD)
+    passed = zetas > 1e-9
+    speed = iterations.double().log().mean(1)
+    correlation = rank_correlation(speed[passed].numpy(), zetas[passed].numpy())
+    never = (iterations > NUM_STEPS).all(1)
+    holds = correlation < -0.95 and never[~passed].all()
+    return evidence(holds, value=correlation, num_seeds=STARTS["num_runs"])
+
+
+def origin_saddle() -> Evidence:
+    """Decide whether the origin is a saddle, whose loss falls only along both weights."""
+    response = response_of("average", 16)
+
+    def loss(pair: Tensor) -> Tensor:
+        return loss_at(pair[0], pair[1], 2, response, STRIDE, 0.8)
+
+    hessian = torch.func.jacrev(torch.func.grad(loss))(torch.zeros(2).double())
+    lowest = float(torch.linalg.eigvalsh(hessian)[0])
+    mixed = -2 * MARGIN * float(response[2]) / STRIDE**0.5
+    alone = hessian.diagonal() > -1e-12
+    holds = alone.all() and lowest < 0 and math.isclose(float(hessian[0, 1]), mixed)
+    return evidence(holds, value=lowest)
+
+
+def saddle_pull() -> Evidence:
+    """Decide whether the negative eigenvalue at the start follows the response."""
+    response = response_of("average", 16)
+    ratios = [
+        float(values[0]) / (-2 * MARGIN * float(response[frequency]) / STRIDE**0.5)
+        for frequency, values in eigenvalues_at_start().items()
+        if response[frequency] > 1e-9
+    ]
+    return evidence(0.6 < min(ratios) and max(ratios) < 1, value=min(ratios))
+
+
+def largest_response() -> Evidence:
+    """Decide whether the largest response limits the steps once the noise dominates."""
+    steps = {largest: found for largest, (_, found) in steps_of_example().items()}
+    factor = steps[256.0] / steps[64.0]
+    return evidence(steps[16.0] < 1.2 * steps[1.0] and 2.5 < factor < 5.5, value=factor)
+
+
+def pull_not_zeta() -> Evidence:
+    """Decide whether steps grow as the inverse response and not as the inverse of ζ."""
+    slope, low, high = exponent()
+    return evidence(abs(slope - 1) < 0.3 and high < 2, value=slope, interval=(low, high), null=2)
+
+
+def zeta_border() -> Evidence:
+    """Decide whether a ζ well below 1 costs steps."""
+    example = steps_of_example()
+    zeta, steps = example[16.0]
+    return evidence(zeta < 0.5 and steps < 1.2 * example[1.0][1], value=zeta)
+
+
+def zeta_speed() -> Evidence:
+    """Decide the paper's sentence about ζ ≲ 1, against which speaks a small ζ without a cost."""
+    border = zeta_border()
+    quote = "“if ζ(ℓ) ≲ 1, the speed of convergence will be much slower” (section 2.2)"
+    return evidence(not border.holds, quote, value=border.value)
+
+
+def large_rate() -> Evidence:
+    """Decide whether a ten times larger rate fails where rate times curvature exceeds 2."""
+    response = response_of()
+    rate = 10 * safe_rate(response)
+    run = gradient_descent(
+        FAST,
+        response,
+        STRIDE,
+        MARGIN,
+        NOISE_STD,
+        learning_rate=rate,
+        num_steps=NUM_STEPS,
+        **STARTS,
+    )
+    steepness = rate * 4 * MARGIN * response[FAST] / STRIDE**0.5
+    never = run.iterations.double().median(1).values >= NUM_STEPS
+    return evidence((never == (steepness > 2)).all() and never[0], value=float(never.sum()))
+
+
+def _statement(key: str) -> Callable[[], Evidence]:
+    return lambda: errata.decide(key, results()[key])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "zeta-order": zeta_order,
+    "origin-saddle": origin_saddle,
+    "saddle-pull": saddle_pull,
+    "largest-response": largest_response,
+    "pull-not-zeta": pull_not_zeta,
+    "zeta-border": zeta_border,
+    "large-rate": large_rate,
+    "errata-zeta-speed": zeta_speed,
+} | {f"errata-{key}": _statement(key) for key in STATEMENTS}
+
+
+def _settings(key: str) -> Callable[[], str]:
+    return lambda: checks.table(results()[key])
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    f"Steps at ℓ = {EXAMPLE} and the best of eight learning rates": table_steps,
+    "Eigenvalues of the average Hessian at the start": table_eigenvalues,
+} | {errata.STATEMENTS[key].title: _settings(key) for key in STATEMENTS}

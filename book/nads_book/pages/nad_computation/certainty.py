@@ -1,0 +1,235 @@
+"""How well NADs are known: independent runs, certainties, and the noise of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import nads_core as nc
+from nads_book import figures, report
+from nads_book.benchmarks import load_costs
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.pages.nad_computation.estimators import Source
+from nads_core.directions import NADs
+
+CERTAIN = 0.81  # predicted cos² above which a direction counts as reproducible
+
+
+@cache
+def agreement() -> dict[str, np.ndarray]:
+    """Return squared cosines of LeNet's directions with another run, found and predicted.
+
+    Raises:
+        ValueError: if the stored comparison is of other NADs than those that ship.
+    """
+    stored = load_study("agreement.json")["lenet"]
+    if stored["fingerprint"] != nc.load_nads("lenet").fingerprint:
+        raise ValueError("agreement.json is about other NADs of LeNet than those that ship")
+    names = {"by_index": "by_index", "by_name": "by_name", "foretold": "predicted"}
+    return {new: np.array(stored[old]) for old, new in names.items()}
+
+
+@cache
+def diagrams() -> Any:
+    """Return the calibration of certainties, by set of runs."""
+    return load_study("reliability.json")
+
+
+def plot_two_runs(
+    architecture: Source,
+    counts: Sequence[int],
+    image_shape: tuple[int, ...] = (1, 32, 32),
+    seed: int = 0,
+    k: int = 10,
+) -> Figure:
+    """Compute two independent runs; draw how well they agree, and what they predict of it.
+
+    Args:
+        architecture: architecture, or its name.
+        counts: numbers of networks, ascending.
+        image_shape: shape of the inputs.
+        seed: seed of the first run; the second one has another.
+        k: number of leading NADs whose subspaces are compared.
+    """
+    with TemporaryDirectory() as folder:  # a checkpoint lets each run continue from its last count
+        runs = [
+            [
+                nc.compute_nads(
+                    architecture,
+                    count,
+                    image_shape=image_shape,
+                    seed=seed + turn,
+                    checkpoint=f"{folder}/{turn}.ckpt",
+                    progress=False,
+                )
+                for count in counts
+            ]
+            for turn in (1, 2)
+        ]
+    pairs = list(zip(*runs, strict=True))
+    found = [float(a.overlap(b, k=k)) for a, b in pairs]
+    predicted = [_leading(a, k) * _leading(b, k) for a, b in pairs]
+    curves = {f"first {k}, found": found, "predicted by the runs": predicted}
+    dimension = runs[0][0].directions[0].numel()
+    return figures.plot_overlaps(counts, curves, chance=k / dimension)
+
+
+def _leading(nads: NADs, k: int) -> float:
+    known = nads.certificates
+    return float("nan") if known is None else float(known.leading_certainty[k - 1])
+
+
+def plot_reliability() -> Figure:
+    """Draw predicted against measured squared cosines, for many runs of five networks."""
+    return figures.plot_reliability(diagrams())
+
+
+# Claims
+
+
+def ordered_basis() -> Evidence:
+    """Decide whether a hundred directions of LeNet are reproducible, and 300 as a subspace."""
+    certain = agreement()["predicted"] > CERTAIN
+    found = agreement()["by_name"][certain]
+    subspace = load_study("agreement.json")["lenet"]["overlaps"]["300"]
+    holds = found.mean() > CERTAIN and certain.sum() > 100 and subspace > 0.9
+    return evidence(holds, value=found.mean(), size="paper", num_seeds=2)
+
+
+def head_known() -> Evidence:
+    """Decide whether predicted agreements of LeNet's directions are kept by an independent run."""
+    predicted, found = agreement()["predicted"], agreement()["by_name"]
+    shortfalls = []
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        inside = (predicted > low) & (predicted <= low + 0.2)
+        if inside.sum() >= 5:
+            shortfalls.append(predicted[inside].mean() - found[inside].mean())
+    return evidence(max(shortfalls) < 0.05, value=max(shortfalls), size="paper", num_seeds=2)
+
+
+def names_steadier() -> Evidence:
+    """Decide whether directions of one name agree better than those of one index."""
+    gain = (agreement()["by_name"] - agreement()["by_index"])[:50].mean()
+    return evidence(gain > 0, value=gain, size="paper", num_seeds=2)
+
+
+def certificates_bold() -> Evidence:
+    """Decide whether some certainties are too high."""
+    excess = max(
+        one["promised"] - one["kept"]
+        for facts in diagrams().values()
+        for one in facts["bins"]
+        if one["share"] > 0.02
+    )
+    return evidence(excess > 0.05, value=excess, size="paper")
+
+
+HOW = ("none", "subtract", "shrink, floor 0.1")
+
+
+@cache
+def energy_shares() -> dict[int, dict[str, list[float]]]:
+    """Return the energy of other networks along the first and last directions of each of `HOW`."""
+    (found,) = load_costs("tail")
+    return {
+        count: {
+            part: [found["energy shares"][f"{count}, {how}"][part][0] for how in HOW]
+            for part in ("first 50", "last 200")
+        }
+        for count in (512, 5_120)
+    }
+
+
+def shrinking() -> Evidence:
+    """Decide whether shrinking keeps the best of subtracting the noise and of keeping it."""
+    holds, ratios = True, []
+    for shares in energy_shares().values():
+        kept, subtracted, shrunk = shares["first 50"]
+        holds &= shrunk > subtracted - 0.1 * (subtracted - kept)
+        kept, subtracted, shrunk = shares["last 200"]
+        holds &= shrunk < min(1.01 * kept, subtracted)
+        ratios.append(shrunk / subtracted)
+    return evidence(holds, value=max(ratios), size="paper")
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "ordered-basis": ordered_basis,
+    "head-known": head_known,
+    "names-steadier": names_steadier,
+    "certificates-bold": certificates_bold,
+    "shrinking": shrinking,
+}
+
+
+# Tables
+
+
+def table_shrinking() -> str:
+    """Return the table of `energy_shares`."""
+    rows = [
+        [f"{count:,} networks, {part}", *(report.percent(share, 2) for share in shares)]
+        for count, of_parts in energy_shares().items()
+        for part, shares in of_parts.items()
+    ]
+    return report.markdown_table(rows, ["energy of other networks along", *HOW])
+
+
+def table_calibration() -> str:
+    """Return the largest excess of a promise, and the coverage of eigenvalues, by set of runs."""
+    rows = []
+    for facts in diagrams().values():
+        errors = {
+            least: max(
+                (one["promised"] - one["kept"] for one in facts["bins"] if one["share"] > least),
+                key=abs,
+            )
+            for least in (0.02, 0.0)
+        }
+        label = (
+            f"{facts['runs']} runs of {facts['architecture']}, {facts['num_networks']:,} networks"
+        )
+        numbers = [report.fixed(error, 3, sign=True) for error in errors.values()]
+        rows.append([label, *numbers, report.percent(facts["coverage"])])
+    head = ["predicted minus measured, where it is largest", "bins with over 2 % of directions"]
+    return report.markdown_table(
+        rows, [*head, "all bins", "eigenvalues within 1.96 standard deviations"]
+    )
+
+
+def table_agreement() -> str:
+    """Return the agreement of two runs of LeNet's NADs, of some directions."""
+    names = nc.load_nads("lenet").names
+    rows = [
+        [index, names[index], *(f"{values[index]:.2f}" for values in agreement().values())]
+        for index in (0, 1, 2, 3, 10, 50, 100, 300, 600, 1000)
+    ]
+    head = ["index", "name", "cos² of equal index", "cos² of equal name", "predicted at least"]
+    return report.markdown_table(rows, head)
+
+
+def table_shipped() -> str:
+    """Return the networks, the concentration and the reliable directions of the NADs that ship."""
+    rows = []
+    for label in report.LABELS.values():
+        nads = nc.load_nads(label)
+        values = nads.eigenvalues
+        half = int((values.cumsum(0) < values.sum() / 2).sum()) + 1
+        certain = int((nads.certainty >= 0.9).sum()) if nads.certificates else "–"
+        spread = f"{float(values[0] / values[-1]):,.0f}"
+        rows.append([label, f"{nads.provenance['num_networks']:,}", half, spread, certain])
+    head = ["NADs that ship", "networks", "NADs with half of the energy", "first / last eigenvalue"]
+    return report.markdown_table(rows, [*head, "certain above 0.9"])
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "NADs that ship": table_shipped,
+    "Two runs of LeNet, direction by direction": table_agreement,
+    "Calibration of certainties": table_calibration,
+    "What is done with the noise of finitely many inputs": table_shrinking,
+}

@@ -1,0 +1,156 @@
+"""Why NADs look as they do: strides, poolings and the last average explain the combs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import nn
+
+import nads_core as nc
+from nads_book import figures, report
+from nads_book.atlas import load_atlas
+from nads_book.evidence import Evidence, evidence
+from nads_core.directions import NADs
+
+STEPS = np.arange(17)  # vertical frequencies of images of 32 rows
+TEETH = STEPS % 4 == 0
+BORDERS = {"zero": "resnet", "circular": "resnet-circular"}  # entries of the atlas
+
+
+def spectrum_of(nads: NADs) -> torch.Tensor:
+    """Return the energy of C over frequencies, zero frequency in the middle: (H, W)."""
+    spectra = nc.spectrum(nads.directions[:, 0])
+    return (spectra * nads.eigenvalues[:, None, None]).sum(0)
+
+
+def rows_of(nads: NADs) -> np.ndarray:
+    """Return the energy of C by row of its spectrum, in percent: of 0 to 16 cycles."""
+    spectrum = spectrum_of(nads)
+    rows = 100 * spectrum.sum(1) / spectrum.sum()  # of −16 to 15
+    return np.array([float(rows[16 - k] + rows[(16 + k) % 32]) / 2 for k in range(17)])
+
+
+def comb_share(nads: NADs, step: int = 4) -> float:
+    """Return the energy of C at frequencies that are multiples of a step, but for the constant."""
+    spectrum = spectrum_of(nads)
+    size = len(spectrum)
+    teeth = (torch.arange(size) - size // 2) % step == 0
+    lattice = teeth[:, None] & teeth
+    lattice[size // 2, size // 2] = False
+    return float(spectrum[lattice].sum() / spectrum.sum())
+
+
+def small_network(
+    strides: bool = True, global_average: bool = True, padding: str = "zeros"
+) -> nn.Module:
+    """Return three convolutions that halve the resolution of 1 × 32 × 32, and a linear layer.
+
+    Args:
+        strides: whether they keep every other pixel; otherwise they average pairs of pixels.
+        global_average: whether the linear layer sees an average over places; otherwise all places.
+        padding: padding mode of the convolutions, such as "zeros" or "circular".
+    """
+    layers: list[nn.Module] = []
+    channels = 1
+    for width in (16, 32, 32):
+        stride = 2 if strides else 1
+        layers.append(nn.Conv2d(channels, width, 3, stride=stride, padding=1, padding_mode=padding))
+        layers.append(nn.ReLU())
+        if not strides:
+            layers.append(nn.AvgPool2d(2))
+        channels = width
+    places = 1 if global_average else 4
+    layers += [nn.AdaptiveAvgPool2d(places), nn.Flatten(), nn.Linear(32 * places**2, 1)]
+    return nn.Sequential(*layers)
+
+
+@cache
+def measured() -> dict[str, np.ndarray]:
+    """Return `rows_of` the NADs that ship, of the networks that are predicted."""
+    return {label: rows_of(nc.load_nads(label)) for label in predicted()}
+
+
+def predicted() -> dict[str, np.ndarray]:
+    """Return the energy by row that strides and poolings alone predict, in percent."""
+    passed = np.cos(np.pi * STEPS / 32) ** 2 * np.cos(np.pi * STEPS / 16) ** 2
+    whole = passed[0] + passed[16] + 2 * passed[1:16].sum()
+    return {
+        "ResNet-18": np.where(TEETH, 100 / 8, 0),
+        "DenseNet-121": np.where(STEPS == 0, 100.0, 0.0),
+        "LeNet": 100 * passed / whole,
+    }
+
+
+def plot_combs() -> Figure:
+    """Draw the energy of C by vertical frequency: measured in random networks, and predicted."""
+    return figures.plot_curves(
+        STEPS,
+        {label: {"measured": values} for label, values in measured().items()},
+        "energy of a row (%)",
+        dashed={label: {"predicted": values} for label, values in predicted().items()},
+        yscale="log",
+        xlabel="vertical frequency",
+        ylim=(0.05, 150),
+    )
+
+
+@cache
+def narrow_rows() -> dict[str, np.ndarray]:
+    """Return the energy by row of a narrow ResNet-18, in percent, by padding."""
+    atlas = load_atlas()
+    names = list(atlas.entries)
+    rows = {border: atlas.waves[names.index(name)].sum(1) for border, name in BORDERS.items()}
+    return {border: 100 * values / values.sum() for border, values in rows.items()}
+
+
+def between_teeth() -> dict[str, float]:
+    """Return the energy of a narrow ResNet-18 between the teeth of its comb, in percent."""
+    between = np.arange(32) % 4 != 0
+    return {border: float(values[between].sum()) for border, values in narrow_rows().items()}
+
+
+def comb() -> Evidence:
+    """Decide whether ResNet-18's second moment is a comb, and DenseNet-121's one spike of it."""
+    resnet = measured()["ResNet-18"]
+    gap = resnet[TEETH].min() / resnet[~TEETH].max()
+    return evidence(gap > 5 and measured()["DenseNet-121"][0] > 80, value=gap, size="paper")
+
+
+def lenet_dips() -> Evidence:
+    """Decide whether LeNet's second moment has dips at 8 and 16 cycles and nowhere else."""
+    rows = measured()["LeNet"]
+    above = np.append(rows[1:], np.inf)  # nothing is beyond 16 cycles
+    dips = [k for k in range(1, 17) if rows[k] < min(rows[k - 1], above[k])]
+    return evidence(dips == [8, 16], value=max(rows[k] for k in dips), size="paper")
+
+
+def comb_border() -> Evidence:
+    """Decide whether circular padding removes the energy between the teeth."""
+    between = between_teeth()
+    holds = between["zero"] > 5 > 0.5 > abs(between["circular"])
+    return evidence(holds, value=between["zero"], size="narrow")
+
+
+def table_rows() -> str:
+    """Return the energy by row of the three networks, measured and predicted."""
+    rows = [
+        [label, *(f"{value:.2f}" for value in values)]
+        for name in measured()
+        for label, values in (
+            (f"{name}, measured", measured()[name]),
+            (f"{name}, predicted", predicted()[name]),
+        )
+    ]
+    return report.markdown_table(rows, ["energy of a row (%), by frequency", *STEPS])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "comb": comb,
+    "lenet-dips": lenet_dips,
+    "comb-border": comb_border,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {"Combs, row by row": table_rows}

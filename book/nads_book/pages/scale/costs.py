@@ -1,0 +1,327 @@
+"""Time and memory of NADs: stored measurements, and those of an architecture that a reader names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+import nads_core as nc
+from nads_book import figures, report
+from nads_book.benchmarks import load_costs, measure_network, roofline, times
+from nads_book.evidence import Evidence, evidence
+from nads_core.directions import DENSE_LIMIT, Estimator
+from nads_core.networks.architectures import Architecture, architecture_named
+from nads_core.networks.ensembles import Ensemble
+
+OURS, AUTHORS = 2_000, 10_000  # networks of a default run, and of the authors' computation
+KINDS = {  # estimator -> name of its stored costs, estimator, purpose
+    "smoothed, 16 inputs": ("smoothed-16", nc.SmoothedGradient(16), "one last layer"),
+    "the default": (
+        "smoothed-16-readouts-8",
+        nc.SmoothedGradient(16, readouts=8),
+        "eight last layers",
+    ),
+    "point": ("point", nc.PointGradient(), "one input; prefers hardly any wave"),
+    "mixed, 16 inputs": ("mixed-16", nc.MixedDerivative(16), "how training turns the gradient"),
+    "dipole": ("dipole", nc.Dipole(), "the authors' computation"),
+}
+RUNS = {  # stored costs -> number of networks of a run
+    "smoothed gradient": ("smoothed-16", OURS),
+    "the same in bfloat16": ("smoothed-16-bfloat16", OURS),
+    "authors' dipole": ("dipole", AUTHORS),
+}
+
+
+@cache
+def costs() -> dict[tuple[str, str], Any]:
+    """Return the stored costs of the paper's architectures: (architecture, method) -> cost."""
+    found = [cost for cost in load_costs("cost") if "processor" in cost]
+    return {(cost["architecture"], cost["method"]): cost for cost in found}
+
+
+@cache
+def costs_by_pixels() -> list[Any]:
+    """Return the stored costs of torchvision's ResNet-18, by image size."""
+    found = [cost for cost in load_costs("scale") if "processor" in cost]
+    return sorted(found, key=lambda cost: math.prod(cost["image_shape"]))
+
+
+def seconds_of(architecture: str, method: str) -> float:
+    """Return the stored seconds of one network."""
+    return float(costs()[architecture, method]["seconds_per_network"])
+
+
+def duration(seconds: float) -> str:
+    """Write seconds in the unit that fits."""
+    if seconds < 120:
+        return f"{report.readable(seconds)} s"
+    if seconds < 7_200:
+        return f"{report.readable(seconds / 60)} min"
+    return f"{report.readable(seconds / 3600)} h"
+
+
+# An architecture that the reader names
+
+
+def ensemble_of(
+    architecture: Any, image_shape: tuple[int, ...], seed: int = 0, device: str | None = None
+) -> Ensemble:
+    """Return the random networks of an architecture, or of the function or name that stands for one."""
+    if isinstance(architecture, str):
+        architecture = architecture_named(architecture, image_shape)
+    if isinstance(architecture, Architecture):
+        ours = architecture
+
+        def build() -> torch.nn.Module:
+            return ours.build(image_shape[0], image_shape[-1], 1)
+
+    else:
+        build = architecture
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return Ensemble(build, image_shape, seed=seed, device=device, dtype=torch.float32)
+
+
+def time_network(
+    architecture: Any,
+    image_shape: tuple[int, ...] = (1, 32, 32),
+    estimator: Estimator | None = None,
+    seconds: float = 1.0,
+) -> float:
+    """Return the seconds of one random network with its gradients, measured on this machine.
+
+    Args:
+        architecture: architecture, function that returns a new network, or the name of either.
+        image_shape: shape of its input.
+        estimator: estimator; 16 inputs and one last layer by default.
+        seconds: duration of the measurement; at least three networks.
+    """
+    networks = ensemble_of(architecture, image_shape)
+    found = measure_network(networks, estimator or nc.SmoothedGradient(16), None, seconds)
+    return float(found["seconds_per_network"])
+
+
+def show_passes(architecture: Any, image_shape: tuple[int, ...] = (1, 32, 32)) -> None:
+    """Display the operations of each estimator for one network; nothing is computed."""
+    networks = ensemble_of(architecture, image_shape, device="cpu")
+    works = {label: roofline.count_work(networks, kind[1]) for label, kind in KINDS.items()}
+    operations = {label: work.forward + work.backward for label, work in works.items()}
+    unit = operations["smoothed, 16 inputs"]
+    rows = [
+        [label, f"{report.readable(count / 1e9, 3)}", report.readable(count / unit)]
+        for label, count in operations.items()
+    ]
+    report.table(rows, ["estimator", "operations (billions)", "relative"])
+
+
+# Figures
+
+
+def plot_run_times(own: Mapping[str, float] | None = None) -> Figure:
+    """Draw the time of a whole run of each architecture, stored, and of networks that a reader has timed.
+
+    Args:
+        own: label -> seconds of one network with 16 inputs.
+    """
+    rows = {
+        label: {kind: count * seconds_of(name, method) for kind, (method, count) in RUNS.items()}
+        for name, label in report.LABELS.items()
+    }
+    for label, seconds in (own or {}).items():
+        rows[label] = {"measured here": OURS * seconds}
+    return figures.plot_durations(rows)
+
+
+def plot_pixels(live: Mapping[int, float] | None = None) -> Figure:
+    """Draw the time of one network against the number of pixels: torchvision's ResNet-18 with four inputs.
+
+    Args:
+        live: side of the images -> seconds of one network, measured here.
+    """
+    stored = costs_by_pixels()
+    pixels = [math.prod(cost["image_shape"]) for cost in stored]
+    fewest = [cost["parts"]["draw"] + max(cost["limit_seconds"].values()) for cost in stored]
+    curves: dict[str, tuple[str, Sequence[float], Sequence[float]]] = {
+        "stored": ("stored", pixels, [cost["seconds_per_network"] for cost in stored]),
+        "drawing and the least time for its operations": ("model", pixels, fewest),
+    }
+    if live:
+        sides = [3.0 * side**2 for side in live]
+        curves["measured here"] = ("live", sides, list(live.values()))
+    return figures.plot_scaling({"seconds per network": curves})
+
+
+# Tables
+
+
+def show_estimators(name: str = "resnet18") -> None:
+    """Display what each estimator is for, and its stored time relative to 16 inputs."""
+    unit = seconds_of(name, "smoothed-16")
+    rows = [
+        [label, purpose, report.readable(seconds_of(name, method) / unit)]
+        for label, (method, _, purpose) in KINDS.items()
+    ]
+    report.table(rows, ["estimator", "", f"time of one {report.LABELS[name]}, relative"])
+
+
+def show_devices() -> None:
+    """Display the time to a certainty of .99, on a laptop and on GPUs, measured or estimated."""
+    times.show_times()
+
+
+def table_devices() -> str:
+    """Return what the times of `show_devices` were measured on, or are estimated from."""
+    return times.sources(times.times(), times.CERTAINTY)
+
+
+def table_costs() -> str:
+    """Return the stored seconds of one network of each architecture, and its ratio to the limit."""
+    rows = []
+    for name, label in report.LABELS.items():
+        of_kinds = [seconds_of(name, method) for method, _, _ in KINDS.values()]
+        limit = f"{costs()[name, 'smoothed-16']['times_limit']:.2f}"
+        rows.append([label, *map(report.readable, of_kinds), limit])
+    head = ["seconds of one network", *KINDS, "times the limit, 16 inputs"]
+    return report.markdown_table(rows, head)
+
+
+def table_equal_error() -> str:
+    """Return how much sooner the smoothed gradient reaches each error of the dipole."""
+    rows = []
+    for race in load_costs("equal_error"):
+        for measure, reached, ratio in zip(
+            race["measures"], race["dipole"], race["times_less"], strict=True
+        ):
+            sooner = f"{ratio:.0f}" if ratio else "not reached"
+            rows.append([race["problem"].split()[2].rstrip(","), measure, f"{reached:.4f}", sooner])
+    return report.markdown_table(rows, ["", "measure", "the dipole reaches", "times sooner"])
+
+
+def table_large() -> str:
+    """Return the run at 3 × 224 × 224."""
+    rows = []
+    for run in load_costs("large"):
+        inputs, readouts = (
+            re.search(rf"{name}=(\d+)", run["method"])[1]  # type: ignore[index]
+            for name in ("num_inputs", "readouts")
+        )
+        overlaps = (
+            report.percent(one["half_overlap"], 2) for one in run["first_directions"].values()
+        )
+        minutes = sum(run["seconds"].values()) / 60
+        memory = report.readable((run["peak_memory_bytes"] or math.nan) / 1e9)
+        rows.append([run["num_networks"], inputs, readouts, f"{minutes:.1f}", memory, *overlaps])
+    head = ["networks", "inputs", "readouts", "minutes", "peak memory (GB)"]
+    return report.markdown_table(
+        rows, [*head, *(f"halves overlap, first {k}" for k in (1, 10, 100))]
+    )
+
+
+# Memory
+
+
+def memory_needed(dimension: float, num_vectors: int, kind: str) -> float:
+    """Return the bytes that the eigenvectors need.
+
+    Args:
+        dimension: number of pixels, D.
+        num_vectors: number of networks.
+        kind: "dense" for the D × D matrix C, "gram" for the networks' vectors.
+    """
+    if kind == "dense":
+        return 8 * 8 * dimension**2
+    return 8 * num_vectors * dimension + 40 * (2 * num_vectors) ** 2
+
+
+# Claims
+
+
+def begin_smoothed() -> Evidence:
+    """Decide whether deep networks are ten times as fast as by dipoles, and faster in bfloat16."""
+    full, half, slow = (
+        np.array([seconds_of(name, method) for name in ("resnet18", "densenet121")])
+        for method in ("smoothed-16", "smoothed-16-bfloat16", "dipole")
+    )
+    factor = (slow / full).min()
+    return evidence(factor > 10 and (half < full).all(), value=factor, size="paper")
+
+
+def fewer_passes() -> Evidence:
+    """Decide whether a dipole along every pixel takes 50 to 80 times the operations of 16 inputs."""
+    dipole, smoothed = (costs()["resnet18", method]["work"] for method in ("dipole", "smoothed-16"))
+    factor = dipole["forward"] / (smoothed["forward"] + smoothed["backward"])
+    return evidence(50 < factor < 80, value=factor)
+
+
+def near_limit() -> Evidence:
+    """Decide whether a ResNet-18 is near the limit of its machine, and a LeNet is not."""
+    deep, small = (costs()[name, "smoothed-16"]["times_limit"] for name in ("resnet18", "lenet"))
+    return evidence(deep < 1.5 < 3 < small, value=deep, size="paper")
+
+
+def memory_proportional() -> Evidence:
+    """Decide whether memory grows in proportion to the pixels above the limit of the matrix."""
+    dense, gram = (memory_needed(3 * 224**2, 1_000, kind) for kind in ("dense", "gram"))
+    factor = memory_needed(6 * 224**2, 1_000, "gram") / gram
+    return evidence(dense > 100 * gram and factor < 2.1 and DENSE_LIMIT < 10_000, value=factor)
+
+
+def time_proportional() -> Evidence:
+    """Decide whether the time of large images grows in proportion to the pixels."""
+    fewest, few, *_, before, largest = costs_by_pixels()
+    gradients = largest["parts"]["gradients"] / before["parts"]["gradients"]
+    pixels = math.prod(largest["image_shape"]) / math.prod(before["image_shape"])
+    exponent = math.log(gradients) / math.log(pixels)
+    draw, small, larger = (
+        fewest["parts"]["draw"],
+        fewest["parts"]["gradients"],
+        few["parts"]["gradients"],
+    )
+    holds = 0.85 < exponent < 1.15 and draw > small > 0.5 * larger
+    return evidence(holds, value=exponent, size="paper")
+
+
+def certainty_not_bought() -> Evidence:
+    """Decide whether 64 networks leave the first directions at 3 × 224 × 224 unknown."""
+    runs = load_costs("large")
+    common = max(one["half_overlap"] for run in runs for one in run["first_directions"].values())
+    falls = max(run["eigenvalues"][0] / run["eigenvalues"][-1] for run in runs)
+    return evidence(common < 0.05 and falls < 10, value=common, size="paper")
+
+
+def sooner_head() -> Evidence:
+    """Decide how much sooner the smoothed gradient reaches the dipole's error of the first ten."""
+    head, tail = (
+        [
+            ratio
+            for race in load_costs("equal_error")
+            for name, ratio in zip(race["measures"], race["times_less"], strict=True)
+            if measure in name
+        ]
+        for measure in ("first 10,", "rank correlation")
+    )
+    holds = all(head) and min(head) > 50 and not all(tail)
+    return evidence(holds, value=min(ratio for ratio in head if ratio), size="paper")
+
+
+CLAIMS = {
+    "begin-smoothed": begin_smoothed,
+    "fewer-passes": fewer_passes,
+    "near-limit": near_limit,
+    "memory-proportional": memory_proportional,
+    "time-proportional": time_proportional,
+    "certainty-not-bought": certainty_not_bought,
+    "sooner-head": sooner_head,
+}
+LAB_TABLES = {
+    "Seconds of one network, stored": table_costs,
+    "Smoothed gradient and dipole at the same error": table_equal_error,
+    "The first hundred directions at 3 × 224 × 224": table_large,
+    "What the times on other devices come from": table_devices,
+}

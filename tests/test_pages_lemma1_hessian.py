@@ -1,0 +1,84 @@
+"""The page 06_lemma1_hessian: its claims, and what a student may change."""
+
+import nads_book as nb
+import pytest
+import torch
+from nads_book.theory import deep_linear
+from nads_book.theory.descent import gradient_descent
+
+page = nb.pages.lemma1_hessian
+HOLD = {
+    "zeta-order",
+    "origin-saddle",
+    "saddle-pull",
+    "largest-response",
+    "pull-not-zeta",
+    "zeta-border",
+    "large-rate",
+    "errata-lemma1-theta",
+    "errata-zeta",
+    "errata-eq6",
+}
+OPEN = {"errata-lemma2-dipole", "errata-eq6-dipole"}  # the paper announces an approximation
+
+
+@pytest.mark.parametrize("key", page.CLAIMS)
+def test_claims_are_decided(key):
+    found = page.CLAIMS[key]()
+    assert found.size == "theory"
+    assert found.holds is (True if key in HOLD else None if key in OPEN else False)
+
+
+def test_steps_at_a_large_curvature_of_the_noise_follow_the_inverse_response():
+    """Exponent 1 and not 2, by Student's interval of eleven frequencies."""
+    slope, low, high = page.exponent()
+    assert low < 1 < high < 2
+    assert slope == pytest.approx((low + high) / 2)
+
+
+def test_zeta_falls_as_the_largest_response_grows():
+    few, many = (page.steps_needed(torch.tensor([10]), largest) for largest in (1.0, 64.0))
+    assert float(few[0]) == pytest.approx(64 * float(many[0]))
+    assert float(few[1]) < float(many[1])
+
+
+def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
+    """At t = p = 0 the signal is ignored: 1 plus the noise of the other weights, as samples say."""
+    response = page.response_of("average", 16)
+    theta = torch.randn(4, generator=(generator := torch.Generator().manual_seed(0))).double() / 2
+    phi = torch.randn(16, generator=generator).double() / 2
+    theta[2], phi[2] = 0.7, -0.3
+    x = 0.8 * torch.randn(200_000, 16, generator=generator).double()
+    y = torch.randn(200_000, generator=generator).sign().double()
+    x[:, 2] += y
+    output = deep_linear.deep_linear_output(theta, phi, x, response, 4)
+    expected = float(page.loss_at(0.7, -0.3, 2, response, 4, 0.8))
+    losses = (y - output).square()
+    assert float(losses.mean()) == pytest.approx(
+        expected, abs=4 * float(losses.std()) / 200_000**0.5
+    )
+
+
+def test_a_rate_that_is_safe_for_one_filter_is_safe_for_another():
+    for prefilter in ("identity", "binomial"):
+        response = page.response_of(prefilter)
+        descent = gradient_descent(
+            torch.tensor([1]),
+            response,
+            4,
+            1.0,
+            0.5,
+            learning_rate=page.safe_rate(response),
+            num_steps=50,
+            num_runs=2,
+            theta_std=0.5,
+            phi_std=0.5,
+        )
+        assert torch.isfinite(descent.losses).all()
+        assert (descent.losses[..., -1] < descent.losses[..., 0]).all()
+
+
+def test_lab_tables_have_the_settings_of_each_check():
+    for key in page.STATEMENTS:
+        rows = page.LAB_TABLES[nb.errata.STATEMENTS[key].title]().splitlines()
+        assert len(rows) == 2 + len(page.results()[key])

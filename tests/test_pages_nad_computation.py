@@ -1,0 +1,87 @@
+"""The page 09_nad_computation: its claims, and that any architecture can be named in it."""
+
+from functools import partial
+
+import nads_book as nb
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+
+page = nb.pages.nad_computation
+OPEN = {"errata-similar", "errata-stable", "errata-unique"}
+
+
+def tiny():
+    """Return a network that is none of the book's."""
+    return nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 2))
+
+
+@pytest.mark.parametrize("key", page.CLAIMS)
+def test_claims_are_decided(key):
+    found = page.CLAIMS[key]()
+    assert found.holds is (None if key in OPEN else True)
+
+
+def test_a_run_of_one_of_our_architectures_stands_below_the_stored_one():
+    run = nc.compute_nads("lenet", 16, progress=False)
+    stored, own = page.stored_beside(run)
+    assert "stored" in stored and "16" in own and own.startswith("LeNet")
+
+
+def test_another_architecture_is_called_by_its_own_name_and_compared_with_nothing():
+    run = nc.compute_nads(tiny, 16, image_shape=(1, 8, 8), progress=False)
+    (label,) = page.stored_beside(run)
+    assert label.startswith("tiny")
+
+
+def test_a_line_through_any_network_is_drawn():
+    direction = torch.zeros(1, 8, 8)
+    direction[0, 2, 3] = 1
+    figure = page.plot_along_a_line(tiny, direction, num_places=50)
+    assert [axis.get_title() for axis in figure.axes[:2]] == ["near the image", "from afar"]
+
+
+def test_two_runs_of_any_network_are_compared():
+    figure = page.plot_two_runs(tiny, (16, 32), image_shape=(1, 8, 8), k=3)
+    found, predicted, chance = figure.axes[0].get_lines()
+    assert len(found.get_ydata()) == len(predicted.get_ydata()) == 2
+    assert chance.get_ydata()[0] == pytest.approx(3 / 64)
+
+
+def test_only_strides_with_a_global_average_make_a_comb():
+    shares = {
+        parts: page.comb_share(
+            nc.compute_nads(
+                partial(page.small_network, *parts), 48, image_shape=(1, 32, 32), progress=False
+            )
+        )
+        for parts in ((True, True), (True, False), (False, True))
+    }
+    assert shares[True, True] > 0.5
+    assert max(shares[True, False], shares[False, True]) < 0.15
+
+
+def test_similarity_is_resolved_only_where_runs_of_one_kind_agree():
+    left, right, last = (
+        nc.compute_nads("lenet", 32, estimator=kind, seed=seed, progress=False)
+        for kind, seed in (
+            (nc.SmoothedGradient(4), 0),
+            (nc.SmoothedGradient(4), 1),
+            (nc.PointGradient(), 2),
+        )
+    )
+    runs = {"smoothed": [left, left], "mixed": [left, left], "point": [left, last]}
+    verdict, numbers = nb.pages.nad_computation.estimators.similar(
+        runs | {"mixed at a point": [left, right]}
+    )
+    assert verdict.startswith("very similar averaged over inputs")
+    assert "not resolved at one input" in verdict
+    assert "1.00" in numbers
+
+
+def test_our_first_directions_are_nearly_the_published_ones():
+    found = page.estimators.published_overlaps()
+    for label in ("LeNet", "ResNet-18"):
+        assert found[label][10] > 0.85 and found[label][50] > 0.7
