@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Literal
 
 import numpy as np
 import torch
@@ -45,14 +46,16 @@ def comb_share(nads: NADs, step: int = 4) -> float:
 
 
 def small_network(
-    strides: bool = True, global_average: bool = True, padding: str = "zeros"
+    strides: bool = True,
+    global_average: bool = True,
+    padding: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
 ) -> nn.Module:
     """Return three convolutions that halve the resolution of 1 × 32 × 32, and a linear layer.
 
     Args:
         strides: whether they keep every other pixel; otherwise they average pairs of pixels.
         global_average: whether the linear layer sees an average over places; otherwise all places.
-        padding: padding mode of the convolutions, such as "zeros" or "circular".
+        padding: padding mode of the convolutions.
     """
     layers: list[nn.Module] = []
     channels = 1

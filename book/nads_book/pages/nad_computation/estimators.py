@@ -35,9 +35,9 @@ KINDS = {  # whose bases the paper calls similar, averaged over inputs and at on
 
 def label_of(architecture: Source) -> str:
     """Return how an architecture is called: "LeNet" for "lenet", otherwise its own name."""
-    name = architecture if isinstance(architecture, str) else getattr(architecture, "name", None)
-    name = name or getattr(architecture, "__name__", "your network")
-    return report.LABELS.get(name, name)
+    name = architecture if isinstance(architecture, str) else ""
+    name = name or getattr(architecture, "name", "") or getattr(architecture, "__name__", "")
+    return report.LABELS.get(name, name or "your network")
 
 
 def stored_beside(nads: NADs) -> dict[str, NADs]:

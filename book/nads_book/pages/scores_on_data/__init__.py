@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from nads_book import predictions
 from nads_book.evidence import Evidence
-from nads_book.pages import larger_images
 from nads_book.pages.scores_on_data import optimisers, ranking, series, stored
 from nads_book.pages.scores_on_data.ranking import plot_pairs
 from nads_book.pages.scores_on_data.series import (
@@ -53,5 +52,4 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "pairs-loss": ranking.ranks_the_losses,
     "pairs-smoothness": ranking.smoothness_ranks_better,
     "adam-basis": optimisers.adam_loses,
-    **larger_images.CLAIMS,  # until 16_scale has a module
 }
