@@ -139,7 +139,6 @@ def test_a_verdict_is_stored_as_html_that_a_page_can_paste(monkeypatch, results)
 
 def test_every_sentence_is_decided_by_the_chapter_that_the_page_names():
     page = (ROOT / "book" / "errata.md").read_text("utf8")
-    decided = nb.pages.chapters_of_claims()
     for key in errata.CLAIMS:
         (name,) = set(
             re.findall(rf"\{{glue:\}} {key}-\w+\n    :doc: \.\./notebooks/(\w+)\.ipynb", page)
@@ -148,7 +147,7 @@ def test_every_sentence_is_decided_by_the_chapter_that_the_page_names():
             text = (ROOT / "book" / "chapters" / f"{name}.md").read_text("utf8")
             assert len(re.findall(rf'publish_claim\(\s*"{key}"', text)) == 1
         else:
-            assert decided[f"errata-{key}"] == name
+            assert f"errata-{key}" in getattr(nb.pages, name.partition("_")[2]).CLAIMS
     with pytest.raises(ValueError, match="unknown claim 'fig9'"):
         errata.publish_claim("fig9", "holds", "nothing")
 

@@ -81,7 +81,7 @@ def plot_two_runs(
 
 
 def _leading(nads: NADs, k: int) -> float:
-    known = nads.certificates
+    known = nads.uncertainty
     return float("nan") if known is None else float(known.leading_certainty[k - 1])
 
 
@@ -220,7 +220,7 @@ def table_shipped() -> str:
         nads = nc.load_nads(label)
         values = nads.eigenvalues
         half = int((values.cumsum(0) < values.sum() / 2).sum()) + 1
-        certain = int((nads.certainty >= 0.9).sum()) if nads.certificates else "–"
+        certain = int((nads.certainty >= 0.9).sum()) if nads.uncertainty else "–"
         spread = f"{float(values[0] / values[-1]):,.0f}"
         rows.append([label, f"{nads.provenance['num_networks']:,}", half, spread, certain])
     head = ["NADs that ship", "networks", "NADs with half of the energy", "first / last eigenvalue"]
