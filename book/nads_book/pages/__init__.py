@@ -54,9 +54,7 @@ MODULES = (
     "using_nads",
 )
 # Chapters whose claims are still recorded by their cells while they run.
-UNPORTED = (
-    "11_training",
-)
+UNPORTED = ("11_training",)
 
 
 def decisions() -> dict[str, Callable[[], Evidence]]:
