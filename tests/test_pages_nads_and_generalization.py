@@ -11,10 +11,11 @@ from nads_book.studies import load_results
 import nads_core as nc
 
 page = pytest.importorskip("nads_book.pages.nads_and_generalization", reason="it needs matplotlib")
-estimators, fall, gain, law, waves = page.estimators, page.fall, page.gain, page.law, page.waves
+estimators, fall, gain, law = page.estimators, page.fall, page.gain, page.law
+paper, predictions, waves = page.paper, page.predictions, page.waves
 CACHED = [
     value
-    for module in (estimators, fall, gain, law, waves)
+    for module in (estimators, fall, gain, law, paper, predictions, waves)
     for value in vars(module).values()
     if hasattr(value, "cache_clear")
 ]
@@ -34,7 +35,7 @@ def test_every_claim_has_a_statement_and_a_table_has_rows():
     registered = claims.load()
     for key in page.CLAIMS:
         assert registered[key].statement or key.startswith("errata-"), key
-    for module in (estimators, gain, law):
+    for module in (estimators, gain, law, paper, predictions):
         for title, make in module.LAB_TABLES.items():
             lines = make().splitlines()
             assert len(lines) > 2 and len({line.count("|") for line in lines}) == 1, title
@@ -99,14 +100,14 @@ def test_every_measured_nad_of_the_authors_counts():
 
 
 def test_half_of_the_energy_of_a_steep_spectrum_is_in_few_nads():
-    one = fall.falls()
+    one = paper.falls()
     assert one["DenseNet-121"].half < one["LeNet"].half
-    assert fall.pairs_in_order(with_vgg=False) == [True] * 3
-    assert not all(fall.pairs_in_order(with_vgg=True))
+    assert paper.pairs_in_order(with_vgg=False) == [True] * 3
+    assert not all(paper.pairs_in_order(with_vgg=True))
 
 
 def test_nads_have_their_energy_where_the_authors_networks_learn():
-    assert min(fall.supports().values()) > 0.9 and max(fall.ordering().values()) > 0.9
+    assert min(paper.supports().values()) > 0.9 and max(paper.ordering().values()) > 0.9
 
 
 # The law
@@ -126,17 +127,22 @@ def test_a_fitted_step_has_two_levels():
 
 
 def test_predictions_and_trainings_are_matched_cell_by_cell():
-    assert len(law.predictions()) == 84 == len(law.measured()) == len(law.predicted("law"))
-    usual, longer = law.reached()
+    assert (
+        len(predictions.predictions())
+        == 84
+        == len(predictions.measured())
+        == len(predictions.predicted("law"))
+    )
+    usual, longer = predictions.reached()
     assert len(longer) == 12 and all(cell in usual for cell in longer)
-    found = law.samples_and_noise()
+    found = predictions.samples_and_noise()
     assert found.holds and found.value == 0 and found.interval[1] == pytest.approx(0.2646, abs=1e-3)
 
 
 def test_intervals_of_few_units_are_exact_or_students():
-    assert law.exact_interval(5, 6) == pytest.approx((0.3588, 0.9958), abs=1e-3)
-    assert law.gain_pairs().interval == pytest.approx((0.3588, 0.9958), abs=1e-3)
-    found = law.more_steps()
+    assert predictions.exact_interval(5, 6) == pytest.approx((0.3588, 0.9958), abs=1e-3)
+    assert predictions.gain_pairs().interval == pytest.approx((0.3588, 0.9958), abs=1e-3)
+    found = predictions.more_steps()
     assert found.interval == pytest.approx((2.80, 14.58), abs=0.01)
     assert found.value == pytest.approx(np.mean(found.interval))
 

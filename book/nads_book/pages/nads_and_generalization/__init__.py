@@ -1,8 +1,9 @@
-"""The page ``03_nads_and_generalization``: do energies of random networks say what trained networks learn?
+"""The page ``03_nads_and_generalization``: do random networks say what trained networks learn?
 
-`waves` and `fall` compare untrained networks with trained ones along waves and along NADs; `law` has a formula for
-accuracy; `gain` the experiment at equal energy; `estimators` asks which estimator orders waves best; `sentences` are
-those of the paper.
+`waves` and `fall` compare untrained networks with trained ones along waves and along NADs; `law` has
+a formula for accuracy, which `predictions` puts to the test; `gain` the experiment at equal energy;
+`estimators` asks which estimator orders waves best; `paper` and `sentences` are about what the paper
+says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from collections.abc import Callable
 
 from nads_book.evidence import Evidence
 from nads_book.pages import published_spectra
-from nads_book.pages.nads_and_generalization import estimators, fall, gain, law, waves
+from nads_book.pages.nads_and_generalization import (
+    estimators,
+    fall,
+    gain,
+    law,
+    paper,
+    predictions,
+    waves,
+)
 from nads_book.pages.nads_and_generalization.estimators import plot_rank_correlations
 from nads_book.pages.nads_and_generalization.fall import plot_accuracy_by_nad
 from nads_book.pages.nads_and_generalization.gain import plot_arms
@@ -39,14 +48,18 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     **waves.CLAIMS,
     **gain.CLAIMS,
     **fall.CLAIMS,
+    **paper.CLAIMS,
     **law.CLAIMS,
+    **predictions.CLAIMS,
     **estimators.CLAIMS,
 }
 LAB_TABLES: dict[str, Callable[[], str]] = {
     **waves.LAB_TABLES,
     **gain.LAB_TABLES,
     **fall.LAB_TABLES,
+    **paper.LAB_TABLES,
     **law.LAB_TABLES,
+    **predictions.LAB_TABLES,
     **estimators.LAB_TABLES,
     **published_spectra.LAB_TABLES,
 }

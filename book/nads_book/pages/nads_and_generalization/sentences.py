@@ -8,7 +8,7 @@ import numpy as np
 
 from nads_book import report
 from nads_book.checks import errata
-from nads_book.pages.nads_and_generalization import fall
+from nads_book.pages.nads_and_generalization import fall, paper
 from nads_book.pages.nads_and_generalization.waves import LEARNED
 from nads_book.report import LABELS, fixed, markdown_table, percent, show
 
@@ -37,14 +37,14 @@ def _falls() -> str:
     return (
         "NADs with half of the energy (ours), and the index below which the authors’ accuracy is "
         "75 %: "
-        + ", ".join(f"{name} {one.half} and {one.authors}" for name, one in fall.falls().items())
+        + ", ".join(f"{name} {one.half} and {one.authors}" for name, one in paper.falls().items())
         + "."
     )
 
 
 def paste_decay() -> tuple[str, str]:
     """Hand what became of faster decay and earlier fall to the errata page, and return it."""
-    without, with_vgg = (fall.pairs_in_order(one) for one in (False, True))
+    without, with_vgg = (paper.pairs_in_order(one) for one in (False, True))
     verdict = (
         f"holds in {sum(without)} of {len(without)} pairs of networks without VGG-11, and in "
         f"{sum(with_vgg)} of {len(with_vgg)} with it; not decided, since we do not reproduce the "
@@ -67,7 +67,7 @@ def paste_stronger_bias() -> tuple[str, str]:
 
 def paste_supports() -> tuple[str, str]:
     """Hand where the first NADs have their energy to the errata page, and return it."""
-    found = fall.supports()
+    found = paper.supports()
     verdict = (
         f"holds for our first ten NADs, to {percent(min(found.values()))} of their energy or more"
     )
@@ -81,7 +81,7 @@ def paste_supports() -> tuple[str, str]:
 
 def paste_ordering() -> tuple[str, str]:
     """Hand whether NADs are ordered by frequency to the errata page, and return it."""
-    found = fall.ordering()
+    found = paper.ordering()
     nearly = [LABELS[name] for name, value in found.items() if value >= 0.9]
     verdict = (
         f"holds but for {', '.join(nearly)}, whose NADs nearly follow one" if nearly else "holds"
@@ -96,7 +96,7 @@ def paste_ordering() -> tuple[str, str]:
 
 def paste_random() -> tuple[str, str]:
     """Hand how equal random directions are to the errata page, and return it."""
-    one = fall.random_family()
+    one = paper.random_family()
     within = np.ptp(one.accuracies) < 0.05
     verdict = (
         f"{'holds' if within else 'does not hold'} within five points for LeNet; deep networks were "
@@ -119,7 +119,7 @@ def paste_train_accuracy() -> tuple[str, str]:
     found = "; ".join(
         f"{label}, {100 * values.min():.0f} to {percent(values.max())}, {(values > 0.99).sum()} of "
         f"{len(values)} networks above 99 %"
-        for label, values in fall.training_accuracies().items()
+        for label, values in paper.training_accuracies().items()
     )
     text = f"Training accuracies along waves: {found}."
     errata.paste("train-accuracy", verdict, text)

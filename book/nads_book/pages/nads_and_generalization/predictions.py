@@ -1,0 +1,230 @@
+"""The first-step law put to the test: predictions older than the trainings, and the authors' NADs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+import nads_core as nc
+from nads_book.analysis import published, statistics
+from nads_book.analysis.prediction import Responses, informative, predicted_accuracy
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.report import LABELS, estimate, fixed, markdown_table
+
+LAWS = {"law": "first-step law", "without_gain": "refitted, no gain", "with_gain": "with the gain"}
+TRAINED = "law-trained.json"
+
+
+# Predicted before training: samples and noise
+
+
+Setting = tuple[int, float]  # training samples, sigma
+Cell = tuple[int, int, float]  # NAD, training samples, sigma
+
+
+@cache
+def reached() -> tuple[dict[Cell, float], dict[Cell, float]]:
+    """Return accuracies by NAD, samples and noise: after the usual number of epochs, and after ten times as many."""
+    usual, longer = dict[Cell, list[float]](), dict[Cell, list[float]]()
+    for row in load_study(TRAINED)["rows"]:
+        epochs = row.get("epochs", nc.SEPARABLE_RECIPE.epochs)
+        where = usual if epochs == nc.SEPARABLE_RECIPE.epochs else longer
+        cell = (row["index"], row["num_train"], row["noise_std"])
+        where.setdefault(cell, []).append(row["accuracy"])
+    means = [{cell: float(np.mean(v)) for cell, v in one.items()} for one in (usual, longer)]
+    return means[0], means[1]
+
+
+@cache
+def predictions() -> dict[Cell, dict[str, float]]:
+    """Return what was predicted for each NAD, number of samples and noise that was trained."""
+    rows = load_study("law.json")["prediction"]["rows"]
+    found = {(row["index"], row["num_train"], row["noise_std"]): row for row in rows}
+    return {cell: row for cell, row in found.items() if cell in reached()[0]}
+
+
+def predicted(law: str) -> np.ndarray:
+    """Return the predictions of a law, a key of `LAWS`, in the order of `predictions`."""
+    return np.array([row[law] for row in predictions().values()])
+
+
+def measured() -> np.ndarray:
+    """Return the accuracies in the same order."""
+    return np.array([reached()[0][cell] for cell in predictions()])
+
+
+def improvement(before: str, after: str) -> tuple[float, float, float]:
+    """Return by how many points one law is closer than another, with its interval: NADs and settings drawn again."""
+    said = informative(measured())
+    off = [100 * np.abs(predicted(law) - measured()) for law in (before, after)]
+    nads = np.array([nad for nad, *_ in predictions()])
+    cells = np.array([cell for _, *cell in predictions()])
+    gained = off[0] - off[1]
+    low, high = statistics.resampled_crossed_mean(gained, nads, cells, said, 500, 0)
+    return float(gained[said].mean()), low, high
+
+
+def gain_is_open() -> Evidence:
+    """Decide whether the gain brings predictions along twelve NADs closer."""
+    value, *interval = improvement("without_gain", "with_gain")
+    count = len(load_study(TRAINED)["rows"]) - len(reached()[1])
+    return evidence(
+        True, value=value, interval=interval, null=0, size="paper", num_seeds=1, num_trainings=count
+    )
+
+
+def samples_and_noise() -> Evidence:
+    """Decide whether few samples with little noise are worse than the law says, for most NADs."""
+    usual, longer = reached()
+    few, many = ((1_000, 1.0), (10_000, 2.0))
+    nads = [nad for nad in dict.fromkeys(nad for nad, *_ in predictions()) if (nad, *few) in usual]
+    said = [predictions()[nad, *few]["law"] > predictions()[nad, *many]["law"] for nad in nads]
+    found = [usual[nad, *few] > usual[nad, *many] for nad in nads]
+    right = float(np.mean([one == other for one, other in zip(said, found, strict=True)]))
+    as_long = float(np.mean([longer[nad, *few] > usual[nad, *many] for nad in nads]))
+    interval = exact_interval(round(right * len(nads)), len(nads))
+    return evidence(
+        max(right, as_long) < 0.5, value=right, interval=interval, null=0.5, size="paper",
+        num_seeds=1, num_trainings=2 * len(nads),
+    )  # fmt: skip
+
+
+def exact_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the exact 95 % interval (Clopper and Pearson's) of a share of few units."""
+    from scipy.stats import binomtest
+
+    found = binomtest(count, total).proportion_ci(method="exact")
+    return float(found.low), float(found.high)
+
+
+def gain_pairs() -> Evidence:
+    """Decide whether the NAD of a larger gain is ahead of its partner by more than the law says."""
+    nads = list(dict.fromkeys(nad for nad, *_ in predictions()))
+    settings = list(dict.fromkeys((samples, std) for _, samples, std in predictions()))
+    right = []
+    for loud, quiet in zip(nads[::2], nads[1::2], strict=True):
+        gaps = []
+        for setting in settings:
+            cells: list[Cell] = [(nad, *setting) for nad in (loud, quiet)]
+            values = np.array([reached()[0][cell] for cell in cells])
+            if informative(values).all():
+                law = [predictions()[cell]["law"] for cell in cells]
+                gaps.append((values[0] - values[1], law[0] - law[1]))
+        if gaps:
+            ours, theirs = np.mean(gaps, 0).tolist()
+            right.append(ours > theirs)
+    interval = exact_interval(sum(right), len(right))
+    return evidence(
+        True, value=float(np.mean(right)), interval=interval, null=0.5, size="paper", num_seeds=1
+    )
+
+
+def more_steps() -> Evidence:
+    """Decide whether LeNets with 1,000 samples gain accuracy if they are trained ten times as long."""
+    usual, longer = reached()
+    gained = np.array([100 * (value - usual[cell]) for cell, value in longer.items()])
+    half = statistics.pooled_variance([gained]).half_width(len(gained))
+    value = float(gained.mean())
+    return evidence(
+        value > 3, value=value, interval=(value - half, value + half), null=0, size="paper",
+        num_seeds=1, num_trainings=2 * len(gained),
+    )  # fmt: skip
+
+
+# Along the authors' own directions
+
+
+@cache
+def authors_laws() -> dict[str, tuple[Responses, np.ndarray]]:
+    """Return the responses of random networks along the authors' NADs, and the authors' accuracies there."""
+    return {
+        name: (
+            Responses(np.array(one["energies"]), np.array(one["squares"]), 1.0),
+            np.array(list(published.nad_accuracies(name).values())),
+        )
+        for name, one in load_study("law-published.json")["laws"].items()
+    }
+
+
+def authors_law(name: str, noise_std: float) -> np.ndarray:
+    """Return the accuracies that the law predicts along the authors' NADs."""
+    return predicted_accuracy(authors_laws()[name][0].signal_to_noise(10_000, noise_std))
+
+
+@cache
+def best_noise(name: str) -> float:
+    """Return the σ at which the law fits the authors' accuracies best."""
+    accuracies = authors_laws()[name][1]
+    stds = np.arange(0.3, 5.01, 0.05)
+    return float(min(stds, key=lambda std: np.square(authors_law(name, std) - accuracies).mean()))
+
+
+def vgg_needs_more_noise() -> Evidence:
+    """Decide whether the law needs twice the σ for the authors' VGG-11."""
+    ratio = best_noise("vgg11") / max(best_noise("lenet"), best_noise("resnet18"))
+    return evidence(ratio > 2, value=ratio, size="paper")
+
+
+def vgg_along_theirs() -> Evidence:
+    """Decide whether our VGG-11 scores more than theirs along two of three of the authors' NADs."""
+    theirs, rows = published.nad_accuracies("vgg11"), load_study("law-published.json")["rows"]
+    above = sorted(
+        100 * (row["test_accuracy"] - theirs[row["index"]]) for row in rows if row["noise_std"] == 1
+    )
+    holds = (sum(gap > 20 for gap in above), len(above)) == (2, 3)
+    return evidence(holds, value=above[-2], size="laptop", num_seeds=1, num_trainings=len(rows))
+
+
+def no_single_curve() -> Evidence:
+    """Decide whether the authors' LeNet and ResNet-18 pass 75 % at different places on the law's scale."""
+    places = []
+    for name in ("lenet", "resnet18"):
+        responses, accuracies = authors_laws()[name]
+        ratio = responses.signal_to_noise(10_000, 1.0)
+        places.append(statistics.crossing(ratio, accuracies, 0.75) or math.nan)
+    factor = max(places) / min(places)
+    return evidence(factor > 1.5, value=factor, size="paper")
+
+
+# Tables of the lab notes
+
+
+def table_of_predictions() -> str:
+    """Return how far three laws were off, and how much closer each is than the one before."""
+    said, rows, before = informative(measured()), [], None
+    for law, label in LAWS.items():
+        off = 100 * np.abs(predicted(law) - measured())
+        closer = estimate(improvement(before, law), 1) if before else "–"
+        rows.append([label, fixed(off[said].mean()), fixed(off.mean()), closer])
+        before = law
+    head = [f"{said.sum()} between chance and perfect", f"all {len(said)}", "closer by (95 %)"]
+    return markdown_table(rows, ["points", *head])
+
+
+def table_of_authors() -> str:
+    """Return the law along the authors' own NADs."""
+    rows = [
+        [LABELS[name], fixed(100 * (authors_law(name, 1.0) - accuracies).mean(), 1, True)]
+        + [fixed(best_noise(name), 2)]
+        for name, (_, accuracies) in authors_laws().items()
+    ]
+    return markdown_table(rows, ["", "law at σ = 1 minus accuracy (points)", "σ that fits best"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "gain-open": gain_is_open,
+    "samples-and-noise": samples_and_noise,
+    "gain-pairs": gain_pairs,
+    "more-steps": more_steps,
+    "vgg-best-std": vgg_needs_more_noise,
+    "vgg-along-theirs": vgg_along_theirs,
+    "no-one-curve": no_single_curve,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "84 accuracies predicted before training": table_of_predictions,
+    "The law along the authors’ own NADs": table_of_authors,
+}
