@@ -99,7 +99,8 @@ def first_directions(
         state = Accumulation(
             description, GramMoments(dimension, ensemble.device), None, measures_error=True
         )
-        state.identify(ensemble.identity(), require_gradients(ensemble, estimator, name)[0])
+        vector, _ = require_gradients(ensemble, estimator, name)
+        state.identify(ensemble.identity() | {"vector": vector.double().cpu()})
         accumulate(Evaluation(ensemble, estimator, name), state, num_networks, progress=progress)
         gradients = time.perf_counter() - start
         whole = state.total()

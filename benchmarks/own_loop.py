@@ -26,7 +26,7 @@ from nads_book.benchmarks.stored import write_result
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core.directions.compute import DEFAULT_READOUTS
+from nads_core.directions.run import DEFAULT_READOUTS
 
 GOAL = 0.99
 

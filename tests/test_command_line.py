@@ -20,7 +20,7 @@ from nads_book.cli.run import run_one
 import nads_core as nc
 from nads_core.cli import COMMANDS, main
 from nads_core.directions import ComputeOptions, StoppingCriterion
-from nads_core.directions.compute import DEFAULT_READOUTS
+from nads_core.directions.run import DEFAULT_READOUTS
 from nads_core.runtime import provenance
 
 ROOT = Path(__file__).parent.parent

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_core.directions import Estimator, accumulation
-from nads_core.directions import compute as directions_module
+from nads_core.directions import compute as compute_module
+from nads_core.directions import run as directions_module
 from nads_core.directions.contributions import Evaluation
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
@@ -766,7 +767,7 @@ def test_bad_input_is_refused_before_any_network_is_counted(
     monkeypatch, factory, options, error, message
 ):
     monkeypatch.setattr(
-        directions_module, "accumulate", lambda *args: pytest.fail("started to add networks")
+        compute_module, "accumulate", lambda *args: pytest.fail("started to add networks")
     )
     with torch.random.fork_rng(), pytest.raises(error, match=message):
         compute(factory, **options)

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.cli import main
-from nads_core.directions import ComputeOptions, compute
+from nads_core.directions import ComputeOptions, run
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory
@@ -64,11 +65,12 @@ def test_fewer_directions_need_less_memory(monkeypatch):
     needed, dimension = {}, 3 * 64 * 64
     for count in (10, None):
         monkeypatch.setattr(
-            compute, "require_memory", lambda size, *_, count=count: needed.update({count: size})
+            run, "require_memory", lambda size, *_, count=count: needed.update({count: size})
         )
-        compute._require_memory(
-            GramMoments(dimension), 100, 64, nc.SmoothedGradient(4), ComputeOptions(count)
+        networks = SimpleNamespace(
+            image_shape=(3, 64, 64), device=torch.device("cpu"), block_size=64
         )
+        run._require_memory(networks, 100, nc.SmoothedGradient(4), ComputeOptions(count))
     assert (
         needed[None] - needed[10] == 90 * 4 * dimension
     )  # float32; 100 networks have 100 directions at most

@@ -15,8 +15,8 @@ from nads_book.experiments.stored import load_nads
 from nads_book.studies import trainings
 
 import nads_core as nc
-from nads_core.directions import compute
 from nads_core.directions import nads as shipped
+from nads_core.directions import run
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import provenance
@@ -210,7 +210,7 @@ def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damag
     path = tmp_path / "run.ckpt"
     checkpointed(path)
     before = path.read_bytes()
-    monkeypatch.setattr(compute, "NADS_VERSION", provenance.NADS_VERSION + 1)
+    monkeypatch.setattr(run, "NADS_VERSION", provenance.NADS_VERSION + 1)
     with pytest.raises(ValueError, match=r"numbers was 2, now 3; .*CHANGELOG.md") as error:
         checkpointed(path)
     assert "delete" not in str(error.value) and path.read_bytes() == before

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions import compute as directions_module
+from nads_core.directions import run as directions_module
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments

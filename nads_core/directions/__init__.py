@@ -4,7 +4,7 @@ A new estimator goes into `estimators`; `nads_core.reference` has the method in 
 come from networks, such as waves, are in `nads_core.data`.
 """
 
-from nads_core.directions.compute import DENSE_LIMIT, ComputeOptions, compute_nads
+from nads_core.directions.compute import compute_nads
 from nads_core.directions.estimators import (
     Dipole,
     Draw,
@@ -15,6 +15,8 @@ from nads_core.directions.estimators import (
     SmoothedGradient,
 )
 from nads_core.directions.nads import NADs, load_nads
+from nads_core.directions.options import ComputeOptions
+from nads_core.directions.run import DENSE_LIMIT
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 

@@ -89,17 +89,16 @@ class Accumulation:
                 setattr(self, name, saved[name])
             self.devices = list(dict.fromkeys([*self.devices, device]))
 
-    def identify(self, identity: dict[str, Any], vector: Tensor) -> None:
+    def identify(self, identity: dict[str, Any]) -> None:
         """Compare the factory with that of the file, because factories can share names.
 
         Args:
-            identity: `Ensemble.identity` of the factory.
-            vector: vector of network 0, (D,), by which an estimator is recognised.
+            identity: `Ensemble.identity` of the factory, and under "vector" that of network 0, (D,) in float64, by
+                which an estimator is recognised.
 
         Raises:
             ValueError: if they differ.
         """
-        identity = identity | {"vector": vector.double().cpu()}
         before = self.identities.setdefault(self.device, identity)
         # Processors differ by 0.1 in gradients of bfloat16.
         if change := _change(

@@ -339,16 +339,16 @@ class NormMoments(NamedTuple):
     """Sums over networks of powers of the norm of their vector.
 
     Args:
-        count: N.
+        networks: N.
         squares: sum |g|^2.
         fourths: sum |g|^4.
     """
 
-    count: float
+    networks: float
     squares: float
     fourths: float
 
     @property
     def effective_share(self) -> float:
         """The effective number of networks over their number, (sum |g|^2)^2 / (N sum |g|^4), from 1 / N to 1."""
-        return self.squares**2 / (self.count * self.fourths) if self.fourths else 1.0
+        return self.squares**2 / (self.networks * self.fourths) if self.fourths else 1.0

@@ -125,7 +125,7 @@ class StoppingRule:
             if certain < criterion.num_certain:
                 warnings.warn(
                     f"num_certain {criterion.num_certain} {after}: {certain} are certain",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             return {"num_certain": criterion.num_certain, "certain": certain}
         if criterion.tolerance is None:
@@ -133,7 +133,7 @@ class StoppingRule:
         error, spread = self.error(groups)
         if not error + spread <= criterion.tolerance:
             reached = f"error {error:.2g}, {error + spread:.2g} at the upper end of its interval"
-            warnings.warn(f"tolerance {criterion.tolerance} {after}: {reached}", stacklevel=3)
+            warnings.warn(f"tolerance {criterion.tolerance} {after}: {reached}", stacklevel=4)
         # JSON has no infinity
         interval = [max(0, error - spread), error + spread] if math.isfinite(error) else None
         return {

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nads_core.directions.accumulation import read_checkpoint
-from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments, FirstNetworks, NormMoments
+from nads_core.directions.run import DENSE_LIMIT
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
 

@@ -15,10 +15,10 @@ from nads_book.atlas.entries import Entry
 from nads_book.atlas.measures import Measured, describe
 from nads_core.directions import NADs, SmoothedGradient
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.compute import with_signs
 from nads_core.directions.contributions import Evaluation
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments
+from nads_core.directions.solving import with_signs
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.arguments import require_integers

@@ -25,10 +25,10 @@ from nads_core.directions import (
     PointGradient,
     SmoothedGradient,
 )
-from nads_core.directions.compute import empty_moments
 from nads_core.directions.contributions import fitting_batch
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.run import empty_moments
 from nads_core.networks.architectures import Architecture
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.training import Recipe, train_networks

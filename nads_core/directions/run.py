@@ -1,0 +1,314 @@
+"""One run of `compute_nads`: its networks, its estimator, and everything that identifies its numbers."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from nads_core.directions.accumulation import Accumulation
+from nads_core.directions.asymmetry import FEWEST_NETWORKS
+from nads_core.directions.contributions import Evaluation, require_gradients
+from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
+from nads_core.directions.moments import (
+    DenseMoments,
+    FirstNetworks,
+    FusedMoments,
+    GramMoments,
+    Moments,
+)
+from nads_core.directions.options import ComputeOptions
+from nads_core.directions.stopping import StoppingCriterion, StoppingRule
+from nads_core.directions.symmetry import require_symmetries
+from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.readouts import described, with_fresh_readout
+from nads_core.runtime import distributed
+from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.memory import require_memory
+from nads_core.runtime.provenance import NADS_VERSION, function_identity
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_READOUTS = 8
+DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
+
+Symmetries = tuple[str, ...] | Literal["test"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is computed, and what identifies it.
+
+    Args:
+        name: name of the architecture.
+        ensemble: networks, drawn and evaluated.
+        estimator: estimator of each network's vectors.
+        num_networks: number of networks that were asked for.
+        symmetries: symmetries of the networks' distribution, or "test".
+        stopping: resolved criterion.
+        options: other options.
+        scale: factor of the networks' vectors, see `moment_scale`.
+        identity: outputs and weights of the first networks, and the vector of network 0, by which a file recognises
+            its factory and estimator.
+    """
+
+    name: str
+    ensemble: Ensemble
+    estimator: Estimator
+    num_networks: int
+    symmetries: Symmetries
+    stopping: StoppingCriterion
+    options: ComputeOptions
+    scale: float
+    identity: dict[str, Any]
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """Shape of an input."""
+        return self.ensemble.image_shape
+
+    @property
+    def num_directions(self) -> int:
+        """Number of directions to find."""
+        return self.options.num_directions or math.prod(self.image_shape)
+
+    @property
+    def known_symmetries(self) -> tuple[str, ...]:
+        """Symmetries to average over, none as long as they are not tested."""
+        return () if self.symmetries == "test" else self.symmetries
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that fixes the numbers of a run: resuming requires an identical description."""
+        ensemble, options = self.ensemble, self.options
+        output = (
+            function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
+        )
+        optional = {
+            "fresh_readout": options.fresh_readout,
+            # Other evaluations give equal numbers
+            "evaluation": "rebuild" if options.evaluation == "rebuild" else None,
+            "normalise": options.normalise,
+        }
+        return {
+            "architecture": self.name,
+            "image_shape": list(self.image_shape),
+            "estimator": repr(self.estimator),
+            "seed": ensemble.seed,
+            "dtype": str(ensemble.dtype),
+            "output": output,
+            "kernels": ensemble.kernels,
+            "numbers": NADS_VERSION,
+            "num_parameters": ensemble.num_parameters,
+            "block_size": ensemble.block_size,
+        } | {key: value for key, value in optional.items() if value}
+
+    @property
+    def rule(self) -> StoppingRule:
+        """The stopping criterion, with what measuring it needs."""
+        return StoppingRule(
+            self.stopping, self.image_shape, self.options.debiasing, self.known_symmetries
+        )
+
+    def new_state(self, checkpoint: Path | None) -> Accumulation:
+        """Return the state of the run: that of the checkpoint, or without networks.
+
+        Raises:
+            ValueError: if the file is damaged or that of another run.
+        """
+        drawn_on = "any" if self.ensemble.keyed else self.ensemble.device.type
+        state = Accumulation(
+            self.description,
+            empty_moments(self.ensemble),
+            checkpoint,
+            measures_error=self.stopping.tolerance is not None,
+            device=drawn_on,
+            scale=distributed.broadcast(self.scale),  # processors differ in their last bits
+        )
+        state.identify(self.identity)
+        return state
+
+    def evaluation(self, scale: float) -> Evaluation:
+        """Return the evaluation of the networks, whose vectors are multiplied by ``scale``."""
+        normalise = self.options.normalise is not None
+        return Evaluation(
+            self.ensemble, self.estimator, self.name, self.options.batch_size, scale, normalise
+        )
+
+    def notes(self) -> dict[str, Any]:
+        """Return what the provenance says of the networks, and warn of what leaves the NADs incomplete."""
+        return _zero_init(self.ensemble, self.name) | _fixed_weights(self.ensemble, self.name)
+
+
+def prepare(
+    architecture: Architecture | Callable[[], nn.Module] | str,
+    num_networks: int,
+    image_shape: tuple[int, ...],
+    estimator: Estimator | None,
+    symmetries: Symmetries | None,
+    stopping: StoppingCriterion,
+    seed: int,
+    device: torch.device | str | None,
+    options: ComputeOptions,
+) -> Run:
+    """Return the run that these arguments describe, see `compute_nads`, once its first networks have been tested."""
+    dimension = math.prod(image_shape)
+    if options.num_directions is not None and options.num_directions > dimension:
+        raise ValueError(
+            f"num_directions = {options.num_directions} is more than the {dimension} of {image_shape}"
+        )
+    stopping = stopping.resolved(dimension, options.num_directions or dimension)
+    name, factory, declared = _resolved(architecture, image_shape)
+    name = options.name or name
+    if symmetries is None:
+        symmetries = _default_symmetries(declared, image_shape, num_networks)
+    _require_averageable(symmetries, image_shape, num_networks)
+    ensemble = _ensemble(factory, image_shape, seed, device, options)
+    estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
+    _require_memory(ensemble, num_networks, estimator, options)
+    identity = ensemble.identity()
+    vector, scale = require_gradients(ensemble, estimator, name)
+    identity["vector"] = vector.double().cpu()
+    return Run(
+        name, ensemble, estimator, num_networks, symmetries, stopping, options, scale, identity
+    )
+
+
+def _ensemble(
+    factory: Callable[[], nn.Module],
+    image_shape: tuple[int, ...],
+    seed: int,
+    device: torch.device | str | None,
+    options: ComputeOptions,
+) -> Ensemble:
+    """Return the networks."""
+    ensemble = partial(
+        Ensemble,
+        image_shape=image_shape,
+        seed=seed,
+        output=options.output,  # type: ignore[arg-type]  # the function that it names, by now
+        evaluation=options.evaluation,
+    )
+    if options.fresh_readout:
+        ensemble(factory)  # validates the factory first, so that its errors are specific
+        factory = with_fresh_readout(factory, image_shape)
+    return ensemble(factory, device=device, dtype=options.dtype, kernels=options.kernels)
+
+
+def _resolved(
+    architecture: Architecture | Callable[[], nn.Module] | str, image_shape: tuple[int, ...]
+) -> tuple[str, Callable[[], nn.Module], tuple[str, ...] | None]:
+    """Return an architecture's name, the function that draws its networks, and the symmetries that it declares."""
+    if isinstance(architecture, str):
+        architecture = architecture_named(architecture, image_shape)
+    if not isinstance(architecture, Architecture):
+        return (
+            getattr(architecture, "__qualname__", type(architecture).__name__),
+            architecture,
+            None,
+        )
+    if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+        raise ValueError(
+            f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}"
+        )
+    channels, size, _ = image_shape
+    return (
+        architecture.name,
+        partial(architecture.build, channels, size, 1),
+        architecture.symmetries_at(size, channels),
+    )
+
+
+def _default_symmetries(
+    declared: tuple[str, ...] | None, image_shape: tuple[int, ...], num_networks: int
+) -> tuple[str, ...] | Literal["test"]:
+    """Return declared symmetries, or "test" for a factory; none for what is no image, or has too many pixels."""
+    if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) != 3:
+        return ()
+    by_tests: Literal["test"] | tuple[()] = "test" if num_networks >= FEWEST_NETWORKS else ()
+    return by_tests if declared is None else declared
+
+
+def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
+    """Return 16 inputs and, where the network has such a last layer, 8 readouts, which share its forward pass."""
+    few = math.prod(ensemble.image_shape) > DENSE_LIMIT or ensemble.num_features < DEFAULT_READOUTS
+    return SmoothedGradient(readouts=1 if few else DEFAULT_READOUTS)
+
+
+def _require_averageable(
+    symmetries: tuple[str, ...] | Literal["test"], image_shape: tuple[int, ...], num_networks: int
+) -> None:
+    """Raise a ValueError unless second moments of these inputs can be averaged over these symmetries."""
+    if symmetries == "test":
+        require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
+        symmetries = SYMMETRIES[:1]  # any one stands for those that are tested
+    require_symmetries(image_shape, symmetries)
+    if symmetries and math.prod(image_shape) > DENSE_LIMIT:
+        raise ValueError(
+            f"symmetries need at most {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: omit them"
+        )
+
+
+def empty_moments(ensemble: Ensemble) -> Moments:
+    """Return the accumulator for the vectors of these networks, without any."""
+    dimension = math.prod(ensemble.image_shape)
+    # Sums are in float64, which MPS lacks
+    device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
+    if dimension > DENSE_LIMIT:
+        return GramMoments(dimension, device)
+    fused = ensemble.kernels != "torch" and ensemble.dtype != torch.float64
+    return (FusedMoments if fused else DenseMoments)(dimension, device)
+
+
+def _require_memory(
+    ensemble: Ensemble, num_networks: int, estimator: Estimator, options: ComputeOptions
+) -> None:
+    """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on them."""
+    moments = empty_moments(ensemble)
+    if not isinstance(moments, GramMoments):
+        return  # whose memory does not depend on the number of networks
+    readouts, dimension = estimator.readouts, moments.dimension
+    vectors = num_networks * readouts
+    directions = min(options.num_directions or vectors, vectors)
+    in_a_block = min(num_networks, ensemble.block_size) * readouts * estimator.num_contributions
+    needed = (
+        moments.needed_bytes(dimension, vectors, directions, options.dtype)
+        + in_a_block * dimension * options.dtype.itemsize
+        + FirstNetworks.needed_bytes(dimension, num_networks, readouts)
+    )
+    require_memory(
+        needed,
+        moments.device,
+        f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the directions, take up to",
+        "ask for fewer networks (num_networks), directions (num_directions) or readouts",
+    )
+
+
+def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
+    """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the network."""
+    if not (parts := ensemble.zero_init()):
+        return {}
+    message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"
+    warnings.warn(f"{message} almost nothing to the NADs", stacklevel=4)
+    return {"silent_parts": parts}
+
+
+def _fixed_weights(ensemble: Ensemble, name: str) -> dict[str, Any]:
+    """Return, and warn of, weights that are the same in all networks, where few others vary."""
+    count, names = ensemble.fixed_weights()
+    if count <= ensemble.num_parameters:
+        return {}
+    message = f"only {ensemble.num_parameters:,} weights of {name} vary between networks; {count:,} others do not"
+    warnings.warn(
+        f"{message} ({', '.join(names[:3])}): are they drawn for each network?", stacklevel=4
+    )
+    return {"fixed_weights": count}

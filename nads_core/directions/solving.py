@@ -1,0 +1,119 @@
+"""From the moments of a run to its NADs: symmetries that hold, eigenpairs with uncertainty, and the provenance."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import asdict, replace
+from typing import Any
+
+from torch import Tensor
+
+from nads_core.directions.accumulation import Accumulation
+from nads_core.directions.asymmetry import symmetry_tests
+from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
+from nads_core.directions.nads import NADs
+from nads_core.directions.run import Run
+from nads_core.runtime.provenance import environment
+
+_SILENT = 0.1  # share of networks without a response from which on a warning is issued
+
+
+def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs, dict[str, Any]]:
+    """Return the eigenpairs of the second moment, and what the provenance says of them.
+
+    Args:
+        run: run.
+        state: moments of its networks.
+        num_networks: number of networks in ``state``.
+    """
+    symmetries, notes = run.known_symmetries, dict[str, Any]()
+    if run.symmetries == "test":
+        symmetries, notes["symmetry_tests"] = _tested(state, run.image_shape)
+    pairs = find_eigenpairs(
+        state.total(),
+        state.first_networks,
+        run.num_directions,
+        run.image_shape,
+        run.options.debiasing,
+        symmetries,
+        effective_share=state.norms.effective_share,
+    )
+    notes |= {"num_networks": num_networks, "symmetries": list(symmetries)}
+    notes |= run.rule.final_value(state.groups, pairs, num_networks)
+    notes |= _effective(state, num_networks, run.name)
+    return pairs, notes
+
+
+def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: dict[str, Any]) -> NADs:
+    """Return the eigenpairs in the scale of the gradients, with how they were computed."""
+    description = {key: value for key, value in state.description.items() if key != "groups"}
+    provenance = {
+        **description,
+        "debiasing": pairs.debiasing,
+        "seconds": round(state.elapsed(), 1),
+        "drawn_on": state.devices,
+        **environment(run.ensemble.device),
+        **notes,
+    }
+    # (n, D) -> (n, *image_shape)
+    directions = with_signs(pairs.directions).reshape(-1, *run.image_shape)
+    eigenvalues, uncertainty = pairs.eigenvalues.cpu().float(), pairs.uncertainty
+    if state.scale != 1 and "normalise" not in description:
+        unit = state.scale**-2
+        eigenvalues = pairs.eigenvalues.cpu().double() * unit
+        uncertainty = replace(
+            uncertainty, eigenvalue_std=uncertainty.eigenvalue_std.double() * unit
+        )
+    return NADs(directions.float().cpu(), eigenvalues, provenance, uncertainty)
+
+
+def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, Any]:
+    """Return the effective number of networks, and warn if a few hold the second moment."""
+    number = state.norms.effective_share * num_networks
+    if state.norms.effective_share < HEAVY:
+        message = f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}"
+        remedy = "more networks help little; normalise='network' gives all equal weight"
+        warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=4)
+    halves = state.first_networks.halves()  # (n, R, 2, D)
+    silent = 1 - float(halves.flatten(1).any(1).float().mean())
+    if silent > _SILENT:
+        message = f"{silent:.0%} of the networks of {name} do not respond to their input: they count as zero"
+        warnings.warn(f"{message}, and the NADs describe the others", stacklevel=4)
+    share = {"silent_networks": round(silent, 4)} if silent else {}
+    return {"effective_networks": float(f"{number:.4g}")} | share
+
+
+def _tested(
+    state: Accumulation, image_shape: tuple[int, ...]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the symmetries that the networks do not contradict, and the results of all tests."""
+    second_moment, noise_moment = state.total().moments()  # type: ignore[union-attr]  # dense, as tests need
+    tests = symmetry_tests(
+        second_moment - noise_moment, state.self_terms, int(state.norms.networks),
+        state.first_networks.halves(), image_shape,
+    )  # fmt: skip
+    accepted = [symmetry for symmetry, test in tests.items() if test.holds]
+    if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
+        # Its group with one flip has the other flip too, which was rejected
+        accepted.remove("transpose")
+    # JSON has no infinity
+    results = {
+        symmetry: asdict(test)
+        | {"limit": round(test.limit, 3) if math.isfinite(test.limit) else None}
+        for symmetry, test in tests.items()
+    }
+    return tuple(accepted), results
+
+
+def with_signs(directions: Tensor) -> Tensor:
+    """Make the first of the largest entries positive, in place: an antisymmetric one has two, equal up to round-off."""
+    for rows in directions.split(64):  # (64, D): so that no second copy of all is made
+        magnitudes = rows.abs()
+        largest = (
+            (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True))
+            .int()
+            .argmax(dim=1, keepdim=True)
+        )
+        rows *= rows.gather(1, largest).sign()
+    return directions
