@@ -11,7 +11,7 @@ from typing import Any
 from nads_book.atlas.entries import ATLAS
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
 from nads_book.checkout import checkout_folder
-from nads_book.report import readable, show, table
+from nads_book.report import readable, table
 from nads_core.directions import SmoothedGradient
 from nads_core.directions.nads import load_nads
 from nads_core.networks.architectures import ARCHITECTURES
@@ -141,14 +141,12 @@ def times(
 
 
 def show_times(certainty: float = CERTAINTY) -> None:
-    """Display the times to NADs as a table, and below it what they were measured on or estimated from."""
-    found = times(certainty)
+    """Display the times to NADs as a table; `sources` says what they were measured on."""
     rows = [
         [NETWORKS[name][0], f"{NETWORKS[name][1]}", f"{count:,}", *by_device.values()]
-        for name, (count, by_device) in found.items()
+        for name, (count, by_device) in times(certainty).items()
     ]
     table(rows, ["1 × 32 × 32", "first NADs", "networks", "laptop, 1 or 2 cores", *GPUS])
-    show(sources(found, certainty))
 
 
 def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: float) -> str:
