@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,7 +37,7 @@ from nads_book.checks.pooling import (
     check_theorem1_folded,
 )
 from nads_book.evidence import Evidence, evidence
-from nads_book.report import readable, record_claim
+from nads_book.report import readable
 from nads_book.theory import deep_linear, lemma2
 from nads_core.theory import pooling
 
@@ -149,27 +148,6 @@ def show_verdicts(results: Mapping[str, Sequence[Check]]) -> None:
         report.publish(f"errata-{key}")
         rows.append((statement.title, f"**{statement.verdict(found)}**", statement.evidence(found)))
     report.table(rows, ("statement of the paper", "verdict", "evidence"))
-
-
-def publish_claim(
-    key: str, verdict: str, evidence: str, holds: bool | None = None, **facts: Any
-) -> None:
-    """Store a measurement about a sentence of the paper, as `publish` does for a statement; nothing is shown.
-
-    Args:
-        key: member of `CLAIMS`.
-        verdict: outcome in a few words.
-        evidence: the numbers, computed.
-        holds: whether the sentence holds as printed; None where the numbers do not decide it.
-        **facts: keyword arguments of `nads_book.report.record_claim`.
-
-    Raises:
-        ValueError: unknown key.
-    """
-    if key not in CLAIMS:
-        raise ValueError(f"unknown claim {key!r}: choose from {CLAIMS}")
-    paste(key, verdict, evidence)
-    record_claim(f"errata-{key}", holds, **({"size": "live"} | facts))
 
 
 def paste(key: str, verdict: str, evidence: str, counterexample: str | None = None) -> None:
