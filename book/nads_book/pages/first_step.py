@@ -103,9 +103,13 @@ def table_balanced() -> str:
     return markdown_table(rows, ["", "networks", *RIVALS.values()])
 
 
-def sizes(*networks: str) -> dict[str, Any]:
-    """Return size and numbers of a claim about some networks."""
-    found = [row["num_networks"] for row in rows_of(STUDY) if row["network"] in networks]
+def sizes(*networks: str, kind: str = "derivative") -> dict[str, Any]:
+    """Return size and numbers of a claim about some networks, from one kind of rows."""
+    found = [
+        row["num_networks"]
+        for row in rows_of(STUDY)
+        if row["network"] in networks and row["measured"] == kind
+    ]
     size = "narrow" if "resnet" in networks else "paper"
     return {"size": size, "num_seeds": 1, "num_trainings": max(found, default=0)}
 
@@ -134,7 +138,7 @@ def follows_signal() -> Evidence:
         rivals = [values[2] for law, values in cosines.items() if law != "signal"]
         leads.append(cosines["signal"][1] - max(rivals))
     holds = None if None in met else all(met)
-    return evidence(holds, value=min(leads, default=None), **sizes("lenet", "cnn"))
+    return evidence(holds, value=min(leads, default=None), **sizes("lenet", "cnn", kind="balanced"))
 
 
 def others_are_opposite() -> Evidence:
