@@ -211,4 +211,3 @@ def test_published_spectra_have_the_overlaps_of_the_held_out_test():
             assert half <= most
     table = published_spectra.table_spectra()
     assert "0.95" in table and "–" in table
-    assert len(published_spectra.plot_spectra().axes) == 4
