@@ -50,28 +50,6 @@ def by_frequency(
     return {k: float(np.mean(v)) for k, v in values.items()}
 
 
-def provenance(results: Results) -> str:
-    """Return one line on the origin of the numbers of a sweep."""
-    seeds, directions = (
-        {str(row[field]) for row in results.rows} for field in ("seed", "frequency")
-    )
-    machines = {
-        tuple(filter(None, (run["device"], run.get("processor")))) for run in results.provenance
-    }
-    devices = ", ".join(sorted(" of ".join(machine) for machine in machines))
-    dates = sorted({run["date"] for run in results.provenance})
-    size = (
-        ""
-        if results.preset == "paper"
-        else f", **preset {results.preset}: smaller than the paper's**"
-    )
-    return (
-        f"`{results.job}`: {len(directions)} direction{'s' * (len(directions) > 1)}, "
-        f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, "
-        f"{len(results.rows)} of {results.num_units} networks, on {devices}, {dates[-1]}{size}"
-    )
-
-
 def copied_cells(cells: Mapping[Frequency, float]) -> tuple[int, int]:
     """Count the cells of a grid that equal their left-right mirror image exactly, and those that have one."""
     others = [k for k in cells if mirrored(k) != k]

@@ -189,8 +189,11 @@ def plot_frequency_maps(
                 axis.axhline(place, **style)
                 axis.axvline(place, **style)
         line[0].set_ylabel(name)
-    figure.supxlabel("cycles across", fontsize=9)
-    figure.supylabel("cycles down", fontsize=9)
+    if axes.size == 1:
+        axes[0, 0].set(xlabel="cycles across", ylabel="cycles down")
+    else:
+        figure.supxlabel("cycles across", fontsize=9)
+        figure.supylabel("cycles down", fontsize=9)
     extend = "neither" if over is None else "max"
     for title in dict.fromkeys(title for title, _, _ in scales.values()):
         chosen = [index for index, name in enumerate(rows) if scales[name][0] == title]

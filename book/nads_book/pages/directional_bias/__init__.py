@@ -18,7 +18,7 @@ from nads_book.pages.directional_bias.maps import (
     plot_lenet_map,
     plot_published_maps,
 )
-from nads_book.pages.directional_bias.reduced import plot_deep_networks, show_train_accuracies
+from nads_book.pages.directional_bias.reduced import plot_deep_networks
 from nads_book.pages.directional_bias.speed import plot_speed
 from nads_book.pages.directional_bias.tasks import (
     plot_bet,
@@ -49,7 +49,6 @@ __all__ = [
     "show_equalized",
     "show_playground",
     "show_replay",
-    "show_train_accuracies",
 ]
 
 _PARTS = (tasks, maps, speed, without_pooling, reduced)

@@ -14,7 +14,6 @@ from nads_book import figures
 from nads_book.analysis import frequency_maps, statistics, waves
 from nads_book.analysis.frequency_maps import LEARNED, count_ordered, gains_along, ordered_pairs
 from nads_book.benchmarks.stored import load_costs
-from nads_book.checks import errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.results import Results
 from nads_book.pages.directional_bias.maps import (
@@ -26,7 +25,7 @@ from nads_book.pages.directional_bias.maps import (
     length,
     sweep,
 )
-from nads_book.report import LABELS, estimate, fixed, markdown_table, percent, publish, show
+from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
 from nads_core.data.fourier import Frequency
 
 FEW = 100  # orders of so many waves or fewer decide nothing
@@ -214,28 +213,6 @@ def vgg_lacks_training() -> Evidence:
     return evidence(holds, value=least, size="paper", num_seeds=1, num_trainings=len(found))
 
 
-def show_train_accuracies() -> None:
-    """Show what deep networks fit of their training images, and hand it to the errata page."""
-    parts = []
-    for sample in SAMPLES:
-        values = np.array([row["train_accuracy"] for row in sample.results.rows])
-        span = f"{percent(values.min())} to {percent(values.max())}"
-        above = f"{(values > 0.99).sum()} of {len(values)} networks above 99 %"
-        parts.append(f"{LABELS[sample.name]} ({sample.preset}), {span}, {above}")
-    full = [row["train_accuracy"] for row in vgg_of_papers_recipe().values()]
-    text = (
-        f"Training accuracies along waves: {'; '.join(parts)}. At the paper's size, {len(full)} VGG-11 were "
-        f"trained, which fit at least {percent(min(full))} of their images; DenseNet-121 was not."
-    )
-    verdict = (
-        "at a fifth of the training: holds for ResNet-18, not reached by VGG-11 and DenseNet-121; "
-        f"at the paper's size it holds for {len(full)} VGG-11"
-    )
-    errata.paste("train-accuracy", verdict, text)
-    publish("errata-train-accuracy")
-    show(text)
-
-
 def table_of_pairs() -> str:
     """Return how many pairs of waves each score puts in the authors' order."""
     rows = []
@@ -351,5 +328,4 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "own-order": own_order,
     "width-adds-little": width_adds_little,
     "vgg-lacks-training": vgg_lacks_training,
-    "errata-train-accuracy": lambda: evidence(None, size="laptop"),
 }
