@@ -140,7 +140,7 @@ SURPRISES = {  # a command that cannot work, and what it shows
     "a table": (["logreg", "--out", "m.csv"], ".npz"),
     "no ending": (["logreg", "--out", "m2"], ".npz"),
     "another shape": (["factories:small", "--out", "x.npz"], "--image-shape"),
-    "a dictionary": (["factories:named", "--out", "x.npz", *SMALL], "--output MODULE:FUNCTION"),
+    "a dictionary": (["factories:named", "--out", "x.npz", *SMALL], "--output logits.0"),
     "two inputs": (["factories:Two", "--out", "x.npz", *SMALL], "wrapper of one"),
     "trained weights": (["torchvision:resnet18?weights=DEFAULT", "--out", "x.npz"], "never loaded"),
 }
@@ -398,7 +398,7 @@ def test_arguments_that_cannot_be_parsed(capsys, arguments):
 
 CALLED = {
     "compute": [nc.compute_nads, ComputeOptions, StoppingCriterion], "run": [nb.run_experiment, nb.run_study, run_one],
-    "atlas": [nb.atlas.compute_entry],
+    "atlas": [nb.atlas.compute_entry], "report": [nc.compute_nads, ComputeOptions],
 }  # fmt: skip
 
 

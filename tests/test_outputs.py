@@ -110,12 +110,13 @@ def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ValueError, r"returned dict: .*output=lambda y"),
+        ({}, ValueError, r"returned dict: .*output='logits.0'"),
         ({"output": lambda y: y["logits"]}, ValueError, r"\(K,\), .*K = 2 it returned \(2, 3\)"),
         ({"output": lambda y: y["logits"].sum()}, ValueError, r"\(K,\), .*K = 2 it returned \(\)"),
         ({"output": lambda y: 3.0}, ValueError, "returned float"),
         ({"output": lambda y: y["logit"]}, ValueError, "output function rejected .*'logit'"),
-        ({"output": "logits"}, ValueError, "output must be a non-negative integer, got 'logits'"),
+        ({"output": "missing.0"}, ValueError, "rejected .*'missing'"),
+        ({"output": "logits.9"}, ValueError, "rejected .*9"),
         (
             {"output": KINDS["dict"][1], "estimator": nc.SmoothedGradient(4, readouts=2)},
             ValueError,

@@ -39,7 +39,7 @@ LAYERS = {
         {"atlas"},
         {"studies", "benchmarks"},
         {"figures", "parameters"},
-        {"explorer", "claims", "predictions"},
+        {"explorer", "claims", "predictions", "network_report"},
         {"pages"},
         {"cli", "site"},
         {"__init__", "__main__"},

@@ -1,11 +1,12 @@
 """The names of `nads_book`, which `__init__.py` imports when they are first used."""
 
-from . import atlas, benchmarks, checks, experiments, explorer, figures, pages
+from . import atlas, benchmarks, checks, experiments, explorer, figures, network_report, pages
 from .analysis import frequency_maps, grid_frequencies, prediction, published, statistics, waves
 from .analysis.forecasting import forecast
 from .analysis.prediction_changes import changed_predictions
 from .checks import errata
 from .experiments import Results, Study, run_study
+from .network_report import report_on
 from .pages import conclude
 from .parameters import check_parameters, choose_architecture, choose_network, choose_preset
 from .report import readable
@@ -36,10 +37,12 @@ __all__ = [
     "lemma2",
     "load_results",
     "merge_results",
+    "network_report",
     "pages",
     "prediction",
     "published",
     "readable",
+    "report_on",
     "run_experiment",
     "run_study",
     "statistics",

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--output",
         type=_index,
-        help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all",
+        help="network output to differentiate: index (default: 0), path such as logits.0, or MODULE:FUNCTION",
     )
     add("--name", help="name of the architecture in files and figures")
     add(

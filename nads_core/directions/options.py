@@ -13,6 +13,7 @@ from torch import Tensor
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import imported
+from nads_core.networks.derivatives import OutputAt
 from nads_core.runtime.arguments import make_plain, require_choice, require_integers, usable_dtype
 
 _STOPPING = tuple(StoppingCriterion.__dataclass_fields__)
@@ -34,9 +35,10 @@ class ComputeOptions:
             vectors stay as they are.
         output: index of the network's output that is f(x); or a function of whatever the network returns for B inputs,
             which returns f of each, (B,): ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input
-            must not depend on the other inputs. "module:function" names such a function. With a function only
-            ``readouts=1`` is possible, and threads call it at the same time. The provenance and checkpoints identify it
-            by `provenance.function_identity`.
+            must not depend on the other inputs. "module:function" names such a function, and
+            "logits.0" is column 0 of ``y["logits"]`` (`OutputAt`). With a function only ``readouts=1``
+            is possible, and threads call it at the same time. The provenance and checkpoints identify
+            it by `provenance.function_identity`.
         name: name of the architecture in files, figures and messages; by default that of the architecture or factory,
             which for a lambda is "<lambda>".
         fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
@@ -76,8 +78,9 @@ class ComputeOptions:
         require_integers(**{name: count for name, count in counts.items() if count is not None})
         make_plain(self)
         object.__setattr__(self, "dtype", usable_dtype(self.dtype))
-        if isinstance(self.output, str) and ":" in self.output:
-            object.__setattr__(self, "output", imported(self.output))
+        if isinstance(self.output, str) and not self.output.isdigit():
+            named = imported(self.output) if ":" in self.output else OutputAt(self.output)
+            object.__setattr__(self, "output", named)
 
 
 def options_and_criterion(

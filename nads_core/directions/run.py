@@ -146,7 +146,9 @@ class Run:
 
     def notes(self) -> dict[str, Any]:
         """Return what the provenance says of the networks, and warn of what leaves the NADs incomplete."""
-        return _zero_init(self.ensemble, self.name) | _fixed_weights(self.ensemble, self.name)
+        notes: dict[str, Any] = {"initialisation": self.ensemble.drawn_tensors()}
+        notes |= _zero_init(self.ensemble, self.name)
+        return notes | _fixed_weights(self.ensemble, self.name)
 
 
 def prepare(

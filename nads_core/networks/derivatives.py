@@ -1,7 +1,8 @@
 """f(x) of one network, and its derivatives with respect to the input and along a direction in weight space."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -11,6 +12,34 @@ from nads_core.networks.initialisation import State, state_of
 from nads_core.runtime.seeds import generator_state
 
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class OutputAt:
+    """One number for each input from a dictionary, a tuple or an object of tensors.
+
+    Args:
+        path: keys, indices and attributes up to a tensor, then the column of the tensor, 0 by default.
+
+    >>> OutputAt("heads.1.2")({"heads": (None, torch.arange(6).view(2, 3))})
+    tensor([2, 5])
+    """
+
+    path: str
+
+    def __call__(self, outputs: Any) -> Tensor:
+        """Return the column that the path names, (K,)."""
+        value, steps = outputs, self.path.split(".")
+        while steps and not isinstance(value, Tensor):
+            step = steps.pop(0)
+            if isinstance(value, Mapping):
+                value = value[step]
+            else:
+                value = value[int(step)] if step.isdigit() else getattr(value, step)
+        column = ".".join(steps) or "0"
+        if not column.isdigit() or value.dim() > 2:
+            raise ValueError(f"output {self.path!r} names no column of a tensor (K, outputs)")
+        return value if value.dim() == 1 else value[:, int(column)]
 
 
 class ScalarFunction:
@@ -96,8 +125,9 @@ class ScalarFunction:
         ):
             raise ValueError(
                 "the network must map (K, C, H, W) to (K,) or (K, outputs), or a function as output its result to "
-                f"(K,), but for K = {len(images)} it returned {shape}: output=lambda y: y['logits'][:, 0] for example, "
-                "or --output MODULE:FUNCTION"
+                f"(K,), but for K = {len(images)} it returned {shape}: for example output='logits.0' "
+                "(--output logits.0) for column 0 of y['logits'], '1.0' for that of y[1], or a "
+                "function (MODULE:FUNCTION)"
             )
         count = outputs.shape[1] if outputs.dim() == 2 else 1
         if not callable(self.output) and self.output >= count:

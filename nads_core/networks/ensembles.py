@@ -290,6 +290,10 @@ class Ensemble:
                 "must be fixed, so let forward draw them only if self.training"
             )
 
+    def drawn_tensors(self) -> dict[str, int]:
+        """Count the varying tensors by how they are drawn, see `Initialisation.drawn_tensors`."""
+        return self._initialisation.drawn_tensors()
+
     def audit(self, index: int) -> None:
         """Compare a network of the factory with the one that this ensemble draws from the same seed.
 

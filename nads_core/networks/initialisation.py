@@ -482,6 +482,22 @@ class Initialisation:
                 ": use evaluation='rebuild'"
             )
 
+    def drawn_tensors(self) -> dict[str, int]:
+        """Count the varying tensors by how they are drawn: "uniform", "normal", "other", or "by the factory".
+
+        A distribution counts where one operation draws the tensor around 0.
+        """
+        if self.steps is None:
+            return {"by the factory": len(self.varying)}
+        kinds: dict[str, set[str]] = {}
+        for step in self.steps:
+            distribution = step.distribution()
+            around_zero = distribution is not None and distribution[1] == 0
+            kind = distribution[0] if distribution and around_zero else "other"
+            kinds.setdefault(step.name, set()).add(kind)
+        names = [kind.pop() if len(kind) == 1 else "other" for kind in kinds.values()]
+        return {name: names.count(name) for name in sorted(set(names))}
+
     def random_parameters(self) -> list[RandomParameter] | None:
         """Return how each varying parameter is drawn; None unless one uniform_ or normal_ in float32 draws each."""
         steps = self.steps or []

@@ -16,6 +16,7 @@ COMMANDS = {
     "atlas": "compute entries of the atlas",
     "forecast": "predict how many directions would be certain with more networks",
     "class-differences": "compare the classes of an image folder along NADs",
+    "report": "describe what a network prefers before training, on one page",
     "doctor": "list available optional features",
 }
 

@@ -1,0 +1,285 @@
+"""At which frequencies networks are sensitive, and known networks of a similar radial profile."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nads_book.atlas import ATLAS, load_atlas
+from nads_book.atlas.measures import Measured
+from nads_book.network_report.pictures import Curve, chart, colour_bar, figures, heat_map
+from nads_book.network_report.sample import FINE, Sample, profile, radii, ring_centres
+from nads_book.network_report.sections import Section, as_json, decided, shown, table
+from nads_book.report import LABELS, percent
+
+_COARSE = 1 / 16  # cycles per pixel, up to which a wave is coarse: 16 pixels or longer
+_STRIDES = (2, 4, 8, 16, 32)
+_STANDS_OUT = 1.5  # ratio from which waves at multiples of a stride are mentioned
+_DECADES = 1.5  # of the maps, around their mean
+_FEWEST_RINGS, _MOST_NAMED = 6, 6
+_CLOSE = 1.5  # average factor between profiles, up to which they count as close
+_SHOWN_REFERENCES = ("lenet", "resnet18")
+
+
+@lru_cache(maxsize=1)
+def reference_maps() -> dict[str, np.ndarray]:
+    """Return energies of waves (32, 32) relative to their mean, of the paper and of the atlas."""
+    with np.load(Path(__file__).with_name("references.npz")) as file:
+        maps = {name: file[name].astype(float) for name in file}
+    atlas = load_atlas()
+    return maps | {
+        f"atlas/{name}": waves for name, waves in zip(atlas.entries, atlas.waves, strict=True)
+    }
+
+
+def label(name: str) -> str:
+    """Return the name of a known network with what it is."""
+    entry = ATLAS.get(name.removeprefix("atlas/"))
+    return LABELS.get(name, name) if entry is None else f"{name} ({entry.family}, {entry.change})"
+
+
+def frequencies(sample: Sample, name: str) -> Section:
+    """Describe the energy of waves of images or sequences, or that of the features of rows."""
+    title, grid, spectra = "At which frequencies", sample.grid, sample.spectra()
+    if len(sample.shape) == 1:
+        return _features(sample, spectra)
+    numbers, of_rings = profile(spectra, grid)
+    masks, keys = _masks(grid)
+    rows = np.concatenate([of_rings, spectra.reshape(len(spectra), -1) @ masks], axis=1)
+
+    def ratios(energies: np.ndarray) -> np.ndarray:
+        ring, others = np.split(energies, [len(numbers)], axis=-1)
+        mean = others[..., :1]
+        return np.concatenate([ring / mean, others[..., 1::2] / others[..., 2::2]], axis=-1)
+
+    estimates = sample.estimate(rows, ratios)
+    rings, found = (
+        estimates[: len(numbers)],
+        dict(zip(keys, estimates[len(numbers) :], strict=True)),
+    )
+    centres = ring_centres(numbers)
+    images = len(grid) == 2
+    curves: dict[str, Curve] = {name: _curve(centres, rings)}
+    pictures = []
+    if images:
+        known = {LABELS[key]: reference_maps()[key] for key in _SHOWN_REFERENCES}
+        for reference, waves in known.items():
+            ring, values = profile(waves, waves.shape)
+            curves[reference] = (ring_centres(ring), values, None, None)
+        maps = {name: spectra.mean(0) / spectra.mean()} | known
+        pictures = [
+            heat_map(waves, _DECADES, key, f"energy of the waves in {key}")
+            for key, waves in maps.items()
+        ]
+    unit = "cycles per pixel" if images else "cycles per sample"
+    drawn = chart(curves, unit, "energy of a wave / mean", f"radial profile of {name}")
+    caption = (
+        "Energy of each wave: how strongly random networks respond to it, relative to the mean "
+        "over all waves. The "
+        "frequency 0 is in the middle; at the edges a wave has two pixels." + colour_bar(_DECADES)
+    )
+    body = figures(pictures, caption, 150) if pictures else ""
+    below = "Mean over waves of similar frequency, with the 95 % band."
+    body += f"<figure>{drawn}<figcaption>{below}</figcaption></figure>"
+    sentences = _sentences(found, grid)
+    fine = found["fine"]
+    if images and decided(fine, float((radii(grid) > FINE).mean())):
+        others = [f"{key} {percent(_fine_share(waves))}" for key, waves in known.items()]
+        sentences[0] += f" For comparison, without intervals: {', '.join(others)}."
+    content: dict[str, Any] = {key: as_json(one) for key, one in found.items()}
+    content["rings"] = [
+        {"frequency": round(float(centre), 4), "energy": as_json(ring)}
+        for centre, ring in zip(centres, rings, strict=True)
+    ]
+    return Section(title, sentences, body, content, sentences[0] if sentences else "")
+
+
+def _masks(grid: tuple[int, ...]) -> tuple[np.ndarray, list[str]]:
+    """Return weights of waves for ratios, (waves, 1 + 2 k), and the names of the ratios (k,).
+
+    The first column is the mean; others are numerator and denominator of each ratio.
+    """
+    radius = radii(grid)
+    waves = [np.fft.fftfreq(size) for size in grid]
+    mesh = np.meshgrid(*waves, indexing="ij")
+    everything = np.ones(grid)
+    fine, coarse = radius > FINE, (radius > 0) & (radius <= _COARSE)
+    pairs = {"fine": (fine * 1.0, everything), "coarse to fine": (_mean(coarse), _mean(fine))}
+    if len(grid) == 2:
+        down, across = (np.abs(axis) for axis in mesh)
+        pairs["rows to columns"] = (_mean(down > across), _mean(across > down))
+    ring = np.unique(np.round(32 * radius), return_inverse=True)[1].reshape(grid)
+    for stride in _STRIDES:
+        if any(size % stride or size <= stride for size in grid):
+            continue
+        comb = np.all([np.isclose(axis * stride % 1, 0) for axis in mesh], axis=0) & (radius > 0)
+        comb &= np.isin(ring, ring[~comb])  # others of the same frequency, to compare with
+        expected = np.zeros(grid)  # what these would give
+        for number in np.unique(ring[comb]):
+            share = (comb & (ring == number)).sum() / comb.sum()
+            expected += share * _mean((ring == number) & ~comb)
+        if comb.any():
+            pairs[f"stride {stride}"] = (_mean(comb), expected)
+    columns = [_mean(everything > 0), *(mask for pair in pairs.values() for mask in pair)]
+    return np.stack([column.ravel() for column in columns], axis=1), list(pairs)
+
+
+def _mean(mask: np.ndarray) -> np.ndarray:
+    return mask / max(1, mask.sum())
+
+
+def _fine_share(waves: np.ndarray) -> float:
+    return float(waves[radii(waves.shape) > FINE].sum() / waves.sum())
+
+
+def _sentences(found: dict[str, Measured], grid: tuple[int, ...]) -> list[str]:
+    """Return what the intervals decide."""
+    sentences, unit = [], "pixels" if len(grid) == 2 else "samples"
+    share, fine = float((radii(grid) > FINE).mean()), found["fine"]
+    if decided(fine, share):
+        sentences.append(
+            f"Waves shorter than four {unit} hold {shown(fine, ' %', 100)} of the energy; they are "
+            f"{percent(share)} of all waves."
+        )
+    ratio = found["coarse to fine"]
+    if decided(ratio, 1) and ratio.interval[0] > 0:
+        sentences.append(
+            f"A wave of 16 {unit} or longer has {shown(ratio)} times the energy of one shorter "
+            f"than four {unit}."
+        )
+    if "rows to columns" in found and decided(turned := found["rows to columns"], 1):
+        sentences.append(
+            f"Waves that vary more from row to row have {shown(turned)} times the energy of those "
+            f"that vary more from "
+            "column to column."
+        )
+    strides = [
+        key for key in found if key.startswith("stride") and found[key].interval[0] > _STANDS_OUT
+    ]
+    if strides:
+        best = max(strides, key=lambda key: found[key].value)
+        size = best.split()[1]
+        sentences.append(
+            f"Waves that repeat every {size} {unit} stand out: {shown(found[best])} times the "
+            f"energy of others of the "
+            f"same frequency, the largest of "
+            f"{len([key for key in found if key.startswith('stride')])} such ratios."
+        )
+    return sentences
+
+
+def _curve(
+    centres: np.ndarray, rings: list[Measured]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    values = np.array([(ring.value, *ring.interval) for ring in rings])
+    return centres, *values.T
+
+
+def _features(sample: Sample, energies: np.ndarray) -> Section:
+    """Describe the energy of the features of rows, which have no frequency."""
+    from scipy.stats import t
+
+    shares = sample.estimate(energies, lambda mean: mean / mean.mean(-1, keepdims=True))
+    least = float(t.ppf(1 - 0.025 / len(shares), max(1, len(sample) - 1)))
+    other = [
+        number for number, one in enumerate(shares) if abs(one.value - 1) > least * one.error > 0
+    ]
+    order = sorted(other, key=lambda number: -abs(np.log(max(1e-9, shares[number].value))))
+    sentences = [
+        f"Feature {number} has {shown(shares[number])} times the mean energy of a feature."
+        for number in order[:3]
+    ]
+    if other:
+        sentences.insert(
+            0,
+            f"{len(other)} of {len(shares)} features differ from the mean (all intervals together, "
+            f"95 %).",
+        )
+    rows = [[str(number), shown(one)] for number, one in enumerate(shares[:32])]
+    body = table(["feature", "energy / mean"], rows)
+    content = {"features": [as_json(one) for one in shares]}
+    return Section("To which features", sentences, body, content, sentences[0] if sentences else "")
+
+
+def similar_profiles(sample: Sample, name: str) -> Section:
+    """Compare the radial profile with those of known networks, for images of any size."""
+    title, grid, spectra = "Which known networks it resembles", sample.grid, sample.spectra()
+    maps = reference_maps()
+    numbers, rows = profile(spectra, grid)
+    known = [profile(waves, waves.shape) for waves in maps.values()]
+    common = sorted(set(numbers) & set(known[0][0]) - {0})
+    column = [list(numbers).index(ring) for ring in common]
+    estimates = sample.estimate(rows[:, column], lambda e: e / e.mean(-1, keepdims=True))
+    resolved = [i for i, one in enumerate(estimates) if one.interval[0] > 0]
+    if len(resolved) < _FEWEST_RINGS:
+        return Section(title, [f"{len(sample)} networks do not decide this."])
+    column = [column[i] for i in resolved]
+    places = [list(known[0][0]).index(common[i]) for i in resolved]
+    logs = np.log10(
+        np.stack([np.maximum(values[places], 1e-9) for _, values in known])
+    )  # (refs, k)
+
+    def distances(energies: np.ndarray) -> np.ndarray:
+        """Return the standard deviation over rings of the logarithmic ratio to each reference."""
+        apart = np.log10(np.maximum(energies, 1e-30))[..., None, :] - logs
+        return np.asarray(apart.std(-1))
+
+    found = sample.estimate(rows[:, column], distances)
+    best = int(np.argmin([one.value for one in found]))
+    farther = sample.estimate(
+        rows[:, column], lambda e: distances(e) - distances(e)[..., best : best + 1]
+    )
+    names = list(maps)
+    order = np.argsort([one.value for one in found])
+    equal = [names[i] for i in order if i != best and not farther[i].interval[0] > 0]
+    factors = {names[i]: _Factor(found[i]) for i in order}
+    factor, apart = factors[names[best]], f"apart by a factor of {shown(factors[names[best]])}"
+    closest = f"The radial profile is closest to that of {label(names[best])}: {apart} on average."
+    if factor.interval[0] > _CLOSE:
+        closest = (
+            f"No known radial profile is close: the nearest, of {label(names[best])}, is {apart} on "
+            "average."
+        )
+    sentences = [
+        f"{closest} This compares {len(resolved)} rings of frequency, up to a common factor, with "
+        f"{len(names)} known "
+        "networks of one channel and 32 × 32 pixels. A profile leaves out orientation and place."
+    ]
+    if len(equal) > _MOST_NAMED:
+        sentences = [
+            f"{len(sample)} networks do not decide: {len(equal) + 1} of {len(names)} known "
+            f"profiles are as close as the closest."
+        ]
+    elif equal:
+        sentences.append(f"Not distinguished from it: {', '.join(label(one) for one in equal)}.")
+    rows_shown = [[label(names[i]), shown(factors[names[i]])] for i in order[:5]]
+    body = figures(
+        [
+            heat_map(
+                spectra.mean(0) / spectra.mean(), _DECADES, name, f"energy of the waves in {name}"
+            )
+        ]
+        + [
+            heat_map(maps[names[i]], _DECADES, names[i], f"energy of the waves in {names[i]}")
+            for i in order[:3]
+        ],
+        "Energy of each wave, the closest three beside it." + colour_bar(_DECADES),
+        110,
+    ) + table(["known network", "average factor between the profiles"], rows_shown)
+    content = {
+        "closest": {names[i]: as_json(factors[names[i]]) for i in order[:10]},
+        "not distinguished": equal,
+    }
+    return Section(title, sentences, body, content, closest if len(equal) <= _MOST_NAMED else "")
+
+
+class _Factor:
+    """A difference of decimal logarithms as a factor, with its interval."""
+
+    def __init__(self, distance: Measured):
+        self.value = 10.0**distance.value
+        low, high = distance.interval
+        self.interval = (10.0 ** max(0.0, low), 10.0**high)

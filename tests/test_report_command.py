@@ -1,0 +1,362 @@
+"""The report on one network: numbers against independent loops, silence, and the command."""
+
+import itertools
+import json
+import math
+import re
+
+import nads_book as nb
+import numpy as np
+import pytest
+import torch
+from nads_book.cli import main, report
+from nads_book.network_report.class_pairs import PARTS, class_pairs
+from nads_book.network_report.frequencies import frequencies
+from nads_book.network_report.inputs import input_shape
+from nads_book.network_report.sample import FINE, Sample
+from torch import nn
+
+import nads_core as nc
+from nads_core.networks.derivatives import OutputAt
+
+Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("matplotlib")
+
+SIZE = 8
+NETS = """
+import torch
+from torch import nn
+
+
+def small():
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 3), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(54, 4)
+    )
+
+
+def zero():
+    network = small()
+    nn.init.zeros_(network[-1].weight)
+    return network
+
+
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = small()
+
+    def forward(self, images):
+        return {"logits": self.body(images), "images": images}
+
+
+def sound():
+    pooled = nn.AdaptiveAvgPool1d(4)
+    return nn.Sequential(nn.Conv1d(1, 4, 9, 2), nn.ReLU(), pooled, nn.Flatten(), nn.Linear(16, 1))
+
+
+def row():
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def random():
+    network = small()
+    network.register_forward_hook(lambda module, args, out: out + torch.rand(()))
+    return network
+"""
+
+
+def small():
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 3), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(54, 4)
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """NADs of small networks, and the path of the checkpoint."""
+    path = tmp_path_factory.mktemp("run") / "nads.ckpt"
+    estimator = nc.SmoothedGradient(num_inputs=8, readouts=2)
+    nads = nc.compute_nads(
+        small, 64, image_shape=(3, SIZE, SIZE), estimator=estimator, checkpoint=path, progress=False
+    )
+    return nads, path
+
+
+@pytest.fixture(scope="module")
+def images():
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randn(3 * 40, 3, SIZE, SIZE, generator=generator)
+    labels = torch.arange(3).repeat(40)
+    pixels[labels == 1] += 2
+    pixels[labels == 2] += 2 * (-1) ** torch.arange(SIZE)  # stripes, as fine as possible
+    return nc.ImageSet(pixels, labels, ("dark", "bright", "stripes"), "images in a test")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with networks and 40 photos of 8 x 8 pixels."""
+    (tmp_path / "report_nets.py").write_text(NETS)
+    generator = np.random.default_rng(0)
+    for name, level in (("dark", 40), ("bright", 200)):
+        place = tmp_path / "photos" / name
+        place.mkdir(parents=True)
+        for number in range(20):
+            pixels = np.clip(level + generator.normal(0, 20, (SIZE, SIZE, 3)), 0, 255)
+            Image.fromarray(pixels.astype(np.uint8)).save(place / f"{number}.png")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def page_numbers(path):
+    text = path.read_text("utf8")
+    return json.loads(re.search(r'id="numbers">(.*?)</script>', text, re.DOTALL)[1]), text
+
+
+def test_energies_equal_a_loop_over_networks_and_waves(run):
+    nads, path = run
+    sample = Sample.of_checkpoint(path)
+    spectra = sample.spectra()
+    axis = torch.arange(SIZE, dtype=torch.float64)
+    for network, (ky, kx) in itertools.product((0, 5), ((0, 0), (1, 0), (2, 7), (4, 4))):
+        angle = 2 * math.pi * (ky * axis[:, None] + kx * axis) / SIZE
+        total = 0.0
+        for readout, channel in itertools.product(range(2), range(3)):
+            x, y = (
+                half[network, readout].view(3, SIZE, SIZE)[channel].double()
+                for half in (sample.x, sample.y)
+            )
+            for wave in (angle.cos(), angle.sin()):
+                total += float((x * wave).sum() * (y * wave).sum()) / SIZE**2 / 2
+        assert spectra[network, ky, kx] == pytest.approx(total, abs=1e-6 * spectra[network].max())
+    expected = sum(float((sample.x[:, r] * sample.y[:, r]).sum(1).mean()) for r in range(2))
+    assert spectra.sum((1, 2)).mean() == pytest.approx(expected / 2, rel=1e-5)
+
+
+def test_shares_lie_where_fresh_networks_put_them(run):
+    """The fine share and the common part of the channels, from gradients of other networks."""
+    nads, path = run
+    numbers = nb.report_on(nads, checkpoint=path).numbers
+    radius = np.hypot(np.fft.fftfreq(SIZE)[:, None], np.fft.fftfreq(SIZE))
+    torch.manual_seed(123)
+    fine = everything = common = 0.0
+    for _ in range(300):
+        network, gradients = small(), []
+        for _ in range(2):
+            inputs = torch.randn(32, 3, SIZE, SIZE, requires_grad=True)
+            (gradient,) = torch.autograd.grad(network(inputs)[:, 0].mean() * 32, inputs)
+            gradients.append(gradient.mean(0).numpy())
+        energy = np.prod([gradient.mean(0) for gradient in gradients], axis=0)
+        common += 3 * energy.sum()
+        waves = [np.fft.fft2(gradient) / SIZE for gradient in gradients]
+        energies = (waves[0].conj() * waves[1]).real.sum(0)
+        fine, everything = fine + energies[radius > FINE].sum(), everything + energies.sum()
+    for share, (value, low, high) in (
+        (fine / everything, numbers["At which frequencies"]["fine"]),
+        (common / everything, numbers["What your network prefers"]["channels"][-1]),
+    ):
+        assert low < value < high
+        assert abs(share - value) < 1.5 * (high - low) / 2  # two samples: the loop errs as well
+
+
+def test_the_jackknife_leaves_out_one_network_at_a_time():
+    generator = np.random.default_rng(0)
+    rows = generator.gamma(2, size=(12, 2))
+    sample = Sample(torch.zeros(12, 1, 4), torch.zeros(12, 1, 4), (4,))
+    (found,) = sample.estimate(rows, lambda mean: mean[..., :1] / mean[..., 1:])
+    left_out = [
+        np.delete(rows, i, 0)[:, 0].sum() / np.delete(rows, i, 0)[:, 1].sum() for i in range(12)
+    ]
+    assert found.value == pytest.approx(rows[:, 0].sum() / rows[:, 1].sum())
+    assert found.error == pytest.approx(math.sqrt(11 * np.var(left_out)))
+
+
+def test_class_pairs_equal_a_loop_over_parts(run, images):
+    nads, path = run
+    sample = Sample.of_checkpoint(path)
+    found = class_pairs(images, sample)
+    x, y = (half.flatten(0, 1).double() for half in (sample.x, sample.y))
+    trace = float((x * y).sum(1).mean())
+
+    def parts(label):
+        rows = images.images[images.labels == label].flatten(1).double()
+        return [rows[part::PARTS].mean(0) for part in range(PARTS)]
+
+    for pair in found.pairs:
+        differences = [a - b for a, b in zip(*map(parts, pair.classes), strict=True)]
+        energy = length = 0.0
+        for p, q in itertools.permutations(range(PARTS), 2):
+            energy += float(((x @ differences[p]) * (y @ differences[q])).mean())
+            length += float(differences[p] @ differences[q])
+        expected = energy / length / (trace / 192)
+        assert pair.value == pytest.approx(expected, rel=1e-4)
+        assert pair.known
+    assert [pair.value for pair in found.pairs] == sorted(pair.value for pair in found.pairs)
+
+
+def test_the_network_is_deaf_to_fine_stripes_alone(run, images):
+    nads, path = run
+    found = class_pairs(images, Sample.of_checkpoint(path))
+    (deaf,) = found.deaf
+    assert deaf.classes == (
+        0,
+        2,
+    )  # dark and stripes; the bright class differs from both in its mean
+    section = nb.report_on(nads, images, checkpoint=path).sections[3]
+    assert "dark – stripes" in " ".join(section.sentences)
+
+
+def test_nads_alone_give_the_lift_of_class_differences(images):
+    shipped = nc.load_nads("lenet")
+    photos = nc.load_images("generated", num_images=400)
+    grey = nc.ImageSet(
+        photos.images.mean(1, keepdim=True), photos.labels, photos.class_names, photos.source
+    )
+    expected = nc.class_differences(grey, shipped)
+    found = class_pairs(grey, Sample.of_nads(shipped)).overall
+    low, high = expected.lift_interval
+    assert found.value == pytest.approx(expected.lift, abs=0.2 * (high - low))
+
+
+def test_nothing_is_said_where_nothing_is_preferred(images):
+    """Gradients without a preference, and labels without a meaning."""
+    generator = torch.Generator().manual_seed(1)
+    gradients = torch.randn(200, 1, 3 * SIZE**2, generator=generator)
+    sample = Sample(gradients, gradients, (3, SIZE, SIZE))
+    assert frequencies(sample, "linear").sentences == []
+    labels = images.labels[torch.randperm(len(images), generator=generator)]
+    noise = torch.randn(images.images.shape, generator=generator)
+    shuffled = nc.ImageSet(noise, labels, images.class_names, images.source)
+    found = class_pairs(shuffled, sample)
+    assert not found.known and not found.deaf
+
+
+def test_waves_at_multiples_of_a_stride_are_named():
+    torch.manual_seed(0)
+    gradients = torch.zeros(40, 1, 16, 16)
+    gradients[:, :, ::4, ::4] = torch.randn(40, 1, 4, 4).cumsum(-1)
+    flat = gradients.flatten(2)
+    section = frequencies(Sample(flat, flat, (1, 16, 16)), "strided")
+    assert section.numbers["stride 4"][1] > 1.5
+    assert any("every 4 pixels" in sentence for sentence in section.sentences)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("logits", 0), ("logits.2", 2), ("heads.1.1", 1), ("heads.0", 5)]
+)
+def test_outputs_are_named_by_a_path(path, expected):
+    columns = torch.arange(8).expand(3, 8)
+    outputs = {"logits": columns, "heads": (columns[:, 5], columns)}
+    assert OutputAt(path)(outputs).tolist() == [expected] * 3
+
+
+def test_an_output_path_without_an_end_is_rejected():
+    with pytest.raises(ValueError, match="logits.x"):
+        OutputAt("logits.x")({"logits": torch.zeros(2, 3)})
+
+
+def command(*arguments):
+    return main(["report", *arguments, "--minutes", "0.01", "--out", "page/report.html"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report_nets:small", "--images", "photos"),
+        ("report_nets:zero", "--image-shape", "3", "8", "8"),
+        ("report_nets:Heads", "--image-shape", "3", "8", "8", "--output", "logits.1"),
+        ("report_nets:sound", "--image-shape", "1", "64"),
+        ("report_nets:row",),
+    ],
+    ids=["photos", "last layer of zeros", "dictionary", "sequence", "table"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_command_writes_one_page(folder, arguments):
+    assert command(*arguments) == 0
+    path = folder / "page" / "report.html"
+    numbers, text = page_numbers(path)
+    assert len(text) < 300_000
+    assert not re.search(r"(src|href)=.?(?!data:)[\w/.]", text)
+    assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
+    assert numbers["What was drawn"]["num_networks"] >= 16
+    if "photos" in arguments:
+        assert numbers["What was drawn"]["image_shape"] == [3, 8, 8]
+        assert numbers["What your classes ask for"]["pairs"][0]["classes"] == ["bright", "dark"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("report_nets:random", "--image-shape", "3", "8", "8"), "random"),
+        (("report_nets:Heads", "--image-shape", "3", "8", "8"), "--output"),
+        (("report_nets:small", "--image-shape", "3", "9", "7", "--images", "photos"), "--images"),
+        (("report_nets:missing",), "missing"),
+    ],
+)
+def test_a_model_that_cannot_be_treated_gives_a_message_and_no_report(
+    folder, capsys, arguments, named
+):
+    assert command(*arguments) == 2
+    assert named in capsys.readouterr().err
+    assert not list(folder.glob("page/*.html"))
+
+
+def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
+    folder, monkeypatch, capsys
+):
+    calls, compute = [], report.compute_nads
+
+    def interrupted(model, count, **options):
+        calls.append(count)
+        if len(calls) == 3:
+            raise KeyboardInterrupt("stopped after 64 of 128 networks; call again")
+        return compute(model, count, **options)
+
+    monkeypatch.setattr(report, "compute_nads", interrupted)
+    monkeypatch.setattr(report, "_VERSIONS", (0.0,))
+    arguments = ["report", "report_nets:small", "--image-shape", "3", "8", "8", "--minutes", "0.2"]
+    assert main(arguments) == 130
+    assert "64 networks" in capsys.readouterr().err
+    assert (folder / "report.ckpt").exists() and (folder / "report.html").exists()
+    assert main(arguments) == 0
+    assert calls[3] == 64  # not from the beginning
+    assert not (folder / "report.ckpt").exists()
+    numbers, _ = page_numbers(folder / "report.html")
+    assert numbers["What was drawn"]["num_networks"] > 64
+
+
+def test_a_file_of_nads_is_described_without_its_networks(folder, run):
+    nads, path = run
+    nads.save("own.npz")
+    assert main(["report", "own.npz", "--images", "photos"]) == 0
+    alone, _ = page_numbers(folder / "report.html")
+    with_networks = nb.report_on(nads, checkpoint=path).numbers
+    value, low, high = alone["At which frequencies"]["fine"]
+    assert low < with_networks["At which frequencies"]["fine"][0] < high
+
+
+def test_many_pixels_are_described_by_bands(tmp_path):
+    def wide():
+        return nn.Sequential(
+            nn.Conv2d(3, 4, 7, 4),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+            nn.Linear(16, 1),
+        )
+
+    path = tmp_path / "nads.ckpt"
+    nads = nc.compute_nads(
+        wide, 64, image_shape=(3, 56, 56), num_directions=8, checkpoint=path, progress=False
+    )
+    made = nb.report_on(nads, checkpoint=path)
+    assert len(made.numbers["At which frequencies"]["rings"]) > 10
+    shown = re.findall(r"certainty (\d\.\d\d)", made.html)
+    assert all(float(certainty) >= 0.9 for certainty in shown)  # no single NAD that is not known
+
+
+def test_the_shape_is_that_of_the_images_or_of_the_model(folder, monkeypatch):
+    monkeypatch.syspath_prepend(folder)
+    assert input_shape("report_nets:small", folder / "photos") == (3, 8, 8)
+    assert input_shape("report_nets:row") == (6,)
+    assert input_shape("report_nets:sound")[0] == 1
+    assert input_shape("lenet") == (1, 32, 32)
