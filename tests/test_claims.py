@@ -15,6 +15,7 @@ from nads_book.experiments import Results
 from nads_book.studies import load_results
 
 claims = pytest.importorskip("nads_book.claims", reason=NEEDS_BOOK)
+paper = pytest.importorskip("nads_book.claims.paper", reason=NEEDS_BOOK)
 verification = pytest.importorskip("nads_book.site.verify", reason=NEEDS_BOOK)
 nbformat = pytest.importorskip("nbformat")
 
@@ -253,8 +254,71 @@ def test_a_record_that_is_not_registered_fails(book):
 
 
 def test_every_statement_of_the_paper_is_registered():
-    assert {f"errata-{key}" for key in (*errata.STATEMENTS, *errata.CLAIMS)} == {
-        key for key in claims.load() if key.startswith("errata-")
+    found = {
+        key.removeprefix("errata-"): claim
+        for key, claim in claims.load().items()
+        if key.startswith("errata-")
+    }
+    assert set(errata.STATEMENTS) < set(found)
+    for key, claim in found.items():
+        assert claim.statement.startswith("“") is (key not in errata.STATEMENTS), key
+
+
+# The page of errata
+
+
+TEXTS = {
+    "lemma1": {
+        "verdict": "<strong>holds with a changed constant</strong>; see", "evidence": "24", "counterexample": "D = 2",
+    },
+    "zeta": {"verdict": "<strong>holds as printed</strong>", "evidence": "30"},
+    "eq1-indivisible": {"verdict": "<strong>fails</strong>", "evidence": "4"},
+}  # fmt: skip
+
+
+def statements(**others):
+    """Return claims about statements of the paper, and one about a sentence that follows from another claim."""
+    found = {}
+    for key in ("zeta", "lemma1", "eq1-indivisible"):
+        found[f"errata-{key}"] = claims.Claim(f"errata-{key}", "falsified", statement=key)
+    found["gain"] = claims.Claim("gain", "verified", statement="Gain counts.", value=7.3)
+    sentence = {"statement": "“Energy is all”", "registered": "falsified", **others}
+    found["errata-all"] = claims.Claim("errata-all", **sentence)
+    return found
+
+
+def test_statements_that_fail_come_first_and_are_counted():
+    found = statements(follows={"gain": "falsified"})
+    page = paper.page(f"{paper.NUMBERED}\n{paper.OTHERS}", found, TEXTS)
+    fails, constant, holds = (
+        page.index(f'id="errata-{key}"') for key in ("eq1-indivisible", "lemma1", "zeta")
+    )
+    assert fails < constant < holds
+    assert "Of 3 numbered statements" in page and "**1** holds with a changed constant;" in page
+    assert "<span>D = 2</span>" in page
+    assert "<strong>does not hold</strong>" in page and "Gain counts. (value: 7.3" in page
+
+
+def test_a_sentence_without_a_chapters_words_is_told_by_its_evidence_or_fails():
+    told = statements(measured="Nine of ten.", answer="not always")
+    page = paper.page(paper.OTHERS, told, TEXTS)
+    assert "<strong>not always</strong>" in page and "Nine of ten." in page
+    assert told["errata-all"].label == "not always"
+    assert told["errata-zeta"].label == "holds as printed"
+    with pytest.raises(claims.ClaimError, match="errata-all"):
+        paper.page(paper.OTHERS, statements(), TEXTS)
+
+
+def test_texts_are_read_from_executed_chapters(tmp_path):
+    output = nbformat.v4.new_output(
+        "display_data",
+        {"application/papermill.record/text/html": "<span>holds</span>"},
+        metadata={"scrapbook": {"name": "eq1-indivisible-verdict"}},
+    )
+    cell = nbformat.v4.new_code_cell("1", outputs=[output])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    assert claims.pasted([tmp_path / "a.ipynb"]) == {
+        "eq1-indivisible": {"verdict": "<span>holds</span>"}
     }
 
 

@@ -247,24 +247,3 @@ STATEMENTS = {
     key: Statement(check=_CHECKS[key], numbers=_NUMBERS.get(key), **texts)
     for key, texts in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8")).items()
 }
-
-# Sentences of the paper about its experiments, which no simulation settles: `book/errata.md` quotes them.
-CLAIMS = (
-    "zeta-speed",
-    "train-accuracy",
-    "equalized",
-    "random",
-    "similar",
-    "stable",
-    "supports",
-    "ordering",
-    "monotone",
-    "decay",
-    "stronger-bias",
-    "unique",
-    "poison-separable",
-    "poison-order",
-    "poison-ignores",
-    "flip",
-    "flip-training",
-)

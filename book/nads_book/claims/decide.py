@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -51,7 +50,9 @@ def decided(claim: Claim, one: Evidence) -> Claim:
     claim.sources += [source for source in facts.pop("sources") if source not in claim.sources]
     for name, value in facts.items():
         setattr(claim, name, list(value) if name == "interval" and value else value)
-    claim.statement = claim.statement or sentence  # the register has the last word
+    if claim.statement:  # the register has the last word
+        claim.measured = sentence
+    claim.statement = claim.statement or sentence
     try:
         claim.verdict = verdict(claim.holds, claim.size or "", claim.interval, claim.null)
     except ClaimError as error:
@@ -87,9 +88,6 @@ def decide(
                 claims[key].pages += [page] if page not in claims[key].pages else []
                 if key not in worded:
                     claims[key].statement = sentence
-        if page == "book/errata":
-            for key, quote in _quotes(text):
-                claims[f"errata-{key}"].statement = quote
         for claim in claims.values():
             if page == "book/errata" and claim.id.startswith("errata-"):
                 claim.pages.append(page)
@@ -103,13 +101,6 @@ def decide(
             if older is False:
                 claim.verdict, claim.holds = "falsified", False
     return claims
-
-
-def _quotes(errata: str) -> list[tuple[str, str]]:
-    """Return the quoted sentences of the errata page, with the key of each."""
-    link = r'(?:\[cell\]\(#claim-|<a href="[^"]*#evidence-errata-)([\w-]+)(?:\)|">cell</a>)'
-    rows = re.findall(rf"^  - (“.*) \({link}\)$", errata, re.MULTILINE)
-    return [(key, sentence) for sentence, key in rows]
 
 
 def _decide_by_others(claim: Claim, claims: dict[str, Claim]) -> None:

@@ -6,6 +6,7 @@ import html
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from nads_book.claims import paper
 from nads_book.claims.register import ROOT, Claim, ClaimError
 from nads_book.claims.render import chapter, facts, kind, page, sign, titles, with_badges
 
@@ -103,6 +104,7 @@ def place(
     claims: dict[str, Claim],
     tables: Mapping[str, Tables],
     predictions: Mapping[str, str] | None = None,
+    errata: paper.Texts | None = None,
     root: Path = ROOT,
 ) -> None:
     """Write the page *Claims* and the lab notes into the staging folder, and replace the marks of other pages there.
@@ -112,8 +114,15 @@ def place(
         claims: the claims by id, decided.
         tables: tables of the lab notes, by chapter.
         predictions: table of predictions by the path of their registration, see `notes`.
+        errata: texts for the page of errata, see `paper.pasted`.
         root: folder of the repository.
     """
+    errata_page = stage / "book" / "errata.md"
+    if (
+        errata_page.is_file()
+    ):  # first, since it says in words what other pages show of its statements
+        text = with_badges(errata_page.read_text("utf8"), claims)
+        errata_page.write_text(paper.page(text, claims, errata or {}), "utf8")
     for path in (stage / "book").rglob("*.md"):
         text = path.read_text("utf8")
         if path.parent.name == "lab_notes":

@@ -81,10 +81,12 @@ class Claim:
         prediction: outcome of the registered prediction that the claim reports, one of `OUTCOMES`; empty where it
             reports none. A failed prediction can be a verified claim ("against our prediction, …"), but has no ✓.
         post_hoc: whether the claim, its limit or its selection was chosen after seeing the results.
+        answer: verdict on a sentence of the paper in words, where no chapter hands one to the page of errata.
         judgement: our reading of the verdict, where the registered rule says less or more than the numbers.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.
+        measured: sentence of the evidence, where the statement is a quotation.
         pages: pages that state it.
         cell: page and anchor of the cell that shows it.
         chapter: chapter whose module decides it, such as ``07_poison``.
@@ -103,8 +105,10 @@ class Claim:
     prediction: str = ""
     post_hoc: bool = False
     judgement: str = ""
+    answer: str = ""
     sources: list[str] = field(default_factory=list)
     statement: str = ""
+    measured: str = ""
     pages: list[str] = field(default_factory=list)
     cell: str | None = None
     chapter: str = ""
@@ -138,6 +142,11 @@ class Claim:
 
     @property
     def label(self) -> str:
+        """The verdict in words: of a statement of the paper those of the page of errata, else `kind`."""
+        return self.answer or self.kind
+
+    @property
+    def kind(self) -> str:
         """The verdict in words, with the size at which it was reached."""
         if self.known == "toy":
             held = self.holds if self.holds is not None else self.registered_holds

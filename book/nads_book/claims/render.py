@@ -163,15 +163,15 @@ def counts(claims: Iterable[Claim]) -> list[tuple[str, str, int]]:
     """Return the number of claims by verdict and size: class of their lines, label, number."""
     found: dict[str, tuple[str, int]] = {}
     for claim in sorted(claims, key=lambda claim: list(VERDICTS).index(claim.known)):
-        key = re.sub(r"[^a-z]+", "-", claim.label)
-        label, count = found.get(key, (f"{VERDICTS[claim.known]} {claim.label}", 0))
+        key = re.sub(r"[^a-z]+", "-", claim.kind)
+        label, count = found.get(key, (f"{VERDICTS[claim.known]} {claim.kind}", 0))
         found[key] = (label, count + 1)
     return [(f"verdict-{key}", label, count) for key, (label, count) in found.items()]
 
 
 def line(claim: Claim) -> str:
     """Return a claim as the page *Claims* lists it, in Markdown: sign, sentence, and a link to its entry."""
-    label = re.sub(r"[^a-z]+", "-", claim.label)
+    label = re.sub(r"[^a-z]+", "-", claim.kind)
     classes = ["claim-line", f"verdict-{label}", *map(css_class, places(claim))]
     marks = [f"prediction-{claim.prediction}"] if claim.prediction else []
     marks += ["post-hoc"] if claim.post_hoc else []

@@ -125,7 +125,9 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     try:
         tables = stage / PREDICTIONS
         predictions = json.loads(tables.read_text("utf8")) if tables.is_file() else {}
-        claims.place(stage, register, lab_tables() if root == ROOT else {}, predictions, root)
+        notes = lab_tables() if root == ROOT else {}
+        texts = claims.pasted(executed.values())
+        claims.place(stage, register, notes, predictions, texts, root)
     except claims.ClaimError as error:
         raise BuildError(str(error)) from None
     for name, path in executed.items():

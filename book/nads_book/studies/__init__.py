@@ -95,11 +95,11 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     Args:
         name: figure and name of an architecture, joined by a hyphen, or the name of another study.
         preset: size of a figure. "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's
-            sizes; "laptop" is a fifth of the paper's training, at which LeNets learn waves in the order of the paper's
-            size, to a lower level (``benchmarks/results/laptop-*.json``): for deep networks without a GPU. Any
-            beginning of its waves is a stratified sample. "narrow" is as long, and has ResNet-18 and DenseNet-121
-            alone, of a quarter of their width. "epochs20", "epochs50" and "epochs100" are for injected shortcuts
-            (``notes-lenet``), as "laptop" with longer trainings. Other studies have one size.
+            sizes; "laptop" is a fifth of the paper's training (on photos a 25th), at which LeNets learn waves in the
+            order of the paper's size, to a lower level: for deep networks without a GPU. Any beginning of its waves is
+            a stratified sample. "narrow" is as long, and has ResNet-18 and DenseNet-121 alone, of a quarter of their
+            width. "epochs20", "epochs50" and "epochs100" are for injected shortcuts (``notes-lenet``), as "laptop" with
+            longer trainings. Other studies have one size.
         nads_version: version of the NADs that some figures are about; the newest by default.
 
     Raises:
