@@ -82,7 +82,8 @@ ADDITIONS = {  # content of the lists: file -> texts in it with what takes their
     "book/nads_book/checks/__init__.py": {" check_lemma2,": " check_lemma2, check_one,"},
     "book/nads_book/checks/errata.toml": {"": '[one]\ntitle = "One"\n'},
     "book/nads_book/checks/errata.py": {
-        "    check_lemma2,": "    check_lemma2, check_one,", '"lemma2": check_lemma2,': '"one": check_one, "lemma2": check_lemma2,',
+        "    check_lemma2,": "    check_lemma2, check_one,",
+        '"lemma2": check_lemma2,': '"one": check_one, "lemma2": check_lemma2,',
     },
     "book/claims.toml": {"\neq1 = ": '\none = { verdict = "verified", statement = "One" }\neq1 = '},
     "tests/test_checks.py": {"AS_PRINTED = {": 'AS_PRINTED = {"one", '},
