@@ -16,6 +16,7 @@ from nads_book import figures, report
 from nads_book.checks import errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
+from nads_book.pages import published_spectra
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.networks.ensembles import Ensemble
@@ -220,10 +221,9 @@ def stable(runs: Mapping[str, list[NADs]]) -> tuple[str, str]:
 
 def published_overlaps() -> dict[str, dict[int, float]]:
     """Return the overlaps of our first NADs with the published ones: label -> number -> overlap."""
-    rows = load_study("published-spectra.json")["rows"]
     return {
-        report.LABELS[row["architecture"]]: {int(k): one for k, one in row["overlaps"].items()}
-        for row in rows
+        report.LABELS[name]: {int(k): one for k, one in row["overlaps"].items()}
+        for name, row in published_spectra.rows().items()
         if "overlaps" in row
     }
 
