@@ -328,7 +328,7 @@ def verdict(enough: float, estimate: Estimate, *others: Estimate) -> str:
     Args:
         enough: correlation below which a ranking is of no use.
         estimate: correlation of the primary score.
-        others: what must be above zero, too, if the part is to be supported.
+        others: further estimates that must be above zero if the part is to be supported.
     """
     if estimate[2] < enough:
         return "falsified"
