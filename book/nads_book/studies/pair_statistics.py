@@ -295,33 +295,6 @@ def chance(table: Table, statistic: str, name: str, without: tuple[str, ...] = (
     return float(np.mean(np.array(results) >= results[0] - 1e-12))
 
 
-def self_correlation(
-    scores: Mapping[str, Any], statistic: str, without: tuple[str, ...] = ()
-) -> float:
-    """Return the mean rank correlation of the primary score with itself, drawn again with its errors.
-
-    It was added after the first results, and says how well anything could agree with a score that has such errors.
-    """
-    rows = [
-        row
-        for row in scores["rows"]
-        if row["data"] != SERIES and row["architecture"] not in without
-    ]
-    axes = [
-        list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "variant", "architecture")
-    ]
-    axes[1].sort(key=lambda variant: variant != AS_IS)
-    values = np.empty((2, *map(len, axes)))
-    for row in rows:
-        place = tuple(
-            axis.index(row[key])
-            for axis, key in zip(axes, ("data", "variant", "architecture"), strict=True)
-        )
-        values[:, place[0], place[1], place[2]] = next(iter(row["scores"].values()))[:2]
-    noise = np.random.default_rng(0).normal(size=(1_000, *values[0].shape)) * values[1]
-    return float(np.nanmean(correlations(statistic, values[0], values[0] + noise)))
-
-
 def verdict(enough: float, estimate: Estimate, *others: Estimate) -> str:
     """Return what the registered rule says of one part.
 

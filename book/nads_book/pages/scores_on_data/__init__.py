@@ -39,6 +39,7 @@ def table_of_predictions() -> str:
 LAB_TABLES: dict[str, Callable[[], str]] = {
     "MNIST-1D: accuracies and scores": series.table_of_series,
     "Rank correlations of the primary score and of baselines": ranking.table_of_questions,
+    "The primary score with architectures exchanged": ranking.table_of_chance,
     "All five registered scores": ranking.table_of_scores,
     "Losses and smoothness by data set": ranking.table_by_data,
     "Accuracies and scores of all pairs (%)": ranking.table_of_accuracies,

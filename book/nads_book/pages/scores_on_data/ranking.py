@@ -21,7 +21,7 @@ from nads_book.pages.scores_on_data.stored import (
     primary,
     scores,
 )
-from nads_book.report import estimate, fixed, markdown_table
+from nads_book.report import estimate, fixed, markdown_table, percent
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate
 
@@ -138,6 +138,16 @@ def table_of_questions() -> str:
         rows.append([question, values[0], units, f"{baseline}: {values[1]}"])
     head = ["question", "score (registered bootstrap)", "score (Student over units)", "baseline"]
     return markdown_table(rows, head)
+
+
+def table_of_chance() -> str:
+    """Return how many of all exchanges of architectures agree at least as well with the accuracies."""
+    rows = []
+    for question, (statistic, _, without) in QUESTIONS.items():
+        if statistic in ("cells", "costs"):
+            share = rules.chance(pairs(), statistic, PRIMARY, without=without)
+            rows.append([question, percent(share)])
+    return markdown_table(rows, ["question", "exchanges that do at least as well"])
 
 
 def table_of_scores() -> str:
