@@ -1,4 +1,4 @@
-"""The page about using NADs: its verdicts follow from the stored rows, and its scores are those of the studies."""
+"""The page about using NADs: its verdicts follow from the stored rows."""
 
 import copy
 import math
@@ -129,7 +129,7 @@ def test_a_score_that_counts_alone_predict_has_no_partial_correlation(monkeypatc
 
 
 def test_the_effective_number_of_directions_of_logistic_regression():
-    """C is a multiple of the identity, so that all directions count; few networks show it without bias."""
+    """C is a multiple of the identity, so that all directions count; few networks show it."""
     found = [effective_directions(lambda: nc.LOGREG.build(3, 32, 2), 64, seed) for seed in (0, 1)]
     assert np.mean([1 / number for number in found]) == pytest.approx(1 / 3_072, abs=4e-4)
 

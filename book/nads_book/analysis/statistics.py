@@ -105,7 +105,7 @@ def rank_correlation(
 
 
 def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the rank correlation of pairs that are drawn again, as `rank_correlation` does for each draw, (draws,).
+    """Return `rank_correlation` of pairs that are drawn again, (draws,).
 
     Args:
         a: (n,).
@@ -133,7 +133,7 @@ def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.nd
 def drawn_counts(
     groups: Sequence[object] | np.ndarray, num_draws: int, seed: int = 0
 ) -> np.ndarray:
-    """Return how often each item is drawn when whole groups are drawn again, (1 + draws, n); at first each once.
+    """Return how often each item is drawn with its whole group, (1 + draws, n); at first once.
 
     Args:
         groups: (n,), group of each item.
@@ -202,7 +202,7 @@ def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
 
 
 def exact_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
-    """Return the mean of n values and its exact 95 % bootstrap interval, from all n^n draws with replacement.
+    """Return the mean of n values and its exact 95 % bootstrap interval, from all n^n draws.
 
     Raises:
         ValueError: for more than 7 values.

@@ -51,10 +51,11 @@ MODULES = (
     "scale",
     "scores_on_data",
     "theorem1",
+    "training",
     "using_nads",
 )
 # Chapters whose claims are still recorded by their cells while they run.
-UNPORTED = ("11_training",)
+UNPORTED: tuple[str, ...] = ()
 
 
 def decisions() -> dict[str, Callable[[], Evidence]]:

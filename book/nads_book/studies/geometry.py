@@ -506,9 +506,9 @@ class Geometry(FileStudy):
         return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
 
     def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rules for photos with labels: what the first step does, and whether labels decide then.
+        """Apply the registered rules: what the first step does on photos, and whether labels decide.
 
-        The first is open where a change cannot be distinguished from noise, which the registration did not foresee.
+        The first is open where a change cannot be distinguished from noise: that was not foreseen.
         """
         on_photos = {
             (row["network"], row["step"]): row["change"]

@@ -215,7 +215,7 @@ def photo_moments() -> dict[str, Tensor]:
 def effective_directions(
     build: Callable[[], nn.Module], num_networks: int = NUM_NETWORKS, seed: int = 0
 ) -> float:
-    """Return 1 / tr C^2 of random networks, C of trace 1: without bias, however few networks there are.
+    """Return 1 / tr C^2 of random networks, C of trace 1: without bias for any number of them.
 
     Args:
         build: factory of networks for images (3, 32, 32).
@@ -228,7 +228,7 @@ def effective_directions(
 
 
 def trace_and_squares(halves: Tensor) -> tuple[Tensor, Tensor]:
-    """Return tr C, from products of both halves, and tr C^2, from products of different networks: (n, 2, D)."""
+    """Return tr C, from products of halves, and tr C^2, from products of networks: (n, 2, D)."""
     mean, n = halves.mean(1), len(halves)
     gram = (mean @ mean.T).square()
     trace = (halves[:, 0] * halves[:, 1]).sum(1).mean()

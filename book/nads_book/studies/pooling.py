@@ -228,7 +228,7 @@ class Pooling(FileStudy):
         return train_one(unit["pooling"], unit["data"], unit["seed"], context.device)
 
     def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rule. Its draws of data sets are enumerated, so that no seed decides."""
+        """Apply the registered rule. All draws of data sets count, so that no seed decides."""
         found = Choices.of(load_study(self.file)["prediction"], rows)
         lost = {name: float(values.mean()) for name, values in found.lost.items()}
         rank = exact_mean(found.ranks)
@@ -257,7 +257,7 @@ class PoolingControl(Pooling):
     poolings = (WIDE,)
 
     def score(self, rows: Sequence[Row]) -> Evidence:
-        """Judge by the registered rule whether parameters explain less than half of what max pooling loses."""
+        """Judge by the registered rule whether parameters explain what max pooling loses."""
         content = load_study(Pooling.file)
         lost = Choices.of(content["prediction"], content["rows"], rows).lost
         wide, low = (

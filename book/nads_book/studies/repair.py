@@ -94,7 +94,7 @@ class Repaired:
         return (self.energies[name] > THRESHOLD) == self.learned(name)
 
     def cost(self, name: str) -> Estimate:
-        """Return the points that a change costs on photos; the seed variance is that of all networks together."""
+        """Return the points that a change costs on photos; all networks give the seed variance."""
         original = self.photos[name.partition(",")[0]]
         value = original.mean() - self.photos[name].mean()
         variance = pooled_variance(self.photos.values())
@@ -184,7 +184,7 @@ class Repair(FileStudy):
         return {"accuracies": [round(float(trained.test_accuracy), 5)]}  # type: ignore[arg-type]
 
     def score(self, rows: Sequence[Row]) -> Evidence:
-        """Judge by the registered rule whether a change repairs its network: waves learned, and points lost."""
+        """Judge by the registered rule which changes repair their network."""
         found = Repaired.of(load_study(self.file)["prediction"], rows)
         learned = {name: int(found.learned(name).sum()) for name in NETWORKS}
         cost = {name: found.cost(name) for name in CHANGED}

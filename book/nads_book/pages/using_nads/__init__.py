@@ -1,4 +1,4 @@
-"""The page ``12_using_nads``: can NADs choose a pooling, repair an architecture, or rank architectures?"""
+"""The page ``12_using_nads``: can NADs repair an architecture, or choose one?"""
 
 from nads_book.pages.using_nads import pooling, repair, search
 from nads_book.pages.using_nads.pooling import plot_poolings, table_choices

@@ -36,7 +36,7 @@ def choices() -> Choices:
 
 @style.styled
 def plot_poolings() -> Figure:
-    """Draw accuracy over the energy of the signal: one panel for upright photos, one for flipped ones."""
+    """Draw accuracy over the energy of the signal, for upright and for flipped photos."""
     panels = {
         "upright photos": (UPRIGHT, (1, 10, 100)),
         "flipped photos": (FLIPPED, (0.1, 0.2, 0.5)),
@@ -47,13 +47,14 @@ def plot_poolings() -> Figure:
         points = zip(
             POOLINGS, choices().scores[place], 100 * choices().accuracies[place], strict=True
         )
+        below = "average" if place == UPRIGHT else "blurred"  # where labels would overlap
         for name, energy, accuracy in points:
             colour = style.colours()[name == "none"]
             axis.plot(energy, accuracy, "o", color=colour)
             axis.annotate(
                 name if name != "none" else "no pooling",
                 (energy, accuracy),
-                (0, -13 if name == "average" else 6),
+                (0, -13 if name == below else 6),
                 textcoords="offset points",
                 ha="center",
                 color=colour,
@@ -76,7 +77,7 @@ def table_choices() -> None:
 
 
 def chooses_pooling() -> Evidence:
-    """Decide by the registered rule whether energies choose the pooling; its draws of data sets are enumerated."""
+    """Decide by the registered rule whether energies choose the pooling."""
     rank = exact_mean(choices().ranks)
     lost = {name: values.mean() for name, values in choices().lost.items()}
     holds = lost["the highest energy"] < lost["always max"] and not rank[1] <= 0 <= rank[2]
@@ -84,7 +85,7 @@ def chooses_pooling() -> Evidence:
 
 
 def none_beats_energy() -> Evidence:
-    """Decide whether never pooling loses fewer points than the choice by energy, beyond these data sets."""
+    """Decide whether never pooling loses fewer points than the choice by energy."""
     lost = choices().lost
     value, *interval = exact_mean(lost["the highest energy"] - lost["always none"])
     return evidence(
@@ -93,14 +94,14 @@ def none_beats_energy() -> Evidence:
 
 
 def not_parameters() -> Evidence:
-    """Decide whether a wide network with max pooling still loses more than half of what max pooling loses."""
+    """Decide whether a wide network with max pooling loses more than half of what max loses."""
     lost = choices().lost
     wide, narrow = (lost[name].mean() for name in ("the wide network with max", "always max"))
     return evidence(wide > narrow / 2, value=wide, num_trainings=2 * len(DATA), **ON_PHOTOS)
 
 
 def flipped_need_another() -> Evidence:
-    """Decide whether the network without pooling is the best on flipped photos and the worst on upright ones."""
+    """Decide whether no pooling is the best on flipped photos and the worst on upright ones."""
     upright, flipped = (choices().accuracies[place] for place in (UPRIGHT, FLIPPED))
     chosen = choices().scores[FLIPPED].argmax()
     holds = chosen == flipped.argmax() == upright.argmin() == NONE

@@ -47,7 +47,7 @@ def named(name: str) -> str:
 
 @style.styled
 def plot_repairs() -> Figure:
-    """Draw which of 16 waves are predicted to be learned, and which are: a row for each network, a column per wave."""
+    """Draw which of 16 waves are predicted to be learned, and which are, in a row per network."""
     figure, ((axis,),) = style.subplots(height=4.4, grid=None)
     kinds = {  # predicted, learned -> label, colour, marker
         (True, True): ("predicted, learned", style.colours()[0], "o"),
@@ -113,7 +113,7 @@ def single_changes() -> Evidence:
 
 
 def raises() -> Evidence:
-    """Decide whether both changes raise the accuracy along the 15 waves that the DenseNet does not learn."""
+    """Decide whether both changes raise the accuracy along waves that were not learned."""
     before, after = (repaired().waves[name].mean(0) for name in ("densenet", BOTH))
     value, *interval = student_mean(100 * (after - before)[1:])
     return evidence(interval[0] > 0, value=value, interval=interval, null=0, **facts())
@@ -139,7 +139,7 @@ def more_by_flat() -> Evidence:
 
 
 def flat_lowers_best() -> Evidence:
-    """Decide whether a flat last layer lowers each of the three best accuracies of the ResNet-18 by 20 points."""
+    """Decide whether a flat last layer lowers the three best accuracies of the ResNet-18."""
     before, after = (repaired().waves[name].mean(0) for name in ("resnet", "resnet, flat"))
     fall = 100 * (before - after)[before > BEST]
     return evidence(len(fall) == 3 and fall.min() > 20, value=fall.min(), **facts())
@@ -153,7 +153,7 @@ def low_energy() -> Evidence:
 
 
 def averages_help() -> Evidence:
-    """Decide whether both networks with averages score more than two points higher on photos than with strides."""
+    """Decide whether both networks score higher on photos with averages than with strides."""
     value, low, high = repaired().cost("resnet, average")
     gains = [(-value, -high, -low), repaired().cost("densenet, strided")]
     least = min(low for _, low, _ in gains)
@@ -163,7 +163,7 @@ def averages_help() -> Evidence:
 
 
 def by_network() -> str:
-    """Return what each network sees and learns, beside the rule that only the constant wave is learned."""
+    """Return what each network sees and learns, beside a rule that knows the constant wave only."""
     found = repaired()
     constant = np.arange(len(repair.waves())) == 0
     rows = [

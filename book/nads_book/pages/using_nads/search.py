@@ -1,4 +1,4 @@
-"""Choosing an architecture: scores of random networks, published proxies, and counts of operations."""
+"""Choosing an architecture: scores of random networks, published proxies, and counts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def half(first: bool) -> list[str]:
 
 
 def counts(cells: Sequence[str]) -> np.ndarray:
-    """Return how many identities, 3 x 3 and 1 x 1 convolutions and poolings lie on paths, (n, 4)."""
+    """Return the identities, 3 x 3 and 1 x 1 convolutions and poolings on paths, (n, 4)."""
     return np.array([[on_paths(cell).count(digit) for digit in "0234"] for cell in cells])
 
 
@@ -85,7 +85,7 @@ def classes() -> np.ndarray:
 
 
 def drawn(name: str, used: np.ndarray | None = None, data: str = "cifar10") -> np.ndarray:
-    """Return the rank correlation of a score with accuracy, followed by those with classes drawn again, (draws,).
+    """Return the rank correlation of a score with accuracy, then those of draws, (draws,).
 
     Args:
         name: key of `table_of`.
@@ -105,7 +105,7 @@ def correlation(name: str, used: np.ndarray | None = None, data: str = "cifar10"
 
 
 def lead(name: str, other: str, used: np.ndarray | None = None, data: str = "cifar10") -> Estimate:
-    """Return by how much the correlation of one score exceeds that of another, with its interval."""
+    """Return the lead of one score's correlation over that of another, with its interval."""
     return with_interval(drawn(name, used, data) - drawn(other, used, data))
 
 
@@ -121,7 +121,7 @@ def with_poolings(number: int) -> np.ndarray:
 
 
 def partial_correlation() -> Estimate:
-    """Return the rank correlation of directions and accuracy given the four counts of operations."""
+    """Return the rank correlation of directions and accuracy, given four counts of operations."""
     rows = np.isfinite(table_of()[DIRECTIONS])
     design = np.c_[np.ones(rows.sum()), counts(half(False))[rows]]
     ranked = [contest.ranks(table_of()[name][rows]) for name in (DIRECTIONS, "val_accuracy")]
@@ -144,7 +144,7 @@ def scored() -> dict[str, dict[str, Estimate]]:
 
 @style.styled
 def plot_scores() -> Figure:
-    """Draw rank correlations with accuracy on CIFAR-10, for all cells of the second half and for the upper half."""
+    """Draw rank correlations with accuracy on CIFAR-10, for all cells and for the better ones."""
     figure, ((axis,),) = style.subplots(height=3.6, grid="x")
     for place, name in enumerate(SHOWN):
         for used, filled, shift in ((None, True, -0.12), (upper(), False, 0.12)):
@@ -214,13 +214,13 @@ def positive(found: Estimate, used: np.ndarray | None = None) -> Evidence:
 
 
 def reaches(name: str) -> Evidence:
-    """Decide by the registered rule whether the whole interval lies above a goal; the rule has no "open"."""
+    """Decide by the registered rule, which has no "open", whether an interval lies above a goal."""
     value, *interval = scored()["cifar10"][name]
     return evidence(interval[0] > GOALS[name], value=value, interval=interval, **facts())
 
 
 def little_gain() -> Evidence:
-    """Decide whether the gain over jacov and synflow is in the registered range, on each of three data sets."""
+    """Decide whether the gain over jacov and synflow is in the registered range."""
     gains = [lead("with NADs", "sum", data=data) for data in contest.DATA]
     largest = max(gains)
     holds = all(GAIN[0] <= value <= GAIN[1] for value, *_ in gains)
@@ -256,7 +256,7 @@ def macro() -> Evidence:
 
 
 def not_tails() -> Evidence:
-    """Decide whether the directions rank cells whose gradients have lighter tails with a correlation above .5."""
+    """Decide whether the directions rank cells with lighter tails with a correlation above .5."""
     tails = table_of()["light tails"]
     light = tails >= np.median(tails)
     value, *interval = correlation(DIRECTIONS, light)
@@ -265,7 +265,7 @@ def not_tails() -> Evidence:
 
 
 def all_scores() -> str:
-    """Return the rank correlations of all scores and baselines on both halves of the cells, and in the upper half."""
+    """Return the rank correlations of all scores on both halves of the cells."""
     rows = []
     for name, label in LABELS.items():
         first = rank_correlation(table_of(first=True)[name], table_of(first=True)["val_accuracy"])
@@ -296,7 +296,7 @@ def benchmarks() -> str:
 
 
 def by_poolings() -> str:
-    """Return the rank correlations of matches with accuracy, by the number of average poolings on paths."""
+    """Return the rank correlations of matches with accuracy, by the number of poolings on paths."""
     cells = {"all": np.isfinite(table_of()[DIRECTIONS]), "one pooling": with_poolings(1)}
     cells |= {"no pooling": with_poolings(0), "better half": upper()}
     names = (*MATCHES, "between over within", DIRECTIONS)

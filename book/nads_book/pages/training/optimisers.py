@@ -1,0 +1,301 @@
+"""Which waves LeNet learns under three optimisers, beside energies of its random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nads_book.analysis.statistics import (
+    area_under_curve,
+    drawn_counts,
+    rank_correlations,
+    with_interval,
+)
+from nads_book.atlas import load_atlas
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_registered, load_study
+from nads_book.figures import style
+from nads_book.report import estimate, fixed, markdown_table, minus
+from nads_book.studies import forgetting
+from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
+
+NAMES = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}
+DEAD = 0.55  # training accuracy below which a network counts as dead
+LOWER = [cell for cell in FACTORIAL if cell.rate != RATES[cell.optimiser][-1]]
+HIGHEST = [cell for cell in FACTORIAL if cell not in LOWER]
+
+
+@cache
+def rows() -> list[dict[str, Any]]:
+    """Return the stored networks."""
+    found: list[dict[str, Any]] = load_study("forgetting.json")["rows"]
+    return found
+
+
+@cache
+def tables() -> dict[Cell, np.ndarray]:
+    """Return the test accuracies of each treatment, (seeds, waves)."""
+    return forgetting.accuracies(rows())
+
+
+def coarseness() -> np.ndarray:
+    """Return the baseline: lower frequencies first, (waves,)."""
+    return -np.array([np.hypot(*wave) for wave in forgetting.waves()])
+
+
+@cache
+def by_energy() -> dict[Cell, dict[str, float]]:
+    """Return how energies order the accuracies of each treatment."""
+    return {
+        cell: forgetting.orders(forgetting.wave_energies(), tables()[cell]) for cell in FACTORIAL
+    }
+
+
+@cache
+def by_frequency() -> dict[Cell, dict[str, float]]:
+    """Return how low frequency orders the accuracies of each treatment."""
+    return {cell: forgetting.orders(coarseness(), tables()[cell]) for cell in FACTORIAL}
+
+
+def of_seed(cell: Cell, seed: int) -> dict[str, float]:
+    """Return how energies order the accuracies of one seed."""
+    return forgetting.orders(forgetting.wave_energies(), tables()[cell][[seed]])
+
+
+def alive(cell: Cell, seed: int) -> np.ndarray:
+    """Return which networks of a treatment and seed fit more than chance in training, (waves,)."""
+    fitted = {
+        tuple(row["wave"]): row["train_accuracy"]
+        for row in rows()
+        if Cell(**row["cell"]) == cell and row["seed"] == seed
+    }
+    return np.array([fitted[wave] >= DEAD for wave in forgetting.waves()])
+
+
+@style.styled
+def plot_optimisers() -> Figure:
+    """Draw accuracy over energy at the start: a panel for each optimiser, a line for each rate."""
+    figure, axes = style.panel_row(
+        NAMES.values(), 3.0, xlabel="energy at the start", ylabel="test accuracy (%)", sharey=True
+    )
+    energies = forgetting.wave_energies()
+    sizes = ("lowest rate", "middle rate", "largest rate")
+    for axis, optimiser in zip(axes, NAMES, strict=True):
+        drawn = zip(style.colours(), RATES[optimiser], sizes, strict=False)
+        for colour, rate, label in drawn:
+            found = 100 * tables()[Cell(optimiser=optimiser, rate=rate)]
+            axis.plot(energies, found.mean(0), color=colour, marker="o", markersize=3, label=label)
+            axis.fill_between(energies, found.min(0), found.max(0), color=colour, alpha=0.2, lw=0)
+        axis.axhline(50, color=style.shade(0.4), linewidth=0.8)
+        axis.set(xscale="log", ylim=(45, 101))
+        axis.set_xticks([0.01, 0.1], ["0.01", "0.1"])
+        axis.minorticks_off()
+    style.legend(figure, axes, ncol=3)
+    return figure
+
+
+# Claims
+
+FACTS: dict[str, Any] = {
+    "size": "paper",
+    "num_seeds": len(SEEDS),
+    "num_trainings": len(SEEDS) * WAVES * len(FACTORIAL),
+}
+
+
+def refuting() -> list[Cell]:
+    """Return the treatments that refute the registered claim: areas below .8 in both seeds."""
+
+    def fails(run: dict[str, float]) -> bool:
+        return run["area"] < 0.8 and 3 <= run["learned"] <= WAVES - 3
+
+    return [cell for cell in FACTORIAL if all(fails(of_seed(cell, seed)) for seed in SEEDS)]
+
+
+def whatever_the_optimiser() -> Evidence:
+    """Decide by the registered rule whether energies order what is learned in every treatment."""
+    value = min(max(of_seed(cell, seed)["area"] for seed in SEEDS) for cell in refuting())
+    return evidence(not refuting(), value=value, null=0.8, **FACTS)
+
+
+def living_networks() -> Iterator[tuple[Cell, float, int]]:
+    """Yield treatments at the largest rates, their areas without dead networks, and the waves left.
+
+    A dead network stays near chance on its own training images. Accuracies are means of living ones.
+    """
+    energies = forgetting.wave_energies()
+    for cell in HIGHEST:
+        living = np.array([alive(cell, seed) for seed in SEEDS])  # (seeds, waves)
+        left = living.any(0)
+        if not left.any():
+            continue
+        sums = (tables()[cell] * living).sum(0)[left]
+        learned = sums / living.sum(0)[left] > forgetting.LEARNED
+        yield cell, area_under_curve(energies[left], learned), int(left.sum())
+
+
+def living_keep_order() -> Evidence:
+    """Decide whether energies order at least 80 % of the pairs there, without dead networks."""
+    areas = [area for _, area, _ in living_networks() if not np.isnan(area)]
+    number = len(SEEDS) * WAVES * len(areas)
+    return evidence(min(areas) >= 0.8, value=min(areas), **FACTS | {"num_trainings": number})
+
+
+def lower_rates() -> Evidence:
+    """Decide whether energies order more than 90 % of the pairs at the two lower rates."""
+    least = min(by_energy()[cell]["area"] for cell in LOWER)
+    return evidence(least > 0.9, value=least, null=0.9, **FACTS)
+
+
+def not_frequency() -> Evidence:
+    """Decide whether accuracies follow energy more closely than frequency at these rates."""
+    leads = [by_energy()[c]["correlation"] - by_frequency()[c]["correlation"] for c in LOWER]
+    return evidence(min(leads) > 0, value=min(leads), null=0, **FACTS)
+
+
+def adam_keeps_order(num_draws: int = 10_000) -> Evidence:
+    """Decide whether Adam's rank correlation is lower than that of SGD by more than .1."""
+    counts = drawn_counts(range(WAVES), num_draws)
+    adam, sgd = (
+        rank_correlations(
+            forgetting.wave_energies(),
+            np.mean([tables()[cell].mean(0) for cell in cells], 0),
+            counts,
+        )
+        for cells in forgetting.contrasts()["adam"]
+    )
+    value, *interval = with_interval(adam - sgd)
+    return evidence(interval[0] > -0.1, value=value, interval=interval, null=-0.1, **FACTS)
+
+
+def elsewhere() -> dict[Cell, dict[str, float]]:
+    """Return how energies order accuracies of a small CNN, and of LeNet on classes that overlap."""
+    atlas = load_atlas()
+    own = atlas.waves[[*atlas.entries].index("cnn")]
+    energies = {
+        "cnn": np.array([own[wave] for wave in forgetting.waves()]),
+        "lenet": forgetting.wave_energies(),
+    }
+    return {
+        cell: forgetting.orders(energies[cell.architecture], found)
+        for cell, found in tables().items()
+        if cell not in FACTORIAL
+    }
+
+
+def order_elsewhere() -> Evidence:
+    """Decide whether energies order more than 90 % of the pairs there, if two waves are learned."""
+    areas = [found["area"] for found in elsewhere().values() if found["learned"] >= 2]
+    number = len(elsewhere()) * WAVES * len(SEEDS)
+    facts = FACTS | {"num_trainings": number}
+    return evidence(min(areas) > 0.9, value=min(areas), null=0.9, **facts)
+
+
+# Tables of the lab notes
+
+
+def named(cell: Cell) -> str:
+    """Return a treatment in words."""
+    parts = [f"{NAMES[cell.optimiser]}, rate {cell.rate:g}"]
+    parts += ["20 % wrong labels"] * (cell.label_noise > 0) + ["weight decay"] * (
+        cell.weight_decay > 0
+    )
+    parts += [f"overlap {cell.overlap:g}"] * (cell.overlap > 0)
+    return ", ".join(parts + ["small CNN"] * (cell.architecture == "cnn"))
+
+
+def treatments() -> str:
+    """Return all treatments: networks that died, waves learned, and both orders."""
+    lines = [
+        [
+            named(cell),
+            sum(int((~alive(cell, seed)).sum()) for seed in SEEDS),
+            int(found["learned"]),
+            *(
+                fixed(of[cell][key], 2)
+                for key in ("area", "correlation")
+                for of in (by_energy(), by_frequency())
+            ),
+        ]
+        for cell, found in by_energy().items()
+    ]
+    lines += [
+        [
+            named(cell),
+            "",
+            int(found["learned"]),
+            fixed(found["area"], 2),
+            "",
+            fixed(found["correlation"], 2),
+            "",
+        ]
+        for cell, found in elsewhere().items()
+    ]
+    head = ["treatment", f"dead, of {WAVES * len(SEEDS)}", f"waves learned, of {WAVES}"]
+    head += ["area by energy", "by frequency", "rank correlation with energy", "with low frequency"]
+    return markdown_table(lines, head)
+
+
+def living() -> str:
+    """Return the treatments at the largest rates with and without networks that died."""
+    lines = [
+        [
+            named(cell),
+            *(fixed(of_seed(cell, seed)["area"], 2) for seed in SEEDS),
+            fixed(by_energy()[cell]["area"], 2),
+            fixed(area, 2),
+            count,
+        ]
+        for cell, area, count in living_networks()
+    ]
+    head = ["treatment", *(f"area, seed {seed}" for seed in SEEDS), "area of the mean"]
+    return markdown_table(lines, [*head, "area without dead networks", "waves left"])
+
+
+def effects() -> str:
+    """Return the registered effects, of mean accuracies and of the treatments' own correlations."""
+    expected = load_registered("forgetting")["effects"]
+    found = {(name, kind): values for name, kind, values in forgetting.effects(tables())}
+    lines = []
+    for name, sides in forgetting.contrasts().items():
+        first, second = (
+            float(np.mean([by_energy()[cell]["correlation"] for cell in cells])) for cells in sides
+        )
+        low, high = expected[name]["correlation"]
+        inside = "met" if low <= first - second <= high else "**failed**"
+        cells = [estimate(found[name, kind]) for kind in ("middle", "correlation")]
+        ranges = [
+            minus("{:g} to {:g}".format(*expected[name][kind]))
+            for kind in ("middle", "correlation")
+        ]
+        lines.append(
+            [
+                name,
+                cells[0],
+                ranges[0],
+                cells[1],
+                ranges[1],
+                f"{fixed(first - second, 2)} ({inside})",
+            ]
+        )
+    head = ["effect", "middle waves (points)", "expected", "rank correlation of means", "expected"]
+    return markdown_table(lines, [*head, "mean of the treatments' own correlations"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "whatever-the-optimiser": whatever_the_optimiser,
+    "living-networks-keep-order": living_keep_order,
+    "lower-rates-keep-order": lower_rates,
+    "optimisers-not-frequency": not_frequency,
+    "adam-keeps-order": adam_keeps_order,
+    "order-elsewhere": order_elsewhere,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Optimisers: treatments": treatments,
+    "Optimisers: the largest rates, without networks that died": living,
+    "Optimisers: effects, read in two ways": effects,
+}

@@ -1,0 +1,287 @@
+"""The second moment of networks that train, step by step, beside simple laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from IPython.display import HTML
+from matplotlib.figure import Figure
+
+from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_study
+from nads_book.explorer.bundle import element
+from nads_book.explorer.data import compressed
+from nads_book.figures import style
+from nads_book.predictions.training import LAW, SIGNAL, Trajectories
+from nads_book.publishing import publishing
+from nads_book.report import estimate, markdown_table
+
+NETWORKS = {
+    "lenet": "LeNet",
+    "cnn": "small CNN",
+    "mlp": "MLP",
+    "linear": "deep linear",
+    "resnet": "ResNet",
+    "resnet-nonorm": "ResNet, no norm",
+}
+SMALL = ("lenet", "cnn", "mlp", "linear")
+LONG = ("lenet", "mlp", "linear")  # followed to the last step
+LAST = 1_000
+DATA = {
+    "photos": "photos",
+    "random labels": "photos, random labels",
+    "learned wave": "wave (0, 4)",
+    "wave in the middle": "wave (4, 10)",
+}
+SHOWN = 4  # directions in the widget
+RIVALS = ("first of law", "class means")
+LABELS = {
+    SIGNAL: "signal",
+    LAW: "G₀SG₀",
+    "first of law": "its leading eigenvector",
+    "class means": "E[yx]",
+    "S": "S",
+    "G_0": "G₀",
+}
+
+
+@cache
+def known() -> Trajectories:
+    """Return the stored rows."""
+    return Trajectories(load_study("geometry.json")["rows"])
+
+
+def steps_of(network: str, data: str) -> list[int]:
+    """Return the steps at which a condition was measured, the start included."""
+    return [
+        step
+        for (*condition, step) in known().rows
+        if tuple(condition) == (network, data) and step != "small"
+    ]
+
+
+def widget() -> HTML:
+    """Return a figure whose slider shows leading directions of networks while they train."""
+    entries, pixels = {}, []
+    conditions = [
+        (network, data)
+        for network in NETWORKS
+        for data in DATA
+        if network not in ("linear", "resnet-nonorm") and steps_of(network, data)
+    ]
+    for network, data in conditions:
+        steps = steps_of(network, data)
+        curves = {}
+        for name, law in (("start", "G_0"), ("signal", SIGNAL)):
+            found = [known().cosine(network, data, step, law, "moment")[0] for step in steps]
+            curves[name] = [None if np.isnan(value) else round(value, 3) for value in found]
+        without = {} if any(curves["signal"]) else {"signal": None}
+        entries[f"{network}|{data}"] = {"steps": steps} | curves | without
+        before = np.zeros((SHOWN, 1_024))
+        for step in steps:
+            leading = np.array(known().rows[network, data, step]["leading"][:SHOWN])
+            opposite = (leading * before).sum(1, keepdims=True) < 0
+            before = leading * np.where(
+                opposite, -1, 1
+            )  # as similar to the last picture as possible
+            pixels.append(before.astype(np.int8))
+    used = [set(names) for names in zip(*conditions, strict=True)]
+    choices: dict[str, Any] = {
+        "networks": {name: label for name, label in NETWORKS.items() if name in used[0]},
+        "data": {name: label for name, label in DATA.items() if name in used[1]},
+    }
+    config = compressed(
+        (choices | {"entries": entries, "shown": SHOWN}, np.stack(pixels).tobytes())
+    )
+    sentence = "A slider shows directions of networks while they train."
+    return HTML(element("nad-trained", config, sentence, publishing()))
+
+
+@style.styled
+def plot_changes() -> Figure:
+    """Draw cosines of the change on photos with the signal and with the law, by step."""
+    figure, axes = style.panel_row(
+        (NETWORKS[network] for network in SMALL), 2.8, xlabel="step", ylabel="cosine", sharey=True
+    )
+    laws = {SIGNAL: "with the signal of the labels", LAW: "with G₀SG₀, which knows no labels"}
+    for axis, network in zip(axes, SMALL, strict=True):
+        steps = [step for step in steps_of(network, "photos") if step >= 10]
+        for colour, (law, label) in zip(style.colours(), laws.items(), strict=False):
+            values = np.array([known().cosine(network, "photos", step, law) for step in steps])
+            axis.plot(steps, values[:, 0], color=colour, marker="o", markersize=3, label=label)
+            axis.fill_between(steps, *values[:, 1:].T, color=colour, alpha=0.25, linewidth=0)
+        axis.axhline(0, color=style.shade(0.4), linewidth=0.8)
+        axis.set(xscale="log", ylim=(-0.1, 1.1), xlim=(8, 1_300))
+        axis.set_xticks([10, 100, 1_000], ["10", "100", "1,000"])
+        axis.minorticks_off()
+    style.legend(figure, axes, ncol=2)
+    return figure
+
+
+# Claims
+
+
+def networks_of(conditions: Iterable[tuple[str, str]], step: int = 0) -> dict[str, Any]:
+    """Return size and number of networks of a claim about some conditions."""
+    number = sum(known().rows[(*condition, step)]["num_networks"] for condition in conditions)
+    return {"size": "paper", "num_seeds": 1, "num_trainings": number}
+
+
+def bright_above_dark() -> Evidence:
+    """Decide whether LeNet's leading direction becomes the upper half against the lower one."""
+    halves = np.repeat([1.0, -1.0], 512) / 32
+    shares = []
+    for step in (0, 100):
+        leading = np.array(known().rows["lenet", "photos", step]["leading"][0], dtype=float)
+        shares.append(float((leading / np.linalg.norm(leading) @ halves) ** 2))
+    return evidence(
+        shares[0] < 0.1 and shares[1] > 0.4,
+        value=shares[1],
+        **networks_of([("lenet", "photos")], 100),
+    )
+
+
+def takes_over(data: str = "photos", networks: Iterable[str] = SMALL) -> Evidence:
+    """Decide whether the change after ten steps is closer to the signal, in each network."""
+    leads = [known().lead(network, data, 10) for network in networks]
+    resolved = [lead for lead in leads if not np.isnan(lead[0])]
+    value, *interval = min(resolved)
+    holds = min(low for _, low, _ in resolved) > 0
+    facts = networks_of([(network, "photos") for network in SMALL])
+    return evidence(holds, value=value, interval=interval, null=0, **facts)
+
+
+def registered_takeover() -> Evidence:
+    """Decide the whole prediction: from step 10 on, on photos and on the learned wave."""
+    leads = [
+        known().lead(network, data, step)
+        for network in SMALL
+        for data in ("photos", "learned wave")
+        for step in steps_of(network, data)
+        if step >= 10
+    ]
+    value, *interval = min(lead for lead in leads if not np.isnan(lead[0]))
+    conditions = [(network, "photos") for network in SMALL]
+    conditions += [(network, "learned wave") for network in ("lenet", "cnn")]
+    return evidence(interval[0] > 0, value=value, interval=interval, **networks_of(conditions))
+
+
+def along_start() -> Evidence:
+    """Decide whether the ResNet's change at step 30 is closest to G₀ of five matrices."""
+    own = {law: known().cosine("resnet", "photos", 30, law) for law in LABELS}
+    rivals = max(own[law][2] for law in ("class means", "S", LAW, SIGNAL))
+    value, *interval = own["G_0"]
+    facts = networks_of([("resnet", "photos")], 30) | {"size": "narrow"}
+    return evidence(interval[0] > rivals, value=value, interval=interval, null=rivals, **facts)
+
+
+def shrinks_first() -> Evidence:
+    """Decide whether the small CNN's change on a wave is opposite to the law at steps 3 and 10."""
+    found = [known().cosine("cnn", "learned wave", step) for step in (3, 10)]
+    value, *interval = max(found)
+    holds = max(high for *_, high in found) < -0.3
+    facts = networks_of([("cnn", "learned wave")], 3)
+    return evidence(holds, value=value, interval=interval, null=-0.3, **facts)
+
+
+def neither_at_the_end() -> Evidence:
+    """Decide whether cosines with the signal and the law are below .2 at step 1,000 on photos."""
+    found = [known().cosine(name, "photos", LAST, law) for name in LONG for law in (LAW, SIGNAL)]
+    value, *interval = max(found)
+    holds = max(high for *_, high in found) < 0.2
+    facts = networks_of((network, "photos") for network in SMALL)
+    return evidence(holds, value=value, interval=interval, null=0.2, **facts)
+
+
+def needs_both() -> Evidence:
+    """Decide whether the signal is closer than the rivals of rank one, intervals apart."""
+    both = ("lenet", "cnn")  # of the other two, G_0 is a multiple of the identity
+    margins = [
+        known().cosine(name, "photos", step, SIGNAL)[1]
+        - known().cosine(name, "photos", step, law)[2]
+        for name in both
+        for step in (10, 30)
+        for law in RIVALS
+    ]
+    facts = networks_of((network, "photos") for network in both)
+    return evidence(min(margins) > 0, value=min(margins), **facts)
+
+
+def order_survives() -> Evidence:
+    """Decide whether energies along LeNet's first NADs keep their order until step 1,000."""
+    value, *interval = known().rows["lenet", "photos", LAST]["order kept"]
+    facts = networks_of([("lenet", "photos")], LAST)
+    return evidence(interval[0] > 0.5, value=value, interval=interval, null=0.5, **facts)
+
+
+def order_remembered() -> Evidence:
+    """Decide whether random labels leave energies closer to their order at the start."""
+    row = known().rows["lenet", "random labels", LAST]
+    value, *interval = row["order kept"]
+    other = row["order of data"][2]
+    facts = networks_of([("lenet", "random labels")], LAST)
+    return evidence(interval[0] > other, value=value, interval=interval, null=other, **facts)
+
+
+def random_labels_keep() -> Evidence:
+    """Decide whether the second moment stays close to G₀ with random labels, until step 1,000."""
+    found = [known().cosine(name, "random labels", LAST, "G_0", "moment") for name in LONG]
+    value, *interval = min(found, key=lambda values: values[1])
+    facts = networks_of([(name, "random labels") for name in LONG], LAST)
+    return evidence(interval[0] > 0.75, value=value, interval=interval, null=0.75, **facts)
+
+
+def random_labels_law() -> Evidence:
+    """Decide whether a deep linear network's change is opposite to the law with random labels."""
+    found = [known().cosine("linear", "random labels", step) for step in (10, 30, 100)]
+    value, *interval = max(found)
+    holds = max(high for *_, high in found) < 0
+    facts = networks_of([("linear", "random labels")])
+    return evidence(holds, value=value, interval=interval, null=0, **facts)
+
+
+def by_step(data: str) -> str:
+    """Return all that was measured on one data set, by network and step."""
+    rows = []
+    for (network, kind, step), row in known().rows.items():
+        if kind != data:
+            continue
+        change = [estimate(known().cosine(network, data, step, law)) for law in LABELS]
+        kept = estimate(known().cosine(network, data, step, "G_0", "moment"))
+        orders = [estimate(row.get(name, [np.nan])) for name in ("order kept", "order of data")]
+        percents = [100 * value for value in row["accuracy"]]
+        rows.append(
+            [
+                f"{NETWORKS[network]}, {step}",
+                f"{row['num_networks']:,}",
+                estimate(percents, 0),
+                estimate(row["growth"], 3),
+                *change,
+                kept,
+                *orders,
+            ]
+        )
+    head = ["network, step", "networks", "accuracy (%)", "tr G over start"]
+    head += [f"change, {label}" for label in LABELS.values()]
+    return markdown_table(rows, [*head, "G with G₀", "order kept", "order of data"])
+
+
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "bright-above-dark": bright_above_dark,
+    "signal-takes-over": takes_over,
+    "signal-from-ten-on": registered_takeover,
+    "resnet-along-start": along_start,
+    "cnn-shrinks-first": shrinks_first,
+    "neither-at-the-end": neither_at_the_end,
+    "signal-needs-both": needs_both,
+    "order-survives": order_survives,
+    "order-remembered": order_remembered,
+    "random-labels-keep": random_labels_keep,
+    "random-labels-law": random_labels_law,
+}
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    f"Trajectories on {label}": partial(by_step, data) for data, label in DATA.items()
+}

@@ -1,0 +1,167 @@
+"""The page about training: its verdicts follow from the stored rows, and its live parts from what they are given."""
+
+import copy
+import html
+import json
+import zlib
+from base64 import b64decode
+
+import numpy as np
+import pytest
+import torch
+from nads_book.experiments.stored import load_study
+from nads_book.predictions.training import Trajectories
+from nads_book.studies import experiment
+
+training = pytest.importorskip("nads_book.pages.training", reason="the figures need matplotlib")
+trajectories, optimisers, used = training.trajectories, training.optimisers, training.used
+closed_form = training.closed_form
+
+
+@pytest.fixture
+def followed(monkeypatch):
+    """Return a function that changes the rows of the trajectories."""
+
+    def alter(change):
+        rows = copy.deepcopy(load_study("geometry.json")["rows"])
+        for row in rows:
+            change(row)
+        monkeypatch.setattr(trajectories, "known", lambda: Trajectories(rows))
+        return rows
+
+    return alter
+
+
+@pytest.fixture
+def factorial(monkeypatch):
+    """Return a function that changes the networks of the three optimisers."""
+    caches = [optimisers.tables, optimisers.by_energy, optimisers.by_frequency]
+
+    def clear():
+        for cached in caches:
+            cached.cache_clear()
+
+    def alter(change):
+        rows = copy.deepcopy(load_study("forgetting.json")["rows"])
+        for row in rows:
+            change(row)
+        monkeypatch.setattr(optimisers, "rows", lambda: rows)
+        clear()
+
+    yield alter
+    clear()
+
+
+def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypatch):
+    assert closed_form.holds_without_labels(count=4_000).holds
+    right = closed_form.first_change
+    monkeypatch.setattr(closed_form, "first_change", lambda *arguments: 1.2 * right(*arguments))
+    found = closed_form.holds_without_labels(count=4_000)
+    assert found.holds is False and found.value > 8
+
+
+def test_the_share_of_a_half_above_the_other(followed):
+    halves = np.repeat([1, -1], 512).tolist()
+
+    def to_halves(row):
+        if (row["network"], row["data"], row["step"]) == ("lenet", "photos", 0):
+            row["leading"][0] = halves
+
+    assert trajectories.bright_above_dark().holds
+    followed(to_halves)
+    assert trajectories.bright_above_dark().holds is False
+
+
+def test_a_network_closer_to_the_law_flips_the_verdict(followed):
+    assert trajectories.takes_over().holds and trajectories.registered_takeover().holds is False
+
+    def ahead(row):
+        if (row["network"], row["data"], row["step"]) == ("mlp", "photos", 10):
+            row["change"]["law ahead"]["signal"] = [0.3, 0.2, 0.4]
+
+    rows = followed(ahead)
+    found = trajectories.takes_over()
+    assert found.holds is False and (found.value, found.interval) == (-0.3, (-0.4, -0.2))
+    assert experiment("geometry").score(rows).met["then labels decide"]
+
+
+def test_labels_that_do_not_decide_refute_the_registered_claim(followed):
+    def law_at_the_end(row):
+        if row["data"] == "photos" and row["network"] in ("lenet", "mlp") and row["step"] == 1_000:
+            row["change"]["law ahead"]["signal"] = [0.3, 0.2, 0.4]
+
+    met = experiment("geometry").score(followed(law_at_the_end)).met
+    assert met["then labels decide"] is False
+
+
+def test_a_treatment_in_the_opposite_order_refutes_lower_rates(factorial):
+    assert optimisers.lower_rates().holds and optimisers.not_frequency().holds
+    energies = dict(
+        zip(optimisers.forgetting.waves(), optimisers.forgetting.wave_energies(), strict=True)
+    )
+    cell = optimisers.LOWER[0]
+
+    def turn(row):
+        if optimisers.Cell(**row["cell"]) == cell:
+            row["test_accuracies"][-1] = 0.65 - 0.8 * energies[tuple(row["wave"])]
+
+    factorial(turn)
+    assert optimisers.lower_rates().holds is False and optimisers.not_frequency().holds is False
+    assert cell in optimisers.refuting()
+
+
+def test_dead_networks_are_left_out(factorial):
+    """At the largest rates all networks but those along the two waves of most energy die."""
+    alive = optimisers.forgetting.waves()[:2]
+
+    def die(row):
+        row["train_accuracy"] = 0.9 if tuple(row["wave"]) in alive else 0.5
+
+    factorial(die)
+    assert {count for *_, count in optimisers.living_networks()} == {2}
+    assert all(np.isnan(area) or area in (0, 1) for _, area, _ in optimisers.living_networks())
+
+
+def test_ratios_decide_by_the_registered_limits_in_both_seeds(monkeypatch):
+    assert used.follows_data("resnet").holds and used.follows_data("vgg11").holds
+    rows = copy.deepcopy(used.rows())
+    for row in rows:
+        if (row["network"], row["seed"]) == ("resnet", 1):
+            for one in row["directions"]:
+                one["nad"]["turn"] = 1.3 * one["wave"]["turn"]
+    monkeypatch.setattr(used, "rows", lambda: rows)
+    found = used.follows_data("resnet")
+    low, high = found.interval
+    assert found.holds is False and low < found.value < high
+    met = experiment("used-nads").score(rows).met
+    assert met["resnet: does not use NADs more"] is False
+    assert met["vgg11: does not use NADs more"] and not met["vgg11: uses NADs more"]
+
+
+def test_the_widget_holds_the_pictures_of_each_condition():
+    text = html.unescape(training.widget().data)
+    config, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+    pixels = zlib.decompress(b64decode(config["bytes"]))
+    steps = [len(entry["steps"]) for entry in config["entries"].values()]
+    assert len(pixels) == sum(steps) * config["shown"] * 1_024
+    assert {"lenet|photos", "cnn|learned wave"} <= set(config["entries"])
+    assert not any(name.startswith("linear") for name in config["entries"])
+
+
+def test_networks_that_learn_a_wave_prefer_it():
+    torch.manual_seed(0)
+    wave = (0, 4)
+    before, after = (training.trained_nads(wave, steps, 16, seed=1) for steps in (0, 24))
+    energies = [training.own_networks.relative_energy(nads, wave) for nads in (before, after)]
+    assert energies[1] > 1.5 * energies[0]
+    titles = [axis.get_title() for axis in training.plot_your_training(wave, before, after).axes]
+    assert (
+        sum("yours" in title for title in titles) == sum("stored" in title for title in titles) == 2
+    )
+
+
+def test_every_table_of_the_lab_notes_has_rows():
+    tables = {**trajectories.LAB_TABLES, **optimisers.LAB_TABLES, **used.LAB_TABLES}
+    for title, make in tables.items():
+        lines = make().splitlines()
+        assert len(lines) > 2 and len({line.count(" | ") for line in lines[2:]}) == 1, title
