@@ -1,4 +1,4 @@
-"""The page on NADs and generalisation: verdicts that follow from stored numbers, and turn with them."""
+"""The page on NADs and generalisation: verdicts that follow from stored numbers."""
 
 import copy
 

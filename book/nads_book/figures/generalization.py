@@ -118,7 +118,7 @@ def plot_gain(panels: Mapping[str, Curves]) -> Figure:
     """Draw how far accuracies are from a law that knows the energy alone, against the gain.
 
     Args:
-        panels: title -> energy -> gains (n,), distances in points (n,), halves of their intervals (n,).
+        panels: title -> energy -> gains (n,), distances in points (n,), halves of intervals (n,).
     """
     labels = {"xlabel": "gain of one 5 × 5 filter", "ylabel": "accuracy − law (points)"}
     figure, axes = panel_row(panels, 3.2, sharey=True, **labels)

@@ -1,9 +1,9 @@
 """The page ``03_nads_and_generalization``: do random networks say what trained networks learn?
 
-`waves` and `fall` compare untrained networks with trained ones along waves and along NADs; `law` has
-a formula for accuracy, which `predictions` puts to the test; `gain` the experiment at equal energy;
-`estimators` asks which estimator orders waves best; `paper` and `sentences` are about what the paper
-says.
+`waves` and `fall` compare untrained networks with trained ones along waves and along NADs; `law`
+has a formula for accuracy, which `predictions` puts to the test; `gain` the experiment at equal
+energy; `estimators` asks which estimator orders waves best; `paper` and `sentences` are about what
+the paper says.
 """
 
 from __future__ import annotations

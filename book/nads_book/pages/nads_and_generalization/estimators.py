@@ -33,7 +33,7 @@ def study() -> Any:
 
 @cache
 def draws(kind: str, label: str) -> np.ndarray:
-    """Return the rank correlation of energies and accuracies, followed by those of directions drawn again.
+    """Return a rank correlation with accuracy, followed by those of directions drawn again.
 
     Args:
         kind: "DFT", the waves, or "our NADs".
@@ -59,21 +59,21 @@ def ahead(label: str, reference: str = "smoothed") -> tuple[float, float, float]
 
 
 def plot_rank_correlations() -> Figure:
-    """Draw the rank correlation of energy and accuracy over the waves, for each estimator and a second training."""
+    """Draw the rank correlation with accuracy over the waves, for all estimators."""
     found = {name: correlation("DFT", label) for label, name in NAMES.items()}
     found["the authors' training"] = correlation("DFT", "the authors' training")
     return figures.plot_intervals({"": {"": found}}, ["rank correlation of energy and accuracy"])
 
 
 def point_orders_worse() -> Evidence:
-    """Decide whether the gradient at a point orders waves worse than the smoothed one, and than it orders NADs."""
+    """Decide whether the gradient at a point orders waves worse than the smoothed gradient."""
     value, *interval = ahead("point")
     holds = interval[0] > 0 and draws("our NADs", "point")[0] > draws("DFT", "point")[0] + 0.2
     return evidence(holds, value=value, interval=interval, null=0, size="paper", num_seeds=2)
 
 
 def averages_agree() -> Evidence:
-    """Decide whether the other estimators are much closer to each other than to the gradient at a point."""
+    """Decide whether the other estimators agree better than with the gradient at a point."""
     most = max(abs(ahead(label)[0]) for label in ("dipole", "mixed"))
     return evidence(most < ahead("point")[0] / 2, value=most, size="paper", num_seeds=2)
 

@@ -47,7 +47,7 @@ def family(name: str = "lenet", preset: str = "paper") -> Family:
 
 @cache
 def curves() -> dict[str, Curve]:
-    """Return the accuracies along NADs at the paper's size: our LeNet's, and the authors' four curves."""
+    """Return accuracies along NADs at the paper's size: our LeNet's and the authors'."""
     own = family()
     found = {"LeNet, ours": Curve(own.keys, own.accuracies, own.num_test)}  # type: ignore[arg-type]
     for name in DEEP:
@@ -85,8 +85,8 @@ def plot_accuracy_by_nad() -> Figure:
 def repeats(label: str) -> np.ndarray:
     """Return accuracies of directions that were trained twice, (n, 2).
 
-    Ours are two seeds along NADs. The authors' are the waves k and -k, one task that they trained twice; where ky = 0
-    or -16 their table has a copy instead.
+    Ours are two seeds along NADs. The authors' are the waves k and -k, one task that they trained
+    twice; where ky = 0 or -16 their table has a copy instead.
     """
     if label == "LeNet, ours":
         by_seed = [
@@ -107,7 +107,7 @@ def repeats(label: str) -> np.ndarray:
 
 @cache
 def inflation(label: str) -> tuple[float, float, float]:
-    """Return by how much repeated trainings differ, in standard errors of their test sets, with its 95 % interval."""
+    """Return how much repeated trainings differ, in standard errors of their test sets."""
     num_test = lenets().settings["num_test"] if label == "LeNet, ours" else AUTHORS_TESTS
     pairs = repeats(label)
     pairs = pairs[pairs.sum(1) < 2]
@@ -119,7 +119,7 @@ def inflation(label: str) -> tuple[float, float, float]:
 
 @cache
 def order_tests() -> dict[str, OrderTest]:
-    """Test each curve for a monotonic fall; the noise is the upper end of `inflation`, which favours a fall."""
+    """Test each curve for a monotonic fall, with the upper end of `inflation` as noise."""
     return {
         label: statistics.order_test(
             curve.accuracies.tolist(), curve.num_test, inflation=max(1.0, inflation(label)[2])
@@ -161,7 +161,7 @@ def falls_as_a_trend() -> Evidence:
 
 
 def falls_not_monotonically() -> Evidence:
-    """Decide whether noise fails to explain the rises of our LeNet's curve and of the authors' VGG-11."""
+    """Decide whether our LeNet's curve and the authors' VGG-11's rise beyond noise."""
     named = ("LeNet, ours", "VGG-11, paper")
     tests = [order_tests()[label] for label in named]
     ratio = min(test.spread / test.sampling_spread for test in tests)

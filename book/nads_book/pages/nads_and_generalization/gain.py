@@ -1,4 +1,4 @@
-"""At equal energy the gain counts: the registered experiment on 240 directions, and its two replications."""
+"""At equal energy the gain counts: the registered experiment and its two replications."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def scored(name: str) -> Scored:
 
 
 def slope(name: str, arm: str) -> tuple[float, float, float]:
-    """Return the points that a gain larger by one standard deviation of its logarithm is worth, with its interval."""
+    """Return the points that one standard deviation of the log gain is worth, with ends."""
     value, low, high = scored(name).estimates[arm]["slope"]
     return value, low, high
 
@@ -63,7 +63,7 @@ def factor(name: str) -> float:
 
 
 def plot_arms(name: str = "lenet") -> Figure:
-    """Draw how far accuracies are from the first-step law against the gain, at three energies, for each arm."""
+    """Draw the distance from the first-step law against the gain, at three energies."""
     design = gain.load_design(name)
     levels = np.unique(design["levels"])
     groups = np.array_split(np.unique(design["shells"]), NUM_GROUPS)
@@ -86,9 +86,9 @@ def plot_arms(name: str = "lenet") -> Figure:
 
 @cache
 def share_left(name: str) -> tuple[float, float, float]:
-    """Return the share of the gain's effect that is left with random first filters, with its interval.
+    """Return the share of the gain's effect that random first filters leave, with its interval.
 
-    The two slopes share their directions, which are drawn together: so the interval is that of the ratio.
+    The two slopes share their directions, which are drawn together.
     """
     design, rows = gain.load_design(name), results(name).rows
     index = np.array([row["index"] for row in rows])
@@ -122,21 +122,21 @@ def share_left(name: str) -> tuple[float, float, float]:
 
 
 def gain_where_filters_learn() -> Evidence:
-    """Decide whether the gain is worth 3 points where first filters learn, and half as much where they are random."""
+    """Decide whether LeNet sees the gain with learned first filters, and half as much without."""
     free, random, learned = (slope("lenet", arm) for arm in ARMS)
     holds = free[1] > 3 and learned[1] > 3 and random[2] < free[0] / 2
     return evidence(holds, value=free[0], interval=free[1:], null=3, results=[results("lenet")])
 
 
 def gain_in_cnn() -> Evidence:
-    """Decide whether the gain is worth 3 points in the small CNN, with free and with learned first filters."""
+    """Decide whether the gain is worth 3 points in the small CNN."""
     free, learned = (slope("cnn", arm) for arm in ("free", "taught"))
     holds = free[1] > 3 and learned[1] > 3
     return evidence(holds, value=free[0], interval=free[1:], null=3, results=[results("cnn")])
 
 
 def gain_in_resnet() -> Evidence:
-    """Decide whether more than half of the gain's effect is left in the ResNet-18 with a random first layer."""
+    """Decide whether a random first layer leaves the ResNet-18 half of the gain's effect."""
     free, random = (slope("resnet18", arm) for arm in ("free", "frozen"))
     half = free[0] / 2
     holds = free[1] > 3 and random[1] > half
@@ -147,7 +147,7 @@ def gain_in_resnet() -> Evidence:
 
 
 def gain_with_random_filters() -> Evidence:
-    """Decide whether more than half of the gain's effect is left in the small CNN, against the prediction."""
+    """Decide whether random first filters leave the small CNN half of the gain's effect."""
     value, *interval = share_left("cnn")
     failed = not scored("cnn").met["gain matters less than half as much, frozen"]
     holds = failed and interval[0] > 0.5
@@ -155,14 +155,14 @@ def gain_with_random_filters() -> Evidence:
 
 
 def share_left_in(name: str, low: float, high: float) -> Evidence:
-    """Decide whether the share of the effect that is left with random first filters lies between two limits."""
+    """Decide whether the share that random first filters leave lies between two limits."""
     value, *interval = share_left(name)
     holds = low < interval[0] and interval[1] < high
     return evidence(holds, value=value, interval=interval, results=[results(name)])
 
 
 def not_energy_alone() -> Evidence:
-    """Decide by the registered criterion whether energy and gain together predict better than any curve of energy."""
+    """Decide by the registered criterion whether the gain improves on any curve of energy."""
     one = scored("lenet")
     value = one.estimates["free"]["fitted_with_gain, held_out"][0]
     holds = one.met["closer than any function of energy, free"]
@@ -170,7 +170,7 @@ def not_energy_alone() -> Evidence:
 
 
 def frozen_by_energy() -> Evidence:
-    """Decide whether a rising curve of the energy is within four points of networks with random first filters."""
+    """Decide whether energy alone is within four points of networks with random filters."""
     one = scored("lenet")
     value, *interval = one.estimates["frozen"]["isotonic, held_out"]
     holds = interval[1] < 4 and not one.met["law is closer than a step, frozen"]
@@ -209,7 +209,7 @@ def table_of_criteria() -> str:
 
 
 def table_of_rules(name: str) -> str:
-    """Return how far each rule is from the accuracies of a design, on all directions and on those that no fit saw."""
+    """Return how far each rule is from the accuracies of a design."""
     found = scored(name).estimates
     rows = [
         [label, part, *(estimate(found[arm][f"{rule}, {key}"], 1) for arm in found)]

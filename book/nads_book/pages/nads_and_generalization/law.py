@@ -1,4 +1,4 @@
-"""The first-step law: a formula for accuracy from random weights, where it is close, and what it misses."""
+"""The first-step law: a formula for accuracy from random weights, and what it misses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAIR = (213, 231)  # two NADs of equal energy and different accuracy, chosen aft
 
 @cache
 def families() -> dict[str, Family]:
-    """Return the directions along which LeNets were trained at the paper's size, by what they are."""
+    """Return the directions along which LeNets were trained at the paper's size."""
     return {label: Family.of(stored(name)) for name, label in FAMILIES.items()}
 
 
@@ -97,7 +97,7 @@ def law_is_low_for_waves() -> Evidence:
 
 
 def misses_repeat() -> Evidence:
-    """Decide whether two seeds deviate from the law alike, along NADs between chance and perfect."""
+    """Decide whether two seeds deviate from the law alike."""
     by_seed: dict[int, dict[int, float]] = {0: {}, 1: {}}
     for row in lenets().rows:
         by_seed[row["seed"]][row["index"]] = row["test_accuracy"]
@@ -151,8 +151,8 @@ def by_law(name: str, law: str) -> np.ndarray:
 
     Args:
         name: name of the family's job.
-        law: "shipped", the first-step law; "independent", the same from other networks; or a law fitted to NADs,
-            "with_gain" or "without_gain".
+        law: "shipped", the first-step law; "independent", the same from other networks; or a law
+            fitted to NADs, "with_gain" or "without_gain".
     """
     one = seen(name)
     if law in ("shipped", "independent"):
@@ -162,7 +162,7 @@ def by_law(name: str, law: str) -> np.ndarray:
 
 
 def missed(name: str, law: str) -> float:
-    """Return the mean distance of a law from a family's accuracies between chance and perfect, in points."""
+    """Return the mean distance of a law from a family's informative accuracies, in points."""
     accuracies = seen(name)["accuracy"]
     off = 100 * np.abs(by_law(name, law) - accuracies)
     return float(off[informative(accuracies)].mean())
@@ -191,7 +191,7 @@ def probes() -> list[dict[str, Any]]:
 
 
 def later_steps() -> Evidence:
-    """Decide whether later steps of the linear model leave most of a gap between two NADs unexplained."""
+    """Decide whether later steps of the linear model leave most of a gap unexplained."""
     one, other = probes()
     gap = one["accuracy"] - other["accuracy"]
     most = np.abs(np.subtract(one["later_steps"], other["later_steps"])).max()
@@ -207,7 +207,7 @@ def kernel_parts() -> Evidence:
 
 
 def gain_carries_to_waves() -> Evidence:
-    """Decide whether a law with the gain, fitted to NADs, comes closer to waves than one without it."""
+    """Decide whether the gain brings a law that was fitted to NADs closer to waves."""
     without, with_gain = (missed("fig1-lenet", law) for law in ("without_gain", "with_gain"))
     holds = with_gain < without / 1.5
     return evidence(holds, value=without - with_gain, size="paper", num_seeds=2)

@@ -1,4 +1,4 @@
-"""What the paper says of decays, supports, orders, random directions and training accuracies, measured."""
+"""What the paper says of decays, supports, orders and random directions, measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nads_book.studies import load_results
 
 
 class Fall(NamedTuple):
-    """Number of NADs with half of the energy, and the indices below which accuracy is under 75 %."""
+    """NADs with half of the energy, and indices from which on accuracy is under 75 %."""
 
     half: int
     law: int
@@ -31,7 +31,7 @@ class Fall(NamedTuple):
 
 @cache
 def falls() -> dict[str, Fall]:
-    """Return where each network falls: by our eigenvalues, by the law, and in the authors' accuracies."""
+    """Return where each network falls: by eigenvalues, by the law, and as published."""
     found = {}
     for name in DEEP:
         nads, curve = nc.load_nads(name), curves()[f"{LABELS[name]}, paper"]
@@ -59,14 +59,14 @@ def pairs_in_order(with_vgg: bool) -> list[bool]:
 
 
 def decay_orders_falls() -> Evidence:
-    """Decide whether faster decay means an earlier fall in all pairs without VGG-11, but not with it."""
+    """Decide whether faster decay means an earlier fall in all pairs without VGG-11."""
     without = pairs_in_order(with_vgg=False)
     holds = all(without) and not all(pairs_in_order(with_vgg=True))
     return evidence(holds, value=sum(without), size="paper")
 
 
 def stronger_bias() -> Evidence:
-    """Decide whether ResNet-18 and DenseNet-121 fall before LeNet and VGG-11; not where VGG-11 is not reproduced."""
+    """Decide whether ResNet-18 and DenseNet-121 fall before LeNet and VGG-11."""
     late = max(falls()[name].authors for name in ("ResNet-18", "DenseNet-121"))
     earlier = any(falls()[name].authors < late for name in ("LeNet", "VGG-11"))
     halves = [falls()[name].half for name in ("LeNet", "VGG-11", "ResNet-18", "DenseNet-121")]
@@ -79,7 +79,7 @@ def stronger_bias() -> Evidence:
 
 @cache
 def supports() -> dict[str, float]:
-    """Return the share of the energy of the first ten NADs, on waves of Fig. 1, that lies on learned ones."""
+    """Return the share of the first ten NADs' energy on waves that lies on learned ones."""
     found = {}
     for name in DEEP:
         cells = published.fourier_accuracies(name)
@@ -109,7 +109,7 @@ def random_family() -> Family:
 
 
 def training_accuracies() -> dict[str, np.ndarray]:
-    """Return the training accuracies of deep networks along waves, in stored runs of reduced size."""
+    """Return the training accuracies of deep networks along waves, at reduced size."""
     found = {
         f"{LABELS[name]} ({size})": load_results(f"fig1-{name}", size)
         for name in DEEP[1:]

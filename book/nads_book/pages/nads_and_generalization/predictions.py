@@ -1,4 +1,4 @@
-"""The first-step law put to the test: predictions older than the trainings, and the authors' NADs."""
+"""The first-step law put to the test: predictions before training, and the authors' NADs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Cell = tuple[int, int, float]  # NAD, training samples, sigma
 
 @cache
 def reached() -> tuple[dict[Cell, float], dict[Cell, float]]:
-    """Return accuracies by NAD, samples and noise: after the usual number of epochs, and after ten times as many."""
+    """Return accuracies by NAD, samples and noise, after the usual epochs and ten times as many."""
     usual, longer = dict[Cell, list[float]](), dict[Cell, list[float]]()
     for row in load_study(TRAINED)["rows"]:
         epochs = row.get("epochs", nc.SEPARABLE_RECIPE.epochs)
@@ -58,7 +58,7 @@ def measured() -> np.ndarray:
 
 
 def improvement(before: str, after: str) -> tuple[float, float, float]:
-    """Return by how many points one law is closer than another, with its interval: NADs and settings drawn again."""
+    """Return by how many points one law is closer: NADs and settings are drawn again."""
     said = informative(measured())
     off = [100 * np.abs(predicted(law) - measured()) for law in (before, after)]
     nads = np.array([nad for nad, *_ in predictions()])
@@ -124,7 +124,7 @@ def gain_pairs() -> Evidence:
 
 
 def more_steps() -> Evidence:
-    """Decide whether LeNets with 1,000 samples gain accuracy if they are trained ten times as long."""
+    """Decide whether LeNets with 1,000 samples gain from training ten times as long."""
     usual, longer = reached()
     gained = np.array([100 * (value - usual[cell]) for cell, value in longer.items()])
     half = statistics.pooled_variance([gained]).half_width(len(gained))
@@ -140,7 +140,7 @@ def more_steps() -> Evidence:
 
 @cache
 def authors_laws() -> dict[str, tuple[Responses, np.ndarray]]:
-    """Return the responses of random networks along the authors' NADs, and the authors' accuracies there."""
+    """Return responses of random networks and accuracies along the authors' NADs."""
     return {
         name: (
             Responses(np.array(one["energies"]), np.array(one["squares"]), 1.0),
@@ -180,7 +180,7 @@ def vgg_along_theirs() -> Evidence:
 
 
 def no_single_curve() -> Evidence:
-    """Decide whether the authors' LeNet and ResNet-18 pass 75 % at different places on the law's scale."""
+    """Decide whether the authors' LeNet and ResNet-18 need different scales of the law."""
     places = []
     for name in ("lenet", "resnet18"):
         responses, accuracies = authors_laws()[name]

@@ -1,4 +1,4 @@
-"""Sentences of the paper about NADs and accuracy, and what we found; the errata page pastes them."""
+"""Sentences of the paper about NADs and accuracy, which the errata page pastes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def paste_monotone() -> tuple[str, str]:
     still_open = [_curve(label) for label in fall.curves() if label not in beyond]
     beyond = [_curve(label) for label in beyond]
     verdict = (
-        f"as a trend in {sum(one < 0 for one in trends)} of {len(trends)} curves; not monotonically "
-        f"for {' and '.join(beyond)}; open for {', '.join(still_open)}"
+        f"as a trend in {sum(one < 0 for one in trends)} of {len(trends)} curves; not "
+        f"monotonically for {' and '.join(beyond)}; open for {', '.join(still_open)}"
     )
     text = (
-        f"Rank correlation of accuracy and index {fixed(min(trends), 2)} to {fixed(max(trends), 2)}. "
+        f"Rank correlation with the index {fixed(min(trends), 2)} to {fixed(max(trends), 2)}. "
         "Deviations from the closest falling curve exceed what the noise of test sets and of "
-        f"repeated trainings explains in {len(beyond)} of {len(trends)} curves. Of two neighbouring "
-        f"NADs the later is learned better in {100 * min(swapped):.0f} to {percent(max(swapped))} of "
-        "the pairs."
+        f"repeated trainings explains in {len(beyond)} of {len(trends)} curves. Of two "
+        "neighbouring NADs the later is learned better in "
+        f"{100 * min(swapped):.0f} to {percent(max(swapped))} of the pairs."
     )
     errata.paste("monotone", verdict, text)
     return verdict, text
@@ -56,7 +56,7 @@ def paste_decay() -> tuple[str, str]:
 
 
 def paste_stronger_bias() -> tuple[str, str]:
-    """Hand what became of the stronger bias of better networks to the errata page, and return it."""
+    """Hand what became of the stronger bias to the errata page, and return it."""
     verdict = (
         "holds by the decay of our eigenvalues; by the authors’ accuracies VGG-11 falls before "
         "ResNet-18; not decided, since we do not reproduce those of VGG-11"
@@ -99,8 +99,8 @@ def paste_random() -> tuple[str, str]:
     one = paper.random_family()
     within = np.ptp(one.accuracies) < 0.05
     verdict = (
-        f"{'holds' if within else 'does not hold'} within five points for LeNet; deep networks were "
-        "not run"
+        f"{'holds' if within else 'does not hold'} within five points for LeNet; deep networks "
+        "were not run"
     )
     text = (
         f"LeNet along {len(one)} random directions at σ = {one.noise_std:g}: "

@@ -1,4 +1,4 @@
-"""Random weights predict which waves are learned: energies of untrained networks and published accuracies."""
+"""Random weights predict which waves are learned: energies and published accuracies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def energies(name: str, phase: str = "sine") -> np.ndarray:
 
 @cache
 def scores(name: str) -> dict[str, np.ndarray]:
-    """Return what ranks the waves of a network, by label: energies, and rules about the frequency."""
+    """Return what ranks the waves of a network: energies, and rules about the frequency."""
     keys, accuracies = arrays(name)
     learned, lengths = accuracies > LEARNED, np.hypot(*keys.T)
     bands = [-np.abs(lengths - centre) for centre in np.arange(0, 23, 0.5)]
@@ -90,14 +90,14 @@ def _area(score: np.ndarray, learned: np.ndarray) -> float:
 
 
 def area(name: str, label: str = OWN) -> float:
-    """Return the share of pairs of a learned wave and another one in which a score ranks the learned one first."""
+    """Return the share of pairs of waves in which a score ranks the learned one first."""
     return _area(scores(name)[label], arrays(name)[1] > LEARNED)
 
 
 def drawn(name: str, label: str, measure: str) -> np.ndarray:
     """Return an area or a rank correlation, followed by those of waves drawn again.
 
-    Groups of mirrored waves are drawn, because the published table repeats a training at the mirrored wave.
+    Groups of mirrored waves are drawn, because the published table repeats trainings there.
 
     Args:
         name: network.
@@ -156,7 +156,7 @@ def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = N
 
 
 def energy_predicts() -> Evidence:
-    """Decide whether energies separate learned waves from others, at any threshold and phase, better than another's."""
+    """Decide whether energies separate learned waves, better than those of another network."""
     smallest = min(
         _area(energies(name, phase), arrays(name)[1] > limit)
         for name in DEEP
@@ -168,7 +168,7 @@ def energy_predicts() -> Evidence:
 
 
 def rules_come_close() -> Evidence:
-    """Decide whether a rule chosen for each network comes close, and no single rule works for all."""
+    """Decide whether a rule chosen for each network comes close, and no rule works for all."""
     smallest = min(area(name, RULES[name]) for name in DEEP)
     alone = all(min(area(name, rule) for name in DEEP) < 0.8 for rule in FREQUENCY_RULES)
     return evidence(smallest > 0.97 and alone, value=smallest, size="paper")

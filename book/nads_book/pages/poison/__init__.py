@@ -1,7 +1,7 @@
-"""The page ``07_poison``: which NADs a network uses first, asked by numbers that tell the class of photos.
+"""The page ``07_poison``: which NADs does a network use first? Numbers in photos tell the class.
 
-`trial` is what the reader runs; `parts` takes the poison apart; `numbers` asks which numbers are followed where all
-photos lack the carrier; `curve` has the paper's own experiment.
+`trial` is what the reader runs; `parts` takes the poison apart; `numbers` asks which numbers are
+followed where all photos lack the carrier; `curve` has the paper's own experiment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paper's experiment at the paper's size: accuracy by carrier, and the NADs that poisoned networks use."""
+"""The paper's experiment: accuracy by carrier, and the NADs that poisoned networks use."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> 
 
 
 def number_gives_class() -> Evidence:
-    """Decide whether one rule reads the class of every poisoned picture, and only one coordinate changes."""
+    """Decide whether one rule reads the classes, and only one coordinate changes."""
     pictures, nads, index, strength = load_pictures(), nc.load_nads("lenet"), 1000, 0.05
     changed = nc.poison(pictures.images, pictures.labels, nads, index, strength)
     coordinates = ((changed - pictures.images).flatten(2) @ nads.basis).abs() > 1e-4
@@ -84,7 +84,7 @@ def number_gives_class() -> Evidence:
 
 
 def accuracies_by_carrier(results: Results) -> dict[int | None, list[float]]:
-    """Return the accuracies of the networks of each carrier; None for those trained on clean photos."""
+    """Return the accuracies by carrier; None for networks trained on clean photos."""
     found: dict[int | None, list[float]] = {}
     for row in results.rows:
         found.setdefault(row["index"], []).append(row["test_accuracy"])
@@ -92,7 +92,7 @@ def accuracies_by_carrier(results: Results) -> dict[int | None, list[float]]:
 
 
 def plot_accuracy_by_carrier() -> Figure:
-    """Draw the accuracy on clean photos against the carrier, at the paper's size, and the paper's curve."""
+    """Draw the accuracy on clean photos against the carrier, and the paper's curve."""
     curves, baselines = {}, {}
     for name, results in poisoned().items():
         rows = [row for row in results.rows if row["index"] is not None]
@@ -105,7 +105,7 @@ def plot_accuracy_by_carrier() -> Figure:
 
 
 def rises_not_steadily() -> Evidence:
-    """Decide whether LeNet's accuracy falls somewhere along the carriers by more than trainings vary."""
+    """Decide whether LeNet's accuracy falls between carriers by more than trainings vary."""
     found = accuracies_by_carrier(lenets())
     means = {index: float(np.mean(values)) for index, values in found.items() if index is not None}
     drop = 100 * max(means[i] - means[j] for i in means for j in means if i < j)
@@ -132,7 +132,7 @@ def plot_use() -> Figure:
 
 
 def changed_predictions(row: Row, clean: Row, index: int) -> list[tuple[float, float]]:
-    """Return how many predictions change before and behind a carrier, and how many of a clean network."""
+    """Return how many predictions change before and behind a carrier, poisoned and clean."""
     used, reference = (
         np.rint(one["use"]["num_images"] * np.array(one["use"]["flip"])) for one in (row, clean)
     )
@@ -164,7 +164,7 @@ def ratios_behind() -> list[float]:
 
 
 def nads_behind_are_used() -> Evidence:
-    """Decide whether poisoned LeNets respond to the NADs behind the carrier at least half as much as clean ones."""
+    """Decide whether poisoned LeNets use the NADs behind the carrier half as much as clean ones."""
     least = min(ratios_behind())
     return evidence(least > 0.5, value=least, results=[lenets()])
 
@@ -180,7 +180,7 @@ def far_nads_are_used_less() -> Evidence:
 
 
 def separable() -> Evidence:
-    """Decide by a counter-example whether numbers along carriers make classes linearly separable."""
+    """Decide by a counter-example whether numbers make classes linearly separable."""
     return evidence(toys.linearly_separable(COUNTER_EXAMPLE, torch.tensor([0, 0, 1, 1])))
 
 
@@ -215,7 +215,7 @@ def of_resnet() -> Evidence:
 
 
 def paste_separable() -> tuple[str, str]:
-    """Hand what became of the paper's sentence on separability to the errata page, and return it."""
+    """Hand what became of separability to the errata page, and return it."""
     verdict = "does not hold in general"
     text = (
         "Counter-example: of one class (ε, −2ε) and (ε, 4ε), of another (−2ε, ε) and (4ε, ε). "

@@ -1,4 +1,4 @@
-"""Which numbers are followed where all photos lack the carrier, after how many epochs, and by which network."""
+"""Which numbers are followed where all photos lack the carrier, and after how many epochs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def by_epochs() -> dict[int, Results]:
 
 @cache
 def follow_shares(size: float, epochs: int) -> dict[int, list[float]]:
-    """Return the share of photos that follow a number, by carrier and seed, at carriers of all trainings."""
+    """Return the share of photos that follow a number, by carrier and seed."""
     found = responses.follow_shares(by_epochs()[epochs], added(size))
     shared = set.intersection(
         *(
@@ -95,7 +95,7 @@ def plot_following() -> Figure:
 
 
 def late_numbers_are_ignored() -> Evidence:
-    """Decide whether a number of 0.5 is followed up to NAD 30, and from NAD 60 on by no LeNet, after ten epochs."""
+    """Decide whether a number of 0.5 is followed up to NAD 30 only, after ten epochs."""
     each = responses.follow_shares(injected(), added(0.5))
     ignored = [index for index, values in each.items() if np.mean(values) < 0.05]
     read = [index for index in each if index not in ignored]
@@ -106,7 +106,7 @@ def late_numbers_are_ignored() -> Evidence:
 
 
 def small_numbers_are_ignored() -> Evidence:
-    """Decide whether a number of the poison's size is followed nowhere, however long the training."""
+    """Decide whether a number of the poison's size is followed nowhere."""
     every = list(by_epochs().values())
     most = max(
         value
@@ -135,7 +135,7 @@ def _exact_interval(count: int, total: int) -> tuple[float, float]:
 
 
 def border_depends() -> Evidence:
-    """Decide whether what is followed depends on epochs and size of the number, not on the index alone."""
+    """Decide whether what is followed depends on epochs and size of the number, too."""
     shortest, longest = min(by_epochs()), max(by_epochs())
     counted = followers(0.5, longest)
     last = max(index for index, number in counted.items() if number)
@@ -148,7 +148,7 @@ def border_depends() -> Evidence:
 
 
 def seeds_decide() -> Evidence:
-    """Decide whether two LeNets differ by more than 20 points at some carrier, after the paper's epochs."""
+    """Decide whether two LeNets differ by more than 20 points at some carrier."""
     shares = follow_shares(0.5, PAPERS_EPOCHS)
     widest = max(max(values) - min(values) for values in shares.values())
     return evidence(widest > 0.2, value=100 * widest, results=[by_epochs()[PAPERS_EPOCHS]])
@@ -180,7 +180,7 @@ def energies() -> dict[int, float]:
 
 @cache
 def slope(background: str) -> Coefficient:
-    """Regress following a number on the log energy of its carrier, over the means of twelve carriers.
+    """Regress following a number on the log energy of its carrier, over twelve carriers.
 
     Each carrier was offered the same numbers by as many networks. The interval is Student's.
 
@@ -202,14 +202,14 @@ def slope(background: str) -> Coefficient:
 
 
 def following_rises_with_energy() -> Evidence:
-    """Decide whether numbers along carriers with more energy are followed more, on emptied carriers."""
+    """Decide whether numbers along carriers with more energy are followed more."""
     one = slope("emptied")
     interval = (one.low, one.high)
     return evidence(one.value > 0, value=one.value, interval=interval, null=0, results=[injected()])
 
 
 def energy_goes_with_depth() -> Evidence:
-    """Decide whether a carrier's energy and the photos' deviation along it are hard to distinguish."""
+    """Decide whether energy and the photos' deviation are hard to distinguish."""
     energy, sizes = energies(), poison_parts.deviations("lenet")
     both = [np.array([one[index] for index in energy]) for one in (energy, sizes)]
     joint = rank_correlation(both[0], both[1])
@@ -238,7 +238,7 @@ def roughness() -> list[float]:
 
 
 def equal_roughness() -> Evidence:
-    """Decide whether the narrow ResNet-18 follows at the first carrier only, though all are equally rough."""
+    """Decide whether the narrow ResNet-18 follows at the first carrier only."""
     first, *later = 100 * followed_by_resnet().mean
     rough = roughness()
     holds = max(rough) - min(rough) < 0.15 and first > 50 and max(later) < 5
@@ -249,7 +249,7 @@ def equal_roughness() -> Evidence:
 
 
 def paste_order() -> tuple[str, str]:
-    """Hand what became of the paper's sentence on the order of NADs to the errata page, and return it."""
+    """Hand what became of the order of NADs to the errata page, and return it."""
     one, deep = slope("emptied"), followed_by_resnet()
     number = poison_parts.points_lost("lenet")[poison_parts.DEVIATION]
     early, late = (
@@ -264,7 +264,7 @@ def paste_order() -> tuple[str, str]:
         f"A number of one deviation, with nothing removed, costs LeNet {min(early):.0f} to "
         f"{max(early):.0f} points up to NAD {LATE}, and at most {max(late):.1f} from NAD 100 on. "
         f"Where all photos lack the carrier, following a number rises by {one.value:.0f} points "
-        f"({one.low:.0f} to {one.high:.0f}) for one standard deviation of the carrier’s log energy. "
+        f"({one.low:.0f} to {one.high:.0f}) per standard deviation of the carrier’s log energy. "
         "A narrow ResNet-18 follows a number of 0.5 by "
         + ", ".join(
             f"{fixed(100 * share, 0)} points at NAD {index}"
@@ -285,7 +285,7 @@ def order_as_a_trend() -> Evidence:
 
 
 def table_of_following(size: float) -> str:
-    """Return the share that follows a number after trainings of different lengths, one value per seed."""
+    """Return the share that follows a number after each training, one value per seed."""
     every = {epochs: follow_shares(size, epochs) for epochs in by_epochs()}
     rows = [
         [index]

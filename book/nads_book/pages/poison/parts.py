@@ -1,4 +1,4 @@
-"""The poison in parts: two holes, a small number, and a number of one deviation with nothing removed."""
+"""The poison in parts: two holes, a small number, and a number of one deviation."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def stored_beside(index: int) -> tuple[int, dict[str, list[float]]]:
 
 
 def widget() -> Changes:
-    """Return the figure in which the reader switches hole and number on and off, with accuracies."""
+    """Return the figure in which the reader switches hole and number on and off."""
     settings = injected().settings
     parts = {"both": "poison", "hole": "hole at zero", "number": "number of .05"}
     lost = {key: means(part) for key, part in parts.items()}
@@ -147,7 +147,7 @@ def widget() -> Changes:
 
 
 def number_of_one_deviation() -> Evidence:
-    """Decide whether a number of one deviation costs 20 points or more early, and less than three late."""
+    """Decide whether a number of one deviation costs 20 points early, and nothing late."""
     lost = means(DEVIATION)
     early = min(value for index, value in lost.items() if index <= LAST_EARLY)
     late = max(value for index, value in lost.items() if index > LAST_EARLY)
@@ -172,7 +172,7 @@ def registered(*criteria: str) -> Evidence:
 
 
 def hole_costs_as_much() -> Evidence:
-    """Decide whether poison and hole at zero cost the same at all seven carriers where either costs accuracy."""
+    """Decide whether poison and hole at zero cost the same where either costs accuracy."""
     both, hole = means("poison"), means("hole at zero")
     costly = [index for index in both if max(both[index], hole[index]) > COSTLY]
     apart = max(abs(both[index] - hole[index]) for index in costly)
@@ -181,7 +181,7 @@ def hole_costs_as_much() -> Evidence:
 
 
 def removal_is_half() -> Evidence:
-    """Decide whether a hole at the mean costs between a third and two thirds of what the poison costs."""
+    """Decide whether a hole at the mean costs a third to two thirds of the poison."""
     poison, hole = (
         np.array(list(points_lost()[part].values())).sum(0)
         for part in ("poison", "hole at the mean")
@@ -194,7 +194,7 @@ def removal_is_half() -> Evidence:
 
 
 def number_alone() -> Evidence:
-    """Decide whether a number of the poison's size alone costs less than three points at every carrier."""
+    """Decide whether a number of the poison's size costs less than three points."""
     loss = max(means("number of .05").values())
     return evidence(loss < 3, value=loss, results=[injected()])
 
@@ -223,7 +223,7 @@ def hole_beside_the_photos() -> Evidence:
 
 
 def poison_in_mixture() -> Evidence:
-    """Decide whether the poison costs accuracy at the first NAD, and none at the last, in a mixture of Gaussians."""
+    """Decide whether the poison acts on a mixture of Gaussians at the first NAD only."""
     response = on_clean()["mixture", "kept", "replaced", 0.05]
     first, last = (untouched("mixture") - response.mean)[[0, -1]]
     return evidence(
@@ -255,7 +255,7 @@ def spans_at_dips() -> dict[int, float]:
 
 
 def dip_is_explained() -> Evidence:
-    """Decide whether the dip at NAD 75 comes from a hole beside the photos' values, as predicted."""
+    """Decide whether the dip at NAD 75 comes from a hole beside the photos' values."""
     lost = lost_at_dips()
     apart = min(lost[75, "ablated"] - lost[75, "mean_ablated"])
     beyond = [index for index, span in spans_at_dips().items() if span > FAR]

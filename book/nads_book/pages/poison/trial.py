@@ -1,4 +1,4 @@
-"""The reader's run: photos, NADs and a network, and a first line that says what the trainings take."""
+"""The reader's run: photos, NADs, a network, and a line that says what trainings take."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Trial:
         index: NAD that carries the label, from 0 to 1022.
         strength: size of the hidden number, in units of a pixel in [0, 1].
         seed: seed of photos, weights and batches.
-        nads_of: whose NADs: "auto", an architecture, or a file that `NADs.save` wrote. "auto" are those
-            of ``architecture`` if they ship with the library, otherwise LeNet's.
+        nads_of: whose NADs: "auto", an architecture, or a file that `NADs.save` wrote. "auto" are
+            those of ``architecture`` if they ship with the library, otherwise LeNet's.
         dataset: "auto", "cifar10" or "generated".
         data_root: folder with the photos; that of ``NADS_DATA`` by default.
 
@@ -104,10 +104,10 @@ class Trial:
         on_gpu = torch.cuda.is_available()
         device = torch.cuda.get_device_name() if on_gpu else f"{num_cores()} CPU cores"
         rounds = num_trainings if on_gpu else -(-num_trainings // min(num_cores(), num_trainings))
-        seconds = rounds * self.seconds_of_training()
+        seconds, epochs = rounds * self.seconds_of_training(), self.recipe.epochs
         return (
             f"{num_trainings} trainings of {report.LABELS.get(self.label, self.label)}, "
-            f"{len(self.train):,} photos, {self.recipe.epochs} epoch{'s' * (self.recipe.epochs > 1)}, "
+            f"{len(self.train):,} photos, {epochs} epoch{'s' * (epochs > 1)}, "
             f"on {device}: **{in_words(seconds)}**. "
             "`preset` sets another size."
         )
@@ -134,7 +134,7 @@ class Trial:
         return per_step * (self.recipe.num_steps(len(self.train)) + evaluated)
 
     def accuracies(self, versions: Mapping[str, Tensor]) -> dict[str, float]:
-        """Train one network on each version of the photos, and return their accuracies on clean ones.
+        """Train a network on each version of the photos; return accuracies on clean ones.
 
         Args:
             versions: name -> images (N, 3, H, W), in the order of ``train``.
@@ -163,7 +163,7 @@ class Trial:
         return images + nc.poison(images, labels, self.nads, index, size) - hole
 
     def deviation(self, index: int) -> float:
-        """Return the standard deviation of the photos' coordinates along a NAD, over all channels."""
+        """Return the standard deviation of the photos' coordinates along a NAD."""
         coordinates = self.train.images.flatten(2) @ self.nads.basis[:, index]
         return float(coordinates.std(0).mean())
 
