@@ -17,11 +17,11 @@ from nads_book.analysis.statistics import pooled_variance
 from nads_book.checks import errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.results import Results
-from nads_book.experiments.stored import load_nads
 from nads_book.experiments.study import Row
 from nads_book.explorer import load_pictures
 from nads_book.pages import stored
 from nads_book.pages.poison.numbers import paste_order
+from nads_book.pages.poison.parts import injected
 from nads_book.report import LABELS, markdown_table, percent, show
 from nads_book.studies import load_results, poison_parts
 from nads_book.studies import toy_shortcuts as toys
@@ -185,19 +185,20 @@ def separable() -> Evidence:
 
 
 def small_modification() -> Evidence:
-    """Decide whether the poison changes photos little: by how much it moves their most changed pixel at NAD 0.
+    """Decide whether the poison moves the most changed pixel of a photo little, at NAD 0.
 
     A photo's coordinate along NAD 0 lies near its mean over photos, far from zero. The poison sets it to ± ε.
     """
-    rows = [row for row in stored("notes-lenet", "laptop").rows if row["index"] == 0]
+    rows = [row for row in injected().rows if row["index"] == 0]
     (mean,) = {row["mean"] for row in rows if row["images"] == "photos"}
-    largest = float(load_nads("lenet", version=1).directions[0].abs().max())
+    largest = float(injected().experiment().nads.directions[0].abs().max())
     levels = 255 * abs(mean) * largest
     return evidence(
         levels < SMALL,
-        f"At NAD 0 the most changed pixel of a photo with the mean coordinate moves by {levels:.0f} of 255 "
-        f"grey levels. The number alone moves it by {report.readable(255 * STRENGTH * largest)}; the rest is the "
-        "photo’s own coordinate, which is removed.",
+        f"At NAD 0 the most changed pixel of a photo with the mean coordinate moves by "
+        f"{levels:.0f} of 255 grey levels. The number alone moves it by "
+        f"{report.readable(255 * STRENGTH * largest)}; the rest is the photo’s own coordinate, "
+        "which is removed.",
         value=levels,
     )
 
@@ -208,8 +209,8 @@ def of_resnet() -> Evidence:
     shown = ", ".join(f"{np.mean(values):.0f} at NAD {index}" for index, values in lost.items())
     return evidence(
         None,
-        "No ResNet-18 was trained at the paper’s size. One of a quarter of the width, on 5,000 photos for 10 epochs, "
-        f"loses these points of accuracy: {shown}.",
+        "No ResNet-18 was trained at the paper’s size. One of a quarter of the width, on 5,000 "
+        f"photos for 10 epochs, loses these points of accuracy: {shown}.",
         results=[stored("notes-resnet18", "narrow")],
     )
 
