@@ -5,6 +5,7 @@ of CIFAR-10 (``NADS_DATA``), scaled to the size of the inputs.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -64,12 +65,14 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[[], *GALLERY], metavar="NAME")
     parser.add_argument("--minutes", default="5")
     options = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    folder = options.folder.resolve()
+    os.chdir(data_root())  # so that pages name no folders of this machine
     for name in options.names or GALLERY:
         model, shape, photos = GALLERY[name]
         command = ["report", model, "--image-shape", *map(str, shape), "--minutes", options.minutes]
-        command += ["--images", str(data_root())] if photos else []
-        if status := nads_book([*command, "--out", str(options.folder / f"{name}.html")]):
+        command += ["--images", "."] if photos else []
+        if status := nads_book([*command, "--out", str(folder / f"{name}.html")]):
             return status
     return 0
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.network_report.sample import Sample
+from nads_book.network_report.sample import FEWEST_NETWORKS, Sample
 from nads_core.data import ImageSet
 
 PARTS = 20  # of the inputs of each class, and of the networks
@@ -123,7 +123,8 @@ def class_pairs(images: ImageSet, sample: Sample) -> ClassPairs:
             )
             for group in groups
         ]
-        variances += (count - 1) * np.var(without_group, axis=0)
+        few = len(sample) < FEWEST_NETWORKS
+        variances += np.inf if few else (count - 1) * np.var(without_group, axis=0)
     else:
         variances += 2 * np.square(sample.relative_error * values)  # of numerator and trace
     return _result(values, np.sqrt(variances), of_inputs, parts.mean(0).view(-1, *sample.shape))

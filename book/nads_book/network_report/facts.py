@@ -126,7 +126,9 @@ def what_was_drawn(nads: NADs, warnings: Sequence[str]) -> Section:
     if "num_parameters" in facts:
         rows.append(("weights that vary", f"{facts['num_parameters']:,} per network"))
     if drawn := facts.get("initialisation"):
-        kinds = [f"{number} tensors {_KINDS[kind]}" for kind, number in drawn.items()]
+        kinds = [
+            f"{number} tensor{'s' * (number > 1)} {_KINDS[kind]}" for kind, number in drawn.items()
+        ]
         rows.append(("initialisation found", "; ".join(kinds)))
     if "fixed_weights" in facts:
         rows.append(("weights that do not vary", f"{facts['fixed_weights']:,}"))
@@ -172,10 +174,11 @@ def what_was_drawn(nads: NADs, warnings: Sequence[str]) -> Section:
 
 
 _KINDS = {
-    "uniform": "uniform around 0", "normal": "normal around 0", "other": "in several steps, such "
-    "as truncated",
+    "uniform": "uniform around 0",
+    "normal": "normal around 0",
+    "other": "in several steps, such as a truncated normal",
     "by the factory": "by the factory itself, in a way that cannot be repeated",
-}  # fmt: skip
+}
 
 
 def no_images() -> Section:

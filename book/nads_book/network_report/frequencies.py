@@ -115,7 +115,10 @@ def _masks(grid: tuple[int, ...]) -> tuple[np.ndarray, list[str]]:
     for stride in _STRIDES:
         if any(size % stride or size <= stride for size in grid):
             continue
-        comb = np.all([np.isclose(axis * stride % 1, 0) for axis in mesh], axis=0) & (radius > 0)
+        # Multiples of 1 / stride that are no multiples of 2 / stride
+        steps = [np.round(axis * stride, 6) for axis in mesh]
+        comb = np.all([step % 1 == 0 for step in steps], axis=0)
+        comb &= np.any([step % 2 != 0 for step in steps], axis=0)
         comb &= np.isin(ring, ring[~comb])  # others of the same frequency, to compare with
         expected = np.zeros(grid)  # what these would give
         for number in np.unique(ring[comb]):
@@ -160,13 +163,12 @@ def _sentences(found: dict[str, Measured], grid: tuple[int, ...]) -> list[str]:
         key for key in found if key.startswith("stride") and found[key].interval[0] > _STANDS_OUT
     ]
     if strides:
-        best = max(strides, key=lambda key: found[key].value)
-        size = best.split()[1]
+        best = max(strides, key=lambda key: int(key.split()[1]))
+        size, tried = best.split()[1], sum(key.startswith("stride") for key in found)
         sentences.append(
-            f"Waves that repeat every {size} {unit} stand out: {shown(found[best])} times the "
-            f"energy of others of the "
-            f"same frequency, the largest of "
-            f"{len([key for key in found if key.startswith('stride')])} such ratios."
+            f"Waves that repeat every {size} {unit}, and no shorter step, stand out: they have "
+            f"{shown(found[best])} times the energy of others of the same frequency. This is the "
+            f"longest such step of {tried} that were tried."
         )
     return sentences
 

@@ -9,7 +9,7 @@ import torch
 from nads_book.atlas.measures import Measured
 from nads_book.network_report.frequencies import label, similar_profiles
 from nads_book.network_report.pictures import figures, picture
-from nads_book.network_report.sample import Sample
+from nads_book.network_report.sample import FEWEST_NETWORKS, Sample
 from nads_book.network_report.sections import Section, as_json, decided, shown, table
 from nads_core.directions import NADs
 from nads_core.directions.nads import FEWEST, SubspaceSimilarity
@@ -37,7 +37,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         "eigenvalues": [float(f"{value:.5g}") for value in nads.eigenvalues[:_SHOWN]],
         "first to mean": as_json(first),
     }
-    if sample.unmeasured is None and len(sample) > 2:
+    if sample.unmeasured is None and len(sample) >= FEWEST_NETWORKS:
         effective = sample.effective_directions()
         content["effective directions"] = as_json(effective)
         if effective.interval[0] > 1:

@@ -22,6 +22,7 @@ from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.moments import FirstNetworks
 
 FINE = 0.25  # cycles per pixel, from which on a wave is fine: shorter than four pixels
+FEWEST_NETWORKS = 16  # below which nothing is decided: leaving out one moves ratios too far
 _EDGES = (0, *(2.0**k / 256 for k in range(3)), *(k / 32 for k in range(1, 17)), 1)  # of rings
 _CHUNK = 2**24  # numbers that are transformed at a time
 _KNOWN_RANKS = 64  # whose errors stand for those of all energies
@@ -114,7 +115,7 @@ class Sample:
     def estimate(
         self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
     ) -> list[Measured]:
-        """Estimate functions of mean energies, with standard errors.
+        """Estimate functions of mean energies, with standard errors: infinite for few networks.
 
         Args:
             rows: energies of each network, (n, m).
@@ -132,6 +133,8 @@ class Sample:
             else:
                 left_out = function((total - rows) / (count - 1))  # (n, k)
                 errors = np.sqrt((count - 1) * left_out.var(0))
+                if count < FEWEST_NETWORKS:
+                    errors = np.full_like(errors, np.inf)
         return [Measured(float(v), float(e), count) for v, e in zip(values, errors, strict=True)]
 
     def effective_directions(self) -> Measured:
