@@ -336,6 +336,22 @@ def test_a_file_of_nads_is_described_without_its_networks(folder, run):
     assert low < with_networks["At which frequencies"]["fine"][0] < high
 
 
+def test_a_name_is_text_and_missing_numbers_are_null(run):
+    nads, path = run
+    facts = nads.provenance | {"architecture": "<b>net</b>", "asymmetry": math.nan}
+    made = nb.report_on(nc.NADs(nads.directions, nads.eigenvalues, facts, nads.uncertainty))
+    assert "<b>" not in made.html and "&lt;b&gt;net" in made.html
+    content = json.loads(re.search(r'id="numbers">(.*?)</script>', made.html, re.DOTALL)[1])
+    assert content["What was drawn"]["asymmetry"] is None
+
+
+def test_a_part_of_a_basis_needs_its_checkpoint(run):
+    nads, path = run
+    with pytest.raises(ValueError, match="10 of 192"):
+        nb.report_on(nads[:10])
+    assert nb.report_on(nads[:10], checkpoint=path).sections
+
+
 def test_many_pixels_are_described_by_bands(tmp_path):
     def wide():
         return nn.Sequential(

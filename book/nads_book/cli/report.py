@@ -104,7 +104,7 @@ def run(
                 loaded,
                 checkpoint=checkpoint,
                 warnings=caught,
-                call=repr(model),
+                call=repr(model) + f", output={options['output']!r}" * bool(options["output"]),
                 images_call=images_call,
                 status=status,
             ).save(out)

@@ -105,12 +105,11 @@ def _drawn(pair: Sensitivity, pairs: ClassPairs, names: Sequence[str]) -> str:
     """Draw the means of two classes and their difference."""
     first, second = (pairs.means[label] for label in pair.classes)
     one, other = (html.escape(names[label]) for label in pair.classes)
+    both = " and ".join(names[label] for label in pair.classes)
     drawings = [
         photo(first.numpy(), one, f"mean of {names[pair.classes[0]]}"),
         photo(second.numpy(), other, f"mean of {names[pair.classes[1]]}"),
-        picture(
-            (first - second).numpy(), "difference", f"difference of the means, {one} and {other}"
-        ),
+        picture((first - second).numpy(), "difference", f"difference of the means of {both}"),
     ]
     return f'<div class="pair">{figures(drawings, f"sensitivity {shown(pair)}", 70)}</div>'
 
@@ -195,7 +194,7 @@ def python_code(nads: NADs, call: str, images: str) -> str:
 
     Args:
         nads: NADs, whose provenance names what was drawn.
-        call: first argument of `compute_nads`, as Python; "" where it is not known.
+        call: first arguments of `compute_nads`, as Python; "" where they are not known.
         images: expression that loads the images; "" without.
     """
     facts = nads.provenance

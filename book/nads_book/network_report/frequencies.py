@@ -70,10 +70,7 @@ def frequencies(sample: Sample, name: str) -> Section:
             ring, values = profile(waves, waves.shape)
             curves[reference] = (ring_centres(ring), values, None, None)
         maps = {name: spectra.mean(0) / spectra.mean()} | known
-        pictures = [
-            heat_map(waves, _DECADES, key, f"energy of the waves in {key}")
-            for key, waves in maps.items()
-        ]
+        pictures = [heat_map(waves, _DECADES, key) for key, waves in maps.items()]
     unit = "cycles per pixel" if images else "cycles per sample"
     drawn = chart(curves, unit, "energy of a wave / mean", f"radial profile of {name}")
     caption = (
@@ -260,13 +257,8 @@ def similar_profiles(sample: Sample, name: str) -> Section:
     rows_shown = [[label(names[i]), shown(factors[names[i]])] for i in order[:5]]
     body = figures(
         [
-            heat_map(
-                spectra.mean(0) / spectra.mean(), _DECADES, name, f"energy of the waves in {name}"
-            )
-        ]
-        + [
-            heat_map(maps[names[i]], _DECADES, names[i], f"energy of the waves in {names[i]}")
-            for i in order[:3]
+            heat_map(spectra.mean(0) / spectra.mean(), _DECADES, name),
+            *(heat_map(maps[names[i]], _DECADES, names[i]) for i in order[:3]),
         ],
         "Energy of each wave, the closest three beside it." + colour_bar(_DECADES),
         110,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Report:
         meta = f"{count:,} random networks" if count is not None else "random networks"
         opening = [section.opening for section in self.sections if section.opening]
         summary = "".join(f"<li>{sentence}</li>" for sentence in opening)
-        content = json.dumps(self.numbers, allow_nan=False).replace("<", "\\u003c")
+        content = json.dumps(_plain(self.numbers), allow_nan=False).replace("<", "\\u003c")
         status = f" {html.escape(self.status)}" if self.status else ""
         parts = [
             f"<h1>What {name} prefers before training</h1>",
@@ -84,6 +85,15 @@ class Report:
         return f'<iframe srcdoc="{page}" style="width:100%;height:80vh;border:0"></iframe>'
 
 
+def _plain(content: Any) -> Any:
+    """Return nested content with None for numbers that JSON does not have."""
+    if isinstance(content, dict):
+        return {key: _plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
 def _section(section: Section) -> str:
     sentences = "".join(f"<p>{sentence}</p>" for sentence in section.sentences)
     return f"<section><h2>{section.title}</h2>{sentences}{section.body}</section>"
@@ -108,12 +118,13 @@ def report_on(
             without bias and their intervals; without it, those of energies come from the errors of
             the eigenvalues, and are wider.
         warnings: warnings of the run, to be shown.
-        call: first argument of `compute_nads`, as Python, for the code on the page.
+        call: first arguments of `compute_nads`, as Python, for the code on the page.
         images_call: Python that loads the images, for the code on the page.
         status: sentence about a computation that goes on.
 
     Raises:
-        ValueError: for NADs without an uncertainty, or inputs that do not fit.
+        ValueError: for NADs without an uncertainty, for a part of a basis without a checkpoint, or
+            for inputs that do not fit.
 
     Example:
         >>> import nads_core as nc
@@ -122,6 +133,11 @@ def report_on(
     """
     if nads.uncertainty is None:
         raise ValueError("these NADs have no uncertainty: compute them again")
+    if checkpoint is None and len(nads) < nads.basis.shape[0]:
+        raise ValueError(
+            f"{len(nads)} of {nads.basis.shape[0]:,} directions hold only a part of the energy: pass "
+            "the checkpoint of their run, or compute all"
+        )
     sample = Sample.of_checkpoint(checkpoint) if checkpoint else Sample.of_nads(nads)
     if sample.shape != tuple(nads.directions.shape[1:]):
         raise ValueError(

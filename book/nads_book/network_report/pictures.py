@@ -59,12 +59,13 @@ def photo(values: np.ndarray, label: str, alt: str) -> str:
     return f'<div class="picture">{drawing}<span>{label}</span></div>'
 
 
-def heat_map(energies: np.ndarray, decades: float, label: str, alt: str) -> str:
+def heat_map(energies: np.ndarray, decades: float, name: str) -> str:
     """Draw energies of waves (H, W), relative to their mean, with frequency 0 in the middle."""
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = 0.5 + np.log10(np.fft.fftshift(energies)) / (2 * decades)
+    alt = f"energy of the waves in {name}"
     drawing = _image(_coloured(np.nan_to_num(levels, nan=0.0, neginf=0.0)), alt)
-    return f'<div class="picture">{drawing}<span>{label}</span></div>'
+    return f'<div class="picture">{drawing}<span>{html.escape(name)}</span></div>'
 
 
 def colour_bar(decades: float) -> str:
