@@ -6,6 +6,8 @@ import torch
 from nads_book.theory import deep_linear
 from nads_book.theory.descent import gradient_descent
 
+pytest.importorskip("nads_book.pages.lemma1_hessian", reason="the figures need matplotlib")
+
 page = nb.pages.lemma1_hessian
 HOLD = {
     "zeta-order",

@@ -9,6 +9,8 @@ from torch import nn
 
 import nads_core as nc
 
+pytest.importorskip("nads_book.pages.nad_computation", reason="the figures need matplotlib")
+
 page = nb.pages.nad_computation
 OPEN = {"errata-similar", "errata-stable", "errata-unique"}
 

@@ -6,6 +6,8 @@ import nads_book as nb
 import pytest
 from torch import nn
 
+pytest.importorskip("nads_book.pages.scale", reason="the figures need matplotlib")
+
 page = nb.pages.scale
 larger = page.larger_images
 

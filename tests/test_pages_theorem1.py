@@ -6,6 +6,8 @@ import torch
 
 import nads_core as nc
 
+pytest.importorskip("nads_book.pages.theorem1", reason="the figures need matplotlib")
+
 page = nb.pages.theorem1
 
 

@@ -23,7 +23,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     """Return the eigenpairs of the second moment, and what the provenance says of them.
 
     Args:
-        run: run.
+        run: configuration, networks and estimator.
         state: moments of its networks.
         num_networks: number of networks in ``state``.
     """

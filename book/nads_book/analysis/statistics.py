@@ -110,7 +110,7 @@ def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.nd
     Args:
         a: (n,).
         b: (n,).
-        counts: how often each pair is drawn, (draws, n).
+        counts: number of times that each pair is drawn, (draws, n).
     """
     total = counts.sum(1, keepdims=True)  # (draws, 1)
 

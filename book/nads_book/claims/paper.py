@@ -79,7 +79,7 @@ def table(claims: list[Claim], texts: Texts, heads: tuple[str, ...]) -> str:
 
     Args:
         claims: statements in their order.
-        texts: see `pasted`.
+        texts: texts of `pasted`.
         heads: titles of the columns.
     """
     parts = ("verdict", "", "evidence", "counterexample")[: len(heads)]
@@ -120,7 +120,7 @@ def page(text: str, claims: Mapping[str, Claim], texts: Texts) -> str:
     Args:
         text: the page as it is committed.
         claims: all claims by id.
-        texts: see `pasted`.
+        texts: texts of `pasted`.
 
     Raises:
         ClaimError: if no chapter says what was measured about a statement.

@@ -19,7 +19,7 @@ def plot_intervals(
     Args:
         panels: title -> series -> item -> value, lower and upper end; NaN ends draw no line.
         labels: labels of the horizontal axes.
-        zero: where a vertical line is drawn in each panel; None for no line.
+        zero: position of a vertical line in each panel; None for no line.
     """
     rows = list(dict.fromkeys(row for one in panels.values() for s in one.values() for row in s))
     series = list(dict.fromkeys(name for one in panels.values() for name in one))

@@ -128,7 +128,7 @@ def gradients_and_change(
 
         return grad(total)(inputs).mean(1).flatten(1)
 
-    gradients, changes = jvp(gradient, (weights,), (descent,))
+    gradients, changes = jvp(gradient, (weights,), (descent,))  # type: ignore[misc]  # two without has_aux
     return gradients, changes
 
 
@@ -228,8 +228,8 @@ def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) ->
 
     Args:
         gradients: (n, 2, D).
-        changes: their derivatives, (n, 2, D).
-        laws: see `geometry.laws_of`; the signal is left out, since no labels are used.
+        changes: derivatives of these, (n, 2, D).
+        laws: laws of `geometry.laws_of`; the signal is left out, since no labels are used.
     """
     parts = list(zip(gradients.chunk(GROUPS), changes.chunk(GROUPS), strict=True))
     stack = torch.stack([moment_change(*part) for part in parts])

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.func import functional_call, jvp, vjp
 
@@ -321,6 +320,8 @@ def judge(
 
 def resampled_correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the rank correlation of n pairs, and of pairs drawn again: the same in each call."""
+    from scipy.stats import rankdata
+
     rng = np.random.default_rng(0)
     draws = rng.integers(len(a), size=(NUM_DRAWS, len(a)))
     draws = np.concatenate([np.arange(len(a))[None], draws])

@@ -59,7 +59,7 @@ def answers(
         network: module from normalised images to logits.
         images: normalised images (N, C, H, W).
         directions: first NADs, (k, 1, H, W).
-        controls: as many random directions, changed by the same amounts.
+        controls: equally many random directions, changed by the same amounts.
     """
     before = predicted_classes(network, images)
     amounts = components(images, directions)

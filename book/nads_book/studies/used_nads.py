@@ -169,4 +169,4 @@ class UsedNADs(FileStudy):
                 ((seeds > SAME[0]) & (seeds < SAME[1])).all()
             )
             met[f"{network}: uses NADs more"] = bool((seeds > MORE).all())
-        return Evidence(estimates, met)  # type: ignore[arg-type]  # tuples of three
+        return Evidence(estimates, met)

@@ -52,7 +52,7 @@ def plot_bet(
 
     Args:
         waves: cycles down and across, of each task.
-        results: what was trained, by the name of the network.
+        results: trainings, by the name of the network.
         num_test: number of new images.
     """
     rows = {}

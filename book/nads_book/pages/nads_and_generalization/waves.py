@@ -12,7 +12,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book import figures
-from nads_book import frequency_maps as maps
+from nads_book.analysis import frequency_maps as maps
 from nads_book.analysis import published, statistics, waves
 from nads_book.evidence import Evidence, evidence
 from nads_book.report import LABELS, estimate, markdown_table

@@ -185,7 +185,7 @@ def slope(background: str) -> Coefficient:
     Each carrier was offered the same numbers by as many networks. The interval is Student's.
 
     Args:
-        background: what the photos have along the carrier, "emptied" or "scaled".
+        background: state of the photos along the carrier, "emptied" or "scaled".
     """
     from scipy.stats import linregress, t
 

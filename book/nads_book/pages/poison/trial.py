@@ -42,7 +42,7 @@ class Trial:
         index: NAD that carries the label, from 0 to 1022.
         strength: size of the hidden number, in units of a pixel in [0, 1].
         seed: seed of photos, weights and batches.
-        nads_of: whose NADs: "auto", an architecture, or a file that `NADs.save` wrote. "auto" are
+        nads_of: owner of the NADs: "auto", an architecture, or a file that `NADs.save` wrote. "auto" are
             those of ``architecture`` if they ship with the library, otherwise LeNet's.
         dataset: "auto", "cifar10" or "generated".
         data_root: folder with the photos; that of ``NADS_DATA`` by default.
