@@ -166,27 +166,42 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
             assert len(dark) == len(images), f"{name}: figures without a variant for dark pages"
 
 
-def test_every_claim_has_a_row_and_leads_to_its_cell(html):
+def test_every_claim_has_a_line_an_entry_in_lab_notes_and_a_cell_if_one_shows_it(html):
     stored = json.loads((html / "claims.json").read_text("utf8"))
-    rows = (html / "book" / "claims.html").read_text("utf8")
+    index = (html / "book" / "claims.html").read_text("utf8")
+    texts = {path.name: path.read_text("utf8") for path in html.glob("book/lab_notes/*.html")}
     for claim in stored:
-        assert (
-            rows.count(f'id="{claim["id"]}"') == 1
-            and claim["verdict"]
-            and claim["statement"]
-            and claim["cell"]
-        )
-        page, _, anchor = claim["cell"].partition("#")
-        assert f'id="{anchor}"' in (html / page).read_text("utf8")
+        assert index.count(f'id="{claim["id"]}"') == 1 and claim["verdict"] and claim["statement"]
+        assert any(f'<section id="{claim["id"]}"' in text for text in texts.values()), claim["id"]
+        if claim["cell"]:
+            page, _, anchor = claim["cell"].partition("#")
+            assert f'id="{anchor}"' in (html / page).read_text("utf8")
     marks = 0
     for name in ("book/intro", *CHAPTERS):
         page = (html / f"{name}.html").read_text("utf8")
-        marks += (found := page.count('class="claim-mark'))
-        assert "claim: " not in page and found
+        marks += page.count('class="claim-mark')
+        assert "<!-- claim" not in page and "<!-- number" not in page
         for address in _Links(page).addresses:
-            if address.startswith("../book/claims.html#"):
-                assert f'id="{address.partition("#")[2]}"' in rows
-    assert marks > 20
+            if address.startswith("../book/lab_notes/"):
+                notes, _, anchor = address.rpartition("/")[2].partition("#")
+                assert not anchor or f'id="{anchor}"' in texts[notes]
+    assert marks > 100
+
+
+def test_lab_notes_predictions_and_errata_are_generated(html):
+    for name in (
+        "predictions",
+        "errata",
+        "course",
+        *(f"lab_notes/{Path(c).name}" for c in CHAPTERS),
+    ):
+        page = (html / "book" / f"{name}.html").read_text("utf8")
+        assert "<!-- " not in page[page.index("<article") : page.index("</article>")], name
+    errata = (html / "book" / "errata.html").read_text("utf8")
+    assert "numbered statements" in errata
+    assert errata.index("<strong>fails</strong>") < errata.index(
+        "<strong>holds as printed</strong>"
+    )
 
 
 def test_pages_say_what_they_are(html):
@@ -429,6 +444,23 @@ def test_a_wide_formula_scrolls_in_its_own_box(browser, address):
         assert all(not cut and scrolls == focusable for cut, scrolls, focusable in formulas)
 
 
+@pytest.mark.parametrize(
+    "query, first", [("poison", "07_poison"), ("pooling", "04_pooling_theory")]
+)
+def test_search_puts_chapters_before_the_library(browser, address, query, first):
+    with Visit(browser, f"{address}/search.html?q={query}") as visit:
+        visit.page.locator("#search-results li a").nth(4).wait_for()
+        visit.page.wait_for_load_state("networkidle")
+        found = [
+            link.get_attribute("href")
+            for link in visit.page.locator("#search-results li > a").all()
+        ]
+        assert first in found[0]
+        places = [place for place, link in enumerate(found) if "book/api" in link]
+        chapters = [place for place, link in enumerate(found) if "notebooks/" in link]
+        assert not places or max(chapters) < min(places)
+
+
 def test_search_quotes_text_without_tex_or_buttons(browser, address):
     with Visit(browser, f"{address}/search.html?q=anisotropy") as visit:
         visit.page.locator("#search-results .context").first.wait_for()
@@ -443,20 +475,21 @@ def test_search_quotes_text_without_tex_or_buttons(browser, address):
                 assert "How to cite Repo" not in quote and not re.search(r"\\[a-z(]", quote), quote
 
 
-def test_claims_can_be_filtered_and_fit_a_telephone(browser, address):
+def test_claims_can_be_searched_and_filtered_and_fit_a_telephone(browser, address):
     with Visit(
         browser, f"{address}/book/claims.html", viewport={"width": 375, "height": 800}
     ) as visit:
         page = visit.page
-        rows = page.locator(".claim-row:visible")
-        everything = rows.count()
-        page.locator(".claims-filter select").first.select_option("verdict-toy")
-        assert (
-            0 < rows.count() < everything
-            and page.locator(".claim-row.verdict-verified:visible").count() == 0
-        )
-        page.locator(".claims-filter select").last.select_option("chapter-11-atlas")
-        assert 0 < rows.count() <= page.locator(".claim-row.verdict-toy.chapter-11-atlas").count()
+        lines = page.locator(".claim-line:visible")
+        everything = lines.count()
+        page.locator(".claims-filter select").nth(0).select_option("verdict-open")
+        assert 0 < lines.count() < everything
+        assert page.locator(".claim-line.verdict-verified:visible").count() == 0
+        page.locator(".claims-filter select").nth(0).select_option("")
+        page.locator(".claims-filter input").fill("Adam photos")
+        assert 0 < lines.count() < everything / 10
+        assert all("adam" in text.lower() for text in lines.all_inner_texts())
+        assert page.locator(".claims-filter output").inner_text().startswith(f"{lines.count()} of")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
