@@ -9,11 +9,13 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.atlas.measures import Measured
 from nads_book.cli import main, report
 from nads_book.network_report.class_pairs import PARTS, class_pairs
 from nads_book.network_report.frequencies import frequencies
 from nads_book.network_report.inputs import input_shape
 from nads_book.network_report.sample import FINE, Sample
+from nads_book.network_report.sections import decided, shown
 from torch import nn
 
 import nads_core as nc
@@ -228,6 +230,21 @@ def test_nothing_is_said_where_nothing_is_preferred(images):
     shuffled = nc.ImageSet(noise, labels, images.class_names, images.source)
     found = class_pairs(shuffled, sample)
     assert not found.known and not found.deaf
+
+
+def test_differences_below_five_percent_are_not_mentioned():
+    for value, error, mentioned in ((1.04, 0.001, False), (1.2, 0.01, True), (1.2, 0.1, False)):
+        assert decided(Measured(value, error, 1_000), 1) == mentioned
+        assert decided(Measured(2 - value, error, 1_000), 1) == mentioned
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [(8.5, 0.45, "8.5 (7.6 to 9.4)"), (1.03, 0.01, "1.03 (1.01 to 1.05)"), (770, 540, None)],
+)
+def test_intervals_have_the_digits_that_they_deserve(value, error, text):
+    found = shown(Measured(value, error, 100_000))
+    assert found == text if text else "770 (" in found
 
 
 def test_waves_at_multiples_of_a_stride_are_named():

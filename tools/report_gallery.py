@@ -1,7 +1,7 @@
-"""Build the gallery of reports on public architectures: ``python tools/report_gallery.py FOLDER [NAME ...]``.
+"""Build the gallery of reports: ``python tools/report_gallery.py FOLDER [NAME ...]``.
 
-The how-to links the small ones, in ``book/_static/reports``. Models of timm need ``pip install timm``. Photos are those
-of CIFAR-10 (``NADS_DATA``), scaled to the size of the inputs.
+The how-to links the small ones, in ``book/_static/reports``. Models of timm need ``pip install
+timm``. Photos are those of CIFAR-10 (``NADS_DATA``), scaled to the size of the inputs.
 """
 
 import argparse

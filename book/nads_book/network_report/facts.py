@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from nads_book.network_report.class_pairs import ClassPairs, Sensitivity, class_pairs
 from nads_book.network_report.pictures import figures, photo, picture
+from nads_book.network_report.preferences import worth_drawing
 from nads_book.network_report.sample import Sample
 from nads_book.network_report.sections import Section, as_json, decided, shown, table
 from nads_book.report import percent, readable
@@ -40,26 +41,25 @@ def classes(nads: NADs, sample: Sample, images: ImageSet) -> Section:
         deaf = ", ".join(_named(pair, names) for pair in pairs.deaf[:_SHOWN])
         sentences.append(
             f"Deaf: {len(pairs.deaf)} of {total} pairs differ along directions to which the "
-            f"network responds less than "
-            f"to a random one: {deaf}."
+            f"network responds less than to a random one: {deaf}."
         )
         opening = sentences[-1]
     elif len(known) == total and known[0].interval[0] > 1:
         sentences.append(
             "No pair of classes lies where the network is deaf: each interval is above 1."
         )
-    least, most = known[:1], known[-1:]
-    if len(known) > 1 and least[0].interval[1] < most[0].interval[0]:
+    titles = ("The lowest estimates, not distinguished from the highest", "The highest estimates")
+    if len(known) > 1 and known[0].interval[1] < known[-1].interval[0]:
+        titles = ("Where the network responds least", "Where it responds most")
         sentences.append(
-            f"Least sensitive: {_named(least[0], names)}; most: {_named(most[0], names)}. The "
-            f"intervals hold for all "
-            f"{total} pairs together (Bonferroni), as these two were chosen afterwards."
+            f"Least sensitive: {_named(known[0], names)}; most: {_named(known[-1], names)}. The "
+            f"intervals hold for all {total} pairs together (Bonferroni), as these two were chosen "
+            "afterwards."
         )
     body = "".join(
         f"<h3>{title}</h3>" + "".join(_drawn(pair, pairs, names) for pair in chosen)
-        for title, chosen in (
-            ("Where the network responds least", known[:_SHOWN]),
-            ("Where it responds most", known[_SHOWN:][-_SHOWN:][::-1]),
+        for title, chosen in zip(
+            titles, (known[:_SHOWN], known[_SHOWN:][-_SHOWN:][::-1]), strict=True
         )
         if chosen
     )
@@ -76,7 +76,7 @@ def classes(nads: NADs, sample: Sample, images: ImageSet) -> Section:
     }
     if len(nads) == nads.basis.shape[0] and nads.directions.dim() == 4:
         differences = class_differences(images, nads)
-        leading = differences.leading(_LEADING)
+        leading = [i for i in differences.leading(_LEADING) if worth_drawing(nads, i)]
         content["leading NADs"] = leading
         along = [
             picture(
@@ -86,12 +86,11 @@ def classes(nads: NADs, sample: Sample, images: ImageSet) -> Section:
             )
             for i in leading
         ]
-        body += figures(
-            along,
-            "The NADs along which the class means vary most, and the share of the images' variance "
-            "along each that the "
-            "classes explain.",
+        caption = (
+            "NADs along which the class means vary most, and the share of the images' variance "
+            "along each that the classes explain."
         )
+        body += figures(along, caption) if along else ""
     body += "<p class=note>Only class means count here, not what else distinguishes classes.</p>"
     return Section("What your classes ask for", sentences, body, content, opening)
 

@@ -239,8 +239,8 @@ def similar_profiles(sample: Sample, name: str) -> Section:
     closest = f"The radial profile is closest to that of {label(names[best])}: {apart} on average."
     if factor.interval[0] > _CLOSE:
         closest = (
-            f"No known radial profile is close: the nearest, of {label(names[best])}, is {apart} on "
-            "average."
+            f"No known radial profile is close: the nearest, of {label(names[best])}, is {apart} "
+            "on average."
         )
     sentences = [
         f"{closest} This compares {len(resolved)} rings of frequency, up to a common factor, with "

@@ -135,8 +135,8 @@ def report_on(
         raise ValueError("these NADs have no uncertainty: compute them again")
     if checkpoint is None and len(nads) < nads.basis.shape[0]:
         raise ValueError(
-            f"{len(nads)} of {nads.basis.shape[0]:,} directions hold only a part of the energy: pass "
-            "the checkpoint of their run, or compute all"
+            f"{len(nads)} of {nads.basis.shape[0]:,} directions hold only a part of the energy: "
+            "pass the checkpoint of their run, or compute all"
         )
     sample = Sample.of_checkpoint(checkpoint) if checkpoint else Sample.of_nads(nads)
     if sample.shape != tuple(nads.directions.shape[1:]):

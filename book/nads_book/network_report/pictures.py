@@ -14,8 +14,8 @@ from nads_book.report import readable
 _PIXELATED = 64  # pixels on a side, up to which every pixel is stored and shown as a square
 _WINDOW = 256  # positions of a sequence that are drawn
 _MOST_BARS = 64  # features of a row that are drawn
-_WIDTH, _HEIGHT = 420, 250  # of a chart
-_LEFT, _RIGHT, _BOTTOM = 44, 92, 36  # its margins
+_WIDTH, _HEIGHT = 440, 250  # of a chart
+_LEFT, _RIGHT, _BOTTOM = 44, 112, 36  # its margins
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]  # x, y, low, high
 
 

@@ -17,6 +17,7 @@ from nads_core.directions.run import DENSE_LIMIT
 from nads_core.directions.uncertainty import CERTAIN
 
 _SHOWN, _OF_CHANNEL = 10, 4
+_SIMILAR = 0.1  # certainty from which on a direction is drawn
 _COMPARED = 64  # leading directions that ship of each architecture, at most
 _MOST_NAMED = 6
 
@@ -46,7 +47,8 @@ def preferences(nads: NADs, sample: Sample) -> Section:
                 f"eigenvalues)."
             )
     certain = [i for i in range(min(_SHOWN, len(nads))) if _known_alone(nads, i)]
-    drawn = certain if dimension > DENSE_LIMIT else range(min(_SHOWN, len(nads)))
+    drawn = [i for i in range(min(_SHOWN, len(nads))) if worth_drawing(nads, i)]
+    drawn = certain if dimension > DENSE_LIMIT else drawn
     pictures = [
         picture(
             nads[i].numpy(),
@@ -69,11 +71,18 @@ def preferences(nads: NADs, sample: Sample) -> Section:
 
 _CAPTION = {
     4: "The directions to which random networks respond most, in order. Colours around grey, or "
-    "red and blue, have opposite signs; the sign of the whole has no meaning.",
+    "red and blue, have opposite signs; the sign of the whole has no meaning. One of low certainty "
+    "will change with more networks.",
     3: "The directions to which random networks respond most, in order; of long sequences the part "
     "with most energy.",
     2: "The directions to which random networks respond most, in order: one bar for each feature.",
 }
+
+
+def worth_drawing(nads: NADs, index: int) -> bool:
+    """Whether more networks would give a similar direction, or one in the same known band."""
+    in_band = any(band.certainty >= CERTAIN and index in band.indices for band in nads.bands)
+    return in_band or float(nads.certainty[index]) >= _SIMILAR
 
 
 def _known_alone(nads: NADs, index: int) -> bool:
@@ -123,11 +132,7 @@ def _known(nads: NADs) -> list[str]:
         )
     if not sentences:
         number = nads.provenance.get("num_networks", "this number of")
-        sentences.append(
-            f"No NAD is known after {number:,} networks: single pictures below are one draw of "
-            f"many, and change with "
-            "more networks."
-        )
+        sentences.append(f"No NAD is known after {number:,} networks.")
     return sentences
 
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from nads_book.report import readable
 
+_NEGLIGIBLE = 0.05  # relative difference that is not worth a sentence
+
 
 class Estimated(Protocol):
     """A number with a 95 % interval."""
@@ -50,15 +52,18 @@ def shown(number: Estimated, unit: str = "", scale: float = 1) -> str:
         scale: factor of the numbers shown.
     """
     low, high = (scale * end for end in number.interval)
-    digits = next((n for n in (2, 3, 4) if readable(low, n) != readable(high, n)), 2)
+    relative = (high - low) / 2 / max(abs(scale * number.value), 1e-300)
+    digits = 2  # or as many as the interval deserves
+    if 0 < relative < 1:
+        digits = min(4, 2 + math.floor(-math.log10(relative)))
     value, *ends = (readable(x, digits) for x in (scale * number.value, low, high))
     return f"{value}{unit} ({' to '.join(ends)})"
 
 
-def decided(number: Estimated, other: float = 0.0) -> bool:
-    """Whether the interval leaves out another number."""
+def decided(number: Estimated, other: float) -> bool:
+    """Whether the interval leaves out another number, and all within 5 % of it."""
     low, high = number.interval
-    return math.isfinite(low) and not low <= other <= high
+    return low > (1 + _NEGLIGIBLE) * other or high < (1 - _NEGLIGIBLE) * other
 
 
 def as_json(number: Estimated) -> list[float | None]:
