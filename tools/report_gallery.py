@@ -17,7 +17,7 @@ from nads_core.data.photos import data_root
 
 
 class M5(nn.Sequential):
-    """The audio network M5 (Dai et al., ICASSP 2017) on a waveform, as in the tutorial of PyTorch."""
+    """The audio network M5 (Dai et al., ICASSP 2017) on a waveform, as in PyTorch's tutorial."""
 
     def __init__(self) -> None:
         layers: list[nn.Module] = []

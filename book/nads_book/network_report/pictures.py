@@ -11,6 +11,7 @@ import numpy as np
 
 from nads_book.report import readable
 
+_DECADES = 1.5  # of the maps of energies, around their mean
 _PIXELATED = 64  # pixels on a side, up to which every pixel is stored and shown as a square
 _WINDOW = 256  # positions of a sequence that are drawn
 _MOST_BARS = 64  # features of a row that are drawn
@@ -59,20 +60,20 @@ def photo(values: np.ndarray, label: str, alt: str) -> str:
     return f'<div class="picture">{drawing}<span>{label}</span></div>'
 
 
-def heat_map(energies: np.ndarray, decades: float, name: str) -> str:
+def heat_map(energies: np.ndarray, name: str) -> str:
     """Draw energies of waves (H, W), relative to their mean, with frequency 0 in the middle."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        levels = 0.5 + np.log10(np.fft.fftshift(energies)) / (2 * decades)
+        levels = 0.5 + np.log10(np.fft.fftshift(energies)) / (2 * _DECADES)
     alt = f"energy of the waves in {name}"
     drawing = _image(_coloured(np.nan_to_num(levels, nan=0.0, neginf=0.0)), alt)
     return f'<div class="picture">{drawing}<span>{html.escape(name)}</span></div>'
 
 
-def colour_bar(decades: float) -> str:
+def colour_bar() -> str:
     """Return the scale of `heat_map`."""
     stops = np.rint(255 * _coloured(np.linspace(0, 1, 9))).astype(int).tolist()
     colours = ",".join(f"rgb({','.join(map(str, stop))})" for stop in stops)
-    ends = [readable(10.0**power, 1) for power in (-decades, 0, decades)]
+    ends = [readable(10.0**power, 1) for power in (-_DECADES, 0, _DECADES)]
     labels = "".join(f"<span>{end} ×</span>" for end in ends)
     scale = f'<i style="background:linear-gradient(90deg,{colours})"></i>'
     return f'<div class="bar">{scale}{labels}</div>'

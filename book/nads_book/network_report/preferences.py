@@ -7,8 +7,8 @@ import math
 import torch
 
 from nads_book.atlas.measures import Measured
-from nads_book.network_report.frequencies import label, similar_profiles
 from nads_book.network_report.pictures import figures, picture
+from nads_book.network_report.profiles import label, similar_profiles
 from nads_book.network_report.sample import FEWEST_NETWORKS, Sample
 from nads_book.network_report.sections import Section, as_json, decided, shown, table
 from nads_core.directions import NADs
