@@ -63,6 +63,8 @@ def test_claims_of_the_first_step_follow_its_rows(stored):
     assert not any(decide().holds for decide in first_step.CLAIMS.values())
     stored(first_rows(networks=("lenet",)))
     assert first_step.along_law().holds and first_step.shrinks().holds is None
+    stored([row for row in first_rows() if row["network"] != "lenet"])
+    assert first_step.follows_signal().holds is None
 
 
 def test_tables_and_figures_of_the_first_step(stored):
