@@ -27,7 +27,6 @@ ADDED = {
 
 # Studies that are about to run.
 REGISTERED_ONLY = (
-    "exact-first-step",
     "nonlinear-tasks",
     "adam-flip",
     "rival-theory",
