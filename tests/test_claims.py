@@ -7,10 +7,10 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import NEEDS_BOOK, WITH_VARIANTS
+from conftest import NEEDS_BOOK
 from nads_book import pages, report
 from nads_book.checks import errata
-from nads_book.evidence import evidence
+from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import Results
 from nads_book.studies import load_results
 
@@ -59,48 +59,18 @@ def test_nothing_is_decided_at_smoke_or_at_an_unknown_size(size):
         claims.verdict(True, size)
 
 
-# What a chapter records
+# Evidence
 
 
-@pytest.fixture
-def recorded(monkeypatch):
-    found = []
-    monkeypatch.setattr(
-        "IPython.display.publish_display_data", lambda data: found.append(data[report.CLAIM])
-    )
-    monkeypatch.setattr(report, "show", lambda text: None)
-    return found
-
-
-def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them(recorded):
+def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them():
     rows = [{"seed": 0}, {"seed": 1}, {"seed": 1}]
     small, full = (Results("fig1-lenet", preset, {}, 3, rows, []) for preset in ("laptop", "paper"))
-    report.claim(
-        np.bool_(True),
-        "It holds.",
-        id="a",
-        value=np.float32(0.5),
-        interval=(0, np.nan),
-        results=[full, small],
-    )
-    report.claim(False, id="b", results=[full])
-    report.claim(True, "Nothing is recorded.", id="c", results=[full, None])
-    report.claim(True, "This neither.")
-    a, b = recorded
-    assert a == json.loads(json.dumps(a)) and (a["holds"], a["value"], a["interval"]) == (
-        True,
-        0.5,
-        [0.0, None],
-    )
-    assert (a["size"], a["num_seeds"], a["num_trainings"]) == ("laptop", 2, 6)
-    assert a["sources"] == ["book/results/fig1-lenet.json", "book/results/fig1-lenet.laptop.json"]
-    assert (b["holds"], b["size"], b["num_trainings"]) == (False, "paper", 3)
-
-
-def test_a_required_claim_without_a_sentence_names_itself(recorded):
-    with pytest.raises(AssertionError, match="energy"):
-        report.claim(False, id="energy", required=True)
-    assert recorded[0]["holds"] is False
+    a = evidence(np.bool_(True), value=np.float32(0.5), interval=(0, np.nan), results=[full, small])
+    b = evidence(False, results=[full])
+    assert (a.holds, a.value, a.interval) == (True, 0.5, (0.0, None))
+    assert (a.size, a.num_seeds, a.num_trainings) == ("laptop", 2, 6)
+    assert a.sources == ("book/results/fig1-lenet.json", "book/results/fig1-lenet.laptop.json")
+    assert (b.holds, b.size, b.num_trainings) == (False, "paper", 3)
 
 
 # Pages
@@ -120,24 +90,11 @@ def book(tmp_path):
 
 
 def write(root, text=MARKED, holds=True, size="theory", lemma=False, name="01_small"):
-    """Write the chapter and its executed notebook, which records two claims; ``holds=None`` records only one."""
-    facts = {
-        "sentence": "",
-        "sources": [],
-        "value": 3.0,
-        "interval": None,
-        "null": None,
-        "num_seeds": 1,
-        "num_trainings": 2,
-    }
+    """Write a chapter, its executed notebook with two claims, and evidence; none of the first for ``holds=None``."""
     found = {"measured": (holds, size), "errata-lemma": (lemma, "theory")}
-    outputs = [
-        nbformat.v4.new_output(
-            "display_data", {report.CLAIM: facts | {"id": key, "holds": value, "size": of}}
-        )
-        for key, (value, of) in found.items()
-        if value is not None
-    ]
+    found = {key: one for key, one in found.items() if one[0] is not None}
+    (root / "evidence.json").write_text(json.dumps(found))
+    outputs = [nbformat.v4.new_output("display_data", {report.CLAIM: {"id": key}}) for key in found]
     cells = [
         nbformat.v4.new_markdown_cell("# Small\n\n" + TAKEAWAY.format(text)),
         nbformat.v4.new_code_cell("1"),
@@ -148,7 +105,12 @@ def write(root, text=MARKED, holds=True, size="theory", lemma=False, name="01_sm
 
 
 def collected(root):
-    return claims.decide(*claims.recorded(sorted((root / "executed").glob("*.ipynb"))), root)
+    """Decide the claims as their functions would, and as the executed notebooks show them."""
+    found = {
+        key: Evidence(holds, value=3.0, size=size, num_seeds=1, num_trainings=2)
+        for key, (holds, size) in json.loads((root / "evidence.json").read_text()).items()
+    }
+    return claims.decide(found, claims.places(sorted((root / "executed").glob("*.ipynb"))), root)
 
 
 def test_marked_sentences_pass_and_become_statements(book):
@@ -238,9 +200,8 @@ def test_missing_results_are_an_error_and_not_inconclusive(book):
     assert "measured" in problem and "job.json is missing" in problem
 
 
-@pytest.mark.parametrize("how", [{"holds": None}, {"size": "smoke"}])
-def test_what_no_chapter_decides_from_stored_results_is_an_error(book, how):
-    write(book, **how)
+def test_what_nothing_decides_is_an_error(book):
+    write(book, holds=None)
     undecided = collected(book)["measured"]
     assert (
         undecided.verdict is None and "nothing decides it" in claims.problems([undecided], book)[0]
@@ -341,20 +302,13 @@ def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
     )
 
 
-def test_each_claim_is_decided_once_and_cells_of_ported_chapters_decide_nothing():
+def test_each_claim_is_decided_once_and_cells_decide_nothing():
     assert set(pages.decisions()) <= set(claims.load())
     chapters = {path.stem for path in (claims.ROOT / "notebooks").glob("*.ipynb")}
-    assert set(pages.UNPORTED) <= chapters
-    for name in chapters - set(pages.UNPORTED):
+    for name in chapters:
         cells = nbformat.read(claims.ROOT / "notebooks" / f"{name}.ipynb", as_version=4).cells
         code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-        assert not re.search(
-            r"\b(claim|record_claim|publish_claim)\(|^\s*assert\b", code, re.MULTILINE
-        ), name
-
-
-def test_verify_executes_chapters_as_the_tests_do():
-    assert verification.WITH_VARIANTS == WITH_VARIANTS
+        assert not re.search(r"\bclaim\(|^\s*assert\b", code, re.MULTILINE), name
 
 
 # What a reader sees

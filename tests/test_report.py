@@ -52,14 +52,6 @@ def test_a_table_has_a_row_for_each_and_a_paragraph_below(shown):
     assert shown == ["|  | number |\n|---|---|\n| LeNet | 1 |\n| VGG-11 | 2.5 |\n\nBelow."]
 
 
-def test_a_claim_is_shown_only_where_it_holds(shown):
-    report.claim(True, "It holds.", required=True)
-    report.claim(np.bool_(False), "It does not hold.")
-    assert shown == ["It holds."]
-    with pytest.raises(AssertionError, match="It does not hold"):
-        report.claim(False, "It does not hold.", required=True)
-
-
 @pytest.mark.parametrize("name", [
     "<script>alert(1)</script>", "GPU <img src=x onerror=alert(1)>", "a\n\n```{raw} html\n<b>x</b>\n```\n", "<!-- GPU",
 ])  # fmt: skip

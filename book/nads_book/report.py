@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nads_book.evidence import Evidence, evidence
 from nads_core.training.accuracies import accuracy_interval, difference_interval
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 LABELS = {
     "logreg": "LogReg", "lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121",
 }  # fmt: skip
-CLAIM = "application/vnd.nads.claim+json"  # type of the output that records a claim
+CLAIM = "application/vnd.nads.claim+json"  # type of the output that marks the place of a claim
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -196,66 +194,16 @@ def table(
     show("\n\n".join(filter(None, (badge and f"`{badge}`", markdown_table(rows, head), below))))
 
 
-def claim(
-    holds: object, sentence: str = "", required: bool = False, *, id: str = "", **facts: Any
-) -> None:
-    """Display a sentence only where its condition holds, and record it if it is a claim of the register.
-
-    Args:
-        holds: whether the measured numbers support the sentence.
-        sentence: the claim in Markdown; empty where the page states it elsewhere.
-        required: whether the build must fail where the condition does not hold.
-        id: name in `book/claims.toml`; empty for a sentence that is not registered.
-        **facts: keyword arguments of `record_claim`.
-
-    Raises:
-        AssertionError: with the sentence, where it is required and does not hold.
-    """
-    if id:
-        record_claim(id, None if holds is None else bool(holds), sentence, **facts)
-    if required and not holds:
-        raise AssertionError(sentence or id)
-    if holds and sentence:
-        show(sentence)
-
-
-def record_claim(
-    id: str,
-    holds: object,
-    sentence: str = "",
-    *,
-    results: Sequence[Results | None] = (),
-    **facts: Any,
-) -> None:
-    """Store the evidence for a claim in the notebook of a chapter whose claims are not functions yet; nothing is shown.
+def publish(id: str, shown: bool = False) -> None:
+    """Mark the output of a cell as the place that shows a claim.
 
     Args:
         id: name in `book/claims.toml`.
-        holds: whether the claim holds; this and the other arguments are those of `nads_book.evidence.evidence`.
-        sentence: the claim in Markdown.
-        results: stored results that decide the claim. Without one of them (None) nothing is recorded.
-        **facts: value, interval, null, size, num_seeds, num_trainings.
-    """
-    found = [one for one in results if one is not None]
-    if len(found) == len(results):
-        publish(id, evidence(holds, sentence, results=found, **facts))
-
-
-def publish(id: str, found: Evidence | None = None, shown: bool = False) -> None:
-    """Mark the output of a cell as the place that shows a claim, and store its evidence if there is one.
-
-    Args:
-        id: name in `book/claims.toml`.
-        found: evidence.
         shown: whether the build displays the claim there.
     """
     from IPython.display import publish_display_data
 
-    facts = asdict(found) if found else {}
-    as_json = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()
-    }
-    publish_display_data({CLAIM: {"id": id, **({"shown": True} if shown else {}), **as_json}})
+    publish_display_data({CLAIM: {"id": id, **({"shown": True} if shown else {})}})
 
 
 def size_of_run(results: Results, images: str = "training photos", draws: str = "") -> str:

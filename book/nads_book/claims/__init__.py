@@ -6,7 +6,7 @@ follows (`decide`); a preregistration must be older than what it is about (`hist
 lab notes of its chapter (`lab_notes`), and all of them on the page *Claims* and in ``claims.json`` (`render`).
 """
 
-from nads_book.claims.decide import decide, decided, recorded
+from nads_book.claims.decide import decide, decided, places
 from nads_book.claims.history import first_in_history
 from nads_book.claims.lab_notes import notes, place
 from nads_book.claims.paper import pasted
@@ -31,7 +31,7 @@ __all__ = [
     "pasted",
     "place",
     "problems",
-    "recorded",
+    "places",
     "sentences",
     "unregistered",
     "verdict",

@@ -1,4 +1,4 @@
-"""The verdict of each claim, from the evidence that functions of `nads_book.pages` give or executed chapters record."""
+"""The verdict of each claim, from the evidence that functions of `nads_book.pages` give."""
 
 from __future__ import annotations
 
@@ -15,28 +15,17 @@ from nads_book.evidence import Evidence
 from nads_book.report import CLAIM
 
 
-def recorded(executed: Iterable[Path]) -> tuple[dict[str, Evidence], dict[str, str]]:
-    """Return what executed chapters recorded of claims, and the cell that shows each: the page and its anchor.
-
-    Only chapters without a module in `nads_book.pages` record evidence; others show what their module decides. Of two
-    records of a claim the later one counts. What was recorded at `smoke`, where stored results are missing, does not.
-    """
-    found: dict[str, Evidence] = {}
-    cells: dict[str, str] = {}
-    for path in executed:
-        for cell in nbformat.read(path, as_version=4).cells:
-            for output in cell.get("outputs", []):
-                if CLAIM not in output.get("data", {}):
-                    continue
-                facts = dict(output["data"][CLAIM])
-                key = facts.pop("id")
-                facts.pop("shown", None)
-                cells[key] = f"notebooks/{path.stem}.html#evidence-{key}"
-                if facts and facts["size"] != "smoke":
-                    earlier = found[key].sources if key in found else ()
-                    facts["sources"] = tuple(dict.fromkeys([*earlier, *facts["sources"]]))
-                    found[key] = Evidence(**facts)
-    return found, cells
+def places(executed: Iterable[Path]) -> dict[str, str]:
+    """Return the cell of executed chapters that shows each claim: the page and its anchor."""
+    return {
+        output["data"][CLAIM][
+            "id"
+        ]: f"notebooks/{path.stem}.html#evidence-{output['data'][CLAIM]['id']}"
+        for path in executed
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+        if CLAIM in output.get("data", {})
+    }
 
 
 def decided(claim: Claim, one: Evidence) -> Claim:

@@ -10,18 +10,8 @@ A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
 - ``LAB_TABLES``, if it has any: title -> function without arguments that returns a table in Markdown or HTML, which
   the chapter's lab notes show.
 
-Nothing is decided in a cell, and a function draws or computes the same at every preset. To port a chapter from
-`UNPORTED`:
-
-1. make the module, and add its name to `MODULES`;
-2. move each ``report.claim(holds, sentence, id="ID", ...)`` with what it computes into a function that
-   returns ``evidence(holds, sentence, ...)`` with the same arguments, and call ``nb.conclude("ID")`` in
-   the cell. ``required=`` goes: a verdict that flips is an error of ``make verify`` and of the build.
-   `record_claim` becomes a function whose evidence has no sentence, so that `conclude` marks a place;
-3. replace ``errata.publish_claim("KEY", verdict, text, ...)`` by ``errata.paste("KEY", verdict, text)`` and a function
-   for ``errata-KEY``, with ``size="live"`` where nothing else was given;
-4. turn what the chapter asserts of live runs into functions that a test calls at a small size;
-5. delete the chapter from `UNPORTED`, and compare ``claims.json`` before and after: nothing may change.
+Nothing is decided in a cell, and a function draws or computes the same at every preset. For a new chapter, make the
+module, and add its name to `MODULES`. A verdict that flips is an error of ``make verify`` and of the build.
 """
 
 from __future__ import annotations
@@ -54,8 +44,6 @@ MODULES = (
     "training",
     "using_nads",
 )
-# Chapters whose claims are still recorded by their cells while they run.
-UNPORTED: tuple[str, ...] = ()
 
 
 def decisions() -> dict[str, Callable[[], Evidence]]:

@@ -87,15 +87,14 @@ def of_the_book(names: set[str], folder: Path) -> set[str]:
 
 
 def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
-    """Return the registered claims, decided by the functions of `pages` and by what other chapters recorded.
+    """Return the registered claims, decided by the functions of `pages`.
 
     Raises:
         BuildError: if a verdict differs from the registered one, unless NADS_RESULTS names somebody's own results.
     """
-    recorded, cells = claims.recorded(executed)
     try:
         functions = {key: decide() for key, decide in decisions().items()} if root == ROOT else {}
-        register = claims.decide(recorded | functions, cells, root)
+        register = claims.decide(functions, claims.places(executed), root)
         for key, chapter in (chapters_of_claims() if root == ROOT else {}).items():
             register[key].chapter = chapter
     except (claims.ClaimError, FileNotFoundError) as error:
