@@ -1,7 +1,7 @@
 """Neural anisotropy directions of any PyTorch architecture.
 
-The public names are those of `__init__.pyi`. Each is imported when it is first used, so that a command line that only
-prints its help does not wait for torch.
+The public names are those of `__init__.pyi`. Each is imported when it is first used, so that a
+command line that only prints its help does not wait for torch.
 """
 
 import lazy_loader

@@ -1,12 +1,14 @@
-"""The method of the paper in plain PyTorch, one network at a time, to be read and to test the fast engine against.
+"""The method of the paper in plain PyTorch, one network at a time, to be read and to test the fast
+engine against.
 
-Source: Ortiz-Jimenez, Modas, Moosavi-Dezfooli and Frossard, "Neural Anisotropy Directions", NeurIPS 2020, section 3.1
-and eq. (4). For networks f_theta with random weights theta and Gaussian inputs x,
+Source: Ortiz-Jimenez, Modas, Moosavi-Dezfooli and Frossard, "Neural Anisotropy Directions", NeurIPS
+2020, section 3.1 and eq. (4). For networks f_theta with random weights theta and Gaussian inputs x,
 
     g_theta = E_x grad_x f_theta(x),        C = E_theta g_theta g_theta^T,
 
-and the NADs are the eigenvectors of C, in descending order of their eigenvalues. `compute_nads` estimates the same C
-for thousands of networks at once, removes the noise of finitely many inputs, and estimates their certainty.
+and the NADs are the eigenvectors of C, in descending order of their eigenvalues. `compute_nads`
+estimates the same C for thousands of networks at once, removes the noise of finitely many inputs,
+and estimates their certainty.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +34,8 @@ def compute_reference_nads(
         num_networks: number of networks to draw, N.
         image_shape: shape of one input, (C, H, W).
         num_inputs: number of Gaussian inputs per network, K.
-        contribution: vector (D,) of a network, given its inputs (K, C, H, W); `average_gradient` by default.
+        contribution: vector (D,) of a network, given its inputs (K, C, H, W); `average_gradient` by
+            default.
         seed: seed of the weights and inputs.
 
     Returns:
@@ -51,7 +54,9 @@ def compute_reference_nads(
 
 
 def second_moment(vectors: Iterable[Tensor]) -> Tensor:
-    """Return C = (1/N) sum_i g_i g_i^T, (D, D) in float64: uncentred, because g and -g are equally likely."""
+    """Return C = (1/N) sum_i g_i g_i^T, (D, D) in float64: uncentred, because g and -g are equally
+    likely.
+    """
     total, count = torch.zeros(()), 0
     for vector in vectors:
         total, count = total + torch.outer(vector.double(), vector.double()), count + 1
@@ -65,14 +70,18 @@ def eigenpairs(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def average_gradient(network: nn.Module, inputs: Tensor) -> Tensor:
-    """Return (1/K) sum_k grad_x f(x_k), (D,); of one input it is the gradient at a point, of the paper's text."""
+    """Return (1/K) sum_k grad_x f(x_k), (D,); of one input it is the gradient at a point, of the
+    paper's text.
+    """
     inputs = inputs.clone().requires_grad_()  # (K, C, H, W)
     (gradients,) = torch.autograd.grad(network(inputs).sum(), inputs)
     return gradients.flatten(1).mean(0)
 
 
 def dipole(network: nn.Module, inputs: Tensor, step: float = 100.0) -> Tensor:
-    """Return (f(x + step e_i) - f(x - step e_i)) / (2 step) for every pixel i, (D,), as the authors' code does."""
+    """Return (f(x + step e_i) - f(x - step e_i)) / (2 step) for every pixel i, (D,), as the
+    authors' code does.
+    """
     centre = inputs[0]  # (C, H, W)
     # (D, C, H, W)
     arms = step * torch.eye(centre.numel(), dtype=centre.dtype).view(-1, *centre.shape)
@@ -81,9 +90,11 @@ def dipole(network: nn.Module, inputs: Tensor, step: float = 100.0) -> Tensor:
 
 
 def mixed_derivative(network: nn.Module, inputs: Tensor, probe: Mapping[str, Tensor]) -> Tensor:
-    """Return (1/K) sum_k grad_x (r . grad_theta f(x_k)), (D,), for a Gaussian probe r of the weights (Lemma 2, eq. 5).
+    """Return (1/K) sum_k grad_x (r . grad_theta f(x_k)), (D,), for a Gaussian probe r of the
+    weights (Lemma 2, eq. 5).
 
-    r . grad_theta f is the derivative of f along r, which autograd takes in the length of a step along r.
+    r . grad_theta f is the derivative of f along r, which autograd takes in the length of a step
+    along r.
     """
     inputs, step = (
         inputs.clone().requires_grad_(),

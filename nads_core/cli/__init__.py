@@ -1,9 +1,9 @@
 """The command line ``python -m nads_core``, installed as ``nads``: one module per command.
 
-A command's module has `add_arguments`, which describes its options, and `run`, which is called with them. Options that
-are not given are not passed on, so that every default is the one of the function that is called; the help repeats it.
-Only the module of the requested command is imported, which imports torch when it runs, so that help and errors are
-immediate.
+A command's module has `add_arguments`, which describes its options, and `run`, which is called with
+them. Options that are not given are not passed on, so that every default is the one of the function
+that is called; the help repeats it. Only the module of the requested command is imported, which
+imports torch when it runs, so that help and errors are immediate.
 """
 
 import argparse

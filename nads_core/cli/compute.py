@@ -9,8 +9,11 @@ from typing import Any
 from nads_core.cli import output_file
 
 ESTIMATORS = {
-    "smoothed": "SmoothedGradient", "mixed": "MixedDerivative", "point": "PointGradient", "dipole": "Dipole",
-}  # fmt: skip
+    "smoothed": "SmoothedGradient",
+    "mixed": "MixedDerivative",
+    "point": "PointGradient",
+    "dipole": "Dipole",
+}
 _ESTIMATOR_OPTIONS = ("num_inputs", "readouts")
 
 
@@ -103,9 +106,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(
-    architecture: str, out: Path, estimator: str = "smoothed", checkpoint: Path | None = None, quantized: bool = False,
+    architecture: str,
+    out: Path,
+    estimator: str = "smoothed",
+    checkpoint: Path | None = None,
+    quantized: bool = False,
     **options: Any,
-) -> int:  # fmt: skip
+) -> int:
     """Compute NADs and write them to a file.
 
     Args:
@@ -147,7 +154,9 @@ def run(
 
 
 def _name_checkpoint(pattern: Path) -> None:
-    """Print the size of the checkpoint that a finished run leaves, which may be 100 times that of its result."""
+    """Print the size of the checkpoint that a finished run leaves, which may be 100 times that of
+    its result.
+    """
     files = pattern.parent.glob(glob.escape(pattern.name).replace("{run}", "*"))
     if newest := max(files, key=lambda path: path.stat().st_mtime, default=None):
         size = newest.stat().st_size / 1e6
@@ -157,7 +166,9 @@ def _name_checkpoint(pattern: Path) -> None:
 
 
 def _estimator(name: str, given: dict[str, Any]) -> Any:
-    """Return the estimator, None for the default; raise a ValueError for an option that it does not have."""
+    """Return the estimator, None for the default; raise a ValueError for an option that it does not
+    have.
+    """
     from nads_core import directions
 
     kinds = {key: getattr(directions, kind) for key, kind in ESTIMATORS.items()}

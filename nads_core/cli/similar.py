@@ -28,7 +28,8 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
     Args:
         nads: file of NADs, or a name.
         count: number of architectures to list.
-        num_directions: number of leading directions to compare; by default for each the one that both know best.
+        num_directions: number of leading directions to compare; by default for each the one that
+            both know best.
     """
     from nads_core.runtime.arguments import require_integers
 

@@ -1,7 +1,8 @@
-"""Datasets: samples that are separable along a direction, waves, photos, and photos changed along NADs.
+"""Datasets: samples that are separable along a direction, waves, photos, and photos changed along
+NADs.
 
-Functions that create, load or change images belong here. `training` trains networks on them. The book's package selects
-and orders the waves of the paper's figures (`nads_book.analysis.waves`).
+Functions that create, load or change images belong here. `training` trains networks on them. The
+book's package selects and orders the waves of the paper's figures (`nads_book.analysis.waves`).
 """
 
 from nads_core.data.classes import ClassDifferences, class_differences
@@ -17,7 +18,19 @@ from nads_core.data.poisoning import carriers, flip, poison
 from nads_core.data.separable import SeparableDatasets, separable_dataset
 
 __all__ = [
-    "ClassDifferences", "DatasetNotFoundError", "ImageSet", "SeparableDatasets", "carriers", "class_differences",
-    "flip", "fourier_basis", "fourier_direction", "load_folder", "load_images", "normalize", "poison",
-    "separable_dataset", "spectrum",
-]  # fmt: skip
+    "ClassDifferences",
+    "DatasetNotFoundError",
+    "ImageSet",
+    "SeparableDatasets",
+    "carriers",
+    "class_differences",
+    "flip",
+    "fourier_basis",
+    "fourier_direction",
+    "load_folder",
+    "load_images",
+    "normalize",
+    "poison",
+    "separable_dataset",
+    "spectrum",
+]

@@ -1,4 +1,6 @@
-"""NADs along which classes of labelled images differ, and the sensitivity of untrained networks along them."""
+"""NADs along which classes of labelled images differ, and the sensitivity of untrained networks
+along them.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,17 +18,21 @@ _STUDENT = 2.093  # the 97.5 % quantile of Student's distribution with 19 degree
 
 @dataclass(frozen=True)
 class ClassDifferences:
-    """How the classes of images differ along NADs; of NADs with one channel, in each channel of the images.
+    """How the classes of images differ along NADs; of NADs with one channel, in each channel of the
+    images.
 
     Args:
-        explained: (n,), the share of the variance along each NAD that the classes explain, in [0, 1] (eta squared).
-        chance: (n,), the 95th percentile of ``explained`` under random labellings of the same images.
-        between: (n,), the variance of the classes' means along each NAD, in units of pixels squared, less what random
-            labels would give; it may be negative where classes do not differ.
+        explained: (n,), the share of the variance along each NAD that the classes explain, in [0,
+            1] (eta squared).
+        chance: (n,), the 95th percentile of ``explained`` under random labellings of the same
+            images.
+        between: (n,), the variance of the classes' means along each NAD, in units of pixels
+            squared, less what random labels would give; it may be negative where classes do not
+            differ.
         within: (n,), the variance within the classes.
-        lift: sensitivity of an untrained network along class differences, relative to a random direction: tr(C B) / (tr
-            C tr B / D), with the second moments C of the network's gradients and B of the class means; 1 where the
-            architecture does not matter.
+        lift: sensitivity of an untrained network along class differences, relative to a random
+            direction: tr(C B) / (tr C tr B / D), with the second moments C of the network's
+            gradients and B of the class means; 1 where the architecture does not matter.
         lift_interval: 95 % interval of ``lift``, by a jackknife over twentieths of the images.
         lift_within: the same ratio for differences within classes.
     """
@@ -50,13 +56,15 @@ def class_differences(
     """Compare the classes of images along NADs, by an analysis of variance along each.
 
     Args:
-        images: labelled images of at least two classes with 20 images each, of the height and width of the NADs.
+        images: labelled images of at least two classes with 20 images each, of the height and width
+            of the NADs.
         nads: NADs with one channel, or with those of the images; all directions of the input space.
         seed: seed of the random labellings and of the parts of the jackknife.
         progress: whether to show a progress bar.
 
     Raises:
-        ValueError: if NADs do not fit the images or are only a part of a basis, or if classes are too small.
+        ValueError: if NADs do not fit the images or are only a part of a basis, or if classes are
+            too small.
     """
     from tqdm import tqdm
 
@@ -84,7 +92,9 @@ def class_differences(
 
 
 def _coordinates(images: ImageSet, nads: NADs) -> Tensor:
-    """Return coordinates of images along NADs: (N, c, n) in each of c channels, or (N, 1, n) in all together."""
+    """Return coordinates of images along NADs: (N, c, n) in each of c channels, or (N, 1, n) in all
+    together.
+    """
     inputs, shape = tuple(nads.directions.shape[1:]), tuple(images.images.shape[1:])
     channels = inputs[0]
     if shape[1:] != inputs[1:] or channels not in (1, shape[0]):
@@ -109,7 +119,8 @@ class _Analysis:
     def __call__(
         self, labels: Tensor, weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the variance between classes and within them, and the share that classes explain, (n,) each.
+        """Return the variance between classes and within them, and the share that classes explain,
+        (n,) each.
 
         Args:
             labels: (N,).
@@ -133,7 +144,9 @@ class _Analysis:
 
 
 def _jackknife_weights(labels: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-    """Yield weights (N,), 0 for one of `_PARTS` equal parts of each class and 1 for the other images."""
+    """Yield weights (N,), 0 for one of `_PARTS` equal parts of each class and 1 for the other
+    images.
+    """
     part = torch.zeros(len(labels), dtype=torch.long)
     for label in labels.unique():
         members = (labels == label).nonzero()[:, 0]

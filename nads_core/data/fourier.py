@@ -12,11 +12,12 @@ Frequency = tuple[int, int]  # (ky, kx)
 def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
     """Return the real unit image that oscillates at one two-dimensional frequency.
 
-    v[i, j] ~ sin(2 pi (ky i + kx j) / size). Where the sine vanishes (frequencies that equal their own negative, such
-    as 0 and size/2) it is the cosine.
+    v[i, j] ~ sin(2 pi (ky i + kx j) / size). Where the sine vanishes (frequencies that equal their
+    own negative, such as 0 and size/2) it is the cosine.
 
     Args:
-        frequency: (ky, kx) in cycles per image, vertical first; frequencies differing by ``size`` are the same.
+        frequency: (ky, kx) in cycles per image, vertical first; frequencies differing by ``size``
+            are the same.
         size: height and width in pixels.
 
     Returns:
@@ -44,8 +45,9 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
     """Return the orthonormal real Fourier basis of single-channel images.
 
     Returns:
-        Directions (size^2, 1, size, size) float32, and their frequencies (size^2, 2) in [-size/2, size/2): row
-        (ky, kx) holds the sine for half of the plane and the cosine for the opposite half (and for 0 and size/2).
+        Directions (size^2, 1, size, size) float32, and their frequencies (size^2, 2) in [-size/2,
+        size/2): row (ky, kx) holds the sine for half of the plane and the cosine for the opposite
+        half (and for 0 and size/2).
     """
     axis = torch.arange(size) - size // 2
     frequencies = torch.cartesian_prod(axis, axis)  # (size^2, 2), rows (ky, kx)
@@ -60,7 +62,9 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
 
 
 def _wave(ky: int, kx: int, size: int, cosine: bool) -> Tensor:
-    """Return the sine or the cosine of 2 pi (ky i + kx j) / size at each pixel, (size, size) float32, of unit norm."""
+    """Return the sine or the cosine of 2 pi (ky i + kx j) / size at each pixel, (size, size)
+    float32, of unit norm.
+    """
     pixels = torch.arange(size)
     phase = (
         ky * pixels[:, None] + kx * pixels[None, :]

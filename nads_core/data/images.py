@@ -1,4 +1,6 @@
-"""Images to learn from: published photos, a folder of images, or a small generated set where there are no photos."""
+"""Images to learn from: published photos, a folder of images, or a small generated set where there
+are no photos.
+"""
 
 import math
 import os
@@ -57,30 +59,36 @@ def load_images(
 ) -> ImageSet:
     """Load labelled photos, the same number of every class as far as possible.
 
-    ``root`` (by default the folder named by the environment variable ``NADS_DATA``) may hold several data sets, each in
-    the files that torchvision downloads, or as a copy with one folder per class: ``train/cat/1.png`` and
-    ``test/cat/2.png``. A copy may also be in a sub-folder ``cifar10``, ``fashion-mnist`` or ``imagenette64``.
-    Fashion-MNIST may be four files as published, or the Debian package ``dataset-fashion-mnist``.
+    ``root`` (by default the folder named by the environment variable ``NADS_DATA``) may hold
+    several data sets, each in the files that torchvision downloads, or as a copy with one folder
+    per class: ``train/cat/1.png`` and ``test/cat/2.png``. A copy may also be in a sub-folder
+    ``cifar10``, ``fashion-mnist`` or ``imagenette64``. Fashion-MNIST may be four files as
+    published, or the Debian package ``dataset-fashion-mnist``.
 
-    Images may be in any format that Pillow reads. They are turned as their EXIF data say; 16-bit images are divided by
-    65,535, and floats have to lie in [0, 1]. Transparent parts are shown over white. Of files with several frames the
-    first is read; colour profiles are ignored. Files of other formats, and images in no class, are left out with a
-    warning. Hidden files and folders do not count, nor does ``__MACOSX``. Classes are sorted as text, "10" before "2".
-    The labels of ``test/``, or of ``val/`` where there is no ``test/``, are those of ``train/``.
+    Images may be in any format that Pillow reads. They are turned as their EXIF data say; 16-bit
+    images are divided by 65,535, and floats have to lie in [0, 1]. Transparent parts are shown over
+    white. Of files with several frames the first is read; colour profiles are ignored. Files of
+    other formats, and images in no class, are left out with a warning. Hidden files and folders do
+    not count, nor does ``__MACOSX``. Classes are sorted as text, "10" before "2". The labels of
+    ``test/``, or of ``val/`` where there is no ``test/``, are those of ``train/``.
 
-    Photos of another size are scaled by Pillow's bicubic filter, without keeping their proportions; those of Imagenette
-    are first cropped to the square in their centre. Fashion-MNIST has 28 x 28 pixels.
+    Photos of another size are scaled by Pillow's bicubic filter, without keeping their proportions;
+    those of Imagenette are first cropped to the square in their centre. Fashion-MNIST has 28 x 28
+    pixels.
 
     Args:
-        dataset: "cifar10", "fashion-mnist" (one channel) or "imagenette"; "generated" for a small synthetic set; "auto"
-            for ``train`` and ``test`` in ``root``, whatever their classes, or CIFAR-10 if available. The generated set
-            takes their place only if no ``root`` is given, and ``NADS_DATA`` names no folder that holds something.
-            ``source`` of the result records which.
+        dataset: "cifar10", "fashion-mnist" (one channel) or "imagenette"; "generated" for a small
+            synthetic set; "auto" for ``train`` and ``test`` in ``root``, whatever their classes, or
+            CIFAR-10 if available. The generated set takes their place only if no ``root`` is given,
+            and ``NADS_DATA`` names no folder that holds something. ``source`` of the result records
+            which.
         train: whether to load the training part (else the test part).
-        num_images: number of images, drawn evenly from the classes; all by default, or if there are fewer.
+        num_images: number of images, drawn evenly from the classes; all by default, or if there are
+            fewer.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
-        download: whether to download the data set with torchvision if there are no files (Imagenette in its 160-pixel
-            version); by default yes, unless the environment variable ``NADS_DOWNLOAD`` is 0.
+        download: whether to download the data set with torchvision if there are no files
+            (Imagenette in its 160-pixel version); by default yes, unless the environment variable
+            ``NADS_DOWNLOAD`` is 0.
         size: height and width in pixels.
         seed: seed of the selection, and of generated images.
         progress: whether to show a progress bar while reading many files.
@@ -89,10 +97,12 @@ def load_images(
         The images, in an order shuffled by ``seed``.
 
     Raises:
-        ValueError: for an unknown dataset, an invalid number of images, size or seed, damaged official files, an image
-            that is damaged or too large, or classes of ``test/`` that ``train/`` lacks.
-        DatasetNotFoundError: if there are neither files of the data set nor a network connection; if ``root`` does not
-            exist, holds other photos, or has a class without images. It names what is there, and what is expected.
+        ValueError: for an unknown dataset, an invalid number of images, size or seed, damaged
+            official files, an image that is damaged or too large, or classes of ``test/`` that
+            ``train/`` lacks.
+        DatasetNotFoundError: if there are neither files of the data set nor a network connection;
+            if ``root`` does not exist, holds other photos, or has a class without images. It names
+            what is there, and what is expected.
     """
     require_choice("dataset", dataset, DATASETS)
     num_images, size, seed = _require_integers(num_images, size, seed)
@@ -132,7 +142,9 @@ def _require_integers(num_images: int | None, size: int, seed: int) -> tuple[int
 
 
 def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:
-    """Return shuffled indices of ``num_images`` images, (num_images,), classes as equally frequent as possible."""
+    """Return shuffled indices of ``num_images`` images, (num_images,), classes as equally frequent
+    as possible.
+    """
     order = np.random.default_rng(seed).permutation(len(labels))
     if num_images is None or num_images >= len(labels):
         return order
@@ -184,7 +196,8 @@ def load_folder(
 
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it or in a class.
-        ValueError: for an invalid number of images, size or seed, or if an image is damaged or too large.
+        ValueError: for an invalid number of images, size or seed, or if an image is damaged or too
+            large.
     """
     num_images, size, seed = _require_integers(num_images, size, seed)
     photos = on_disk.open_folder(Path(folder), name or Path(folder).name)
@@ -192,7 +205,9 @@ def load_folder(
 
 
 def _generated(train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
-    """Ten classes: five gratings and five blobs of different shape and tint, at random places, in coloured noise."""
+    """Ten classes: five gratings and five blobs of different shape and tint, at random places, in
+    coloured noise.
+    """
     count = num_images or (10_000 if train else 2_000)
     generator = torch.Generator().manual_seed(2 * seed + int(train))
     labels = torch.arange(count) % 10
@@ -218,7 +233,8 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
     blobs = 2 * torch.exp(-((dy**2 + dx**2 * (1 + form / 2)) ** 2) / radius**2) - 1  # (N, H, W)
     pattern = torch.where(kind[:, None, None] == 0, waves, blobs)[:, None]  # (N, 1, H, W)
     tint = 0.5 + 0.5 * torch.rand(count, 3, 1, 1, generator=generator)
-    # White noise (N, 3, H, W), divided by its frequency: as in photos, low frequencies are the strongest.
+    # White noise (N, 3, H, W), divided by its frequency: as in photos, low frequencies are the
+    # strongest.
     noise = torch.fft.fft2(torch.randn(count, 3, size, size, generator=generator))
     frequency = torch.fft.fftfreq(size)
     noise = torch.fft.ifft2(noise / (0.05 + torch.hypot(frequency[:, None], frequency[None]))).real

@@ -1,4 +1,6 @@
-"""Photos on this machine: published data sets, in official files or copies, and folders with one folder per class."""
+"""Photos on this machine: published data sets, in official files or copies, and folders with one
+folder per class.
+"""
 
 import gzip
 import hashlib
@@ -63,7 +65,9 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
 
 
 def find_published(name: str, root: Path) -> Path | None:
-    """Return the first folder with files of a published data set, which may be incomplete or damaged."""
+    """Return the first folder with files of a published data set, which may be incomplete or
+    damaged.
+    """
     known = PUBLISHED[name]
     files, classes = known.get("files", ()), known.get("classes")
     for folder in (base / place for place in known["places"] for base in (root, root / name)):
@@ -76,7 +80,8 @@ def find_published(name: str, root: Path) -> Path | None:
 
 
 def open_published(name: str, folder: Path, train: bool) -> Photos:
-    """Open the training or the test part of a published data set in the folder that `find_published` returned.
+    """Open the training or the test part of a published data set in the folder that
+    `find_published` returned.
 
     Raises:
         DatasetNotFoundError: if there is no such part.
@@ -141,7 +146,9 @@ def _open_fashion_mnist(folder: Path, train: bool) -> Photos:
 
 
 def download_published(name: str, root: Path) -> Path:
-    """Download the official files; existing files are complete, even after concurrent or killed downloads."""
+    """Download the official files; existing files are complete, even after concurrent or killed
+    downloads.
+    """
     from filelock import FileLock
 
     known = PUBLISHED[name]
@@ -162,7 +169,9 @@ def download_published(name: str, root: Path) -> Path:
 
 
 def class_folders(part: Path) -> set[str]:
-    """Return the names of the folders in a folder, one per class; hidden ones and those of archivers are none."""
+    """Return the names of the folders in a folder, one per class; hidden ones and those of
+    archivers are none.
+    """
     return (
         {path.name for path in part.iterdir() if path.is_dir() and _visible(path)}
         if part.is_dir()
@@ -179,15 +188,16 @@ def open_part(folder: Path, train: bool) -> Photos:
 
 
 def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
-    """Open images with one folder per class; their classes, number and size show whether they are a published data set.
+    """Open images with one folder per class; their classes, number and size show whether they are a
+    published data set.
 
     Photos of a published data set are cropped to the square in their centre before they are scaled.
 
     Args:
         folder: folder with one folder per class, whose sub-folders count too.
         name: name of the images, for captions.
-        classes: names of the folders in the order of the labels, of which some may lack images; by default those in
-            ``folder``, sorted, each with images.
+        classes: names of the folders in the order of the labels, of which some may lack images; by
+            default those in ``folder``, sorted, each with images.
 
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it or in a class.
@@ -240,7 +250,9 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
 
 
 def _visible(path: Path) -> bool:
-    """Whether a file or folder is neither hidden, as ``._1.png`` of macOS, nor made by an archiver or a system."""
+    """Whether a file or folder is neither hidden, as ``._1.png`` of macOS, nor made by an archiver
+    or a system.
+    """
     return not path.name.startswith(".") and path.name.lower() not in (
         "__macosx",
         "thumbs.db",
@@ -258,7 +270,9 @@ def _is_image(path: Path) -> bool:
 
 
 def _images_in(folder: Path) -> list[str]:
-    """Return the paths of the images in a folder and its sub-folders; warn of files that Pillow does not read."""
+    """Return the paths of the images in a folder and its sub-folders; warn of files that Pillow
+    does not read.
+    """
     start = folder.resolve()
     seen = {start, *start.parents}  # links to these would repeat images
     images, others = list[tuple[str, str]](), list[str]()
@@ -281,10 +295,12 @@ def _images_in(folder: Path) -> list[str]:
 
 
 def _read(path: str) -> Any:
-    """Read an image as it is shown: turned as its EXIF data say, over white where it is transparent, in RGB of 8 bits.
+    """Read an image as it is shown: turned as its EXIF data say, over white where it is
+    transparent, in RGB of 8 bits.
 
-    Grey images of 16 bits are divided by 65,535 and floats are taken to lie in [0, 1], where Pillow would clip at 255.
-    Pillow reduces colours of 16 bits to 8, and inverts images whose zero is white only if they have 8 bits.
+    Grey images of 16 bits are divided by 65,535 and floats are taken to lie in [0, 1], where Pillow
+    would clip at 255. Pillow reduces colours of 16 bits to 8, and inverts images whose zero is
+    white only if they have 8 bits.
 
     Raises:
         ValueError: if it is damaged or too large, or its brightest possible value is not known.
@@ -347,7 +363,9 @@ def photos_in(root: Path) -> str:
 
 
 def entries(folder: Path) -> str:
-    """List the first entries of a folder, or of the one around it if it does not exist, for messages."""
+    """List the first entries of a folder, or of the one around it if it does not exist, for
+    messages.
+    """
     if not folder.exists():
         return f"no {folder.name}, but {entries(folder.parent)}"
     names = visible_in(folder)
@@ -357,7 +375,9 @@ def entries(folder: Path) -> str:
 
 
 def visible_in(folder: Path) -> list[str]:
-    """Return the names of a folder's entries that are not hidden, sorted, or that of a file; empty for others."""
+    """Return the names of a folder's entries that are not hidden, sorted, or that of a file; empty
+    for others.
+    """
     if folder.is_file():
         return [folder.name]
     return (

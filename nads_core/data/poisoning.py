@@ -1,4 +1,6 @@
-"""Hiding the labels in NAD coordinates of the images, and reversing the order of those coordinates (section 4.2)."""
+"""Hiding the labels in NAD coordinates of the images, and reversing the order of those coordinates
+(section 4.2).
+"""
 
 import math
 
@@ -12,8 +14,9 @@ from nads_core.runtime.arguments import require_integers
 def carriers(num_classes: int, index: int, channels: int = 3) -> list[tuple[int, int, int]]:
     """Return for each class the coordinate that carries its label: (NAD index, channel, sign).
 
-    Three channels and two signs distinguish six classes, so every six classes take the next NAD: class t has
-    index + t // 6, channel t mod 3 and sign 2 (t mod 2) - 1. With one channel, every two classes do.
+    Three channels and two signs distinguish six classes, so every six classes take the next NAD:
+    class t has index + t // 6, channel t mod 3 and sign 2 (t mod 2) - 1. With one channel, every
+    two classes do.
 
     Raises:
         ValueError: for another number of channels.
@@ -41,11 +44,12 @@ def require_fitting(images: Tensor, nads: NADs) -> None:
 def poison(
     images: Tensor, labels: Tensor, nads: NADs, index: int, strength: float = 0.05
 ) -> Tensor:
-    """Replace one NAD coordinate of every image by one that encodes its class (section 4.2, Fig. 7).
+    """Replace one NAD coordinate of every image by one that encodes its class (section 4.2, Fig.
+    7).
 
-    The image's component along the carrier of its class becomes exactly +-strength, with ``strength=0`` a hole; all
-    else stays. Pixels may
-    leave [0, 1] by a little and are not clipped, which would undo the change.
+    The image's component along the carrier of its class becomes exactly +-strength, with
+    ``strength=0`` a hole; all else stays. Pixels may leave [0, 1] by a little and are not clipped,
+    which would undo the change.
 
     Args:
         images: (N, C, H, W) in [0, 1], with 1 or 3 channels.
@@ -58,8 +62,8 @@ def poison(
         (N, C, H, W), a new tensor.
 
     Raises:
-        ValueError: if shapes disagree, the strength is negative or not finite, or the carrier needs a NAD that is not
-            there.
+        ValueError: if shapes disagree, the strength is negative or not finite, or the carrier needs
+            a NAD that is not there.
     """
     require_fitting(images, nads)
     if (

@@ -1,4 +1,6 @@
-"""The linearly separable distribution D(v) of section 2: x = epsilon y v + w, with noise w orthogonal to v."""
+"""The linearly separable distribution D(v) of section 2: x = epsilon y v + w, with noise w
+orthogonal to v.
+"""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +24,8 @@ def separable_dataset(
     noise_std: float = 3.0,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Draw from D(v): x = margin * y * v + w, w ~ N(0, noise_std^2 (I - v v^T)), y = -1 or +1 (section 2).
+    """Draw from D(v): x = margin * y * v + w, w ~ N(0, noise_std^2 (I - v v^T)), y = -1 or +1
+    (section 2).
 
     The noise before projection and the labels depend on ``seed`` only, not on the direction.
 
@@ -57,7 +60,8 @@ def _noise_and_labels(
     return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
 
 
-# Noise and labels by device and type, which are freed with their dataset and not sent to workers with it.
+# Noise and labels by device and type, which are freed with their dataset and not sent to workers
+# with it.
 _COPIES: WeakKeyDictionary["SeparableDatasets", dict[Any, tuple[Tensor, Tensor]]] = (
     WeakKeyDictionary()
 )
@@ -65,9 +69,11 @@ _COPIES: WeakKeyDictionary["SeparableDatasets", dict[Any, tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True, eq=False)
 class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
-    """One dataset D(v_b) for each of B directions, on the same labels and the same noise before its projection.
+    """One dataset D(v_b) for each of B directions, on the same labels and the same noise before its
+    projection.
 
-    Each is a rank-one change of the noise, so that B datasets need the memory of one dataset and B directions.
+    Each is a rank-one change of the noise, so that B datasets need the memory of one dataset and B
+    directions.
 
     Args:
         directions: (B, C, H, W), each of unit norm.
@@ -75,12 +81,14 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         margin: epsilon, half the distance between the classes along v_b.
         noise_std: sigma, of the noise in every direction but v_b.
         seed: seed of noise and labels.
-        paired: whether each noise occurs twice, with y = -1 and with y = +1. Samples n and n + N/2 then differ only in
-            their coordinate along v, and an accuracy near guessing has a smaller error than on independent samples:
-            a classifier that ignores v is right on one sample of each pair and wrong on the other.
+        paired: whether each noise occurs twice, with y = -1 and with y = +1. Samples n and n + N/2
+            then differ only in their coordinate along v, and an accuracy near guessing has a
+            smaller error than on independent samples: a classifier that ignores v is right on one
+            sample of each pair and wrong on the other.
 
     Raises:
-        ValueError: for a direction that is not a unit image, or sizes that are not positive, or odd and ``paired``.
+        ValueError: for a direction that is not a unit image, or sizes that are not positive, or odd
+            and ``paired``.
 
     Example:
         >>> data = SeparableDatasets(torch.eye(4).view(4, 1, 2, 2), num_samples=10)
@@ -118,7 +126,9 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
 
     @property
     def labels(self) -> Tensor:
-        """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every direction."""
+        """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every
+        direction.
+        """
         return self._copied("cpu")[1].clone()
 
     def __len__(self) -> int:
@@ -148,11 +158,14 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> Tensor:
-        """Return some samples of some datasets, (len(which), len(samples), C, H, W), computed on ``device``."""
+        """Return some samples of some datasets, (len(which), len(samples), C, H, W), computed on
+        ``device``.
+        """
         noise, labels = self._copied(device, dtype)
         noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0  # (n, D), (n,)
         directions = self.directions[which].flatten(1).to(noise)  # (B, D)
-        # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets and samples.
+        # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets
+        # and samples.
         along = self.margin * signs - directions @ noise.T  # (B, n), the multiples
         # (n, D) + (B, n, 1) (B, 1, D) -> (B, n, D) -> (B, n, C, H, W)
         return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(

@@ -1,7 +1,7 @@
 """From networks to neural anisotropy directions: estimators, second moments, eigenvectors.
 
-A new estimator goes into `estimators`; `nads_core.reference` has the method in plain PyTorch. Directions that do not
-come from networks, such as waves, are in `nads_core.data`.
+A new estimator goes into `estimators`; `nads_core.reference` has the method in plain PyTorch.
+Directions that do not come from networks, such as waves, are in `nads_core.data`.
 """
 
 from nads_core.directions.compute import compute_nads
@@ -21,7 +21,19 @@ from nads_core.directions.stopping import StoppingCriterion
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 
 __all__ = [
-    "NADs", "compute_nads", "load_nads", "DENSE_LIMIT", "ComputeOptions", "StoppingCriterion",
-    "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient", "Draw", "Estimator", "Passes",
-    "DegenerateCluster", "DirectionUncertainty",
-]  # fmt: skip
+    "NADs",
+    "compute_nads",
+    "load_nads",
+    "DENSE_LIMIT",
+    "ComputeOptions",
+    "StoppingCriterion",
+    "Dipole",
+    "MixedDerivative",
+    "PointGradient",
+    "SmoothedGradient",
+    "Draw",
+    "Estimator",
+    "Passes",
+    "DegenerateCluster",
+    "DirectionUncertainty",
+]

@@ -1,4 +1,5 @@
-"""Accumulation of second moments over networks: resumable after an interrupt, and shared among processes.
+"""Accumulation of second moments over networks: resumable after an interrupt, and shared among
+processes.
 
 Checkpoints of unfinished computations are written atomically, and can be read on any machine.
 """
@@ -40,13 +41,16 @@ class Accumulation:
     """Moments of the networks so far, and the checkpoint that stores them.
 
     Args:
-        description: everything that determines the numbers; a file with another description is rejected. A short
-            fingerprint of it takes the place of ``{run}`` in the name of the file.
+        description: everything that determines the numbers; a file with another description is
+            rejected. A short fingerprint of it takes the place of ``{run}`` in the name of the
+            file.
         moments: empty accumulator.
         path: path of the checkpoint, or None.
-        measures_error: whether to sum the networks in groups, whose halves `subspace_error` compares.
-        device: kind of device that draws the networks: the generators of a CPU and of a GPU draw different ones. A file
-            that was begun on one kind can be resumed on the other, which draws the remaining networks.
+        measures_error: whether to sum the networks in groups, whose halves `subspace_error`
+            compares.
+        device: kind of device that draws the networks: the generators of a CPU and of a GPU draw
+            different ones. A file that was begun on one kind can be resumed on the other, which
+            draws the remaining networks.
         scale: factor of the networks' vectors; an existing file has its own.
 
     Raises:
@@ -93,8 +97,8 @@ class Accumulation:
         """Compare the factory with that of the file, because factories can share names.
 
         Args:
-            identity: `Ensemble.identity` of the factory, and under "vector" that of network 0, (D,) in float64, by
-                which an estimator is recognised.
+            identity: `Ensemble.identity` of the factory, and under "vector" that of network 0, (D,)
+                in float64, by which an estimator is recognised.
 
         Raises:
             ValueError: if they differ.
@@ -126,7 +130,9 @@ class Accumulation:
         self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
 
     def _sums(self, halves: Tensor) -> Tensor:
-        """Sum what `norms` and `self_terms` are made of over networks, from their halves (B, R, 2, D)."""
+        """Sum what `norms` and `self_terms` are made of over networks, from their halves (B, R, 2,
+        D).
+        """
         squares = halves.mean(2).double().square().sum(2).mean(1)  # |g|^2 (B,), means over readouts
         norms = torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
         return torch.cat([norms, self_terms(halves, self._images)]).cpu()
@@ -167,10 +173,12 @@ class Accumulation:
         return powers
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint, whole or not at all: the attributes in `_STORED`, and the states of all moments.
+        """Write a checkpoint, whole or not at all: the attributes in `_STORED`, and the states of
+        all moments.
 
         Raises:
-            OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
+            OSError: if there is no space for it, or the folder is not writable; an earlier file is
+                unchanged then.
         """
         self.seconds, self._clock_start = self.elapsed(), time.perf_counter()
         content = {name: getattr(self, name) for name in _STORED}
@@ -213,9 +221,13 @@ def accumulate(
     # An incomplete block, which no checkpoint holds
     rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []
     bar = tqdm(
-        total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {evaluation.name}",
-        disable=not progress or not lead, mininterval=0.5,
-    )  # fmt: skip
+        total=num_networks,
+        initial=state.blocks_done * size,
+        unit="net",
+        desc=f"NADs of {evaluation.name}",
+        disable=not progress or not lead,
+        mininterval=0.5,
+    )
     checks = rule.check_schedule(size)
     check = next(number for number in checks if number >= state.blocks_done)
     batches, enough = 1, False  # batches of each process between two sums over processes
@@ -327,8 +339,11 @@ def _change(old: dict[str, Any], new: dict[str, Any], allowed: float) -> str:
     change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(min=1e-300)
     size = float(change[change.isfinite()].max()) if change.isfinite().any() else 0.0
     if size > _SAME_OUTPUTS:
-        norms = {name: value for name, value in old["norms"].items()
-                 if abs(new["norms"].get(name, math.nan) / max(value, 1e-300) - 1) > _SAME_OUTPUTS}  # fmt: skip
+        norms = {
+            name: value
+            for name, value in old["norms"].items()
+            if abs(new["norms"].get(name, math.nan) / max(value, 1e-300) - 1) > _SAME_OUTPUTS
+        }
         details = [
             f"the norm of {name} was {value:.5g}, now {new['norms'][name]:.5g}"
             for name, value in norms.items()

@@ -1,8 +1,10 @@
-"""Randomisation tests of whether the distribution of networks is invariant under a map of the image.
+"""Randomisation tests of whether the distribution of networks is invariant under a map of the
+image.
 
-Network i has the share Z_i = (x y^T + y x^T) / 2 of the second moment C, with x and y its halves. The part of C that a
-map g changes has the squared norm T = ||C - g C g^T||^2 / 2 = ||C||^2 - <C, g C g^T>. All networks together estimate it
-without bias, because the products of a network with itself are summed apart (`self_terms`) and subtracted.
+Network i has the share Z_i = (x y^T + y x^T) / 2 of the second moment C, with x and y its halves.
+The part of C that a map g changes has the squared norm T = ||C - g C g^T||^2 / 2 = ||C||^2 - <C, g
+C g^T>. All networks together estimate it without bias, because the products of a network with
+itself are summed apart (`self_terms`) and subtracted.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ class SymmetryTest:
     """Result of the test of one symmetry.
 
     Args:
-        p_value: p-value of the asymmetry, were the networks equally likely before and after the map; for a symmetry of
-            several maps that of the worst, times their number.
-        asymmetry: T / ||C||^2 of the worst map, without bias: 0 for a symmetric second moment, 1 for one that has
-            nothing in common with its image.
-        limit: upper limit of the asymmetry, from the 95 % quantile of random signs; infinite where the networks have
-            nothing in common that could be asymmetric.
-        allowed: asymmetry up to which an average over the map and the identity lowers the expected error of C, which
-            is E||Z||^2 / (N ||C||^2); at most 0.1.
+        p_value: p-value of the asymmetry, were the networks equally likely before and after the
+            map; for a symmetry of several maps that of the worst, times their number.
+        asymmetry: T / ||C||^2 of the worst map, without bias: 0 for a symmetric second moment, 1
+            for one that has nothing in common with its image.
+        limit: upper limit of the asymmetry, from the 95 % quantile of random signs; infinite where
+            the networks have nothing in common that could be asymmetric.
+        allowed: asymmetry up to which an average over the map and the identity lowers the expected
+            error of C, which is E||Z||^2 / (N ||C||^2); at most 0.1.
     """
 
     p_value: float
@@ -47,15 +49,19 @@ class SymmetryTest:
 
     @property
     def holds(self) -> bool:
-        """Whether the networks neither contradict the symmetry nor leave room for much of the contrary."""
+        """Whether the networks neither contradict the symmetry nor leave room for much of the
+        contrary.
+        """
         return self.p_value >= SIGNIFICANCE and self.limit <= self.allowed
 
 
 def self_terms(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
-    """Return the sums over networks of ||Z_i||^2 and, for each map, of <Z_i, g Z_i g^T>: (1 + maps,) in float64.
+    """Return the sums over networks of ||Z_i||^2 and, for each map, of <Z_i, g Z_i g^T>: (1 +
+    maps,) in float64.
 
     Args:
-        halves: halves of the networks, (n, R, 2, D); the share of a network is the mean over its readouts.
+        halves: halves of the networks, (n, R, 2, D); the share of a network is the mean over its
+            readouts.
         image_shape: (C, H, W); inputs of other shapes have no maps.
     """
     images = [halves, *(_moved(halves, one, image_shape) for _, one in _all_maps(image_shape))]
@@ -71,10 +77,10 @@ def symmetry_tests(
 ) -> dict[str, SymmetryTest]:
     """Test each symmetry that images of this shape can have.
 
-    The share of network i in C - g C g^T, where g is a flip, an exchange or a change of sign, is as likely as its
-    negative if the networks are as likely before as after g. So T is compared with the values that random signs of the
-    shares give (Fisher's exact test): those of the first networks, because the distribution of N T does not depend on
-    the number of networks N.
+    The share of network i in C - g C g^T, where g is a flip, an exchange or a change of sign, is as
+    likely as its negative if the networks are as likely before as after g. So T is compared with
+    the values that random signs of the shares give (Fisher's exact test): those of the first
+    networks, because the distribution of N T does not depend on the number of networks N.
 
     Args:
         second_moment: C from all networks, without the noise of their inputs, (D, D).
@@ -127,7 +133,9 @@ class _MapResult(NamedTuple):
 
 
 def _worst(results: list[_MapResult], allowed: float) -> SymmetryTest:
-    """Return the test of a symmetry from those of its maps; the p-value is that of the smallest, times their number."""
+    """Return the test of a symmetry from those of its maps; the p-value is that of the smallest,
+    times their number.
+    """
     p_value = min(1.0, len(results) * min(result.p_value for result in results))
     worst = max(results, key=lambda result: result.limit)
     return SymmetryTest(p_value, worst.asymmetry, worst.limit, allowed)
@@ -139,7 +147,9 @@ def _all_maps(image_shape: tuple[int, ...]) -> list[tuple[str, Callable[[Tensor]
 
 
 def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor], Tensor]]:
-    """Return maps of images (..., C, H, W), each its own inverse, that generate the symmetry's group."""
+    """Return maps of images (..., C, H, W), each its own inverse, that generate the symmetry's
+    group.
+    """
     if len(image_shape) != 3:
         return []
     channels, height, width = image_shape
@@ -170,14 +180,18 @@ def _moved(
 
 
 def _shared(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z_i, Z_j'> (n, n) for two lists of networks, halves (n, R, 2, D): means over their readouts."""
+    """Return <Z_i, Z_j'> (n, n) for two lists of networks, halves (n, R, 2, D): means over their
+    readouts.
+    """
     count, readouts = first.shape[:2]
     products = _products(first.flatten(0, 1), second.flatten(0, 1))  # (n * R, n * R)
     return products.view(count, readouts, count, readouts).mean((1, 3))
 
 
 def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in float64."""
+    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in
+    float64.
+    """
     dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
     # Rows alternate between x and y of the first, columns between x' and y' of the second:
     # <Z, Z'> = ((x x') (y y') + (x y') (y x')) / 2.

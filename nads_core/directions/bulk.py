@@ -1,12 +1,15 @@
-"""The bulk: the part of the space in which no direction was found, and what it does to those that were.
+"""The bulk: the part of the space in which no direction was found, and what it does to those that
+were.
 
-Source: the spiked covariance model (Paul, *Asymptotics of sample eigenstructure for a large dimensional
-spiked covariance model*, Statistica Sinica 2007, theorems 1, 2 and 4). A bulk of dimension m has C's mean
-eigenvalue b and inputs' noise of variance w. Seen through N networks, it adds to every direction the energy
+Source: the spiked covariance model (Paul, *Asymptotics of sample eigenstructure for a large
+dimensional spiked covariance model*, Statistica Sinica 2007, theorems 1, 2 and 4). A bulk of
+dimension m has C's mean eigenvalue b and inputs' noise of variance w. Seen through N networks, it
+adds to every direction the energy
 
     beta = m (b + w) / N.
 
-A direction whose level exceeds b by the gap g, with noise w_j, shows if g exceeds the edge e, and then
+A direction whose level exceeds b by the gap g, with noise w_j, shows if g exceeds the edge e, and
+then
 
     e^2 = beta (b + w_j),      eigenvalue = b + g + beta + e^2 / g,
     squared cosine with the space of the eigenpairs = (1 - e^2 / g^2) / (1 + beta / g).
@@ -45,8 +48,8 @@ class BulkSpectrum:
             num_networks: N, times the vectors over which the share of each is a mean.
 
         Returns:
-            Squared cosines (k,) of the eigenvectors with the space of the eigenpairs, 0 below the edge;
-            and shifts (k,) of the eigenvalues.
+            Squared cosines (k,) of the eigenvectors with the space of the eigenpairs, 0 below the
+            edge; and shifts (k,) of the eigenvalues.
         """
         edge, energy = self._edge(noise, num_networks)
         gaps = torch.maximum(levels - self.level, edge).clamp(min=_SMALLEST_GAP)
@@ -57,7 +60,9 @@ class BulkSpectrum:
         return retained.clamp(min=0), shift
 
     def detected(self, values: Tensor, noise: Tensor, num_networks: float) -> int:
-        """Return how many of the first eigenvalues (k,) exceed what the bulk alone gives: b + beta + 2 e."""
+        """Return how many of the first eigenvalues (k,) exceed what the bulk alone gives: b + beta
+        + 2 e.
+        """
         edge, energy = self._edge(noise, num_networks)
         below = (values <= self.level + energy + 2 * edge).nonzero()
         return int(below[0]) if len(below) else len(values)
@@ -65,8 +70,8 @@ class BulkSpectrum:
     def invert_shrinkage(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
         """Return the levels (k,) that the bulk shifts to these values (k,).
 
-        From b + g + beta + e^2 / g = value follows g^2 - 2 h g + e^2 = 0 with 2 h = value - b - beta. Values
-        that the bulk itself explains stay as they are.
+        From b + g + beta + e^2 / g = value follows g^2 - 2 h g + e^2 = 0 with 2 h = value - b -
+        beta. Values that the bulk itself explains stay as they are.
         """
         if not self.dimension:
             return values

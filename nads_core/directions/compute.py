@@ -1,4 +1,6 @@
-"""`compute_nads`: from an architecture to its directions, by way of estimator, moments and eigenvectors."""
+"""`compute_nads`: from an architecture to its directions, by way of estimator, moments and
+eigenvectors.
+"""
 
 from __future__ import annotations
 
@@ -41,59 +43,74 @@ def compute_nads(
     progress: bool = True,
     **options: Any,
 ) -> NADs:
-    """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input gradients.
+    """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input
+    gradients.
 
-    Inside a process group of torch.distributed the processes share the networks, and all return the same NADs.
+    Inside a process group of torch.distributed the processes share the networks, and all return the
+    same NADs.
 
-    Source: section 3.1 and eq. (4) of the paper; the estimators differ in the vector that a network contributes.
+    Source: section 3.1 and eq. (4) of the paper; the estimators differ in the vector that a network
+    contributes.
 
     Args:
-        architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
-            "torchvision:convnext_tiny", "timm:vit_tiny_patch16_224?img_size=32", "module:function".
+        architecture: one of ours, any function that returns a newly initialised network, or a name:
+            "lenet", "torchvision:convnext_tiny", "timm:vit_tiny_patch16_224?img_size=32",
+            "module:function".
         num_networks: number of networks to draw, N; with a stopping criterion the largest number.
-        estimator: `SmoothedGradient`, `PointGradient`, `Dipole` or `MixedDerivative`. The default is
-            ``SmoothedGradient(num_inputs=16)``, with ``readouts=8`` if the network ends in a linear layer of at least 8
-            features, drawn around 0, and the input has at most 8,192 pixels.
-        image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
-        symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
-            by default those that the architecture declares, "test" for a factory and images, none for fewer than 16
-            networks or more than 8,192 pixels. With "test" those that the networks do not contradict (`asymmetry`); the
-            provenance has the results. A stopping criterion is then checked without them.
-        stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its fields (``tolerance``,
-            ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value, and a
-            warning is issued if it does not meet the criterion.
-        seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
+        estimator: `SmoothedGradient`, `PointGradient`, `Dipole` or `MixedDerivative`. The default
+            is ``SmoothedGradient(num_inputs=16)``, with ``readouts=8`` if the network ends in a
+            linear layer of at least 8 features, drawn around 0, and the input has at most 8,192
+            pixels.
+        image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a
+            table.
+        symmetries: maps of the input that leave the distribution of networks unchanged, averaged
+            over; by default those that the architecture declares, "test" for a factory and images,
+            none for fewer than 16 networks or more than 8,192 pixels. With "test" those that the
+            networks do not contradict (`asymmetry`); the provenance has the results. A stopping
+            criterion is then checked without them.
+        stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its
+            fields (``tolerance``, ``num_leading``, ``num_certain``) are accepted as keywords too.
+            The provenance has the final value, and a warning is issued if it does not meet the
+            criterion.
+        seed: seed of every weight and input. Network i does not depend on how many are drawn, nor
+            on ``batch_size``.
         device: device of the networks; by default a GPU if there is one.
-        checkpoint: file that stores the state, in whose name ``{run}`` stands for a short fingerprint of everything
-            that determines the numbers. An interrupted call resumes from it, with the same result as an
-            uninterrupted one; a finished one is extended by a call with more networks.
+        checkpoint: file that stores the state, in whose name ``{run}`` stands for a short
+            fingerprint of everything that determines the numbers. An interrupted call resumes from
+            it, with the same result as an uninterrupted one; a finished one is extended by a call
+            with more networks.
         progress: whether to show a progress bar.
-        **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``, ``dtype`` and others.
+        **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``,
+            ``dtype`` and others.
 
     Returns:
-        Directions in order of preference, with their eigenvalues: those of the estimate of C, without the noise of the
+        Directions in order of preference, with their eigenvalues: those of the estimate of C,
+            without the noise of the
         inputs unless ``debiasing`` is "none". The provenance holds the effective number of
-        networks, ``(sum |g|^2)^2 / sum |g|^4``. Where it is below 0.15 ``num_networks``, a few networks hold the
-        second moment: a warning is issued, and certainties are those that the effective number supports. Eigenvalues
-        are in float32; in float64 where the mean square of the first gradients is outside of [1e-24, 1e24].
+        networks, ``(sum |g|^2)^2 / sum |g|^4``. Where it is below 0.15 ``num_networks``, a few
+        networks hold the second moment: a warning is issued, and certainties are those that the
+        effective number supports. Eigenvalues are in float32; in float64 where the mean square of
+        the first gradients is outside of [1e-24, 1e24].
 
     Raises:
-        TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module, or ``stopping``
-            is no `StoppingCriterion`.
+        TypeError: if ``architecture`` is neither an Architecture nor a function that returns a
+            module, or ``stopping`` is no `StoppingCriterion`.
         ImportError: for the name of a model whose library is not installed.
-        ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
-            that returns the same weights every time or fails, networks that differ in more than their weights and
-            buffers (the message names the network and the difference), random numbers that torch does not seed, or a
-            checkpoint that is damaged, of another computation or of a factory that was edited.
-        MemoryError: at once, if more than 8,192 pixels and so many networks need more memory than is free
-            (`GramMoments.needed_bytes`).
-        KeyboardInterrupt: on Ctrl-C, after saving the state to ``checkpoint`` or, without one, to a file that the
-            message names.
+        ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its
+            input, a factory that returns the same weights every time or fails, networks that differ
+            in more than their weights and buffers (the message names the network and the
+            difference), random numbers that torch does not seed, or a checkpoint that is damaged,
+            of another computation or of a factory that was edited.
+        MemoryError: at once, if more than 8,192 pixels and so many networks need more memory than
+            is free (`GramMoments.needed_bytes`).
+        KeyboardInterrupt: on Ctrl-C, after saving the state to ``checkpoint`` or, without one, to a
+            file that the message names.
 
     Example:
         >>> from nads_core import LOGREG
         >>> compute_nads(LOGREG, 64, progress=False)
-        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
+        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above
+        0.9)
     """
     require_integers(num_networks=num_networks)
     if (default := torch.get_default_dtype()) not in (torch.float32, torch.float64):
@@ -125,7 +142,9 @@ def compute_nads(
 
 
 def _one_readout(ensemble: Ensemble) -> dict[str, Any]:
-    """Return why the default estimator has one readout, where it is the network that admits no more."""
+    """Return why the default estimator has one readout, where it is the network that admits no
+    more.
+    """
     if ensemble.num_features:
         return {}
     logger.info("one last layer is drawn for each network: %s", ensemble.no_readout)

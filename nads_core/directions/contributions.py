@@ -1,4 +1,6 @@
-"""Evaluation of blocks of networks by all threads of a process, and checks that their vectors are valid."""
+"""Evaluation of blocks of networks by all threads of a process, and checks that their vectors are
+valid.
+"""
 
 import itertools
 import math
@@ -53,10 +55,12 @@ class Evaluation:
         self.blocks_at_once = max(1, networks * self._threads.size // size)
 
     def contributions(self, blocks: list[Block]) -> Tensor:
-        """Return the vectors (B * readouts, J, D) of the networks of several blocks, of which some are audited.
+        """Return the vectors (B * readouts, J, D) of the networks of several blocks, of which some
+        are audited.
 
         Raises:
-            ValueError: if a network returns NaN or infinite values, or an audited one is not what the factory builds.
+            ValueError: if a network returns NaN or infinite values, or an audited one is not what
+                the factory builds.
         """
         for block, count in blocks:
             first = block * self.ensemble.block_size
@@ -112,7 +116,9 @@ class Evaluation:
     def _failure(
         self, ensemble: Ensemble, draw: Draw | None, network_ids: list[int], error: Exception
     ) -> Exception:
-        """Return the error for networks that cannot be evaluated; it names the first one that fails alone."""
+        """Return the error for networks that cannot be evaluated; it names the first one that fails
+        alone.
+        """
         if draw is None and isinstance(error, (ValueError, TypeError, MemoryError)):
             return error  # which names the network
         subject = f"networks {network_ids[0]} to {network_ids[-1]} of {self.name} (seed {ensemble.seed}) failed"
@@ -129,11 +135,12 @@ class Evaluation:
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:
-    """Raise a ValueError if the first networks ignore their input, mix those of a batch, or their gradients underflow.
+    """Raise a ValueError if the first networks ignore their input, mix those of a batch, or their
+    gradients underflow.
 
     Returns:
-        The vector of network 0, (D,), by which a computation can be recognised, and the `moment_scale` of the first
-        networks.
+        The vector of network 0, (D,), by which a computation can be recognised, and the
+        `moment_scale` of the first networks.
     """
     vector, zero, count = None, dict[str, float](), min(_CHECKED_NETWORKS, ensemble.block_size)
     for start in range(0, _TRIED_NETWORKS, count):
@@ -171,10 +178,11 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
 
 
 def moment_scale(vectors: Tensor) -> float:
-    """Return the power of two that brings the mean square of vectors to about 1, or 1 if it lies in [1e-24, 1e24].
+    """Return the power of two that brings the mean square of vectors to about 1, or 1 if it lies in
+    [1e-24, 1e24].
 
-    Eigenvalues are squares: gradients of 1e-22 have some of 1e-44, which is 0 in float32. A power of two changes no
-    digit of what does not underflow.
+    Eigenvalues are squares: gradients of 1e-22 have some of 1e-44, which is 0 in float32. A power
+    of two changes no digit of what does not underflow.
     """
     square = float(vectors.double().square().mean())
     return 1.0 if 1e-24 <= square <= 1e24 else 2.0 ** -round(math.log2(square) / 2)
@@ -192,7 +200,9 @@ def _require_finite(values: Tensor, network_ids: Sequence[int], name: str, seed:
 
 
 def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> int:
-    """Networks whose inputs and vectors a thread has in memory at once: on a CPU those that fit its share of memory."""
+    """Networks whose inputs and vectors a thread has in memory at once: on a CPU those that fit its
+    share of memory.
+    """
     if ensemble.device.type != "cpu":
         return ensemble.block_size
     dimension = math.prod(ensemble.image_shape)
@@ -206,15 +216,17 @@ def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> 
 
 
 def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
-    """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free memory holds."""
+    """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free
+    memory holds.
+    """
     if ensemble.device.type != "cuda":
         return ensemble.block_size
     free, _ = torch.cuda.mem_get_info(ensemble.device)
     dimension = math.prod(ensemble.image_shape)
     passes = estimator.passes(dimension)
     back = passes.backward + passes.mixed
-    # Memory of a ResNet with layers of 64 channels, which is more than most networks need: 38 layers per input are kept
-    # for the backward pass, and every pass needs two more.
+    # Memory of a ResNet with layers of 64 channels, which is more than most networks need: 38
+    # layers per input are kept for the backward pass, and every pass needs two more.
     layers = 38 * passes.forward + 2 * back if back else 2 * passes.forward
     network_bytes = 4 * (3 * ensemble.num_parameters + 64 * dimension * layers)
     return int(max(1, min(256, free // 8 // network_bytes)))

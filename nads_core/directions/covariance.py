@@ -1,4 +1,5 @@
-"""The covariance of the networks' vectors from its moments: noise taken away, eigenpairs, and leading subspaces.
+"""The covariance of the networks' vectors from its moments: noise taken away, eigenpairs, and
+leading subspaces.
 
 M is the second moment of the means and W its noise, as in `moments`; both are uncentred.
 """
@@ -23,11 +24,12 @@ def debias(
 ) -> Tensor:
     """Estimate C = M - W, the second moment without the noise of finitely many inputs.
 
-    ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small against W its error
-    buries it and eigenvalues turn negative. ``"none"`` returns M: biased towards W, but every direction keeps a
-    relative accuracy. ``"shrink"`` lies between the two: in the basis where W is the identity and M is diagonal, the
-    eigenvalue 1 + r of M holds r, the ratio of signal to noise; it keeps max(r, floor) times W. So it subtracts where
-    r exceeds the floor, and no eigenvalue is negative.
+    ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small
+    against W its error buries it and eigenvalues turn negative. ``"none"`` returns M: biased
+    towards W, but every direction keeps a relative accuracy. ``"shrink"`` lies between the two: in
+    the basis where W is the identity and M is diagonal, the eigenvalue 1 + r of M holds r, the
+    ratio of signal to noise; it keeps max(r, floor) times W. So it subtracts where r exceeds the
+    floor, and no eigenvalue is negative.
 
     Args:
         second_moment: M, (D, D).
@@ -61,9 +63,10 @@ def debias(
 def shrunk_variance(ratios: Tensor, floor: float = FLOOR) -> Tensor:
     """Return the share (k, k) of the variance of C's entries that "shrink" keeps, in first order.
 
-    Shrinking replaces the ratios r of signal to noise by s(r) = max(r, floor), so that entry (j, k) of an error is
-    multiplied by (s(r_j) - s(r_k)) / (r_j - r_k): by 1 above the floor, and by 0 below, where the noise's own error
-    remains. This is exact in the basis of `debias`, and taken to hold for the eigenvectors of its result.
+    Shrinking replaces the ratios r of signal to noise by s(r) = max(r, floor), so that entry (j, k)
+    of an error is multiplied by (s(r_j) - s(r_k)) / (r_j - r_k): by 1 above the floor, and by 0
+    below, where the noise's own error remains. This is exact in the basis of `debias`, and taken to
+    hold for the eigenvectors of its result.
 
     Args:
         ratios: (k,), ratio of signal to noise along each direction.
@@ -89,7 +92,9 @@ def _whitening(noise: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def leading_eigenpairs(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the ``count`` largest eigenvalues, descending, and their unit eigenvectors as rows (count, D)."""
+    """Return the ``count`` largest eigenvalues, descending, and their unit eigenvectors as rows
+    (count, D).
+    """
     values, vectors = torch.linalg.eigh(matrix)  # ascending, eigenvectors as columns
     return values.flip(0)[:count], vectors.flip(1).T[:count]
 
@@ -102,12 +107,14 @@ def gram_eigenpairs(
     Goes through the vectors a few columns at a time, so that no second copy of them is made.
 
     Args:
-        means: (N, D) with M = means^T means / N; or blocks of its rows, as `GramMoments.vectors` returns them.
+        means: (N, D) with M = means^T means / N; or blocks of its rows, as `GramMoments.vectors`
+            returns them.
         spreads: (R, D) with W = spreads^T spreads / N; or blocks.
         count: largest number of eigenpairs; those with a positive eigenvalue are returned.
 
     Returns:
-        Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the means' type but at least float32.
+        Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the means' type but
+        at least float32.
     """
     means, spreads = (
         [blocks] if isinstance(blocks, Tensor) else list(blocks) for blocks in (means, spreads)
@@ -126,8 +133,9 @@ def gram_eigenpairs(
     values, vectors = torch.linalg.eigh(gram)
     nonzero = values > 1e-10 * values[-1]
     values, vectors = values[nonzero], vectors[:, nonzero]  # (K,), (N + R, K), K the rank of X
-    # X = V sqrt(values) Q with orthonormal rows Q (K, D). M - W = X^T S X / N, where S is 1 for a mean and -1 for a
-    # spread, so M - W = Q^T [sqrt(values) V^T S V sqrt(values) / N] Q: its eigenvectors are the bracket's, times Q.
+    # X = V sqrt(values) Q with orthonormal rows Q (K, D). M - W = X^T S X / N, where S is 1 for a
+    # mean and -1 for a spread, so M - W = Q^T [sqrt(values) V^T S V sqrt(values) / N] Q: its
+    # eigenvectors are the bracket's, times Q.
     half = vectors * values.sqrt()  # (N + R, K)
     inner = (
         half[:num_means].T @ half[:num_means] - half[num_means:].T @ half[num_means:]
@@ -148,12 +156,14 @@ def gram_eigenpairs(
 def leading_subspace(
     moments: Moments, count: int, image_shape: tuple[int, ...], symmetries: tuple[str, ...] = ()
 ) -> Tensor:
-    """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over symmetries.
+    """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over
+    symmetries.
 
-    On the Gram side there are fewer rows where M - W has fewer positive eigenvalues, as with few networks.
+    On the Gram side there are fewer rows where M - W has fewer positive eigenvalues, as with few
+    networks.
 
-    On the dense side by a randomised SVD, in a tenth of the time of all eigenvectors. It orders by magnitude, and the
-    leading eigenvalues of M - W are positive.
+    On the dense side by a randomised SVD, in a tenth of the time of all eigenvectors. It orders by
+    magnitude, and the leading eigenvalues of M - W are positive.
     """
     if isinstance(moments, GramMoments):
         return gram_eigenpairs(*moments.vectors(), count)[1]
@@ -164,7 +174,8 @@ def leading_subspace(
 
 
 def subspace_overlap(first: Tensor, second: Tensor) -> float:
-    """Mean squared cosine of the principal angles between the spans of orthonormal rows (k, D): 1 for the same span.
+    """Mean squared cosine of the principal angles between the spans of orthonormal rows (k, D): 1
+    for the same span.
 
     Raises:
         ValueError: if the shapes differ.

@@ -31,7 +31,8 @@ _NEIGHBOURS = 32
 _CROSSINGS = 64  # draws of the order of eigenvalues of different types
 _EXTRA_COLUMNS = 16  # of the randomised range finder
 _NEGLIGIBLE_SHARE = 1e-9  # of the energy along all directions
-# Effective share of networks below which a few of them hold the second moment (benchmarks/heavy_tails.py)
+# Effective share of networks below which a few of them hold the second moment
+# (benchmarks/heavy_tails.py)
 HEAVY = 0.15
 
 
@@ -43,7 +44,8 @@ class Eigenpairs:
         eigenvalues: (n,), descending.
         directions: (n, D).
         uncertainty: uncertainty of each eigenpair.
-        debiasing: debiasing that was applied; "none" where no noise was seen, never "shrink" on the Gram side.
+        debiasing: debiasing that was applied; "none" where no noise was seen, never "shrink" on the
+            Gram side.
     """
 
     eigenvalues: Tensor
@@ -54,7 +56,9 @@ class Eigenpairs:
 
 @dataclass(frozen=True)
 class _TypeEigenpairs:
-    """Eigenpairs of one symmetry type: names of its partners, eigenvalues (k,), images of each partner (k, D)."""
+    """Eigenpairs of one symmetry type: names of its partners, eigenvalues (k,), images of each
+    partner (k, D).
+    """
 
     names: tuple[str, ...]
     eigenvalues: Tensor
@@ -82,8 +86,9 @@ def find_eigenpairs(
         debiasing: method of `covariance.debias`.
         symmetries: symmetries whose types are distinguished.
         sample_ratio: number of networks to predict uncertainties for, over the number of these.
-        effective_share: effective share of the networks, see `moments.effective_share`. Below `HEAVY` the networks'
-            own variances underestimate the effect of a few others; see `_with_heavy_tails`.
+        effective_share: effective share of the networks, see `moments.effective_share`. Below
+            `HEAVY` the networks' own variances underestimate the effect of a few others; see
+            `_with_heavy_tails`.
     """
     problem = _Problem(
         moments, first_networks, count, image_shape, debiasing, symmetries, sample_ratio
@@ -97,7 +102,8 @@ def find_eigenpairs(
 def _with_heavy_tails(
     problem: _Problem, types: list[_TypeEigenpairs], effective_share: float
 ) -> list[_TypeEigenpairs]:
-    """Return eigenpairs with the uncertainty of unit vectors of the first networks, for the effective number.
+    """Return eigenpairs with the uncertainty of unit vectors of the first networks, for the
+    effective number.
 
     This assumes that the norm of a network's vector is independent of its direction.
     """
@@ -121,21 +127,25 @@ def _with_heavy_tails(
 def _with_uncertainty_of(
     raw: _TypeEigenpairs, normalised: _TypeEigenpairs, num_effective: float
 ) -> _TypeEigenpairs:
-    """Return eigenpairs with the uncertainty of normalised networks, and errors in the units of ``raw``."""
+    """Return eigenpairs with the uncertainty of normalised networks, and errors in the units of
+    ``raw``.
+    """
     values = raw.eigenvalues.double().cpu()
     count = min(len(values), len(normalised.eigenvalues))
     expected = normalised.eigenvalues[:count].double().cpu()
     unit = values[:count].sum() / expected.sum().clamp(min=1e-300)
     uncertainty = normalised.uncertainty.extended(len(values), known=count)
     error = uncertainty.eigenvalue_std * unit
-    # The norms vary too: what they add to an eigenvalue, and the variance value^2 / N_effective of their mean.
+    # The norms vary too: what they add to an eigenvalue, and the variance value^2 / N_effective of
+    # their mean.
     bias = (values[:count] - expected * unit).square() + values[:count].square() / num_effective
     error[:count] = (error[:count].square() + bias).sqrt()
     return replace(raw, uncertainty=replace(uncertainty, eigenvalue_std=error))
 
 
 class _Spectrum(NamedTuple):
-    """Debiased eigenpairs of one symmetry type in the space that its networks span, in descending order.
+    """Debiased eigenpairs of one symmetry type in the space that its networks span, in descending
+    order.
 
     Args:
         eigenvalues: (r,), eigenvalues after debiasing.
@@ -183,7 +193,9 @@ class _Problem:
     def _spectrum(
         self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor
     ) -> _Spectrum:
-        """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
+        """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D,
+        D).
+        """
         # Energy along one axis that rounding can explain
         negligible = _NEGLIGIBLE_SHARE * second_moment.trace()
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
@@ -244,7 +256,9 @@ class _Problem:
         bulk: BulkSpectrum,
         retained_variance: Tensor | None = None,
     ) -> TypeUncertainty:
-        """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first networks in them."""
+        """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first
+        networks in them.
+        """
         partners, _, readouts = coordinates.shape[:3]
         return estimate_uncertainty(
             levels,
@@ -296,7 +310,9 @@ def _mean_energy(blocks: list[Tensor], num_networks: int) -> float:
 def _rest_of_type(
     kind: SymmetryType, spectrum: _Spectrum, used: int, halves: Tensor
 ) -> BulkSpectrum:
-    """Return the spectrum of what is left of a type: axes from ``used`` on, and what the networks do not span."""
+    """Return the spectrum of what is left of a type: axes from ``used`` on, and what the networks
+    do not span.
+    """
     remaining = len(kind) - used
     if not remaining:
         return BulkSpectrum()
@@ -315,7 +331,9 @@ def _completed(values: Tensor, axes: Tensor, count: int) -> tuple[Tensor, Tensor
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
-    """Return an orthonormal basis (d, r) of what so few vectors span; None where that is most of the space."""
+    """Return an orthonormal basis (d, r) of what so few vectors span; None where that is most of
+    the space.
+    """
     rank = num_vectors + _EXTRA_COLUMNS
     if rank > 0.75 * len(matrix):
         return None
@@ -325,7 +343,9 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
 
 
 class _Place(NamedTuple):
-    """A direction in the order of all: by eigenvalue, and where these are equal by type, rank and partner."""
+    """A direction in the order of all: by eigenvalue, and where these are equal by type, rank and
+    partner.
+    """
 
     minus_eigenvalue: float
     type: int
@@ -334,7 +354,9 @@ class _Place(NamedTuple):
 
 
 def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpairs:
-    """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues, stand together."""
+    """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues,
+    stand together.
+    """
     places = sorted(
         _Place(-value, number, rank, partner)
         for number, pairs in enumerate(types)
@@ -375,8 +397,9 @@ def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> E
 def _leading_certainty(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
     """Return the expected overlap (n,) of the first directions up to each with the exact ones.
 
-    The exact order is uncertain too, because errors of eigenvalues can swap directions of different types. With
-    a_t of the first i directions found in type t, and e_t of the first i exact ones, the overlap is
+    The exact order is uncertain too, because errors of eigenvalues can swap directions of different
+    types. With a_t of the first i directions found in type t, and e_t of the first i exact ones,
+    the overlap is
 
         (1 / i) sum over types and partners t of leading_t[a_t, e_t],
 
@@ -411,12 +434,16 @@ def _leading_certainty(types: list[_TypeEigenpairs], places: list[_Place]) -> Te
 
 
 def _counts(owner: Tensor, num_owners: int) -> Tensor:
-    """Return how many of the first directions up to each belong to each owner: (n,) -> (n, num_owners)."""
+    """Return how many of the first directions up to each belong to each owner: (n,) -> (n,
+    num_owners).
+    """
     return torch.nn.functional.one_hot(owner, num_owners).cumsum(0)
 
 
 def _drawn_eigenvalues(pairs: _TypeEigenpairs, generator: torch.Generator) -> Tensor:
-    """Draw eigenvalues (k,) within their errors, which are as large as the eigenvalue where nothing is known."""
+    """Draw eigenvalues (k,) within their errors, which are as large as the eigenvalue where nothing
+    is known.
+    """
     values = pairs.eigenvalues.double().cpu()
     errors = pairs.uncertainty.eigenvalue_std[: len(values)]
     errors = torch.where(errors.isnan(), values.abs(), errors)

@@ -1,9 +1,10 @@
 """The estimators: which vectors in input space one drawn network contributes to the second moment.
 
-An estimator is a frozen dataclass with two methods. ``draw`` draws everything random that a block of networks needs;
-``contributions`` turns it into vectors of shape (B, J, D). The J contributions of one network are independent given
-the network and share one expectation: their mean is the network's vector, their spread estimates its noise. What else
-`Estimator` asks, what it costs above all, has a default.
+An estimator is a frozen dataclass with two methods. ``draw`` draws everything random that a block
+of networks needs; ``contributions`` turns it into vectors of shape (B, J, D). The J contributions
+of one network are independent given the network and share one expectation: their mean is the
+network's vector, their spread estimates its noise. What else `Estimator` asks, what it costs above
+all, has a default.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
 
 @dataclass(frozen=True)
 class Draw:
-    """B networks with their inputs, which `Estimator.draw` returns; its networks can be sliced and joined.
+    """B networks with their inputs, which `Estimator.draw` returns; its networks can be sliced and
+    joined.
 
     Args:
         state: weights, name -> ``(B, *shape)``, as `Ensemble.draw` returns them.
         inputs: (B, K, C, H, W).
-        probes: directions in weight space, name -> ``(B, *shape)``; `MixedDerivative` alone has them.
+        probes: directions in weight space, name -> ``(B, *shape)``; `MixedDerivative` alone has
+            them.
         readouts: other last layers of each network, (B, R, F).
     """
 
@@ -71,8 +74,10 @@ class Passes:
 
     Args:
         forward: evaluations of f.
-        backward: passes from an output to the input; readouts share a forward pass, and each has its own backward pass.
-        mixed: passes to the weights and on to the input (`Ensemble.mixed_derivatives`), beyond the forward pass.
+        backward: passes from an output to the input; readouts share a forward pass, and each has
+            its own backward pass.
+        mixed: passes to the weights and on to the input (`Ensemble.mixed_derivatives`), beyond the
+            forward pass.
     """
 
     forward: int
@@ -81,11 +86,13 @@ class Passes:
 
 
 class Estimator(ABC):
-    """Vectors that a network contributes, and their cost: inherit from it for an estimator of your own.
+    """Vectors that a network contributes, and their cost: inherit from it for an estimator of your
+    own.
 
-    ``draw`` and ``contributions`` have to be written. All other members describe costs and memory; by default those of
-    one input gradient per network. The ``repr`` stands for the estimator in a checkpoint, which can be resumed only
-    with the same one: it has to name everything that determines the vectors, as that of a dataclass does.
+    ``draw`` and ``contributions`` have to be written. All other members describe costs and memory;
+    by default those of one input gradient per network. The ``repr`` stands for the estimator in a
+    checkpoint, which can be resumed only with the same one: it has to name everything that
+    determines the vectors, as that of a dataclass does.
     """
 
     def __repr__(self) -> str:
@@ -100,23 +107,30 @@ class Estimator(ABC):
 
     @abstractmethod
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        """Return (B * readouts, J, D): J contributions per network, which must be independent given the network.
+        """Return (B * readouts, J, D): J contributions per network, which must be independent given
+        the network.
 
-        A check of the first networks passes draws with two inputs and one readout per network (`Draw.thin`).
+        A check of the first networks passes draws with two inputs and one readout per network
+        (`Draw.thin`).
         """
 
     @property
     def readouts(self) -> int:
-        """Number of networks that a drawn one counts as, which differ in their last layer; 1 by default."""
+        """Number of networks that a drawn one counts as, which differ in their last layer; 1 by
+        default.
+        """
         return 1
 
     @property
     def num_contributions(self) -> int:
-        """J. The spread of at least two estimates the noise, so that `compute_nads` can remove it; 1 by default."""
+        """J. The spread of at least two estimates the noise, so that `compute_nads` can remove it;
+        1 by default.
+        """
         return 1
 
     def passes(self, dimension: int) -> Passes:
-        """Count the passes through one network with D = ``dimension`` inputs, all contributions together.
+        """Count the passes through one network with D = ``dimension`` inputs, all contributions
+        together.
 
         By default one forward, and one backward for each readout.
         """
@@ -202,9 +216,10 @@ class _OverInputs(Estimator):
 class SmoothedGradient(_OverInputs):
     """The input gradient averaged over Gaussian inputs, for one network at a time.
 
-    g = E_x grad_x f_theta(x), x ~ N(0, input_std^2 I), estimated from ``num_inputs`` inputs. Its second moment over
-    theta is the mixed derivative of the network's prior kernel, E d/dx d/dx' K(x, x'). Inputs come in opposite pairs
-    (x, -x), which cancels most of the noise that ReLU gates add. Two contributions are means over halves of the pairs.
+    g = E_x grad_x f_theta(x), x ~ N(0, input_std^2 I), estimated from ``num_inputs`` inputs. Its
+    second moment over theta is the mixed derivative of the network's prior kernel, E d/dx d/dx'
+    K(x, x'). Inputs come in opposite pairs (x, -x), which cancels most of the noise that ReLU gates
+    add. Two contributions are means over halves of the pairs.
     """
 
     num_inputs: int = NUM_INPUTS  # forward and backward passes per network
@@ -237,10 +252,11 @@ class SmoothedGradient(_OverInputs):
 
 @dataclass(frozen=True)
 class Dipole(_AtOnePoint):
-    """Finite differences along every pixel at one random point: the discriminative dipole of section 3.
+    """Finite differences along every pixel at one random point: the discriminative dipole of
+    section 3.
 
-    g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), as the authors computed
-    their published directions, with step 100. It takes 2 D evaluations per network.
+    g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), as the authors
+    computed their published directions, with step 100. It takes 2 D evaluations per network.
     """
 
     step: float = 100.0  # length of the dipole's arm, in units of the input
@@ -272,11 +288,13 @@ class Dipole(_AtOnePoint):
 
 @dataclass(frozen=True)
 class MixedDerivative(_OverInputs):
-    """How the input gradient moves with the weights: right singular vectors of d/dtheta d/dx f (Lemma 2, eq. 5).
+    """How the input gradient moves with the weights: right singular vectors of d/dtheta d/dx f
+    (Lemma 2, eq. 5).
 
-    g = grad_x (r^T grad_theta f_theta(x)) with one probe r ~ N(0, I) a network, averaged over Gaussian inputs x as in
-    `SmoothedGradient`. Over the probes, the second moment of g is E (d_theta d_x f)^T (d_theta d_x f). With
-    ``num_inputs=1, antithetic=False`` it is taken at one random point, without smoothing.
+    g = grad_x (r^T grad_theta f_theta(x)) with one probe r ~ N(0, I) a network, averaged over
+    Gaussian inputs x as in `SmoothedGradient`. Over the probes, the second moment of g is E
+    (d_theta d_x f)^T (d_theta d_x f). With ``num_inputs=1, antithetic=False`` it is taken at one
+    random point, without smoothing.
     """
 
     num_inputs: int = NUM_INPUTS  # double-backward passes per network

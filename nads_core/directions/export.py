@@ -1,4 +1,6 @@
-"""NADs as a table of pandas, as pictures of matplotlib, and as files. A library is imported when it is needed."""
+"""NADs as a table of pandas, as pictures of matplotlib, and as files. A library is imported when it
+is needed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def _columns(nads: NADs) -> dict[str, Any]:
 
 
 def to_pandas(nads: NADs) -> Any:
-    """Return a `pandas.DataFrame` with index ``NAD`` and columns name, type, eigenvalue, std and certainty.
+    """Return a `pandas.DataFrame` with index ``NAD`` and columns name, type, eigenvalue, std and
+    certainty.
 
     NADs without uncertainty have the column eigenvalue alone.
 
@@ -54,9 +57,9 @@ def to_pandas(nads: NADs) -> Any:
 def plot(nads: NADs, k: int = 10) -> Any:
     """Draw the first directions, five a row (sequences two a row), by `draw_direction`.
 
-    The title of each has its index; its name in brackets, as ``NADs.names`` has it: the type of symmetry, such as "++s"
-    (see `SymmetryType`), and the rank within the type; its eigenvalue with the standard deviation of the error; and its
-    certainty.
+    The title of each has its index; its name in brackets, as ``NADs.names`` has it: the type of
+    symmetry, such as "++s" (see `SymmetryType`), and the rank within the type; its eigenvalue with
+    the standard deviation of the error; and its certainty.
 
     Args:
         nads: NADs.
@@ -99,9 +102,10 @@ def plot(nads: NADs, k: int = 10) -> Any:
 def draw_direction(axis: Any, direction: Any) -> None:
     """Draw one direction.
 
-    Images of three channels are coloured, with zero in grey. Other images are red where positive and blue where
-    negative, their channels side by side. Sequences have a line per channel, and features a bar each, around zero. Of a
-    sequence of more than 128 positions, the 128 with the largest squares are drawn, and the label tells which.
+    Images of three channels are coloured, with zero in grey. Other images are red where positive
+    and blue where negative, their channels side by side. Sequences have a line per channel, and
+    features a bar each, around zero. Of a sequence of more than 128 positions, the 128 with the
+    largest squares are drawn, and the label tells which.
 
     Args:
         axis: axes of matplotlib.
@@ -141,7 +145,9 @@ def printable(text: str) -> str:
 
 
 def nads_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file of NADs, with ``~`` expanded; raise a ValueError for the ending of another format."""
+    """Return the path of a file of NADs, with ``~`` expanded; raise a ValueError for the ending of
+    another format.
+    """
     expanded = Path(path).expanduser()
     if expanded.suffix != ".npz":
         raise ValueError(f"{path} ends in {expanded.suffix!r}, expected .npz: name such a file")

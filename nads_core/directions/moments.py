@@ -1,16 +1,17 @@
 """Streaming second moments of the networks' vectors, and the noise in them.
 
-The contributions of network i, independent given the network, are averaged into two halves x_i and y_i. With their mean
-m_i = (x_i + y_i) / 2 and half difference d_i = (x_i - y_i) / 2 the moments are
+The contributions of network i, independent given the network, are averaged into two halves x_i and
+y_i. With their mean m_i = (x_i + y_i) / 2 and half difference d_i = (x_i - y_i) / 2 the moments are
 
     M = (1/N) sum_i m_i m_i^T    second moment of the means
     W = (1/N) sum_i d_i d_i^T    share of it that is noise of the means
 
-so M - W = (1/N) sum_i (x_i y_i^T + y_i x_i^T) / 2 estimates C = E[E[g|network] E[g|network]^T] without bias. A single
-contribution is its own other half, and its noise remains in M. Two halves take a quarter of the products of eight
-contributions, whose U-statistic has only half of the noise of second order. All kinds have the same statistics:
-`DenseMoments` as D x D matrices, `FusedMoments` as well but summed by one kernel, and `GramMoments` as the vectors
-themselves, for D larger than their number. `FirstNetworks` has vectors of some networks, for moments of fourth order.
+so M - W = (1/N) sum_i (x_i y_i^T + y_i x_i^T) / 2 estimates C = E[E[g|network] E[g|network]^T]
+without bias. A single contribution is its own other half, and its noise remains in M. Two halves
+take a quarter of the products of eight contributions, whose U-statistic has only half of the noise
+of second order. All kinds have the same statistics: `DenseMoments` as D x D matrices,
+`FusedMoments` as well but summed by one kernel, and `GramMoments` as the vectors themselves, for D
+larger than their number. `FirstNetworks` has vectors of some networks, for moments of fourth order.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ FUSED_ROWS = 2048  # contributions summed in float32 before they are added to th
 
 
 class DenseMoments:
-    """Second moments as two D x D matrices in float64; memory does not depend on the number of networks.
+    """Second moments as two D x D matrices in float64; memory does not depend on the number of
+    networks.
 
-    Contributions are buffered until there are enough for one product, so that the sums do not depend on the batch size.
+    Contributions are buffered until there are enough for one product, so that the sums do not
+    depend on the batch size.
 
     Args:
         dimension: number of pixels, D.
@@ -128,12 +131,14 @@ class DenseMoments:
 
 
 class FusedMoments(DenseMoments):
-    """The sums of `DenseMoments`, from products of numbers rounded to TF32 that are partly summed in float32.
+    """The sums of `DenseMoments`, from products of numbers rounded to TF32 that are partly summed
+    in float32.
 
-    The Triton kernel adds up 2,048 contributions in float32 before they join the float64 sums. In its interpreter on a
-    CPU that changes the sums by 2e-7 in Frobenius norm, at most a hundredth of the effect of TF32 factors. Sums in
-    float64 throughout would take twice the registers, without a gain in accuracy. On a GPU it is not measured yet.
-    With TF32 factors the NADs of LeNet overlap those from float64 by 1 - 4e-7 or more (benchmarks/README.md).
+    The Triton kernel adds up 2,048 contributions in float32 before they join the float64 sums. In
+    its interpreter on a CPU that changes the sums by 2e-7 in Frobenius norm, at most a hundredth of
+    the effect of TF32 factors. Sums in float64 throughout would take twice the registers, without a
+    gain in accuracy. On a GPU it is not measured yet. With TF32 factors the NADs of LeNet overlap
+    those from float64 by 1 - 4e-7 or more (benchmarks/README.md).
 
     Args:
         dimension: number of pixels, D.
@@ -161,10 +166,11 @@ class FusedMoments(DenseMoments):
 
 
 class GramMoments:
-    """Second moments as vectors, two per network, for inputs with more pixels than there are vectors.
+    """Second moments as vectors, two per network, for inputs with more pixels than there are
+    vectors.
 
-    Memory: `needed_bytes`; 2 N D numbers for the vectors, and for eigenpairs the Gram matrix of the 2 N vectors. The
-    vectors are never copied. R readouts of a network count as R networks.
+    Memory: `needed_bytes`; 2 N D numbers for the vectors, and for eigenpairs the Gram matrix of the
+    2 N vectors. The vectors are never copied. R readouts of a network count as R networks.
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
@@ -179,10 +185,11 @@ class GramMoments:
         num_directions: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> int:
-        """Return the largest number of bytes that ``num_networks`` networks and ``num_directions`` eigenvectors take.
+        """Return the largest number of bytes that ``num_networks`` networks and ``num_directions``
+        eigenvectors take.
 
-        2 N D numbers of ``dtype``, D for each direction, and five matrices (2 N)^2 in float64: the Gram matrix, its
-        eigenvectors and the work space of LAPACK.
+        2 N D numbers of ``dtype``, D for each direction, and five matrices (2 N)^2 in float64: the
+        Gram matrix, its eigenvectors and the work space of LAPACK.
         """
         vectors = 2 * num_networks
         return dtype.itemsize * (vectors + num_directions) * dimension + 5 * 8 * vectors**2
@@ -238,15 +245,18 @@ Moments = DenseMoments | GramMoments
 
 
 def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
-    """(..., J, D) -> two estimates (..., D), of equal and uncorrelated noise, whose mean is that of all contributions.
+    """(..., J, D) -> two estimates (..., D), of equal and uncorrelated noise, whose mean is that of
+    all contributions.
 
-    They are the means x, y of the first h and of the last J - h contributions; one contribution is its own other half.
-    For odd J, x and y have noise of variance v / h and v / (J - h). With s = h / J and t = sqrt(h (J - h)) / J,
+    They are the means x, y of the first h and of the last J - h contributions; one contribution is
+    its own other half. For odd J, x and y have noise of variance v / h and v / (J - h). With s = h
+    / J and t = sqrt(h (J - h)) / J,
 
         a = (s + t) x + (1 - s - t) y,      b = (s - t) x + (1 - s + t) y
 
-    have the mean s x + (1 - s) y, the covariance (s^2 - t^2) / h + ((1 - s)^2 - t^2) / (J - h) = 0 (times v), and equal
-    variances, since (s + t)^2 - (s - t)^2 = 4 s t = 4 h t / J and (1 - s + t)^2 - (1 - s - t)^2 = 4 (J - h) t / J.
+    have the mean s x + (1 - s) y, the covariance (s^2 - t^2) / h + ((1 - s)^2 - t^2) / (J - h) = 0
+    (times v), and equal variances, since (s + t)^2 - (s - t)^2 = 4 s t = 4 h t / J and (1 - s +
+    t)^2 - (1 - s - t)^2 = 4 (J - h) t / J.
     """
     count = contributions.shape[-2]
     if count == 1:
@@ -273,7 +283,8 @@ def merged(groups: Sequence[Moments]) -> Moments:
 class FirstNetworks:
     """The vectors of the first networks of a computation, for moments of fourth order.
 
-    Their halves x, y are stored: (x y^T + y x^T) / 2 is an estimate of g g^T without the noise of the inputs.
+    Their halves x, y are stored: (x y^T + y x^T) / 2 is an estimate of g g^T without the noise of
+    the inputs.
     """
 
     def __init__(self) -> None:
@@ -281,7 +292,9 @@ class FirstNetworks:
         self.num_contributions = 1
 
     def normalised(self) -> FirstNetworks:
-        """Return the same networks with each vector divided by its norm, so that all have equal weight."""
+        """Return the same networks with each vector divided by its norm, so that all have equal
+        weight.
+        """
         other = FirstNetworks()
         other.num_contributions = self.num_contributions
         halves = self.halves()
@@ -308,7 +321,9 @@ class FirstNetworks:
 
     @staticmethod
     def needed_bytes(dimension: int, num_networks: int, readouts: int = 1) -> int:
-        """Return the bytes that the first networks take, with the copy that certificates are made from."""
+        """Return the bytes that the first networks take, with the copy that certificates are made
+        from.
+        """
         return 2 * 4 * 2 * min(num_networks, SAMPLED_NETWORKS) * readouts * dimension
 
     @staticmethod
@@ -350,5 +365,7 @@ class NormMoments(NamedTuple):
 
     @property
     def effective_share(self) -> float:
-        """The effective number of networks over their number, (sum |g|^2)^2 / (N sum |g|^4), from 1 / N to 1."""
+        """The effective number of networks over their number, (sum |g|^2)^2 / (N sum |g|^4), from 1
+        / N to 1.
+        """
         return self.squares**2 / (self.networks * self.fourths) if self.fourths else 1.0

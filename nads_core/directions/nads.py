@@ -1,4 +1,6 @@
-"""`NADs`, the result of `compute_nads`; their files, those that ship with the package, and similarity to these."""
+"""`NADs`, the result of `compute_nads`; their files, those that ship with the package, and
+similarity to these.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ class NADs:
 
     Args:
         directions: ``(n, *image_shape)`` float32, orthonormal.
-        eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the estimate of C, the
-            uncentred second moment, without the noise of the inputs unless ``debiasing`` is "none".
+        eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the
+            estimate of C, the uncentred second moment, without the noise of the inputs unless
+            ``debiasing`` is "none".
         provenance: settings and environment of the computation.
         uncertainty: uncertainty of each; None in files that were written before there were any.
         stored_fingerprint: fingerprint of the file that they were read from, or None; no argument.
@@ -57,17 +60,21 @@ class NADs:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the stored bytes (of the file, or what `save` would write), which are the same on every machine."""
+        """Names the stored bytes (of the file, or what `save` would write), which are the same on
+        every machine.
+        """
         return self.stored_fingerprint or export.checksum(self._stored(quantized=False))
 
     def __len__(self) -> int:
         return len(self.directions)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return one direction, ``nads[0]``; or the NADs without the later directions, ``nads[:10]``.
+        """Return one direction, ``nads[0]``; or the NADs without the later directions,
+        ``nads[:10]``.
 
-        Names, bands and the certainty of leading subspaces count from the first direction on. Therefore a slice begins
-        there and leaves none out; ``nads.directions[5:10]`` are the directions alone.
+        Names, bands and the certainty of leading subspaces count from the first direction on.
+        Therefore a slice begins there and leaves none out; ``nads.directions[5:10]`` are the
+        directions alone.
 
         Raises:
             IndexError: if there is no such direction.
@@ -105,14 +112,17 @@ class NADs:
         return f"NADs({self.name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
     def _require_valid(self) -> None:
-        """Raise a ValueError unless directions are orthonormal, eigenvalues those of C, and certainties in [0, 1].
+        """Raise a ValueError unless directions are orthonormal, eigenvalues those of C, and
+        certainties in [0, 1].
 
-        The shape has to be that of the provenance, if it names one, and eigenvalues have to descend.
+        The shape has to be that of the provenance, if it names one, and eigenvalues have to
+        descend.
         """
         rows = self.directions.flatten(1)
         if not (rows.is_floating_point() and self.eigenvalues.is_floating_point()):
             raise ValueError(f"numbers are expected, got {rows.dtype} and {self.eigenvalues.dtype}")
-        # Rows of U U^T - I times eight vectors of random signs: all entries, at the price of eight columns
+        # Rows of U U^T - I times eight vectors of random signs: all entries, at the price of eight
+        # columns
         signs = (
             torch.randint(2, (len(rows), 8), generator=torch.Generator().manual_seed(0)).to(rows)
             * 2
@@ -161,17 +171,23 @@ class NADs:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """How the symmetries of the architecture change each direction (`SymmetryType`): "++s" is changed by none."""
+        """How the symmetries of the architecture change each direction (`SymmetryType`): "++s" is
+        changed by none.
+        """
         return self._require_uncertainty().types
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Type and rank within it, such as "++s 3", which do not depend on sampling as an index does."""
+        """Type and rank within it, such as "++s 3", which do not depend on sampling as an index
+        does.
+        """
         return self._require_uncertainty().names
 
     @property
     def certainty(self) -> Tensor:
-        """(n,), expected squared cosine with the direction of the same name for infinitely many networks and inputs."""
+        """(n,), expected squared cosine with the direction of the same name for infinitely many
+        networks and inputs.
+        """
         return self._require_uncertainty().certainty
 
     @property
@@ -181,7 +197,9 @@ class NADs:
 
     @property
     def bands(self) -> tuple[DegenerateCluster, ...]:
-        """Directions of one type that this run cannot distinguish, with the certainty of the subspace of each band."""
+        """Directions of one type that this run cannot distinguish, with the certainty of the
+        subspace of each band.
+        """
         return self._require_uncertainty().bands
 
     @property
@@ -190,7 +208,8 @@ class NADs:
         return self.directions.flatten(1).T
 
     def overlap(self, other: NADs | Tensor | np.ndarray, k: int = 10) -> float:
-        """Mean squared cosine of the principal angles between the first k directions of each: 1 for the same subspace.
+        """Mean squared cosine of the principal angles between the first k directions of each: 1 for
+        the same subspace.
 
         Two random subspaces overlap by k / D on average.
 
@@ -199,7 +218,8 @@ class NADs:
             k: number of directions.
 
         Raises:
-            ValueError: if either has fewer than k directions, the sizes differ, or bare directions are not orthonormal.
+            ValueError: if either has fewer than k directions, the sizes differ, or bare directions
+                are not orthonormal.
         """
         theirs = (
             torch.as_tensor(other.directions if isinstance(other, NADs) else other)
@@ -225,12 +245,13 @@ class NADs:
     def overlap_interval(
         self, other: NADs | Tensor | np.ndarray, k: int = 10
     ) -> tuple[float, float]:
-        """Return where the `overlap` of the exact subspaces lies, if both are known as well as is claimed.
+        """Return where the `overlap` of the exact subspaces lies, if both are known as well as is
+        claimed.
 
-        The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle inequality the
-        exact ones are as far from each other as these, more or less by how far each is from the exact one: by the root
-        of 1 minus its `DirectionUncertainty.leading_certainty`. That leaves room for errors in any direction: it is
-        wide.
+        The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle
+        inequality the exact ones are as far from each other as these, more or less by how far each
+        is from the exact one: by the root of 1 minus its `DirectionUncertainty.leading_certainty`.
+        That leaves room for errors in any direction: it is wide.
 
         Args:
             other: NADs; or directions that are exact.
@@ -245,7 +266,8 @@ class NADs:
         return max(0.0, 1 - (apart + room) ** 2), 1 - max(0.0, apart - room) ** 2
 
     def energy(self, direction: Tensor | np.ndarray) -> Tensor:
-        """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
+        """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f
+        along v.
 
         With fewer than D directions it is a lower bound, because C lacks the others.
 
@@ -261,14 +283,17 @@ class NADs:
         return self._squared_cosines(direction) @ self.eigenvalues.double()
 
     def _squared_cosines(self, directions: Tensor | np.ndarray) -> Tensor:
-        """Return those of unit directions ``(..., *image_shape)`` with each of these, (..., n), in float64."""
+        """Return those of unit directions ``(..., *image_shape)`` with each of these, (..., n), in
+        float64.
+        """
         directions = torch.as_tensor(directions, dtype=torch.float64)
         coordinates = self.coordinates(directions)  # checks the shape
         require_unit_norm(directions.flatten(1 - self.directions.dim()))
         return coordinates.square()
 
     def coordinates(self, images: Tensor | np.ndarray) -> Tensor:
-        """Return the coefficients of inputs along the directions, which `reconstruct` turns back into inputs.
+        """Return the coefficients of inputs along the directions, which `reconstruct` turns back
+        into inputs.
 
         Args:
             images: one input, or many, ``(B, *image_shape)``.
@@ -294,7 +319,8 @@ class NADs:
         return images.flatten(-len(shape)).to(dtype) @ self.basis.to(images.device, dtype)
 
     def reconstruct(self, coordinates: Tensor | np.ndarray) -> Tensor:
-        """Return the inputs with these coefficients: what is left of images along the first m directions.
+        """Return the inputs with these coefficients: what is left of images along the first m
+        directions.
 
         Args:
             coordinates: coefficients (m,) or (B, m) of the first m directions, m at most n.
@@ -315,10 +341,12 @@ class NADs:
         return torch.tensordot(coordinates.to(dtype), directions, dims=1)
 
     def compare(self, others: Iterable[NADs | str], k: int = 10) -> Similarities:
-        """Return the overlap of the first k directions with those of others, with intervals, as a table.
+        """Return the overlap of the first k directions with those of others, with intervals, as a
+        table.
 
         Args:
-            others: NADs, whose labels are the names of their architectures, or names as `load_nads` takes them.
+            others: NADs, whose labels are the names of their architectures, or names as `load_nads`
+                takes them.
             k: number of directions.
 
         Raises:
@@ -340,16 +368,19 @@ class NADs:
     to_pandas, plot = export.to_pandas, export.plot
 
     def nearest(self, k: int | None = None) -> Similarities:
-        """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
+        """Return the similarity to the architectures that ship, of the paper and of the atlas, the
+        closest first.
 
         Args:
-            k: number of leading directions to compare; by default for each the one that both know best. Architectures
-                of which no leading subspace is certain by 0.9 are left out then. Overlaps of different sizes stand in
-                one list by default: four directions are shared more easily than forty, so a ranking needs one k. Of the
-                atlas 64 directions ship, and a larger k leaves it out.
+            k: number of leading directions to compare; by default for each the one that both know
+                best. Architectures of which no leading subspace is certain by 0.9 are left out
+                then. Overlaps of different sizes stand in one list by default: four directions are
+                shared more easily than forty, so a ranking needs one k. Of the atlas 64 directions
+                ship, and a larger k leaves it out.
 
         Raises:
-            ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without uncertainty.
+            ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without
+                uncertainty.
 
         Example:
             >>> load_nads("lenet").nearest()[0].name
@@ -373,11 +404,12 @@ class NADs:
         """Return which of these NADs is closest to each of other directions, and how close.
 
         Args:
-            directions: one direction, or many, ``(m, *image_shape)``, unit norm; for example those of another version
-                or run.
+            directions: one direction, or many, ``(m, *image_shape)``, unit norm; for example those
+                of another version or run.
 
         Returns:
-            Indices, and squared cosines: a scalar each, or (m,). Inside a band an index means no more than an energy.
+            Indices, and squared cosines: a scalar each, or (m,). Inside a band an index means no
+                more than an energy.
 
         Raises:
             ValueError: if the shape is not that of the NADs, or a norm is not 1.
@@ -387,7 +419,9 @@ class NADs:
         return index, closeness
 
     def completed(self) -> NADs:
-        """Return a full basis of D directions: the missing ones come last, in any order, with eigenvalue 0."""
+        """Return a full basis of D directions: the missing ones come last, in any order, with
+        eigenvalue 0.
+        """
         rows = self.directions.flatten(1)  # (n, D)
         missing = rows.shape[1] - len(rows)
         if not missing:
@@ -424,11 +458,12 @@ class NADs:
 
         Args:
             path: file to write, of which ``~`` is expanded.
-            quantized: whether to store 16-bit integers, which moves no direction by more than 1e-4. What `load` returns
-                then has the fingerprint of those integers.
+            quantized: whether to store 16-bit integers, which moves no direction by more than 1e-4.
+                What `load` returns then has the fingerprint of those integers.
 
         Raises:
-            OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
+            OSError: if the file cannot be written, on a full disk for example; an earlier one is
+                unchanged then.
             ValueError: for a name with another ending.
         """
         path = export.nads_path(path)
@@ -448,8 +483,9 @@ class NADs:
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ValueError: if it holds no NADs (orthonormal directions, eigenvalues that are not negative, certainties in
-                [0, 1]), was cut off, or differs by a bit from what was written.
+            ValueError: if it holds no NADs (orthonormal directions, eigenvalues that are not
+                negative, certainties in [0, 1]), was cut off, or differs by a bit from what was
+                written.
         """
         path = Path(path).expanduser()
         if not path.exists():
@@ -484,7 +520,8 @@ class NADs:
 
 
 def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Return the directions (n, C, H, W) that a shipped file holds as quarters (n, C, H / 2, W / 2).
+    """Return the directions (n, C, H, W) that a shipped file holds as quarters (n, C, H / 2, W /
+    2).
 
     Args:
         quarter: upper left quarters.
@@ -496,7 +533,9 @@ def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 def _shipped() -> dict[str, dict[int, Path]]:
-    """Return the files that ship, by name and version; entries of the atlas, named "atlas/cnn", have version 0 only."""
+    """Return the files that ship, by name and version; entries of the atlas, named "atlas/cnn",
+    have version 0 only.
+    """
     folder = Path(__file__).parents[1] / "precomputed"
     files: dict[str, dict[int, Path]] = {}
     for path in sorted(folder.glob("*.v*.npz"), key=lambda path: path.name):
@@ -506,13 +545,15 @@ def _shipped() -> dict[str, dict[int, Path]]:
 
 
 def load_nads(name: str, version: int | None = None) -> NADs:
-    """Return the precomputed NADs of an architecture of the paper or of the atlas, for one channel and 32 x 32 pixels.
+    """Return the precomputed NADs of an architecture of the paper or of the atlas, for one channel
+    and 32 x 32 pixels.
 
     Args:
-        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of `nads_book.atlas` such as
-            "atlas/cnn", of which the first 64 NADs ship. `NADs.load` reads files.
-        version: number of the file; the newest by default. Version 1 is in the repository, `book/results/nads-v1`,
-            because results refer to it, and does not ship.
+        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of
+            `nads_book.atlas` such as "atlas/cnn", of which the first 64 NADs ship. `NADs.load`
+            reads files.
+        version: number of the file; the newest by default. Version 1 is in the repository,
+            `book/results/nads-v1`, because results refer to it, and does not ship.
 
     Returns:
         NADs, whose provenance has the ``version``; those of the atlas have none.

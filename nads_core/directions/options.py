@@ -24,39 +24,43 @@ class ComputeOptions:
     """Options of `compute_nads` that most runs leave as they are.
 
     Args:
-        num_directions: number of directions to return; all D by default. With more than 8,192 pixels at most as many
-            as are known to have a positive eigenvalue, and all vectors are kept: 2 numbers per network and pixel.
-        debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
-            means "subtract".
-        normalise: "network" divides the vectors of each network by the norm of their mean, g_ij / ||g_i||, so that the
-            directions are those of (1/N) sum g g^T / ||g||^2, whose trace is the share of networks that respond to
-            their input: 1 but for dead ones. All networks have equal weight: the robust
-            choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
-            vectors stay as they are.
-        output: index of the network's output that is f(x); or a function of whatever the network returns for B inputs,
-            which returns f of each, (B,): ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input
-            must not depend on the other inputs. "module:function" names such a function, and
-            "logits.0" is column 0 of ``y["logits"]`` (`OutputAt`). With a function only ``readouts=1``
-            is possible, and threads call it at the same time. The provenance and checkpoints identify
+        num_directions: number of directions to return; all D by default. With more than 8,192
+            pixels at most as many as are known to have a positive eigenvalue, and all vectors are
+            kept: 2 numbers per network and pixel.
+        debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192
+            pixels "shrink" means "subtract".
+        normalise: "network" divides the vectors of each network by the norm of their mean, g_ij /
+            ||g_i||, so that the directions are those of (1/N) sum g g^T / ||g||^2, whose trace is
+            the share of networks that respond to their input: 1 but for dead ones. All networks
+            have equal weight: the robust choice where the norms have heavy tails, and a few
+            networks would hold the second moment. By default the vectors stay as they are.
+        output: index of the network's output that is f(x); or a function of whatever the network
+            returns for B inputs, which returns f of each, (B,):
+            ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input must not
+            depend on the other inputs. "module:function" names such a function, and "logits.0" is
+            column 0 of ``y["logits"]`` (`OutputAt`). With a function only ``readouts=1`` is
+            possible, and threads call it at the same time. The provenance and checkpoints identify
             it by `provenance.function_identity`.
-        name: name of the architecture in files, figures and messages; by default that of the architecture or factory,
-            which for a lambda is "<lambda>".
-        fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
-            begin with a last layer of zeros, as vision transformers do, and have no input gradient before that.
+        name: name of the architecture in files, figures and messages; by default that of the
+            architecture or factory, which for a lambda is "<lambda>".
+        fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For
+            networks which begin with a last layer of zeros, as vision transformers do, and have no
+            input gradient before that.
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on
             a GPU), "graph" one after another by a CUDA graph; all load the weights and buffers of
             all networks into one network. "rebuild" evaluates every network as the factory builds
             it: slower, but right for networks that differ in more than weights and buffers, such as
             a random permutation in a plain attribute, a random activation or a random structure. It
             takes ``readouts=1`` only.
-        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64, by Triton
-            2,048 vectors at a time in float32.
-            ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
-            of float32, rounded.
+        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64,
+            by Triton 2,048 vectors at a time in float32. ``torch.bfloat16`` halves the time of
+            large networks, on CPUs with AVX-512 or AMX too, and draws the numbers of float32,
+            rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
-        kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the moments by Triton kernels
-            on a GPU; it draws other networks than "torch", which uses PyTorch's generators.
-            The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
+        kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the
+            moments by Triton kernels on a GPU; it draws other networks than "torch", which uses
+            PyTorch's generators. The default is "torch": no device has timed the kernels yet
+            (benchmarks/kernels.py does).
     """
 
     num_directions: int | None = None

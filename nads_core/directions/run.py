@@ -1,4 +1,6 @@
-"""One run of `compute_nads`: its networks, its estimator, and everything that identifies its numbers."""
+"""One run of `compute_nads`: its networks, its estimator, and everything that identifies its
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,8 @@ class Run:
         stopping: resolved criterion.
         options: other options.
         scale: factor of the networks' vectors, see `moment_scale`.
-        identity: outputs and weights of the first networks, and the vector of network 0, by which a file recognises
-            its factory and estimator.
+        identity: outputs and weights of the first networks, and the vector of network 0, by which a
+            file recognises its factory and estimator.
     """
 
     name: str
@@ -145,7 +147,9 @@ class Run:
         )
 
     def notes(self) -> dict[str, Any]:
-        """Return what the provenance says of the networks, and warn of what leaves the NADs incomplete."""
+        """Return what the provenance says of the networks, and warn of what leaves the NADs
+        incomplete.
+        """
         notes: dict[str, Any] = {"initialisation": self.ensemble.drawn_tensors()}
         notes |= _zero_init(self.ensemble, self.name)
         return notes | _fixed_weights(self.ensemble, self.name)
@@ -162,7 +166,9 @@ def prepare(
     device: torch.device | str | None,
     options: ComputeOptions,
 ) -> Run:
-    """Return the run that these arguments describe, see `compute_nads`, once its first networks have been tested."""
+    """Return the run that these arguments describe, see `compute_nads`, once its first networks
+    have been tested.
+    """
     dimension = math.prod(image_shape)
     if options.num_directions is not None and options.num_directions > dimension:
         raise ValueError(
@@ -209,7 +215,9 @@ def _ensemble(
 def _resolved(
     architecture: Architecture | Callable[[], nn.Module] | str, image_shape: tuple[int, ...]
 ) -> tuple[str, Callable[[], nn.Module], tuple[str, ...] | None]:
-    """Return an architecture's name, the function that draws its networks, and the symmetries that it declares."""
+    """Return an architecture's name, the function that draws its networks, and the symmetries that
+    it declares.
+    """
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     if not isinstance(architecture, Architecture):
@@ -233,7 +241,9 @@ def _resolved(
 def _default_symmetries(
     declared: tuple[str, ...] | None, image_shape: tuple[int, ...], num_networks: int
 ) -> tuple[str, ...] | Literal["test"]:
-    """Return declared symmetries, or "test" for a factory; none for what is no image, or has too many pixels."""
+    """Return declared symmetries, or "test" for a factory; none for what is no image, or has too
+    many pixels.
+    """
     if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) != 3:
         return ()
     by_tests: Literal["test"] | tuple[()] = "test" if num_networks >= FEWEST_NETWORKS else ()
@@ -241,7 +251,9 @@ def _default_symmetries(
 
 
 def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
-    """Return 16 inputs and, where the network has such a last layer, 8 readouts, which share its forward pass."""
+    """Return 16 inputs and, where the network has such a last layer, 8 readouts, which share its
+    forward pass.
+    """
     few = math.prod(ensemble.image_shape) > DENSE_LIMIT or ensemble.num_features < DEFAULT_READOUTS
     return SmoothedGradient(readouts=1 if few else DEFAULT_READOUTS)
 
@@ -249,7 +261,9 @@ def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
 def _require_averageable(
     symmetries: tuple[str, ...] | Literal["test"], image_shape: tuple[int, ...], num_networks: int
 ) -> None:
-    """Raise a ValueError unless second moments of these inputs can be averaged over these symmetries."""
+    """Raise a ValueError unless second moments of these inputs can be averaged over these
+    symmetries.
+    """
     if symmetries == "test":
         require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
         symmetries = SYMMETRIES[:1]  # any one stands for those that are tested
@@ -274,7 +288,9 @@ def empty_moments(ensemble: Ensemble) -> Moments:
 def _require_memory(
     ensemble: Ensemble, num_networks: int, estimator: Estimator, options: ComputeOptions
 ) -> None:
-    """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on them."""
+    """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on
+    them.
+    """
     moments = empty_moments(ensemble)
     if not isinstance(moments, GramMoments):
         return  # whose memory does not depend on the number of networks
@@ -296,7 +312,9 @@ def _require_memory(
 
 
 def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
-    """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the network."""
+    """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the
+    network.
+    """
     if not (parts := ensemble.zero_init()):
         return {}
     message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"

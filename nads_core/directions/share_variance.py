@@ -1,12 +1,14 @@
-"""Variance of one network's share of the second moment: an estimator of fourth order, from halves of the contributions.
+"""Variance of one network's share of the second moment: an estimator of fourth order, from halves
+of the contributions.
 
-Network i has the share Z_i = g_i g_i^T of C, of which its halves x_i, y_i (means of disjoint contributions, with
-independent noise) give an estimate without bias:
+Network i has the share Z_i = g_i g_i^T of C, of which its halves x_i, y_i (means of disjoint
+contributions, with independent noise) give an estimate without bias:
 
     Z_i = (x_i y_i^T + y_i x_i^T) / 2,      V_jk = E Z_jk^2 - (E Z_jk)^2.
 
-The noise of Z itself belongs to V, because the moments sum Z. With P partners of a symmetry type and R readouts the
-share is the mean over them, so that products of different partners and of different readouts enter as well.
+The noise of Z itself belongs to V, because the moments sum Z. With P partners of a symmetry type
+and R readouts the share is the mean over them, so that products of different partners and of
+different readouts enter as well.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ _FOLDS = 8
 
 
 def share_variances(coordinates: Tensor) -> Tensor:
-    """Return V (k, k): the variance of one network's share of the entries of C in a basis, see the module's formula.
+    """Return V (k, k): the variance of one network's share of the entries of C in a basis, see the
+    module's formula.
 
     Args:
-        coordinates: coordinates of the halves in that basis, (P, n, R, 2, k), for each partner of a symmetry type; the
-            share of a network is the mean over its partners and readouts.
+        coordinates: coordinates of the halves in that basis, (P, n, R, 2, k), for each partner of a
+            symmetry type; the share of a network is the mean over its partners and readouts.
     """
     partners, count, readouts, _, size = coordinates.shape
     if not size:
@@ -41,7 +44,8 @@ def share_variances(coordinates: Tensor) -> Tensor:
         for q in range(p, partners):
             products = _mean_product(own, networks[q])
             if readouts > 1:
-                # Of the pairs of readouts one in R is of equal ones; pairs of neighbours stand for the others.
+                # Of the pairs of readouts one in R is of equal ones; pairs of neighbours stand for
+                # the others.
                 shifted = _Halves.of(rows[q].roll(1, dims=1))
                 products = products / readouts + (1 - 1 / readouts) * _mean_product(own, shifted)
             # Z is the mean over P partners, so Z^2 has each pair p < q twice.
@@ -81,10 +85,12 @@ def _mean_product(one: _Halves, other: _Halves) -> Tensor:
 
 
 def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
-    """Return the energy of one network, and of its inputs' noise, per dimension that the other networks do not span.
+    """Return the energy of one network, and of its inputs' noise, per dimension that the other
+    networks do not span.
 
-    Both are means over folds of held-out networks. What the others do not span of a held-out vector is its residual
-    r = v - projection, whose inner products are a Schur complement of the Gram matrix K of all vectors:
+    Both are means over folds of held-out networks. What the others do not span of a held-out vector
+    is its residual r = v - projection, whose inner products are a Schur complement of the Gram
+    matrix K of all vectors:
 
         r r^T = K_hh - K_ho K_oo^-1 K_oh        (h: held out, o: others).
 
@@ -119,7 +125,8 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
 
 
 def _residual(gram: Tensor, held_out: Tensor) -> tuple[Tensor, int]:
-    """Return inner products of what the other rows do not span of held-out ones, and how many dimensions they span.
+    """Return inner products of what the other rows do not span of held-out ones, and how many
+    dimensions they span.
 
     Args:
         gram: (m, m), inner products of all rows.

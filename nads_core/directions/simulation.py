@@ -1,17 +1,20 @@
 """How far the directions of one symmetry type are known, by simulating what sampling does to them.
 
-The estimate of C from N networks errs by a symmetric matrix E. In C's eigenbasis its entries have the variance
-V_jk / N, where V_jk is the variance of one network's share (`share_variance`), measured on the first networks. The
-eigenvectors of diag(levels) + E are simulated, and their squared coordinates averaged:
+The estimate of C from N networks errs by a symmetric matrix E. In C's eigenbasis its entries have
+the variance V_jk / N, where V_jk is the variance of one network's share (`share_variance`),
+measured on the first networks. The eigenvectors of diag(levels) + E are simulated, and their
+squared coordinates averaged:
 
     certainty_j = E [(eigenvector j of diag(levels) + E)_j^2].
 
-Three things would make that overconfident: first-order perturbation, which diverges at small gaps; replicates that
-share their networks; and eigenvalues of a sample, which repel each other. So E is drawn afresh, and the levels are
-smoothed and corrected until the eigenvalues that the simulation returns are on average those that were seen.
+Three things would make that overconfident: first-order perturbation, which diverges at small gaps;
+replicates that share their networks; and eigenvalues of a sample, which repel each other. So E is
+drawn afresh, and the levels are smoothed and corrected until the eigenvalues that the simulation
+returns are on average those that were seen.
 
-Only windows of neighbouring ranks are simulated. Mixing with ranks outside of a window is added in first order, and
-so is mixing with the rest of the space (`bulk`), whose energy is estimated from held-out networks.
+Only windows of neighbouring ranks are simulated. Mixing with ranks outside of a window is added in
+first order, and so is mixing with the rest of the space (`bulk`), whose energy is estimated from
+held-out networks.
 """
 
 from __future__ import annotations
@@ -47,12 +50,15 @@ class TypeUncertainty:
     """What a run knows about the directions of one symmetry type.
 
     Args:
-        certainty: (k,), expected squared cosine of each with the one of its rank for infinitely many networks.
-        agreement: (k,), expected squared cosine with the one of its rank from another run of the same size. It
-            exceeds the square of ``certainty`` where both runs can mistake one direction for the same other.
-        eigenvalue_std: (k,), root mean square of eigenvalue minus true eigenvalue of that rank; NaN where
-            nothing is known.
-        leading: (k + 1, k + 1), dimensions that the first i found directions share with the first j exact ones.
+        certainty: (k,), expected squared cosine of each with the one of its rank for infinitely
+            many networks.
+        agreement: (k,), expected squared cosine with the one of its rank from another run of the
+            same size. It exceeds the square of ``certainty`` where both runs can mistake one
+            direction for the same other.
+        eigenvalue_std: (k,), root mean square of eigenvalue minus true eigenvalue of that rank; NaN
+            where nothing is known.
+        leading: (k + 1, k + 1), dimensions that the first i found directions share with the first j
+            exact ones.
         bands: (first rank, last rank + 1), each of them of two ranks at least.
     """
 
@@ -63,7 +69,9 @@ class TypeUncertainty:
     bands: list[tuple[int, int]]
 
     def clusters(self, indices: list[int]) -> Iterator[DegenerateCluster]:
-        """Yield the bands of directions with these indices, one for each rank as far as they were asked for."""
+        """Yield the bands of directions with these indices, one for each rank as far as they were
+        asked for.
+        """
         for first, last in self.bands:
             inside = tuple(indices[first:last])
             if len(inside) > 1:
@@ -75,7 +83,8 @@ class TypeUncertainty:
         return self.extended(len(self.certainty), rank)
 
     def extended(self, count: int, known: int | None = None) -> TypeUncertainty:
-        """Return the uncertainty of at least ``count`` ranks, of which only those before ``known`` are claimed.
+        """Return the uncertainty of at least ``count`` ranks, of which only those before ``known``
+        are claimed.
 
         By default ``known`` is the number of ranks here.
         """
@@ -83,7 +92,8 @@ class TypeUncertainty:
         known = size if known is None else min(known, size)
         count = max(count, size)
         added = (0, count - known)  # numbers of values before and after
-        # A direction of which nothing is known shares no dimension: `leading` stays as it is at the last known one.
+        # A direction of which nothing is known shares no dimension: `leading` stays as it is at the
+        # last known one.
         nearest = torch.arange(count + 1).clamp(max=known)
         bands = [(first, min(last, known)) for first, last in self.bands if first + 1 < known]
         if count - known > 1:
@@ -100,7 +110,8 @@ class TypeUncertainty:
 def _shared_within(leading: Tensor, first: int, last: int) -> float:
     """Return the dimensions that found and exact directions of the ranks [first, last) share.
 
-    ``leading`` holds sums over the first i and j ranks, so the sum over a block is the usual difference of four.
+    ``leading`` holds sums over the first i and j ranks, so the sum over a block is the usual
+    difference of four.
     """
     without_corner = leading[last, last] - leading[first, last] - leading[last, first]
     return float(without_corner + leading[first, first])
@@ -123,11 +134,13 @@ def estimate_uncertainty(
         noise: (k,), of the inputs along the directions.
         variances: V, (k, k).
         num_networks: N.
-        num_averaged: partners times readouts, P R: number of vectors over which the share of a network is a mean.
+        num_averaged: partners times readouts, P R: number of vectors over which the share of a
+            network is a mean.
         bulk: part of the space in which no direction was found.
-        sample_ratio: number of networks to predict for, over N, with the levels that these networks show.
-        retained_variance: (k, k), share of the variances that remains after shrinking, see `shrunk_variance`; by
-            default all.
+        sample_ratio: number of networks to predict for, over N, with the levels that these networks
+            show.
+        retained_variance: (k, k), share of the variances that remains after shrinking, see
+            `shrunk_variance`; by default all.
     """
     values = eigenvalues.double().cpu().sort(descending=True).values
     noise = noise.double().cpu().clamp(min=0)
@@ -166,7 +179,9 @@ def estimate_uncertainty(
 def _shown(
     values: Tensor, noise: Tensor, num_vectors: float, bulk: BulkSpectrum
 ) -> tuple[int, BulkSpectrum]:
-    """Return how many eigenvalues (k,) the bulk does not explain, and the bulk with the others in it."""
+    """Return how many eigenvalues (k,) the bulk does not explain, and the bulk with the others in
+    it.
+    """
     shown = len(values)
     while bulk.dimension:
         detected = bulk.detected(values[:shown], noise[:shown], num_vectors)
@@ -180,7 +195,8 @@ def _shown(
 def _variance_ratios(values: Tensor, noise: Tensor, variances: Tensor, num_averaged: int) -> Tensor:
     """Return V_jk / (p_j p_k), (k, k), with the power p = level + noise.
 
-    Independent Gaussian numbers give 1 / num_averaged, and twice that on the diagonal. The ratios are at least these.
+    Independent Gaussian numbers give 1 / num_averaged, and twice that on the diagonal. The ratios
+    are at least these.
     """
     power = values.clamp(min=0) + noise
     independent = 1 / num_averaged
@@ -196,8 +212,8 @@ class _Simulated(NamedTuple):
     Args:
         eigenvalues: (k,), mean eigenvalues.
         errors: (k,), root mean squares of what they miss the levels by.
-        overlaps: (2, k, k), mean squared coordinates of the eigenvectors, a row for each, over two halves of the
-            draws.
+        overlaps: (2, k, k), mean squared coordinates of the eigenvectors, a row for each, over two
+            halves of the draws.
     """
 
     eigenvalues: Tensor
@@ -209,8 +225,8 @@ class _Simulated(NamedTuple):
 class _SamplingError:
     """The error E of C from N networks, for any levels that C may have.
 
-    A sample stretches its own spectrum, and the variances of a network's share with it. Their ratio to the power along
-    two directions does not change.
+    A sample stretches its own spectrum, and the variances of a network's share with it. Their ratio
+    to the power along two directions does not change.
 
     Args:
         noise: (k,), variance of the inputs' noise along the directions.
@@ -229,8 +245,9 @@ class _SamplingError:
     def true_levels(self, values: Tensor) -> Tensor:
         """Return the levels (k,) whose simulated eigenvalues are on average these values (k,).
 
-        Eigenvalues of a sample repel each other. So levels start from smoothed values, and each correction subtracts
-        what the simulation adds on average: levels <- smoothed(values - (simulated mean - levels)).
+        Eigenvalues of a sample repel each other. So levels start from smoothed values, and each
+        correction subtracts what the simulation adds on average: levels <- smoothed(values -
+        (simulated mean - levels)).
         """
         levels = self._without_bulk(values, values)
         for _ in range(_CORRECTIONS):
@@ -241,7 +258,9 @@ class _SamplingError:
     def simulated(
         self, levels: Tensor, draws: int, seed: int, sample_ratio: float = 1
     ) -> _Simulated:
-        """Simulate the eigenpairs for ``sample_ratio`` times as many networks, with the mixing by way of the bulk."""
+        """Simulate the eigenpairs for ``sample_ratio`` times as many networks, with the mixing by
+        way of the bulk.
+        """
         count = sample_ratio * self.num_networks
         power = levels.clamp(min=0) + self.noise
         # Variance of an entry of E: V_jk / N, with V_jk = ratio_jk p_j p_k.
@@ -249,7 +268,8 @@ class _SamplingError:
         if not self.bulk.dimension:
             return _simulate(levels, variances, torch.ones_like(levels), draws, seed)
         retained, shift = self.bulk.shrink(levels, self.noise, count * self.num_averaged)
-        # Two directions also mix through the bulk, in second order: s_j s_k / m, and twice that for j = k.
+        # Two directions also mix through the bulk, in second order: s_j s_k / m, and twice that for
+        # j = k.
         through = shift.outer(shift) / self.bulk.dimension
         variances = variances + through + through.diagonal().diag()
         simulated = _simulate(levels, variances, retained, draws, seed)
@@ -266,10 +286,12 @@ class _SamplingError:
 
 
 def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
-    """Whether a sample of k equal levels could have these eigenvalues (k,), of more ranks than a window has.
+    """Whether a sample of k equal levels could have these eigenvalues (k,), of more ranks than a
+    window has.
 
-    The simulation would take what sampling spreads for differences between levels. Source: Marchenko and Pastur
-    (1967): equal levels p give n vectors eigenvalues up to p (1 + sqrt(k / n))^2. Here the noise spreads, too:
+    The simulation would take what sampling spreads for differences between levels. Source:
+    Marchenko and Pastur (1967): equal levels p give n vectors eigenvalues up to p (1 + sqrt(k /
+    n))^2. Here the noise spreads, too:
 
         edge = level + (level + noise) ((1 + sqrt(k / n))^2 - 1).
     """
@@ -281,7 +303,9 @@ def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
-    """Return values (k,) by regression on their rank, local to those within about one ``spread`` (k,), descending."""
+    """Return values (k,) by regression on their rank, local to those within about one ``spread``
+    (k,), descending.
+    """
     ranks = torch.arange(len(values), dtype=values.dtype)
     # Weight of value j for value i: exp(-((v_j - v_i) / (1.5 spread_i))^2 / 2), (k, k)
     distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=_TINY)
@@ -297,7 +321,9 @@ def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
 
 
 class _Window(NamedTuple):
-    """Neighbouring ranks [start, stop) that are simulated together; the results count for [first, last)."""
+    """Neighbouring ranks [start, stop) that are simulated together; the results count for [first,
+    last).
+    """
 
     start: int
     stop: int
@@ -306,12 +332,15 @@ class _Window(NamedTuple):
 
 
 def _windows(size: int) -> list[_Window]:
-    """Return windows of up to `_WINDOW` ranks that overlap by two margins; each rank counts in one of them."""
+    """Return windows of up to `_WINDOW` ranks that overlap by two margins; each rank counts in one
+    of them.
+    """
     width = min(_WINDOW, size)
     starts = [0]
     if size > width:
         starts = sorted({*range(0, size - width, width - 2 * _MARGIN), size - width})
-    # Neighbouring windows share the ranks from one's start to the other's stop: results change in the middle.
+    # Neighbouring windows share the ranks from one's start to the other's stop: results change in
+    # the middle.
     middles = [(one + width + other) // 2 for one, other in itertools.pairwise(starts)]
     borders = [0, *middles, size]
     return [
@@ -365,9 +394,12 @@ def _simulate(
 
 
 def _draw_window(levels: Tensor, variances: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Draw eigenvalues (draws, w), descending, and squared coordinates (draws, w components, w eigenvectors)."""
+    """Draw eigenvalues (draws, w), descending, and squared coordinates (draws, w components, w
+    eigenvectors).
+    """
     width = len(levels)
-    # Where a direction mixes with dozens of neighbours, the mean over few draws says as much: nothing is known.
+    # Where a direction mixes with dozens of neighbours, the mean over few draws says as much:
+    # nothing is known.
     gap = (levels[0] - levels[-1]).clamp(min=_TINY)
     crowd = float(variances.diagonal().mean().sqrt() * width / gap)
     if crowd >= _CROWD:
@@ -383,8 +415,9 @@ def _draw_window(levels: Tensor, variances: Tensor, draws: int, seed: int) -> tu
 def _bands(overlaps: Tensor) -> list[tuple[int, int]]:
     """Split the ranks, from the first on, into the shortest runs of ranks whose subspace is known.
 
-    A subspace of r of the n remaining ranks is known if its overlap with the exact one covers at least `CERTAIN` of
-    the way from r / n, the overlap of a random subspace, to 1. The last run may be known less well.
+    A subspace of r of the n remaining ranks is known if its overlap with the exact one covers at
+    least `CERTAIN` of the way from r / n, the overlap of a random subspace, to 1. The last run may
+    be known less well.
     """
     size, first = len(overlaps), 0
     bands = []

@@ -1,4 +1,6 @@
-"""From the moments of a run to its NADs: symmetries that hold, eigenpairs with uncertainty, and the provenance."""
+"""From the moments of a run to its NADs: symmetries that hold, eigenpairs with uncertainty, and the
+provenance.
+"""
 
 from __future__ import annotations
 
@@ -90,9 +92,12 @@ def _tested(
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     second_moment, noise_moment = state.total().moments()  # type: ignore[union-attr]  # dense, as tests need
     tests = symmetry_tests(
-        second_moment - noise_moment, state.self_terms, int(state.norms.networks),
-        state.first_networks.halves(), image_shape,
-    )  # fmt: skip
+        second_moment - noise_moment,
+        state.self_terms,
+        int(state.norms.networks),
+        state.first_networks.halves(),
+        image_shape,
+    )
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
         # Its group with one flip has the other flip too, which was rejected
@@ -107,7 +112,9 @@ def _tested(
 
 
 def with_signs(directions: Tensor) -> Tensor:
-    """Make the first of the largest entries positive, in place: an antisymmetric one has two, equal up to round-off."""
+    """Make the first of the largest entries positive, in place: an antisymmetric one has two, equal
+    up to round-off.
+    """
     for rows in directions.split(64):  # (64, D): so that no second copy of all is made
         magnitudes = rows.abs()
         largest = (

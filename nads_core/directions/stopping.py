@@ -23,10 +23,12 @@ class StoppingCriterion:
     """When a run has enough networks; without any field it draws all that were asked for.
 
     Args:
-        tolerance: largest 1 - overlap of the first ``num_leading`` directions with their exact subspace, at the upper
-            end of its interval (`subspace_error`). Where eigenvalues ``num_leading`` and the next are nearly equal, no
-            number of networks separates them: choose a number with a gap after it.
-        num_leading: number of directions that ``tolerance`` is about; 10 by default, or all but one of fewer.
+        tolerance: largest 1 - overlap of the first ``num_leading`` directions with their exact
+            subspace, at the upper end of its interval (`subspace_error`). Where eigenvalues
+            ``num_leading`` and the next are nearly equal, no number of networks separates them:
+            choose a number with a gap after it.
+        num_leading: number of directions that ``tolerance`` is about; 10 by default, or all but one
+            of fewer.
         num_certain: number of directions that must each have a certainty of 0.9 (`NADs.certainty`).
     """
 
@@ -98,7 +100,9 @@ class StoppingRule:
     def measure(
         self, groups: Sequence[Moments], first_networks: FirstNetworks, effective_share: float
     ) -> tuple[bool, dict[str, float]]:
-        """Return whether the criterion, which must be active, is met by all groups, and the measured values by name."""
+        """Return whether the criterion, which must be active, is met by all groups, and the
+        measured values by name.
+        """
         if self.criterion.tolerance is not None:
             error, spread = self.error(groups)
             # See below
@@ -108,9 +112,14 @@ class StoppingRule:
         dimension = math.prod(self.image_shape)
         among = dimension if self.symmetries else min(4 * self.criterion.num_certain, dimension)
         pairs = find_eigenpairs(
-            merged(groups), first_networks, among, self.image_shape, self.debiasing, self.symmetries,
+            merged(groups),
+            first_networks,
+            among,
+            self.image_shape,
+            self.debiasing,
+            self.symmetries,
             effective_share=effective_share,
-        )  # fmt: skip
+        )
         # Processors differ in their last bits
         count = int(distributed.broadcast(pairs.uncertainty.num_certain))
         return count >= self.criterion.num_certain, {"certain": count}
@@ -118,7 +127,9 @@ class StoppingRule:
     def final_value(
         self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int
     ) -> dict[str, Any]:
-        """Return the final value of the criterion, if there is one, for the provenance; warn unless it is met."""
+        """Return the final value of the criterion, if there is one, for the provenance; warn unless
+        it is met.
+        """
         criterion, certain = self.criterion, pairs.uncertainty.num_certain
         after = f"not reached after {num_networks:,} networks"
         if criterion.num_certain is not None:
@@ -156,12 +167,14 @@ def subspace_error(
 ) -> tuple[float, float]:
     """Estimate how far the first directions are from those of infinitely many networks.
 
-    Each half of the networks has twice the error of the whole, and the errors of two halves add up: 1 - overlap of
-    the halves is about four times the error of the whole. Four groups make three pairs of halves.
+    Each half of the networks has twice the error of the whole, and the errors of two halves add up:
+    1 - overlap of the halves is about four times the error of the whole. Four groups make three
+    pairs of halves.
 
     Returns:
-        The mean of 1 - overlap with the exact subspace, and twice its standard deviation over the pairs. The error is
-        infinite if a half has fewer directions, as few networks have on the Gram side.
+        The mean of 1 - overlap with the exact subspace, and twice its standard deviation over the
+        pairs. The error is infinite if a half has fewer directions, as few networks have on the
+        Gram side.
     """
     errors = []
     for pair in ((0, 1), (0, 2), (0, 3)):

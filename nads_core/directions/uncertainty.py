@@ -1,4 +1,5 @@
-"""What a run knows about its directions: certainties, errors of eigenvalues, and bands, as results and in files.
+"""What a run knows about its directions: certainties, errors of eigenvalues, and bands, as results
+and in files.
 
 `simulation` computes them for each symmetry type, and `eigenpairs` puts the types in one order.
 """
@@ -26,8 +27,9 @@ class DegenerateCluster:
 
     Args:
         indices: indices of the directions, at least two.
-        certainty: certainty of the subspace that they span: expected mean squared cosine of its principal angles with
-            that of the directions of the same names, for infinitely many networks.
+        certainty: certainty of the subspace that they span: expected mean squared cosine of its
+            principal angles with that of the directions of the same names, for infinitely many
+            networks.
     """
 
     indices: tuple[int, ...]
@@ -40,12 +42,15 @@ class DirectionUncertainty:
 
     Args:
         types: type of each direction, from `SymmetryType.names`.
-        certainty: (n,), expected squared cosine of each with the direction of the same type and rank for infinitely
-            many networks and inputs; 0 where it is not known.
-        agreement: (n,), the same with that direction from another run of the same size. It exceeds the square of the
-            certainty where both runs can mistake one direction for the same other.
-        eigenvalue_std: (n,), root mean square of the eigenvalue's error; NaN where nothing is known of it.
-        leading_certainty: (n,), expected overlap of the first directions up to each with the exact ones.
+        certainty: (n,), expected squared cosine of each with the direction of the same type and
+            rank for infinitely many networks and inputs; 0 where it is not known.
+        agreement: (n,), the same with that direction from another run of the same size. It exceeds
+            the square of the certainty where both runs can mistake one direction for the same
+            other.
+        eigenvalue_std: (n,), root mean square of the eigenvalue's error; NaN where nothing is known
+            of it.
+        leading_certainty: (n,), expected overlap of the first directions up to each with the exact
+            ones.
         bands: directions that are distinguished from the others, but not from each other.
     """
 
@@ -71,7 +76,9 @@ class DirectionUncertainty:
         return tuple(f"{kind} {next(ranks[kind])}".strip() for kind in self.types)
 
     def require_valid(self) -> None:
-        """Raise a ValueError unless probabilities lie in [0, 1], errors are positive, and types can be printed."""
+        """Raise a ValueError unless probabilities lie in [0, 1], errors are positive, and types can
+        be printed.
+        """
         for name in _MEASURES:
             values = getattr(self, name)
             if values.shape != (len(self),) or not values.is_floating_point():
@@ -94,7 +101,9 @@ class DirectionUncertainty:
             raise ValueError(f"types {self.types[:3]} have characters that cannot be printed")
 
     def first(self, count: int) -> DirectionUncertainty:
-        """Return the uncertainty of the first ``count`` directions, and of what lies among them of each band."""
+        """Return the uncertainty of the first ``count`` directions, and of what lies among them of
+        each band.
+        """
         inside = [
             (tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands
         ]
@@ -107,7 +116,9 @@ class DirectionUncertainty:
         return DirectionUncertainty(self.types[:count], bands=bands, **measures)
 
     def completed(self, count: int) -> DirectionUncertainty:
-        """Return the uncertainty of ``count`` directions, of which nothing is known about those that these lack."""
+        """Return the uncertainty of ``count`` directions, of which nothing is known about those
+        that these lack.
+        """
         missing = count - len(self)
         added = (0, missing)  # numbers of values before and after
         # Dimensions that the first i directions share with the exact ones; the others add none.

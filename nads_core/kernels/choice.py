@@ -11,8 +11,9 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
     """Raise a ValueError unless ``kernels`` is known and can run on ``device``.
 
     Args:
-        kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch draws the weights
-            of many networks, one adds up their moments, and one is a convolution of all of them.
+        kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch
+            draws the weights of many networks, one adds up their moments, and one is a convolution
+            of all of them.
         device: device of the tensors.
     """
     require_choice("kernels", kernels, KERNELS)

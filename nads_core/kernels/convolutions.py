@@ -1,11 +1,14 @@
-"""2-D convolutions of many networks, each with weights of its own, with bias and ReLU in the same pass.
+"""2-D convolutions of many networks, each with weights of its own, with bias and ReLU in the same
+pass.
 
 For network b with weights w and bias c, over channels and the places (u, v) of the filter,
 
-    y[b, n, o, i, j] = relu(c[b, o] + sum_{k, u, v} w[b, o, k, u, v] x[b, n, k, s i + u - p, s j + v - p])
+    y[b, n, o, i, j] = relu(c[b, o] + sum_{k, u, v} w[b, o, k, u, v] x[b, n, k, s i + u - p, s j + v
+    - p])
 
-`torch.vmap` makes grouped convolutions of this. The gradient of the input is the adjoint of that linear map where the
-output is positive; the gradient of weights is left to PyTorch. The kernel is in `convolutions_triton`.
+`torch.vmap` makes grouped convolutions of this. The gradient of the input is the adjoint of that
+linear map where the output is positive; the gradient of weights is left to PyTorch. The kernel is
+in `convolutions_triton`.
 """
 
 from typing import Any
@@ -89,7 +92,9 @@ class _Convolution(torch.autograd.Function):
 
 
 class _Adjoint(torch.autograd.Function):
-    """Gradients (B, R N, O, H', W') where outputs (B, N, O, H', W') are positive -> (B, R N, C, H, W)."""
+    """Gradients (B, R N, O, H', W') where outputs (B, N, O, H', W') are positive -> (B, R N, C, H,
+    W).
+    """
 
     @staticmethod
     def forward(
@@ -146,7 +151,9 @@ def _require_fixed_weights(needed: tuple[bool, ...]) -> None:
 
 
 class _FewChannelConvolution(nn.Conv2d):
-    """A convolution by the kernel, followed by ReLU if one was merged; by PyTorch for gradients of weights."""
+    """A convolution by the kernel, followed by ReLU if one was merged; by PyTorch for gradients of
+    weights.
+    """
 
     relu = False
 

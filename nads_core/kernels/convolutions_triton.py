@@ -1,9 +1,9 @@
 """Convolutions of many networks in Triton: one kernel for both directions.
 
-A program computes all channels of some pixels of one network: it walks over the filter, and adds the product of a
-column of pixels and a row of weights in registers. Few channels would leave most of a tensor core's tile empty, and
-this way float32 is exact. The adjoint reads the pixels whose filter covers its own. Import this module only where it is
-used: it needs Triton.
+A program computes all channels of some pixels of one network: it walks over the filter, and adds
+the product of a column of pixels and a row of weights in registers. Few channels would leave most
+of a tensor core's tile empty, and this way float32 is exact. The adjoint reads the pixels whose
+filter covers its own. Import this module only where it is used: it needs Triton.
 """
 
 import torch
@@ -47,9 +47,10 @@ def _convolve(
 ):
     """Write PIXELS pixels of ``out`` (networks, samples, CHANNELS, HEIGHT, WIDTH), all channels.
 
-    source: (networks, samples, DEPTH, ROWS, COLUMNS); of the adjoint gradients, which count where ``output``
-    (networks, output_samples, DEPTH, ROWS, COLUMNS) is positive, of sample n modulo output_samples.
-    taps: (networks, DEPTH, FILTER_ROWS, FILTER_COLUMNS, CHANNEL_TILE), loaded 16 bytes at a time.
+    source: (networks, samples, DEPTH, ROWS, COLUMNS); of the adjoint gradients, which count where
+    ``output`` (networks, output_samples, DEPTH, ROWS, COLUMNS) is positive, of sample n modulo
+    output_samples. taps: (networks, DEPTH, FILTER_ROWS, FILTER_COLUMNS, CHANNEL_TILE), loaded 16
+    bytes at a time.
     """
     network = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)[:, None]  # (PIXELS, 1)

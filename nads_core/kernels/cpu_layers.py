@@ -9,7 +9,9 @@ from torch.autograd import forward_ad
 
 
 class _MaxPool2x2(torch.autograd.Function):
-    """Two vectorised maxima, over rows and then over columns; the first of equal pixels takes the gradient."""
+    """Two vectorised maxima, over rows and then over columns; the first of equal pixels takes the
+    gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -39,7 +41,9 @@ class _MaxPool2x2(torch.autograd.Function):
 def _split(
     gradient: Tensor, first: Tensor, second: Tensor, to_first: Tensor, to_second: Tensor
 ) -> None:
-    """Give the gradient of a maximum to the larger of two tensors, without masks, which torch converts slowly."""
+    """Give the gradient of a maximum to the larger of two tensors, without masks, which torch
+    converts slowly.
+    """
     part = torch.ops.aten.threshold_backward(gradient, second - first, 0)  # where second > first
     to_second.copy_(part)
     torch.sub(gradient, part, out=to_first)
@@ -48,8 +52,8 @@ def _split(
 class _FasterMaxPool2d(nn.MaxPool2d):
     """2x2 max pooling: the same values and the same gradient as PyTorch's, twice as fast on a CPU.
 
-    Where two pixels of a window are equal the gradient goes to one of them, in the order left before right, then
-    upper before lower; PyTorch takes upper before lower first.
+    Where two pixels of a window are equal the gradient goes to one of them, in the order left
+    before right, then upper before lower; PyTorch takes upper before lower first.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -60,7 +64,9 @@ class _FasterMaxPool2d(nn.MaxPool2d):
 
 
 def _is_2x2(layer: nn.MaxPool2d) -> bool:
-    """Whether a layer takes the maxima of 2x2 windows that do not overlap; PyTorch takes each size as int or list."""
+    """Whether a layer takes the maxima of 2x2 windows that do not overlap; PyTorch takes each size
+    as int or list.
+    """
     sizes = _all_equal(layer.kernel_size, 2) and _all_equal(layer.stride, 2)
     plain = _all_equal(layer.padding, 0) and _all_equal(layer.dilation, 1)
     return sizes and plain and not layer.return_indices and not layer.ceil_mode
@@ -79,7 +85,9 @@ def _plain(x: Tensor) -> bool:
 
 
 def faster_max_pooling(network: nn.Module) -> nn.Module:
-    """Let every plain ``nn.MaxPool2d(2)`` of a network use a faster implementation, in place; return the network."""
+    """Let every plain ``nn.MaxPool2d(2)`` of a network use a faster implementation, in place;
+    return the network.
+    """
     for layer in network.modules():
         if type(layer) is nn.MaxPool2d and _is_2x2(layer):
             layer.__class__ = _FasterMaxPool2d
@@ -87,7 +95,9 @@ def faster_max_pooling(network: nn.Module) -> nn.Module:
 
 
 class _FewChannelConv2d(nn.Conv2d):
-    """Convolution by PyTorch's own matrix products: for one channel, its input gradient is up to ten times as fast."""
+    """Convolution by PyTorch's own matrix products: for one channel, its input gradient is up to
+    ten times as fast.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         batch = x.dim() == 4 and x.numel() > 0 and x.shape[1] == self.in_channels
@@ -106,9 +116,11 @@ def _is_unit_convolution(layer: nn.Conv2d) -> bool:
 
 
 def faster_first_convolutions(network: nn.Module) -> nn.Module:
-    """Let convolutions of at most three channels use a faster implementation, in place; return the network.
+    """Let convolutions of at most three channels use a faster implementation, in place; return the
+    network.
 
-    Values and gradients are those of PyTorch up to the order of sums. Gradients of the weights alone are not faster.
+    Values and gradients are those of PyTorch up to the order of sums. Gradients of the weights
+    alone are not faster.
     """
     for layer in network.modules():
         if type(layer) is nn.Conv2d and layer.in_channels <= 3 and _is_unit_convolution(layer):

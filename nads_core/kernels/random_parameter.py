@@ -8,7 +8,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RandomParameter:
-    """How one parameter of a network is drawn: shift + scale * z, with z uniform on (-1, 1) or standard normal.
+    """How one parameter of a network is drawn: shift + scale * z, with z uniform on (-1, 1) or
+    standard normal.
 
     Both numbers are rounded to float32, as the weights are.
     """

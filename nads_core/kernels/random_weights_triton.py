@@ -1,7 +1,8 @@
 """`draw_weights` in Triton: one launch for all parameters of many networks.
 
-A program draws one tile of one parameter of one network. The tiles of all parameters stand in one row, and a table
-says which parameter a tile belongs to. Import this module only where it is used: it needs Triton.
+A program draws one tile of one parameter of one network. The tiles of all parameters stand in one
+row, and a table says which parameter a tile belongs to. Import this module only where it is used:
+it needs Triton.
 """
 
 import math
@@ -39,8 +40,8 @@ def _normal(one, other):
 def _draw(out, parameter_of_tile, integers, floats, seed, first, stream, COUNTERS: tl.constexpr):
     """Write one tile of one network.
 
-    integers: (parameters, 4) int64: elements a network, start in ``out``, first tile, whether normal.
-    floats: (parameters, 2) float32: shift, scale.
+    integers: (parameters, 4) int64: elements a network, start in ``out``, first tile, whether
+    normal. floats: (parameters, 2) float32: shift, scale.
     """
     tile, network = tl.program_id(0), tl.program_id(1)
     parameter = tl.load(parameter_of_tile + tile)

@@ -1,16 +1,17 @@
 """`add_second_moments` in Triton: both sums in one launch, from one pass over the contributions.
 
-A program owns one tile of the two (D, D) sums, sums its part in float32 registers and adds it to float64 memory once.
-Only tiles on and below the diagonal are computed, and their mirror images are stored as well. Programs share nothing,
-so the sums do not depend on the order in which they run. Import this module only where it is used: it needs Triton.
+A program owns one tile of the two (D, D) sums, sums its part in float32 registers and adds it to
+float64 memory once. Only tiles on and below the diagonal are computed, and their mirror images are
+stored as well. Programs share nothing, so the sums do not depend on the order in which they run.
+Import this module only where it is used: it needs Triton.
 """
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
-# Compiled for T4 to Blackwell, a thread spills at most 240 bytes (tests/test_kernels.py). Not tuned on a device yet:
-# see benchmarks/kernels.py.
+# Compiled for T4 to Blackwell, a thread spills at most 240 bytes (tests/test_kernels.py). Not tuned
+# on a device yet: see benchmarks/kernels.py.
 TUNING = {"TILE": 64, "NETWORKS": 32, "num_warps": 8, "num_stages": 3}
 
 
@@ -25,7 +26,9 @@ def _add_product(total, left, right):
 
 @triton.jit
 def _add_tile(total, tile, rows, columns, size):
-    """Add a float32 tile to the symmetric float64 (size, size) matrix at ``total``: its lower triangle, mirrored."""
+    """Add a float32 tile to the symmetric float64 (size, size) matrix at ``total``: its lower
+    triangle, mirrored.
+    """
     lower = (rows[:, None] < size) & (columns[None, :] <= rows[:, None])
     place = total + rows[:, None].to(tl.int64) * size + columns[None, :]
     value = tl.load(place, mask=lower, other=0.0) + tile.to(tl.float64)
@@ -38,9 +41,15 @@ def _add_tile(total, tile, rows, columns, size):
 
 @triton.jit
 def _second_moments(
-    second_moment, noise_moment, contributions, networks, size,
-    J: tl.constexpr, TILE: tl.constexpr, NETWORKS: tl.constexpr,
-):  # fmt: skip
+    second_moment,
+    noise_moment,
+    contributions,
+    networks,
+    size,
+    J: tl.constexpr,
+    TILE: tl.constexpr,
+    NETWORKS: tl.constexpr,
+):
     """Add (networks, J, size) contributions to one tile of both (size, size) sums."""
     row_tile, column_tile = tl.program_id(0), tl.program_id(1)
     if column_tile > row_tile:
@@ -51,7 +60,8 @@ def _second_moments(
     noise_tile = tl.zeros((TILE, TILE), dtype=tl.float32)
     for start in range(0, networks, NETWORKS):
         network = start + tl.arange(0, NETWORKS)
-        # (NETWORKS, TILE) addresses of g_0: the pixels of this tile's rows (left) and columns (right)
+        # (NETWORKS, TILE) addresses of g_0: the pixels of this tile's rows (left) and columns
+        # (right)
         left = contributions + network[:, None].to(tl.int64) * (J * size) + rows[None, :]
         right = contributions + network[:, None].to(tl.int64) * (J * size) + columns[None, :]
         left_inside = (network[:, None] < networks) & (rows[None, :] < size)
@@ -82,7 +92,9 @@ def _second_moments(
 def launch(
     second_moment: Tensor, noise_moment: Tensor, contributions: Tensor, **tuning: int
 ) -> None:
-    """Add contiguous (B, J, D) float32 contributions to the (D, D) float64 sums, in place; change `TUNING` options."""
+    """Add contiguous (B, J, D) float32 contributions to the (D, D) float64 sums, in place; change
+    `TUNING` options.
+    """
     count, per_network, size = contributions.shape
     options = TUNING | tuning
     tiles = triton.cdiv(size, options["TILE"])

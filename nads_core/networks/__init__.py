@@ -1,7 +1,7 @@
 """Architectures as named values, and ensembles that evaluate many networks of one architecture.
 
-This subpackage ends at the outputs of networks and their derivatives. `directions` turns these into vectors, and
-`training` trains the networks.
+This subpackage ends at the outputs of networks and their derivatives. `directions` turns these into
+vectors, and `training` trains the networks.
 """
 
 from nads_core.networks.architectures import (
@@ -17,6 +17,14 @@ from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import Initialisation
 
 __all__ = [
-    "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
-    "ThreadedEnsemble", "Ensemble", "Initialisation",
-]  # fmt: skip
+    "ARCHITECTURES",
+    "DENSENET121",
+    "LENET",
+    "LOGREG",
+    "RESNET18",
+    "VGG11",
+    "Architecture",
+    "ThreadedEnsemble",
+    "Ensemble",
+    "Initialisation",
+]

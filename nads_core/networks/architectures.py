@@ -1,7 +1,8 @@
-"""The networks of the paper, and how they are downsampled, as named values; and architectures by name.
+"""The networks of the paper, and how they are downsampled, as named values; and architectures by
+name.
 
-All are the CIFAR variants (32x32 inputs by default) with PyTorch's default initialisation; VGG-11's convolutions
-alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published NADs do.
+All are the CIFAR variants (32x32 inputs by default) with PyTorch's default initialisation; VGG-11's
+convolutions alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published NADs do.
 """
 
 import ast
@@ -36,15 +37,18 @@ def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A named family of networks: everything about a network but its weights, its input size and its class count.
+    """A named family of networks: everything about a network but its weights, its input size and
+    its class count.
 
     Args:
         name: short identifier, as used by `load_nads` and on the command line.
-        module: factory ``module(in_channels, image_size, num_classes, **options)`` of an `nn.Module`.
+        module: factory ``module(in_channels, image_size, num_classes, **options)`` of an
+            `nn.Module`.
         options: keyword arguments for ``module``, such as ``pooling``.
-        symmetries: the maps of the input (of `SYMMETRIES`) that leave the distribution of networks at
-            initialisation unchanged. `compute_nads` averages over the group that they generate.
-        flip_multiple: flips hold for image sizes that are multiples of this alone: elsewhere pooling drops an edge row.
+        symmetries: the maps of the input (of `SYMMETRIES`) that leave the distribution of networks
+            at initialisation unchanged. `compute_nads` averages over the group that they generate.
+        flip_multiple: flips hold for image sizes that are multiples of this alone: elsewhere
+            pooling drops an edge row.
 
     Example:
         >>> LENET.build(1, 32, 10)(torch.zeros(2, 1, 32, 32)).shape
@@ -69,7 +73,8 @@ class Architecture:
             num_classes: number of logits.
 
         Returns:
-            A module from (N, in_channels, image_size, image_size) to (N, num_classes), in training mode.
+            A module from (N, in_channels, image_size, image_size) to (N, num_classes), in training
+            mode.
 
         Raises:
             ValueError: if a size is not positive or the image is too small for the network.
@@ -78,7 +83,9 @@ class Architecture:
         return self.module(in_channels, image_size, num_classes, **self.options)
 
     def symmetries_at(self, image_size: int, in_channels: int = 1) -> tuple[str, ...]:
-        """Return the declared symmetries that hold for images of this height and width with so many channels."""
+        """Return the declared symmetries that hold for images of this height and width with so many
+        channels.
+        """
         flips, colour = image_size % self.flip_multiple == 0, in_channels > 1
         holds = {"flip_rows": flips, "flip_columns": flips, "transpose": True, "channels": colour}
         return tuple(symmetry for symmetry in self.symmetries if holds[symmetry])
@@ -86,7 +93,8 @@ class Architecture:
     def variant(
         self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object
     ) -> Self:
-        """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
+        """Return the architecture with other options, for example
+        ``LENET.variant(pooling="average")``.
 
         A variant has no symmetries unless they are passed, because an option can break them.
         """
@@ -95,7 +103,8 @@ class Architecture:
 
 
 def _blurred_pooling() -> nn.Module:
-    """Return 2x2 average pooling of an image blurred by the filter (1, 3, 3, 1) / 8, which is three such averages.
+    """Return 2x2 average pooling of an image blurred by the filter (1, 3, 3, 1) / 8, which is three
+    such averages.
 
     Edge pixels are repeated, so that a flipped image is pooled to the flipped result.
     """
@@ -104,12 +113,15 @@ def _blurred_pooling() -> nn.Module:
     )
 
 
-# Ways to halve the resolution after a convolution. "strided" keeps every other row and column: the convolution and
-# this layer together are a convolution of stride 2.
+# Ways to halve the resolution after a convolution. "strided" keeps every other row and column: the
+# convolution and this layer together are a convolution of stride 2.
 POOLINGS: dict[str, Callable[[], nn.Module]] = {
-    "max": partial(nn.MaxPool2d, 2), "average": partial(nn.AvgPool2d, 2), "blurred": _blurred_pooling,
-    "strided": partial(nn.AvgPool2d, 1, 2), "none": nn.Identity,
-}  # fmt: skip
+    "max": partial(nn.MaxPool2d, 2),
+    "average": partial(nn.AvgPool2d, 2),
+    "blurred": _blurred_pooling,
+    "strided": partial(nn.AvgPool2d, 1, 2),
+    "none": nn.Identity,
+}
 
 
 def downsample(pooling: str) -> nn.Module:
@@ -202,10 +214,14 @@ class VGG11Net(nn.Sequential):
                 channels = width
         _require_size(size, image_size, "VGG-11", pooling, least=32)
         classifier = nn.Sequential(
-            nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
-            nn.Dropout(), nn.Linear(512, 512), nn.ReLU(),
+            nn.Dropout(),
+            nn.Linear(channels * size**2, 512),
+            nn.ReLU(),
+            nn.Dropout(),
+            nn.Linear(512, 512),
+            nn.ReLU(),
             nn.Linear(512, num_classes),
-        )  # fmt: skip
+        )
         features = nn.Sequential(*layers)
         super().__init__(
             OrderedDict(features=features, flatten=nn.Flatten(), classifier=classifier)
@@ -239,10 +255,11 @@ class _ResidualBlock(nn.Module):
 
 
 class ResNet18Net(nn.Sequential):
-    """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
+    """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided
+    convolutions.
 
-    ``pooling="none"`` also drops the global average, so that the last layer reads every pixel of every channel; so does
-    ``head="flat"``.
+    ``pooling="none"`` also drops the global average, so that the last layer reads every pixel of
+    every channel; so does ``head="flat"``.
     """
 
     def __init__(
@@ -272,20 +289,27 @@ class ResNet18Net(nn.Sequential):
 
 class _DenseLayer(nn.Sequential):
     def __init__(self, channels: int, growth: int):
-        super().__init__(OrderedDict(
-            bn1=nn.BatchNorm2d(channels), relu1=nn.ReLU(), conv1=nn.Conv2d(channels, 4 * growth, 1, bias=False),
-            bn2=nn.BatchNorm2d(4 * growth), relu2=nn.ReLU(),
-            conv2=nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
-        ))  # fmt: skip
+        super().__init__(
+            OrderedDict(
+                bn1=nn.BatchNorm2d(channels),
+                relu1=nn.ReLU(),
+                conv1=nn.Conv2d(channels, 4 * growth, 1, bias=False),
+                bn2=nn.BatchNorm2d(4 * growth),
+                relu2=nn.ReLU(),
+                conv2=nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
+            )
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.cat([super().forward(x), x], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
 
 
 class DenseNet121Net(nn.Sequential):
-    """DenseNet-121 with growth 32, a 3x3 stem of 64 channels, and pooled transitions that halve the channels.
+    """DenseNet-121 with growth 32, a 3x3 stem of 64 channels, and pooled transitions that halve the
+    channels.
 
-    Other depths and another growth, with a stem of twice as many channels, make a smaller one of the same kind.
+    Other depths and another growth, with a stem of twice as many channels, make a smaller one of
+    the same kind.
     """
 
     def __init__(
@@ -318,10 +342,12 @@ class DenseNet121Net(nn.Sequential):
         super().__init__(OrderedDict(features=nn.Sequential(*layers), head=head, linear=linear))
 
 
-# The weights of the first layer are independent and symmetric about zero, so that channels have one distribution
+# The weights of the first layer are independent and symmetric about zero, so that channels have one
+# distribution
 LOGREG = Architecture("logreg", logistic_regression)  # all of its directions are equivalent
 LENET = Architecture("lenet", LeNet, symmetries=SYMMETRIES, flip_multiple=4)
-# A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
+# A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3,
+# 5, ...
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=SYMMETRIES, flip_multiple=32)
 DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=SYMMETRIES, flip_multiple=8)
@@ -334,18 +360,20 @@ def architecture_named(
     """Return what a name stands for.
 
     Args:
-        name: one of ours, such as "lenet"; "torchvision:" or "timm:" and the name of one of their models, without
-            trained weights, which can have options: "timm:vit_tiny_patch16_224?img_size=32&num_classes=1"; or
-            "module:function", a factory in a module that can be imported from here.
-        image_shape: shape of the inputs. A vision transformer of torchvision, which accepts square images of one size,
-            is built for that size, and a model of timm for that number of channels.
+        name: one of ours, such as "lenet"; "torchvision:" or "timm:" and the name of one of their
+            models, without trained weights, which can have options:
+            "timm:vit_tiny_patch16_224?img_size=32&num_classes=1"; or "module:function", a factory
+            in a module that can be imported from here.
+        image_shape: shape of the inputs. A vision transformer of torchvision, which accepts square
+            images of one size, is built for that size, and a model of timm for that number of
+            channels.
         num_classes: number of outputs of a library's model whose name states none; by default the
             library's own.
 
     Raises:
         ImportError: if torchvision or timm is not installed.
-        ValueError: if nothing has that name (the message has the nearest ones), an option is no "key=value", or a
-            vision transformer cannot take the shape.
+        ValueError: if nothing has that name (the message has the nearest ones), an option is no
+            "key=value", or a vision transformer cannot take the shape.
     """
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]
@@ -359,7 +387,8 @@ def architecture_named(
 
 
 def imported(name: str) -> Any:
-    """Return what "module:attribute" stands for, in a module that can be imported from the working directory.
+    """Return what "module:attribute" stands for, in a module that can be imported from the working
+    directory.
 
     Raises:
         ValueError: if there is no such module or attribute.
@@ -377,7 +406,9 @@ def imported(name: str) -> Any:
 def _of_library(
     library: str, text: str, image_shape: tuple[int, ...], num_classes: int | None
 ) -> Callable[[], nn.Module]:
-    """Return a factory of one of a library's models, with options as in "vit_tiny_patch16_224?img_size=32"."""
+    """Return a factory of one of a library's models, with options as in
+    "vit_tiny_patch16_224?img_size=32".
+    """
     model, _, query = text.partition("?")
     options = {key: _literal(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
     if num_classes is not None:

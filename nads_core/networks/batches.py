@@ -1,6 +1,7 @@
 """A test that f(x) depends on its own input alone, and not on the inputs that share its batch.
 
-A gradient at one input is read from the gradient of a sum over a batch, which is right only for such networks.
+A gradient at one input is read from the gradient of a sum over a batch, which is right only for
+such networks.
 """
 
 from collections.abc import Iterator
@@ -37,7 +38,9 @@ class Evaluated(NamedTuple):
     gradients: Tensor
 
     def distance(self, index: int, other: "Evaluated", other_index: int) -> Tensor:
-        """Return how far value and gradient are from others, (2,); infinity where only one is finite."""
+        """Return how far value and gradient are from others, (2,); infinity where only one is
+        finite.
+        """
         value, other_value = self.values[index], other.values[other_index]
         if value.isfinite() != other_value.isfinite():
             return torch.full((2,), torch.inf)
@@ -54,7 +57,9 @@ class Evaluated(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """An input alone, or twice, and in a row of a batch, and how much more than rounding the results differ, (2,)."""
+    """An input alone, or twice, and in a row of a batch, and how much more than rounding the
+    results differ, (2,).
+    """
 
     single: Tensor
     alone: Evaluated
@@ -74,13 +79,15 @@ class _Call(NamedTuple):
 def require_independent_inputs(
     function: ScalarFunction, weights: State, images: Tensor
 ) -> Evaluated:
-    """Return f and its gradients; raise a ValueError if those at one input depend on the other inputs of the batch.
+    """Return f and its gradients; raise a ValueError if those at one input depend on the other
+    inputs of the batch.
 
     Args:
         function: f.
         weights: varying parameters and buffers of one network.
-        images: random inputs, (4, C, H, W), of which one is evaluated alone; or more, with up to 16 alone: what a layer
-            drops beyond a capacity, or takes from the batch from some size on, shows in none of four.
+        images: random inputs, (4, C, H, W), of which one is evaluated alone; or more, with up to 16
+            alone: what a layer drops beyond a capacity, or takes from the batch from some size on,
+            shows in none of four.
     """
     try:
         state = function.fixed | weights
@@ -136,7 +143,9 @@ def _generator() -> torch.Generator:
 
 
 def evaluated(function: ScalarFunction, state: State, images: Tensor) -> Evaluated:
-    """Return f and its gradients; zeros for the gradients of a network that has none, so that f alone is tested."""
+    """Return f and its gradients; zeros for the gradients of a network that has none, so that f
+    alone is tested.
+    """
     try:
         values, gradients = function.values_and_gradients(state, images)
         return Evaluated(values[:, 0], gradients[0].flatten(1))
@@ -146,7 +155,9 @@ def evaluated(function: ScalarFunction, state: State, images: Tensor) -> Evaluat
 
 
 def _alone(function: ScalarFunction, state: State, image: Tensor) -> tuple[Tensor, Evaluated]:
-    """Evaluate one input as a batch, or as two equal ones if the network needs more than one, as after `squeeze`."""
+    """Evaluate one input as a batch, or as two equal ones if the network needs more than one, as
+    after `squeeze`.
+    """
     try:
         single = image[None]
         alone = evaluated(function, state, single)
@@ -212,7 +223,9 @@ def _is_batch_first(module: nn.Module) -> bool:
 
 
 def _has_row(one: Tensor, many: Tensor, compared: _Compared) -> bool:
-    """Whether a module's result for one input is the part of its result for the batch that belongs to this input."""
+    """Whether a module's result for one input is the part of its result for the batch that belongs
+    to this input.
+    """
     copies, size = len(compared.single), len(compared.batch)
     for dim, length in enumerate(one.shape):
         step = length // copies

@@ -1,4 +1,6 @@
-"""f(x) of one network, and its derivatives with respect to the input and along a direction in weight space."""
+"""f(x) of one network, and its derivatives with respect to the input and along a direction in
+weight space.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +21,8 @@ class OutputAt:
     """One number for each input from a dictionary, a tuple or an object of tensors.
 
     Args:
-        path: keys, indices and attributes up to a tensor, then the column of the tensor, 0 by default.
+        path: keys, indices and attributes up to a tensor, then the column of the tensor, 0 by
+            default.
 
     >>> OutputAt("heads.1.2")({"heads": (None, torch.arange(6).view(2, 3))})
     tensor([2, 5])
@@ -50,12 +53,13 @@ class ScalarFunction:
     Args:
         module: network in eval mode, without gradients of its weights.
         varying: names of the weights that callers pass; all others keep their values in ``module``.
-        output: index of the output that is the scalar f(x); or a function of whatever the network returns for K
-            inputs, which returns (K,).
+        output: index of the output that is the scalar f(x); or a function of whatever the network
+            returns for K inputs, which returns (K,).
 
     Attributes:
-        takes_gradients: whether the network's forward pass takes gradients, so that it has to record operations and
-            weights even where only values are needed; found by `require_outputs`.
+        takes_gradients: whether the network's forward pass takes gradients, so that it has to
+            record operations and weights even where only values are needed; found by
+            `require_outputs`.
     """
 
     def __init__(
@@ -74,7 +78,9 @@ class ScalarFunction:
         return outputs if callable(self.output) or outputs.dim() == 1 else outputs[:, self.output]
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
-        """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an output function."""
+        """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an
+        output function.
+        """
         recording = torch.is_grad_enabled()
         with self._loaded(weights), torch.set_grad_enabled(recording or self.takes_gradients):
             # The network may write to its input
@@ -86,7 +92,9 @@ class ScalarFunction:
 
     @contextmanager
     def _loaded(self, weights: State) -> Iterator[None]:
-        """Put weights into the module, as functional_call does in ten times the time, and its own back at the end."""
+        """Put weights into the module, as functional_call does in ten times the time, and its own
+        back at the end.
+        """
         state, before = self.fixed | weights, [tensors[key] for tensors, key, _ in self._places]
         if self.takes_gradients:
             state |= {name: _leaf(state[name]) for name, _ in self.module.named_parameters()}
@@ -99,7 +107,9 @@ class ScalarFunction:
                 tensors[key] = tensor
 
     def require_outputs(self, weights: State, images: Tensor) -> Tensor:
-        """Return all outputs; raise a ValueError unless f is a function of weights and images (K, C, H, W)."""
+        """Return all outputs; raise a ValueError unless f is a function of weights and images (K,
+        C, H, W).
+        """
         if torch.is_inference_mode_enabled():
             raise ValueError("gradients are needed: leave torch.inference_mode() for this call")
         before = generator_state(images.device)
@@ -157,7 +167,9 @@ class ScalarFunction:
         of_all_outputs: bool = False,
         mixing: Tensor | None = None,
     ) -> Tensor:
-        """Return the gradient of f, or of each of R outputs, `mixed`: (K, C, H, W) -> (1 or R, K or J, C, H, W)."""
+        """Return the gradient of f, or of each of R outputs, `mixed`: (K, C, H, W) -> (1 or R, K or
+        J, C, H, W).
+        """
         return self.values_and_gradients(weights, images, of_all_outputs, mixing)[1]
 
     def values_and_gradients(
@@ -173,7 +185,8 @@ class ScalarFunction:
             torch.enable_grad(),
             self._loaded(weights),
         ):  # checkpoints evaluate layers again in the backward pass
-            # An output at one input does not depend on the others: the gradient of the sum over K holds all K.
+            # An output at one input does not depend on the others: the gradient of the sum over K
+            # holds all K.
             values = (
                 self.outputs(weights, images) if of_all_outputs else self(weights, images)[:, None]
             )
@@ -198,9 +211,11 @@ class ScalarFunction:
     def in_float64(
         self, weights: State, images: Tensor, evaluate: Callable[[State, Tensor], _Result]
     ) -> _Result:
-        """Return what a function of the whole state and images returns in float64, where rounding hides nothing.
+        """Return what a function of the whole state and images returns in float64, where rounding
+        hides nothing.
 
-        A network that rejects float64, such as one with constants of another type, is evaluated in its own type.
+        A network that rejects float64, such as one with constants of another type, is evaluated in
+        its own type.
         """
         state = self.fixed | weights
         try:
@@ -210,7 +225,8 @@ class ScalarFunction:
             return evaluate(state, images)
 
     def mixed_derivative(self, weights: State, images: Tensor, probe: State) -> Tensor:
-        """Return r^T d/dtheta (df/dx) along the probe r, name -> (*shape): (K, C, H, W) -> (K, C, H, W).
+        """Return r^T d/dtheta (df/dx) along the probe r, name -> (*shape): (K, C, H, W) -> (K, C,
+        H, W).
 
         A complex weight counts as two real ones, its real and imaginary parts.
         """
@@ -236,7 +252,9 @@ class ScalarFunction:
 
 
 def require_real(outputs: Tensor) -> None:
-    """Raise a ValueError unless outputs are real floating-point numbers, which alone have gradients here."""
+    """Raise a ValueError unless outputs are real floating-point numbers, which alone have gradients
+    here.
+    """
     if not outputs.is_floating_point():
         raise ValueError(
             f"outputs must be real floating-point numbers, got {outputs.dtype}: convert them in output="
@@ -244,12 +262,16 @@ def require_real(outputs: Tensor) -> None:
 
 
 def mixed(gradients: Tensor, mixing: Tensor | None) -> Tensor:
-    """Return the linear combinations (J, ...) of gradients (K, ...) that have weights (J, K); all without weights."""
+    """Return the linear combinations (J, ...) of gradients (K, ...) that have weights (J, K); all
+    without weights.
+    """
     return gradients if mixing is None else torch.tensordot(mixing, gradients, 1)
 
 
 def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert floating-point numbers to a type, and complex ones to the complex type of its precision."""
+    """Convert floating-point numbers to a type, and complex ones to the complex type of its
+    precision.
+    """
     if tensor.is_complex():
         return tensor.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
@@ -264,7 +286,9 @@ def _leaf(tensor: Tensor) -> Tensor:
 
 
 def _places(module: nn.Module) -> list[tuple[Any, str, str]]:
-    """Return where a module's layers read each parameter and buffer: (dictionary, key in it, name in `state_of`)."""
+    """Return where a module's layers read each parameter and buffer: (dictionary, key in it, name
+    in `state_of`).
+    """
     # Tensors that layers share have one name
     names = {id(tensor): name for name, tensor in state_of(module).items()}
     return [

@@ -1,4 +1,6 @@
-"""Ensembles of networks of one architecture: weights are drawn for many at once, and many are evaluated at once."""
+"""Ensembles of networks of one architecture: weights are drawn for many at once, and many are
+evaluated at once.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ _Result = TypeVar("_Result")
 
 
 def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape of an image, a sequence or a row of features; raise a ValueError for anything else."""
+    """Return the shape of an image, a sequence or a row of features; raise a ValueError for
+    anything else.
+    """
     sizes = image_shape if isinstance(image_shape, Sequence) else ()
     if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
         raise ValueError(
@@ -79,17 +83,20 @@ def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
 class Ensemble:
     """The networks that a factory returns, drawn and evaluated many at a time, in eval mode.
 
-    On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: each block of ``block_size`` networks
-    has a generator of its own. A GPU's generators give other numbers than a CPU's, unless `keyed`.
+    On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: each block of
+    ``block_size`` networks has a generator of its own. A GPU's generators give other numbers than a
+    CPU's, unless `keyed`.
 
     Args:
         factory: function that returns a network with freshly drawn weights at each call.
-        image_shape: shape of one input, (C, H, W), (C, L) or (F,). It replaces C, H, W in all shapes below.
+        image_shape: shape of one input, (C, H, W), (C, L) or (F,). It replaces C, H, W in all
+            shapes below.
         seed: seed of all weights and inputs.
         device: device of the networks.
-        dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
-        output: index of the network output that is the scalar f(x); or a function of what the network returns for K
-            inputs, which returns (K,).
+        dtype: number type of weights and inputs. Weights are drawn in the factory's own type and
+            then converted.
+        output: index of the network output that is the scalar f(x); or a function of what the
+            network returns for K inputs, which returns (K,).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by
             default vmap on a GPU, for networks that allow it (recurrent layers do not). Both load
             the weights and buffers of other networks into one network, the template. ``"graph"``
@@ -97,16 +104,17 @@ class Ensemble:
             are copied (on a CPU by the same calls). ``"rebuild"`` evaluates each network as the
             factory builds it, one at a time: for factories whose networks differ in structure, in
             activations or in tensors that are plain attributes.
-        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values, and one
-            convolves all networks, where a convolution has few channels. If a parameter is not drawn by one
-            ``uniform_`` or ``normal_`` in float32, torch draws the weights; see `keyed`.
+        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with
+            other values, and one convolves all networks, where a convolution has few channels. If a
+            parameter is not drawn by one ``uniform_`` or ``normal_`` in float32, torch draws the
+            weights; see `keyed`.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
-        ValueError: if the network rejects (K, C, H, W) inputs, returns something else than (K,) or (K, outputs),
-            has the same weights at every call, or draws them from outside torch's random generator; if a second
-            network's weights and buffers, put into the template, do not give that network's outputs; for a device or
-            kernels that cannot run here.
+        ValueError: if the network rejects (K, C, H, W) inputs, returns something else than (K,) or
+            (K, outputs), has the same weights at every call, or draws them from outside torch's
+            random generator; if a second network's weights and buffers, put into the template, do
+            not give that network's outputs; for a device or kernels that cannot run here.
     """
 
     def __init__(
@@ -188,7 +196,9 @@ class Ensemble:
             self.evaluation = "loop"
 
     def _test_function(self, initialisation: Initialisation) -> None:
-        """Raise a ValueError unless f is a function of one input; find out whether it is linear in a last layer."""
+        """Raise a ValueError unless f is a function of one input; find out whether it is linear in
+        a last layer.
+        """
         images, weights = self._test_images(NUM_TEST_INPUTS), self._test_weights(2)
         first, active, second = _state_at(weights, 0), _state_at(weights, 1), self._function
         with linear_calls(self.template) as calls:
@@ -206,7 +216,8 @@ class Ensemble:
                 self._readout, self.no_readout = None, str(reason)
 
     def require_independent_inputs(self, state: State, images: Tensor) -> None:
-        """Raise a ValueError if f at one of these inputs, (1, K, C, H, W), depends on the others, for one network.
+        """Raise a ValueError if f at one of these inputs, (1, K, C, H, W), depends on the others,
+        for one network.
 
         The ensemble has tested batches of a few inputs, so that here K is larger.
         """
@@ -217,7 +228,9 @@ class Ensemble:
     def _require_independent(
         self, function: ScalarFunction, weights: State, images: Tensor, which: str
     ) -> Evaluated:
-        """Return f and its gradients at K inputs; raise a ValueError if they depend on each other, or are random."""
+        """Return f and its gradients at K inputs; raise a ValueError if they depend on each other,
+        or are random.
+        """
         try:
             return require_independent_inputs(function, weights, images)
         except ValueError:
@@ -225,7 +238,9 @@ class Ensemble:
             raise
 
     def _vmap_obstacle(self) -> str | None:
-        """Return why these networks cannot be evaluated together, for example a recurrent layer; None if they can."""
+        """Return why these networks cannot be evaluated together, for example a recurrent layer;
+        None if they can.
+        """
         state, images = self._test_weights(2), self._test_images(2, 2)
         try:
             self.outputs(state, images)
@@ -249,7 +264,9 @@ class Ensemble:
         return network if self.evaluation == "vmap" else faster_layers(network)
 
     def _require_reproduced(self, network: nn.Module, number: int) -> None:
-        """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
+        """Raise a ValueError unless the template, with the weights of a new network, gives its
+        outputs.
+        """
         state, images = state_of(self._prepared(network)), self._test_images(2)
         weights = {
             name: state[name].detach() for name in self._initialisation.varying if name in state
@@ -259,9 +276,11 @@ class Ensemble:
             outputs = self._function.outputs(weights, images)
         if not same_outputs(outputs, expected, self.kernels == "triton"):
             self._require_fixed_outputs(network, f"number {number}", _TO_EXPLAIN)
-            fixed = {name: "a buffer or parameter that two networks had in common"
-                     for name, tensor in self._function.fixed.items()
-                     if name not in state or not torch.equal(tensor, state[name])}  # fmt: skip
+            fixed = {
+                name: "a buffer or parameter that two networks had in common"
+                for name, tensor in self._function.fixed.items()
+                if name not in state or not torch.equal(tensor, state[name])
+            }
             raise not_reproduced(f"number {number}", fixed | differing(self.template, network))
 
     def _own_outputs(self, network: nn.Module, images: Tensor, which: str) -> Tensor:
@@ -275,7 +294,9 @@ class Ensemble:
         return outputs
 
     def _require_fixed_outputs(self, network: nn.Module, which: str, repetitions: int) -> None:
-        """Raise a ValueError if a network gives other outputs at some calls, or draws random numbers for them."""
+        """Raise a ValueError if a network gives other outputs at some calls, or draws random
+        numbers for them.
+        """
         images, moves = self._test_images(2), []
         expected = self._own_outputs(network, images, which)
         same = True
@@ -295,16 +316,19 @@ class Ensemble:
         return self._initialisation.drawn_tensors()
 
     def audit(self, index: int) -> None:
-        """Compare a network of the factory with the one that this ensemble draws from the same seed.
+        """Compare a network of the factory with the one that this ensemble draws from the same
+        seed.
 
-        Replayed draws, and weights that are loaded into the template, are right only if the factory always builds what
-        it built at first. The seed belongs to this network; the generators of all others stay as they are.
+        Replayed draws, and weights that are loaded into the template, are right only if the factory
+        always builds what it built at first. The seed belongs to this network; the generators of
+        all others stay as they are.
 
         Args:
             index: number of the network, from 0.
 
         Raises:
-            ValueError: if their outputs differ: the factory chooses something by what is not recorded.
+            ValueError: if their outputs differ: the factory chooses something by what is not
+                recorded.
         """
         seed = self._audit_seed(index)
         self._audit(self._initialisation.build(1, seed, index)[0], index, seed)
@@ -334,11 +358,13 @@ class Ensemble:
         raise not_reproduced(which, differing(self.template, network))
 
     def identity(self) -> dict[str, Any]:
-        """Return what identifies the factory, from its first networks as it builds them, and audit these.
+        """Return what identifies the factory, from its first networks as it builds them, and audit
+        these.
 
         Returns:
             replayed: whether their weights are drawn together.
-            outputs: f(x) of 8 networks at fixed inputs of several scales, (8, K), at least in float32.
+            outputs: f(x) of 8 networks at fixed inputs of several scales, (8, K), at least in
+                float32.
             norms: norm of each parameter and buffer of all of them.
             layers: description of each layer of the first one.
         """
@@ -428,27 +454,36 @@ class Ensemble:
 
     @property
     def replays(self) -> bool:
-        """Whether the weights of many networks are drawn together (else the factory is called for each)."""
+        """Whether the weights of many networks are drawn together (else the factory is called for
+        each).
+        """
         return self._initialisation.steps is not None and self.evaluation != "rebuild"
 
     @property
     def keyed(self) -> bool:
-        """Whether (seed, network, element) fixes each weight and input, whatever the block and the device."""
+        """Whether (seed, network, element) fixes each weight and input, whatever the block and the
+        device.
+        """
         return self._keyed_parameters is not None
 
     @property
     def num_features(self) -> int:
-        """Number of features that the last linear layer reads if `draw_readouts` can draw others, else 0."""
+        """Number of features that the last linear layer reads if `draw_readouts` can draw others,
+        else 0.
+        """
         return self._readout.num_features if self._readout else 0
 
     def duplicate(self) -> Ensemble:
-        """Return the same networks for another thread, with its own template, to which evaluation writes."""
+        """Return the same networks for another thread, with its own template, to which evaluation
+        writes.
+        """
         other = copy.copy(self)
         other._function, other._begun, other._graphs = copy.deepcopy(self._function), {}, {}
         return other
 
     def part(self, rows: slice) -> Ensemble:
-        """Return an ensemble that draws some networks of each block, ``rows.start`` to ``rows.stop``, as this one does.
+        """Return an ensemble that draws some networks of each block, ``rows.start`` to
+        ``rows.stop``, as this one does.
 
         Parts of a block that are drawn in order continue its random numbers.
         """
@@ -461,9 +496,9 @@ class Ensemble:
     def can_duplicate(self) -> bool:
         """Whether threads can evaluate duplicates at once.
 
-        Two duplicates evaluate one network each, in turns after every instruction of the network's code. Their values
-        and gradients must be those of this ensemble, which evaluates one after the other: what a module, a class or a
-        hook keeps is shared by all copies of a network.
+        Two duplicates evaluate one network each, in turns after every instruction of the network's
+        code. Their values and gradients must be those of this ensemble, which evaluates one after
+        the other: what a module, a class or a hook keeps is shared by all copies of a network.
         """
         state, images = self._test_weights(2), self._test_images(2, 2)
 
@@ -503,7 +538,9 @@ class Ensemble:
         return separate
 
     def zero_init(self) -> dict[str, float]:
-        """Return the parameters that silence a part of the network at initialisation, see `find_zero_init`."""
+        """Return the parameters that silence a part of the network at initialisation, see
+        `find_zero_init`.
+        """
         weights, images = _state_at(self._test_weights(1), 0), self._test_images(1)
         return find_zero_init(
             self.template,
@@ -515,7 +552,8 @@ class Ensemble:
     def fixed_weights(self) -> tuple[int, list[str]]:
         """Return how many weights are the same in all networks, and the names of their parameters.
 
-        Constants, such as zeros of a bias, do not count, nor do parameters that require no gradient.
+        Constants, such as zeros of a bias, do not count, nor do parameters that require no
+        gradient.
         """
         fixed = {
             name: tensor for name, tensor in self._function.fixed.items() if name in self._trainable
@@ -530,7 +568,9 @@ class Ensemble:
         return sum(fixed[name].numel() for name in names), names
 
     def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield (block, networks to use of it) for the first ``num_networks`` networks, from ``start_block`` on."""
+        """Yield (block, networks to use of it) for the first ``num_networks`` networks, from
+        ``start_block`` on.
+        """
         for block in range(start_block, -(-num_networks // self.block_size)):
             yield block, min(self.block_size, num_networks - block * self.block_size)
 
@@ -538,11 +578,12 @@ class Ensemble:
         """Draw the weights of networks ``block * block_size`` up to the next block.
 
         Returns:
-            name -> ``(block_size, *shape)``, for every parameter and buffer that varies between networks. Where
-            networks are rebuilt, only their indices.
+            name -> ``(block_size, *shape)``, for every parameter and buffer that varies between
+            networks. Where networks are rebuilt, only their indices.
 
         Raises:
-            ValueError: if a factory that reads random numbers built a network that its weights do not reproduce.
+            ValueError: if a factory that reads random numbers built a network that its weights do
+                not reproduce.
         """
         if self._rows == slice(None):
             return self._draw_block(block)
@@ -566,15 +607,21 @@ class Ensemble:
         self, parameters: Sequence[RandomParameter], block: int, stream: int
     ) -> list[Tensor]:
         drawn = draw_weights(
-            parameters, seed=seed_sequence(self.seed), first=block * self.block_size, count=self.block_size,
-            stream=stream, device=self.device,
-        )  # fmt: skip
+            parameters,
+            seed=seed_sequence(self.seed),
+            first=block * self.block_size,
+            count=self.block_size,
+            stream=stream,
+            device=self.device,
+        )
         return [tensor.to(self.dtype) for tensor in drawn]
 
     def _normal(
         self, block: int, stream: int, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype
     ) -> list[Tensor]:
-        """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded from ``dtype``."""
+        """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded
+        from ``dtype``.
+        """
         if self.keyed:
             numbers = self._draw_keyed(
                 [RandomParameter(shape, "normal") for shape in shapes], block, stream
@@ -593,17 +640,20 @@ class Ensemble:
         return torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
 
     def _converted(self, state: State) -> State:
-        """Move weights to the device, and those that are floating-point numbers to the ensemble's type."""
+        """Move weights to the device, and those that are floating-point numbers to the ensemble's
+        type.
+        """
         return {name: cast(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
-        """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of float32, rounded.
+        """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of
+        float32, rounded.
 
         Args:
             block: index of the block of networks.
-            stream: index of the random stream; independent quantities have different streams. Stream 0 draws the
-                weights. The library's estimators draw inputs from 1, probes from 2 and readouts from 3, so streams from
-                4 are free.
+            stream: index of the random stream; independent quantities have different streams.
+                Stream 0 draws the weights. The library's estimators draw inputs from 1, probes from
+                2 and readouts from 3, so streams from 4 are free.
             shape: shape of the numbers of one network.
         """
         dtype = torch.promote_types(self.dtype, torch.float32)
@@ -627,7 +677,8 @@ class Ensemble:
         return numbers[self._rows.start - first : self._rows.stop - first].to(self.dtype)
 
     def probes(self, block: int, stream: int) -> State:
-        """Draw a standard normal direction in the space of trainable weights for each network; streams as in `randn`.
+        """Draw a standard normal direction in the space of trainable weights for each network;
+        streams as in `randn`.
 
         Real and imaginary parts of complex weights count as two weights.
 
@@ -657,15 +708,15 @@ class Ensemble:
     def draw_readouts(self, block: int, stream: int, count: int) -> Tensor:
         """Draw ``count`` orthogonal last linear layers for each network of one block.
 
-        Each alone is uniform on a sphere, with the second moment E[w w^T] of the layer's own initialisation. As f is
-        linear in them, they give the same second moment of gradients.
+        Each alone is uniform on a sphere, with the second moment E[w w^T] of the layer's own
+        initialisation. As f is linear in them, they give the same second moment of gradients.
 
         Returns:
             (block_size, count, F), F the number of features.
 
         Raises:
-            ValueError: if the network does not end in a linear layer with fresh, centred weights, or it has fewer than
-                ``count`` features.
+            ValueError: if the network does not end in a linear layer with fresh, centred weights,
+                or it has fewer than ``count`` features.
         """
         readout = self._require_readout()
         if count > readout.num_features:
@@ -689,7 +740,9 @@ class Ensemble:
         return self._readout
 
     def stack(self, count: int) -> State:
-        """Return all parameters and buffers of the first ``count`` networks, name -> (count, *shape)."""
+        """Return all parameters and buffers of the first ``count`` networks, name -> (count,
+        *shape).
+        """
         if self.evaluation == "rebuild":
             raise ValueError("networks that are rebuilt cannot be stacked: use another evaluation")
         parts = [self.draw(block) for block, _ in self.blocks(count)]
@@ -720,9 +773,10 @@ class Ensemble:
         Args:
             state: weights of B networks, as `draw` returns them.
             images: (B, K, C, H, W).
-            readouts: other last layers for each network, (B, R, F), as `draw_readouts` returns them. They share the
-                forward pass, and most of the cost of drawing a network.
-            mixing: weights (J, K) of linear combinations of the K gradients, which then take their place.
+            readouts: other last layers for each network, (B, R, F), as `draw_readouts` returns
+                them. They share the forward pass, and most of the cost of drawing a network.
+            mixing: weights (J, K) of linear combinations of the K gradients, which then take their
+                place.
 
         Returns:
             (B, K, C, H, W), or (B * R, K, C, H, W) with readouts; J in place of K with ``mixing``.
@@ -738,8 +792,8 @@ class Ensemble:
             return torch.cat(
                 [self._gradients(*one, x, many_outputs, mixing) for one, x in networks]
             )
-        # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
-        # (K, C, H, W) -> (R, K, C, H, W)
+        # An output at one input does not depend on the others: derivatives of sums over K hold
+        # those at all K. (K, C, H, W) -> (R, K, C, H, W)
         jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))
         gradients = vmap(
             jacobian if many_outputs else grad(lambda x, weights: f(weights, x).sum())
@@ -756,7 +810,9 @@ class Ensemble:
         many_outputs: bool,
         mixing: Tensor | None,
     ) -> Tensor:
-        """Return the input gradients of one network, (1 or R, K or J, C, H, W), by a graph where that is asked for."""
+        """Return the input gradients of one network, (1 or R, K or J, C, H, W), by a graph where
+        that is asked for.
+        """
         if self.evaluation != "graph":
             return f.input_gradients(weights, images, many_outputs, mixing)
         arguments = [*weights.values(), images, *([] if mixing is None else [mixing])]
@@ -772,12 +828,14 @@ class Ensemble:
         return self._graphs[key](arguments)
 
     def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
-        """Return r^T d/dtheta (df/dx), the derivative of the input gradient along the probe r in weight space.
+        """Return r^T d/dtheta (df/dx), the derivative of the input gradient along the probe r in
+        weight space.
 
         Args:
             state: weights of B networks.
             images: (B, K, C, H, W).
-            probes: one direction in weight space per network, name -> ``(B, *shape)``, for every parameter.
+            probes: one direction in weight space per network, name -> ``(B, *shape)``, for every
+                parameter.
 
         Returns:
             (B, K, C, H, W).
@@ -820,9 +878,10 @@ def _state_at(state: State, index: int) -> State:
 class ThreadedEnsemble:
     """Threads that work on different networks at once, each with a duplicate of one ensemble.
 
-    There are as many as the caller gave torch, each with a single thread of torch (`runtime.threads`). Results do not
-    depend on their number. There is a single one on a GPU, where the factory has to be called for every network, which
-    draws from torch's one global generator, and for networks that cannot be copied or share something with their copies
+    There are as many as the caller gave torch, each with a single thread of torch
+    (`runtime.threads`). Results do not depend on their number. There is a single one on a GPU,
+    where the factory has to be called for every network, which draws from torch's one global
+    generator, and for networks that cannot be copied or share something with their copies
     (`Ensemble.can_duplicate`): operations of large networks then have all threads.
 
     Args:

@@ -1,8 +1,8 @@
 """How a factory initialises its networks: recorded once, and replayed for many of them at a time.
 
-The record is the in-place operations that the factory applies to its parameters; they are replayed on tensors with one
-more leading dimension. The replay is used only if, from the same seed, it repeats the factory's own network bit for
-bit; otherwise the factory is called once per network.
+The record is the in-place operations that the factory applies to its parameters; they are replayed
+on tensors with one more leading dimension. The replay is used only if, from the same seed, it
+repeats the factory's own network bit for bit; otherwise the factory is called once per network.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,10 +34,15 @@ _ARGUMENTS = {
 }
 _OVERWRITING = {_UNIFORM, _NORMAL, torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
 _ELEMENTWISE = _OVERWRITING | {
-    torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor, torch.ops.aten.add_.Scalar, torch.ops.aten.add_.Tensor,
-    torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.clamp_.default,
+    torch.ops.aten.mul_.Scalar,
+    torch.ops.aten.mul_.Tensor,
+    torch.ops.aten.add_.Scalar,
+    torch.ops.aten.add_.Tensor,
+    torch.ops.aten.div_.Scalar,
+    torch.ops.aten.div_.Tensor,
+    torch.ops.aten.clamp_.default,
     torch.ops.aten.erfinv_.default,
-}  # fmt: skip
+}
 _FILLING = {"aten::fill_", "aten::zero_", "aten::copy_"}
 # What makes a tensor's values Python's own: functions that no operation shows, and operations
 _READING = {
@@ -50,8 +55,20 @@ _READING = {
     "__reduce_ex__",
 }
 _DECIDING = {"aten::_local_scalar_dense", "aten::equal"}  # item(), the condition of an if
-_OF_SHAPE = {f"aten::{name}" for name in ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
-                                          "new_full", "new_empty", "new_empty_strided")}  # fmt: skip
+_OF_SHAPE = {
+    f"aten::{name}"
+    for name in (
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "new_empty",
+        "new_empty_strided",
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +88,9 @@ class Step:
         self.operation(tensor, *self.args, **kwargs)
 
     def distribution(self) -> tuple[str, float, float] | None:
-        """Return ("uniform", centre, half width) or ("normal", mean, standard deviation); None if it draws nothing."""
+        """Return ("uniform", centre, half width) or ("normal", mean, standard deviation); None if
+        it draws nothing.
+        """
         if self.operation not in _ARGUMENTS:
             return None
         defaults = _ARGUMENTS[self.operation]
@@ -83,12 +102,13 @@ class Step:
 
 
 class Recording(TorchDispatchMode):
-    """One network of a factory, with every operation that wrote to a tensor, and what was made from random numbers.
+    """One network of a factory, with every operation that wrote to a tensor, and what was made from
+    random numbers.
 
     Args:
         factory: function that returns a new network at each call.
-        seed: seed of the global generator. Numbers from a generator that the factory creates or seeds itself are
-            the same for every network.
+        seed: seed of the global generator. Numbers from a generator that the factory creates or
+            seeds itself are the same for every network.
         device: device on which the network is drawn.
 
     Attributes:
@@ -97,15 +117,16 @@ class Recording(TorchDispatchMode):
         steps: operations that drew its weights; None if they cannot be replayed.
         random: names of the parameters and buffers that were made from random numbers.
         hidden: names of the plain attributes that were made from random numbers.
-        decides: whether a random number became one of Python's, or the shape of a tensor, which can decide about
-            anything.
+        decides: whether a random number became one of Python's, or the shape of a tensor, which can
+            decide about anything.
     """
 
     def __init__(
         self, factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu"
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
-        # Operation, tensor, other arguments, and whether one of these is random, which no step can repeat
+        # Operation, tensor, other arguments, and whether one of these is random, which no step can
+        # repeat
         self._writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any], bool]] = []
         self._seed = seed
         self._random: dict[
@@ -218,7 +239,9 @@ class Recording(TorchDispatchMode):
 
 
 class _Reading(TorchFunctionMode):
-    """Let a recording know of random tensors that Python reads without an operation, such as by ``tolist()``."""
+    """Let a recording know of random tensors that Python reads without an operation, such as by
+    ``tolist()``.
+    """
 
     def __init__(self, recording: Recording) -> None:
         super().__init__()
@@ -233,7 +256,9 @@ class _Reading(TorchFunctionMode):
 
 
 def _address(tensor: Tensor) -> int:
-    """Return the address of a tensor's memory; a unique number for tensors that are empty or have none."""
+    """Return the address of a tensor's memory; a unique number for tensors that are empty or have
+    none.
+    """
     try:
         return tensor.untyped_storage().data_ptr() or -id(tensor)
     except (RuntimeError, NotImplementedError):  # sparse tensors have no storage
@@ -241,7 +266,8 @@ def _address(tensor: Tensor) -> int:
 
 
 def called(factory: Callable[[], nn.Module], which: str) -> nn.Module:
-    """Return a new network of a factory in eval mode, which can change weights, as that of low-rank updates does.
+    """Return a new network of a factory in eval mode, which can change weights, as that of low-rank
+    updates does.
 
     The default number type is the caller's again afterwards.
 
@@ -266,13 +292,17 @@ def called(factory: Callable[[], nn.Module], which: str) -> nn.Module:
 
 
 def failure(subject: str, error: Exception) -> Exception:
-    """Return the error of the library for one of a user's code: a MemoryError if memory ran out, else a ValueError."""
+    """Return the error of the library for one of a user's code: a MemoryError if memory ran out,
+    else a ValueError.
+    """
     kind = MemoryError if "alloc" in str(error) and "memory" in str(error) else ValueError
     return kind(f"{subject}: {type(error).__name__}: {error}")
 
 
 def require_module(network: object) -> nn.Module:
-    """Return the result of a factory; raise a TypeError unless it is a network whose weights can be replaced."""
+    """Return the result of a factory; raise a TypeError unless it is a network whose weights can be
+    replaced.
+    """
     if not isinstance(network, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
     network = _uncompiled(network)
@@ -308,7 +338,9 @@ def require_module(network: object) -> nn.Module:
 
 
 def _uncompiled(network: nn.Module) -> nn.Module:
-    """Undo torch.compile, in place: its code would be compiled again for the weights of each network."""
+    """Undo torch.compile, in place: its code would be compiled again for the weights of each
+    network.
+    """
     for module in network.modules():
         module._compiled_call_impl = None  # of nn.Module.compile
         for name, child in module._modules.items():
@@ -335,21 +367,25 @@ def state_of(network: nn.Module) -> State:
 
 @dataclass(frozen=True)
 class Initialisation:
-    """The weights that a factory draws for every network, and how to draw them for many networks at a time.
+    """The weights that a factory draws for every network, and how to draw them for many networks at
+    a time.
 
     Attributes:
         factory: function that returns a new network at each call.
         device: device on which networks are drawn.
         network: one of them, as the factory returned it.
         second: another one, until it has been compared with the first.
-        varying: parameters and buffers that vary between networks, as meta tensors of the factory's own types. Their
-            values differ between two networks, or they were drawn from torch's generator.
-        steps: operations that draw them, in order; None if the factory has to be called for every network.
-        recorded: all operations, also those whose result others overwrite: they move the generator; None without steps.
+        varying: parameters and buffers that vary between networks, as meta tensors of the factory's
+            own types. Their values differ between two networks, or they were drawn from torch's
+            generator.
+        steps: operations that draw them, in order; None if the factory has to be called for every
+            network.
+        recorded: all operations, also those whose result others overwrite: they move the generator;
+            None without steps.
         tensors: all parameters and buffers, as meta tensors.
         origin: device on which the factory creates them.
-        unsure: whether the factory read random numbers. Two networks may then not show all differences, and each
-            network has to be compared with the first.
+        unsure: whether the factory read random numbers. Two networks may then not show all
+            differences, and each network has to be compared with the first.
     """
 
     factory: Callable[[], nn.Module]
@@ -375,12 +411,13 @@ class Initialisation:
         Args:
             factory: function that returns a new network at each call.
             device: device on which networks are drawn.
-            rebuild: whether every network will be built by the factory, so that anything may differ between them.
+            rebuild: whether every network will be built by the factory, so that anything may differ
+                between them.
 
         Raises:
             TypeError: if the factory does not return an `nn.Module`.
-            ValueError: if it returns networks of two structures, NaN, the same weights at every call, or draws them
-                from outside torch's random generator.
+            ValueError: if it returns networks of two structures, NaN, the same weights at every
+                call, or draws them from outside torch's random generator.
         """
         # A first call can fill a cache, or import a module that draws numbers
         repeated = _of_seed_1(factory, device)
@@ -403,8 +440,17 @@ class Initialisation:
                 steps = [step for step in without_overwritten(recorded) if step.name in names]
         varying = {name: tensors[name] for name in names}
         return cls(
-            factory, device, one.network, other.network, varying, steps, recorded, tensors, origin, unsure
-        )  # fmt: skip
+            factory,
+            device,
+            one.network,
+            other.network,
+            varying,
+            steps,
+            recorded,
+            tensors,
+            origin,
+            unsure,
+        )
 
     def build(self, count: int, seed: int, first: int = 0) -> list[nn.Module]:
         """Call the factory ``count`` times; the first network has the number ``first`` in errors."""
@@ -429,13 +475,14 @@ class Initialisation:
         check: Callable[[nn.Module, int], None] | None = None,
         first: int = 0,
     ) -> State:
-        """Draw the varying weights of ``count`` networks together, name -> (count, *shape), in the factory's own types.
+        """Draw the varying weights of ``count`` networks together, name -> (count, *shape), in the
+        factory's own types.
 
         Args:
             count: number of networks.
             seed: seed of all networks.
-            check: function that is called with every network that the factory builds if `unsure`, and its number; it
-                may change the network.
+            check: function that is called with every network that the factory builds if `unsure`,
+                and its number; it may change the network.
             first: number of the first network, for errors.
         """
         if self.steps is not None:
@@ -463,7 +510,9 @@ class Initialisation:
         return drawn
 
     def drawn_alone(self, seed: int, number: int) -> State:
-        """Return the varying weights of the network that the factory draws from a seed, name -> (*shape)."""
+        """Return the varying weights of the network that the factory draws from a seed, name ->
+        (*shape).
+        """
         if self.recorded is None:
             return {name: tensor[0] for name, tensor in self.draw(1, seed, first=number).items()}
         drawn = _replayed(self.recorded, self.tensors, seed, self.origin)
@@ -483,7 +532,8 @@ class Initialisation:
             )
 
     def drawn_tensors(self) -> dict[str, int]:
-        """Count the varying tensors by how they are drawn: "uniform", "normal", "other", or "by the factory".
+        """Count the varying tensors by how they are drawn: "uniform", "normal", "other", or "by the
+        factory".
 
         A distribution counts where one operation draws the tensor around 0.
         """
@@ -499,7 +549,9 @@ class Initialisation:
         return {name: names.count(name) for name in sorted(set(names))}
 
     def random_parameters(self) -> list[RandomParameter] | None:
-        """Return how each varying parameter is drawn; None unless one uniform_ or normal_ in float32 draws each."""
+        """Return how each varying parameter is drawn; None unless one uniform_ or normal_ in
+        float32 draws each.
+        """
         steps = self.steps or []
         drawn = {step.name: distribution for step in steps if (distribution := step.distribution())}
         once = len(drawn) == len(steps) == len(self.varying)
@@ -525,7 +577,8 @@ def _varying(
     rebuild: bool,
     differences: dict[str, str],
 ) -> list[str]:
-    """Return the names of weights that vary: they differ between networks of two seeds, or were drawn.
+    """Return the names of weights that vary: they differ between networks of two seeds, or were
+    drawn.
 
     Args:
         first: parameters and buffers from one seed.
@@ -580,7 +633,9 @@ def _same(first: Tensor, second: Tensor) -> bool:
 
 
 def _replayed(steps: list[Step], tensors: State, seed: int, device: torch.device) -> State:
-    """Return the floating-point tensors that the steps draw from a seed, bit for bit as the factory does."""
+    """Return the floating-point tensors that the steps draw from a seed, bit for bit as the factory
+    does.
+    """
     generator = torch.Generator(device).manual_seed(seed)
     drawn = {
         name: torch.full_like(t, torch.nan, device=device)

@@ -1,8 +1,9 @@
-"""Two networks evaluated in turns, line by line, to see whether their code shares what it should not.
+"""Two networks evaluated in turns, line by line, to see whether their code shares what it should
+not.
 
-Threads switch rarely between two given lines, so that a dictionary of a module, a list of a class or the argument of a
-hook mixes two networks in one of a thousand evaluations. Here the switch is forced: each thread runs one instruction of
-the user's Python code, then the other one does.
+Threads switch rarely between two given lines, so that a dictionary of a module, a list of a class
+or the argument of a hook mixes two networks in one of a thousand evaluations. Here the switch is
+forced: each thread runs one instruction of the user's Python code, then the other one does.
 """
 
 import sys
@@ -24,10 +25,12 @@ _VISITS = (
 
 
 class _Turns:
-    """Whose turn it is among two threads; all may run as soon as one has ended, or has waited too long.
+    """Whose turn it is among two threads; all may run as soon as one has ended, or has waited too
+    long.
 
     Args:
-        timeout: seconds for which a thread may wait for its turn, for example because both need one lock.
+        timeout: seconds for which a thread may wait for its turn, for example because both need one
+            lock.
     """
 
     def __init__(self, timeout: float):
@@ -60,28 +63,33 @@ class _Turns:
 
 
 class Interleaved(NamedTuple):
-    """Results of two functions, None if one raised an exception or waited for too long, and the first one's steps."""
+    """Results of two functions, None if one raised an exception or waited for too long, and the
+    first one's steps.
+    """
 
     results: list[Any] | None
     steps: int
 
 
 def _is_trusted(file: str) -> bool:
-    """Whether a file is torch's, ours, or Python's own; installed packages lie in a folder of the latter."""
+    """Whether a file is torch's, ours, or Python's own; installed packages lie in a folder of the
+    latter.
+    """
     return file.startswith(_TRUSTED) or (file.startswith(_PYTHON) and "-packages" not in file)
 
 
 def interleaved(
     first: Callable[[], Any], second: Callable[[], Any], timeout: float, pause: int | None = None
 ) -> Interleaved:
-    """Call two functions in two threads that take turns after instructions of Python code outside of torch.
+    """Call two functions in two threads that take turns after instructions of Python code outside
+    of torch.
 
     Args:
         first: one function.
         second: the other.
         timeout: seconds for which a thread may wait for its turn.
-        pause: step of the first function at which the second one runs from its beginning to its end; by default each
-            runs one step at a time.
+        pause: step of the first function at which the second one runs from its beginning to its
+            end; by default each runs one step at a time.
     """
     turns, results, steps = _Turns(timeout), dict[int, Any](), [0, 0]
 

@@ -1,7 +1,8 @@
 """Last linear layers, and parts of a network that are initialised at or near zero.
 
-f is linear in the weights of a last linear layer, so that several of them share one forward pass. Whether a network
-ends in such a layer is tested by numbers: other weights have to give the products of features and weights.
+f is linear in the weights of a last linear layer, so that several of them share one forward pass.
+Whether a network ends in such a layer is tested by numbers: other weights have to give the products
+of features and weights.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ _DEVIATION = 1e-4  # of values and gradients that are linear in the rows, relati
 
 
 class NoReadout(ValueError):
-    """The reason why f is not linear in the weights of one last layer, or why these cannot be drawn again."""
+    """The reason why f is not linear in the weights of one last layer, or why these cannot be drawn
+    again.
+    """
 
 
 class LinearCall(NamedTuple):
-    """One call of a linear layer: its name, what it was given and returned, and how often that had been written to."""
+    """One call of a linear layer: its name, what it was given and returned, and how often that had
+    been written to.
+    """
 
     name: str
     features: Tensor
@@ -44,7 +49,8 @@ class LinearCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Readout:
-    """The linear layer whose result is the network's output, with weights that are drawn around 0 and used once.
+    """The linear layer whose result is the network's output, with weights that are drawn around 0
+    and used once.
 
     Attributes:
         weight: name of the layer's weights.
@@ -75,7 +81,8 @@ class Readout:
             steps: operations that draw the network's weights; None if they are unknown.
 
         Raises:
-            NoReadout: unless there is one linear layer with fresh weights around 0, which returned the outputs.
+            NoReadout: unless there is one linear layer with fresh weights around 0, which returned
+                the outputs.
         """
         if callable(function.output):
             raise NoReadout("what a function of the output returns is no layer's result")
@@ -106,7 +113,8 @@ class Readout:
     def require_linear(
         self, function: ScalarFunction, weights: State, images: Tensor, own: Evaluated | None = None
     ) -> None:
-        """Raise NoReadout unless values are products of features and rows, and gradients are linear in the rows.
+        """Raise NoReadout unless values are products of features and rows, and gradients are linear
+        in the rows.
 
         Args:
             function: f.
@@ -128,7 +136,9 @@ class Readout:
         def pairs(
             state: State, images: Tensor, own: Evaluated | None
         ) -> list[tuple[Tensor, Tensor]]:
-            """Return what should be equal, for two other rows whose difference is the network's own."""
+            """Return what should be equal, for two other rows whose difference is the network's
+            own.
+            """
             row = state[self.weight][index]
             # Most odd functions of a row change sign
             rows = torch.cat([-row + step.to(row), -2 * row + step.to(row)])
@@ -170,7 +180,9 @@ class Readout:
             raise NoReadout(f"the output is not linear in {layer}")
 
     def replaced(self, state: State, rows: Tensor) -> State:
-        """Return the weights of B networks with the rows (B, R, F) for a last layer, which then has R outputs."""
+        """Return the weights of B networks with the rows (B, R, F) for a last layer, which then has
+        R outputs.
+        """
         # A bias changes no gradient, but its length is the number of outputs.
         return (
             state
@@ -180,7 +192,9 @@ class Readout:
 
 
 def _agree(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
-    """Whether the tensors of each pair are equal up to rounding; NaN is accepted, as it is reported elsewhere."""
+    """Whether the tensors of each pair are equal up to rounding; NaN is accepted, as it is reported
+    elsewhere.
+    """
     return all(
         got.shape == expected.shape
         and not (got - expected).abs().max() > _DEVIATION * expected.abs().max()
@@ -190,7 +204,9 @@ def _agree(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
 
 @contextmanager
 def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
-    """Record the calls of linear layers while the context lasts, each before the hooks of others change its result."""
+    """Record the calls of linear layers while the context lasts, each before the hooks of others
+    change its result.
+    """
     calls: list[LinearCall] = []
 
     def record(
@@ -212,10 +228,11 @@ def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
 def find_zero_init(
     network: nn.Module, fixed: State, weights: State, function: Callable[[State], Tensor]
 ) -> dict[str, float]:
-    """Name the parameters that silence what passes through them by a constant at or near zero, with that constant.
+    """Name the parameters that silence what passes through them by a constant at or near zero, with
+    that constant.
 
-    Such a parameter is the weight of a layer, or one that another needs: with a larger constant, f depends on the other
-    by the factor more that a product of both gives.
+    Such a parameter is the weight of a layer, or one that another needs: with a larger constant, f
+    depends on the other by the factor more that a product of both gives.
 
     Args:
         network: network.
@@ -290,9 +307,11 @@ def described(parts: dict[str, float]) -> str:
 def with_fresh_readout(
     factory: Callable[[], nn.Module], image_shape: tuple[int, ...]
 ) -> Callable[[], nn.Module]:
-    """Return a factory whose networks have their last linear layer drawn as ``nn.Linear`` draws its weights.
+    """Return a factory whose networks have their last linear layer drawn as ``nn.Linear`` draws its
+    weights.
 
-    Vision transformers, among others, start with a last layer of zeros: their output does not depend on the input.
+    Vision transformers, among others, start with a last layer of zeros: their output does not
+    depend on the input.
 
     Raises:
         ValueError: if the network does not end in one linear layer of zeros.

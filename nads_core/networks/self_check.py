@@ -1,8 +1,9 @@
-"""Differences between networks of one factory beyond the weights and buffers that an ensemble replaces.
+"""Differences between networks of one factory beyond the weights and buffers that an ensemble
+replaces.
 
-An ensemble evaluates one network, the template, with the weights and buffers of the others. That is right only where
-nothing else differs between them: no tensor kept as a plain attribute, no choice of an activation, a permutation or a
-structure.
+An ensemble evaluates one network, the template, with the weights and buffers of the others. That is
+right only where nothing else differs between them: no tensor kept as a plain attribute, no choice
+of an activation, a permutation or a structure.
 """
 
 import random
@@ -22,9 +23,11 @@ _OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, c
 
 
 def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[str, Any]:
-    """Return the class and the attributes of each module, other than parameters and buffers: name -> value.
+    """Return the class and the attributes of each module, other than parameters and buffers: name
+    -> value.
 
-    A layer in a plain attribute, such as a list, is not registered: its parameters and buffers are attributes.
+    A layer in a plain attribute, such as a list, is not registered: its parameters and buffers are
+    attributes.
 
     Args:
         network: network.
@@ -77,9 +80,11 @@ def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
 
 
 def same_outputs(outputs: Tensor, expected: Tensor, other_kernels: bool = False) -> bool:
-    """Whether two evaluations agree up to rounding. NaN counts as equal, because it is reported elsewhere.
+    """Whether two evaluations agree up to rounding. NaN counts as equal, because it is reported
+    elsewhere.
 
-    By other kernels than those of PyTorch, which rounds to TF32 on a GPU, more of the difference is rounding.
+    By other kernels than those of PyTorch, which rounds to TF32 on a GPU, more of the difference is
+    rounding.
     """
     if outputs.shape != expected.shape or torch.equal(outputs, expected):
         return outputs.shape == expected.shape
@@ -89,7 +94,9 @@ def same_outputs(outputs: Tensor, expected: Tensor, other_kernels: bool = False)
 
 
 def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
-    """Return the error for a network that differs from the others in more than an ensemble replaces."""
+    """Return the error for a network that differs from the others in more than an ensemble
+    replaces.
+    """
     listing = "; ".join(
         f"{name} ({description})" for name, description in [*differences.items()][:4]
     )
@@ -102,6 +109,8 @@ def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
 
 
 def foreign_generators() -> tuple[object, bytes]:
-    """Return the states of Python's and numpy's random generators, which torch.manual_seed does not fix."""
+    """Return the states of Python's and numpy's random generators, which torch.manual_seed does not
+    fix.
+    """
     state: Any = np.random.get_state(legacy=False)
     return random.getstate(), state["state"]["key"].tobytes() + str(state["state"]["pos"]).encode()

@@ -13,7 +13,9 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def plain(value: Any) -> Any:
-    """Return a number of numpy as one of Python, whose repr and JSON are the number alone; others as they are."""
+    """Return a number of numpy as one of Python, whose repr and JSON are the number alone; others
+    as they are.
+    """
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -46,14 +48,18 @@ def require_choice(kind: str, value: object, choices: Collection[object]) -> Non
 
 
 def require_unit_norm(directions: torch.Tensor, tolerance: float = 1e-3) -> None:
-    """Raise a ValueError unless all directions (..., D) have norm 1 within a tolerance, which suits float32."""
+    """Raise a ValueError unless all directions (..., D) have norm 1 within a tolerance, which suits
+    float32.
+    """
     for norm in directions.norm(dim=-1).flatten().tolist():
         if not abs(norm - 1) < tolerance:
             raise ValueError(f"direction has norm {norm:.4g}, expected 1: divide it by its norm")
 
 
 def usable_dtype(dtype: torch.dtype | str) -> torch.dtype:
-    """Return a floating-point type, given as it is or by its name; raise a ValueError for anything else."""
+    """Return a floating-point type, given as it is or by its name; raise a ValueError for anything
+    else.
+    """
     usable = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if not isinstance(usable, torch.dtype) or not usable.is_floating_point:
         raise ValueError(

@@ -33,7 +33,8 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
     """Join the other processes under torchrun; do nothing without it.
 
     Yields:
-        The device to use: on a machine with GPUs the GPU with the local index of the process, otherwise ``device``.
+        The device to use: on a machine with GPUs the GPU with the local index of the process,
+            otherwise ``device``.
 
     Raises:
         ValueError: if a machine has more processes than GPUs.
@@ -52,7 +53,8 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
         torch.cuda.set_device(device)
     store, rank, size = next(distributed.rendezvous("env://"))  # type: ignore[attr-defined]  # documented, but not listed
     if os.environ["GROUP_WORLD_SIZE"] == "1":
-        # Restarted workers share the store of the dead ones, and would wait for the addresses that those left there.
+        # Restarted workers share the store of the dead ones, and would wait for the addresses that
+        # those left there.
         attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
         store = distributed.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]  # as above
     distributed.init_process_group(

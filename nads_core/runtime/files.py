@@ -19,14 +19,16 @@ _SEAL_BYTES = len(_SEAL) + 64
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a temporary file that replaces ``path`` when the block ends without an error, and is deleted otherwise.
+    """Open a temporary file that replaces ``path`` when the block ends without an error, and is
+    deleted otherwise.
 
     Args:
         path: path of the file, or of a link to it; its folder is created if necessary.
         mode: "w" for UTF-8 text, "wb" for bytes.
 
     Raises:
-        OSError: if the file cannot be written, for example on a full disk; ``path`` is then unchanged.
+        OSError: if the file cannot be written, for example on a full disk; ``path`` is then
+            unchanged.
     """
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +52,8 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
 
 def seal(file: IO[bytes]) -> None:
-    """End a zip archive, as ``torch.save`` and ``numpy.savez`` write them, with a checksum of every byte before it.
+    """End a zip archive, as ``torch.save`` and ``numpy.savez`` write them, with a checksum of every
+    byte before it.
 
     The checksum is the archive's comment, which other readers ignore.
 
@@ -65,7 +68,8 @@ def seal(file: IO[bytes]) -> None:
 
 
 def require_undamaged(path: str | os.PathLike[str]) -> None:
-    """Compare a zip archive with its checksum; archives without one pass if their last record is complete.
+    """Compare a zip archive with its checksum; archives without one pass if their last record is
+    complete.
 
     Raises:
         ValueError: if the file is truncated, differs in any bit, or is no zip archive.
@@ -86,7 +90,8 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write tensors and plain values, whole or not at all, with a checksum.
 
     Raises:
-        OSError: if there is no space for them, or the folder is not writable; an earlier file is unchanged then.
+        OSError: if there is no space for them, or the folder is not writable; an earlier file is
+            unchanged then.
     """
     with atomic_write(path, "wb") as file:
         torch.save(content, file)

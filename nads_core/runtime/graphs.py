@@ -11,10 +11,12 @@ _WARM_UP = 3  # calls before the capture, in which libraries choose their algori
 def capture(
     function: Callable[[], Tensor], changed: Sequence[Tensor], device: torch.device
 ) -> Callable[[], Tensor]:
-    """Return a function that repeats a call as a CUDA graph; on a device without graphs, the function itself.
+    """Return a function that repeats a call as a CUDA graph; on a device without graphs, the
+    function itself.
 
     Args:
-        function: reads and writes tensors that stay where they are, and returns the same tensor at every call.
+        function: reads and writes tensors that stay where they are, and returns the same tensor at
+            every call.
         changed: all tensors that it changes; they keep their values while the graph is made.
         device: device of all tensors.
     """

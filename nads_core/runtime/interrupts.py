@@ -9,10 +9,12 @@ from contextlib import ExitStack, contextmanager
 
 @contextmanager
 def deferred_interrupt(message: str) -> Iterator[list[int]]:
-    """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one is not deferred.
+    """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one
+    is not deferred.
 
-    The block gets a list of the signals received. It checks at every safe point whether there is one, and raises the
-    KeyboardInterrupt itself. A handler may interrupt itself, so it must not take the lock of a `threading.Event`.
+    The block gets a list of the signals received. It checks at every safe point whether there is
+    one, and raises the KeyboardInterrupt itself. A handler may interrupt itself, so it must not
+    take the lock of a `threading.Event`.
 
     Args:
         message: text to print when the interrupt arrives.

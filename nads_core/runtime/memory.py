@@ -6,8 +6,8 @@ import torch
 def available_memory(device: torch.device | str) -> int | None:
     """Return the bytes that are free on a device, or None if the system does not report it.
 
-    On a CPU these are the memory that the system can give without swapping, or what ``ulimit -v`` leaves to this
-    process, if that is less.
+    On a CPU these are the memory that the system can give without swapping, or what ``ulimit -v``
+    leaves to this process, if that is less.
     """
     device = torch.device(device)
     if device.type == "cuda":

@@ -1,7 +1,9 @@
-"""Provenance of files: fingerprints of their bytes, the version of their numbers, and the machine that computed them.
+"""Provenance of files: fingerprints of their bytes, the version of their numbers, and the machine
+that computed them.
 
-Comparisons use only what is the same on every machine: stored bytes, names, integers and the numbers version.
-Device, versions, commit and date differ between machines and are recorded for the reader.
+Comparisons use only what is the same on every machine: stored bytes, names, integers and the
+numbers version. Device, versions, commit and date differ between machines and are recorded for the
+reader.
 """
 
 import contextlib
@@ -19,9 +21,10 @@ import torch
 from nads_core.runtime import __version__
 from nads_core.runtime.threads import num_threads
 
-# They increase only when the same arguments give other numbers. RNG_VERSION stands for the weights of network i, the
-# size of a block and the order of samples; NADS_VERSION for the second moments, and the NADs that are made from them.
-# Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
+# They increase only when the same arguments give other numbers. RNG_VERSION stands for the weights
+# of network i, the size of a block and the order of samples; NADS_VERSION for the second moments,
+# and the NADs that are made from them. Files of another version are not resumed. CHANGELOG.md lists
+# the changes of each version.
 RNG_VERSION = 1
 NADS_VERSION = 2
 
@@ -46,11 +49,13 @@ def fingerprint(*parts: np.ndarray | bytes | str) -> str:
 
 
 def function_identity(function: Any) -> str:
-    """Return a name of a function that is the same in every process, such as "module:margin#0f3a51c2".
+    """Return a name of a function that is the same in every process, such as
+    "module:margin#0f3a51c2".
 
-    The digits identify its compiled code and constants: they change with an edit or another version of Python, but not
-    with the lines around it. Other callable objects have the name of their class. What this misses, such as a value
-    from an enclosing scope, `Accumulation.identify` notices by the outputs of the first networks.
+    The digits identify its compiled code and constants: they change with an edit or another version
+    of Python, but not with the lines around it. Other callable objects have the name of their
+    class. What this misses, such as a value from an enclosing scope, `Accumulation.identify`
+    notices by the outputs of the first networks.
 
     Example:
         >>> function_identity(json.dumps).partition("#")[0], function_identity(lambda y: y[:, 0]).partition("#")[0]
@@ -70,7 +75,9 @@ def canonical(content: Any) -> str:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """List the differences of two nested dictionaries, such as "seed was 0, now 1"; empty if there are none."""
+    """List the differences of two nested dictionaries, such as "seed was 0, now 1"; empty if there
+    are none.
+    """
     old, new = _flat(old), _flat(new)
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     messages = [f"{key} was {old.get(key)!r}, now {new.get(key)!r}" for key in changed]
@@ -91,14 +98,20 @@ def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Describe where a result was computed: device, processor, versions, commit and date. Recorded, never compared."""
+    """Describe where a result was computed: device, processor, versions, commit and date. Recorded,
+    never compared.
+    """
     threads = num_threads()
     on_gpu, cpu = device.type == "cuda", f"{threads} CPU thread{'s' * (threads > 1)}"
     return {
         "device": torch.cuda.get_device_name(device) if on_gpu else cpu,
-        "processor": cpu_name(), "torch": torch.__version__, "numpy": np.__version__, "nads_core": __version__,
-        "commit": own_commit(), "date": datetime.now(UTC).date().isoformat(),
-    }  # fmt: skip
+        "processor": cpu_name(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "nads_core": __version__,
+        "commit": own_commit(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
 
 
 def cpu_name() -> str:
@@ -110,7 +123,8 @@ def cpu_name() -> str:
 
 
 def own_commit() -> str | None:
-    """Return the commit of the repository of this package, with a + if the package was changed since.
+    """Return the commit of the repository of this package, with a + if the package was changed
+    since.
 
     None if the package is not tracked at the top of a repository, as an installed copy is not.
     """

@@ -10,8 +10,9 @@ import torch
 def seed_sequence(seed: int, *path: int) -> int:
     """Return a 63-bit seed that depends on all of ``(seed, *path)``.
 
-    Numpy pads the numbers with zeros to four: ``seed_sequence(0) == seed_sequence(0, 0)``. So paths that end in zeros
-    share the seed of the path without them; paths of one length get different seeds in practice.
+    Numpy pads the numbers with zeros to four: ``seed_sequence(0) == seed_sequence(0, 0)``. So paths
+    that end in zeros share the seed of the path without them; paths of one length get different
+    seeds in practice.
     """
     return int(
         np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1)
@@ -27,8 +28,9 @@ def generator_state(device: torch.device) -> torch.Tensor:
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed torch's global generators for a block, and restore their states afterwards.
 
-    These are the generators of the CPU, of the GPUs that this process has used before, and of ``device``. A GPU that
-    was not used yet stays unchanged: ``torch.manual_seed`` would leave it a seed for its first use.
+    These are the generators of the CPU, of the GPUs that this process has used before, and of
+    ``device``. A GPU that was not used yet stays unchanged: ``torch.manual_seed`` would leave it a
+    seed for its first use.
 
     Args:
         seed: seed of every generator.

@@ -1,8 +1,8 @@
 """How many threads PyTorch uses for one operation: one, unless the operation is large.
 
-Threads of OpenMP wait for each other by spinning, on cores that other programs want: beside a second program small
-operations on two threads can take fifty times as long as on one. So cores work on different networks, and only large
-products and decompositions are shared.
+Threads of OpenMP wait for each other by spinning, on cores that other programs want: beside a
+second program small operations on two threads can take fifty times as long as on one. So cores work
+on different networks, and only large products and decompositions are shared.
 """
 
 import threading
@@ -20,13 +20,17 @@ _nesting = threading.local()
 
 
 def num_threads() -> int:
-    """Return the caller's number of threads, which `one_thread` leaves to networks and to large operations."""
+    """Return the caller's number of threads, which `one_thread` leaves to networks and to large
+    operations.
+    """
     return _callers if _running else torch.get_num_threads()
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Give each operation of this thread of Python a single thread; the caller's number is restored at the end."""
+    """Give each operation of this thread of Python a single thread; the caller's number is restored
+    at the end.
+    """
     global _running, _callers
     depth = getattr(_nesting, "depth", 0)
     with _lock:
@@ -47,7 +51,9 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def threads_for(size: int) -> Iterator[None]:
-    """Give operations on matrices of ``size`` rows the caller's number of threads if they are large."""
+    """Give operations on matrices of ``size`` rows the caller's number of threads if they are
+    large.
+    """
     within = getattr(_nesting, "depth", 0) > 0 and size >= LARGE
     if within:
         torch.set_num_threads(num_threads())

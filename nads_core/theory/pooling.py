@@ -1,35 +1,41 @@
-"""The linear pooling layer of section 2.1: the operator in space and in the spectrum, eq. (1), and Theorem 1.
+"""The linear pooling layer of section 2.1: the operator in space and in the spectrum, eq. (1), and
+Theorem 1.
 
-A pooling layer of stride S filters a periodic signal of D samples with a prefilter h and keeps every S-th sample::
+A pooling layer of stride S filters a periodic signal of D samples with a prefilter h and keeps
+every S-th sample::
 
     z[j] = (h * x)[j S],    j = 0 .. M - 1,    M = D / S,    that is    z = P x,    P[j, n] = h[(j S - n) mod D].
 
-Conventions used throughout: signals are real; the Fourier transform is unitary on signals, x^ = fft(x) / sqrt(D), on
-both sides of the layer; the response of the prefilter is its plain transform m^ = fft(h), so that filtering is the
-product m^ x^. Everything is computed in float64.
+Conventions used throughout: signals are real; the Fourier transform is unitary on signals, x^ =
+fft(x) / sqrt(D), on both sides of the layer; the response of the prefilter is its plain transform
+m^ = fft(h), so that filtering is the product m^ x^. Everything is computed in float64.
 
-**Theorem 1, as verified here.** A sample is x = eps y v + w with y = +-1 and w ~ N(0, sigma^2 (I - v v^T)). After any
-linear layer P the two classes are Gaussians with means +-eps P v and one covariance, sigma^2 (G - u u^T), where
-G = P P^T and u = P v. The optimal classifier is linear and its accuracy is Phi(delta / 2), with delta the Mahalanobis
-distance of the means: delta^2 / 4 = (eps / sigma)^2 u^T (G - u u^T)^+ u. With q = u^T G^+ u the formula of Sherman and
-Morrison gives u^T (G - u u^T)^+ u = q / (1 - q), so::
+**Theorem 1, as verified here.** A sample is x = eps y v + w with y = +-1 and w ~ N(0, sigma^2 (I -
+v v^T)). After any linear layer P the two classes are Gaussians with means +-eps P v and one
+covariance, sigma^2 (G - u u^T), where G = P P^T and u = P v. The optimal classifier is linear and
+its accuracy is Phi(delta / 2), with delta the Mahalanobis distance of the means: delta^2 / 4 = (eps
+/ sigma)^2 u^T (G - u u^T)^+ u. With q = u^T G^+ u the formula of Sherman and Morrison gives u^T (G
+- u u^T)^+ u = q / (1 - q), so::
 
     accuracy = Phi((eps / sigma) gamma),    gamma^2 = q / (1 - q),    q = |projection of v on the row space of P|^2.
 
-gamma is the cotangent of the angle between v and the row space: q = 1 means accuracy 1, q = 0 means chance.
+gamma is the cotangent of the angle between v and the row space: q = 1 means accuracy 1, q = 0 means
+chance.
 
-**In the spectrum.** The row space of P splits into the M classes of aliases {t + k M}. A real direction of frequency l,
-v[n] = sqrt(2 / D) cos(2 pi l n / D + phase), sits at l and at -l. If l and -l belong to different classes (2 l is no
-multiple of M), or are identical (l = 0, l = D / 2), then for every phase::
+**In the spectrum.** The row space of P splits into the M classes of aliases {t + k M}. A real
+direction of frequency l, v[n] = sqrt(2 / D) cos(2 pi l n / D + phase), sits at l and at -l. If l
+and -l belong to different classes (2 l is no multiple of M), or are identical (l = 0, l = D / 2),
+then for every phase::
 
     q = |m^[l]|^2 / sum_{k = 0}^{S - 1} |m^[l + k M]|^2,    gamma^2 = |m^[l]|^2 / sum_{k = 1}^{S - 1} |m^[l + k M]|^2.
 
-If they are different but fold onto each other (2 l is a multiple of M, not of D), the two waves interfere, and with
-psi = phase + arg m^[l]::
+If they are different but fold onto each other (2 l is a multiple of M, not of D), the two waves
+interfere, and with psi = phase + arg m^[l]::
 
     q = 2 |m^[l]|^2 cos^2(psi) / sum_{k = 0}^{S - 1} |m^[l + k M]|^2.
 
-The paper prints Phi(eps gamma / (sqrt(2) sigma)) with gamma^2 larger by the factor S: that is right for S = 2 only.
+The paper prints Phi(eps gamma / (sqrt(2) sigma)) with gamma^2 larger by the factor S: that is right
+for S = 2 only.
 """
 
 import math
@@ -49,9 +55,9 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
     """Return the impulse response of a named prefilter.
 
     Args:
-        name: "average": the mean of S neighbours, aligned as in `torch.nn.functional.avg_pool1d`; "binomial": a
-            triangle-like blur with 2 S - 1 binomial taps; "lowpass": every frequency up to M / 2 and nothing above;
-            "identity": plain subsampling.
+        name: "average": the mean of S neighbours, aligned as in `torch.nn.functional.avg_pool1d`;
+            "binomial": a triangle-like blur with 2 S - 1 binomial taps; "lowpass": every frequency
+            up to M / 2 and nothing above; "identity": plain subsampling.
         size: number of samples D.
         stride: subsampling factor S.
 
@@ -109,7 +115,9 @@ def pool(signal: Array, prefilter: Array, stride: int = 4) -> Tensor:
 
 
 def aliasing_matrix(size: int, stride: int = 4) -> Tensor:
-    """Return the paper's A = [I_M ... I_M] / sqrt(S): (M, D) float64; A A^T = I, and A^T A has diagonal 1 / S."""
+    """Return the paper's A = [I_M ... I_M] / sqrt(S): (M, D) float64; A A^T = I, and A^T A has
+    diagonal 1 / S.
+    """
     return torch.eye(num_outputs(size, stride), dtype=torch.float64).repeat(1, stride) / math.sqrt(
         stride
     )
@@ -118,8 +126,9 @@ def aliasing_matrix(size: int, stride: int = 4) -> Tensor:
 def pool_spectrum(spectrum: Array, prefilter: Array, stride: int = 4) -> Tensor:
     """Pool in the spectrum, eq. (1): z^[t] = (1 / sqrt(S)) sum_k m^[k M + t] x^[k M + t].
 
-    Derivation: z[j] = (1 / sqrt(D)) sum_u m^[u] x^[u] exp(2 pi i u j S / D) and S / D = 1 / M, so all u = t + k M share
-    one oscillation; the unitary transform over the M outputs collects each class with M / sqrt(M D) = 1 / sqrt(S).
+    Derivation: z[j] = (1 / sqrt(D)) sum_u m^[u] x^[u] exp(2 pi i u j S / D) and S / D = 1 / M, so
+    all u = t + k M share one oscillation; the unitary transform over the M outputs collects each
+    class with M / sqrt(M D) = 1 / sqrt(S).
 
     Args:
         spectrum: (..., D), unitary transform of the signals: ``torch.fft.fft(x, norm="ortho")``.
@@ -140,7 +149,8 @@ def direction(frequency: int, size: int, phase: float | None = None) -> Tensor:
     Args:
         frequency: l, any integer (modulo D).
         size: number of samples D.
-        phase: radians; by default the sine, and where the sine vanishes (l = 0 or D / 2) the cosine.
+        phase: radians; by default the sine, and where the sine vanishes (l = 0 or D / 2) the
+            cosine.
 
     Raises:
         ValueError: if the wave of that frequency and phase is zero everywhere.
@@ -160,10 +170,12 @@ def direction(frequency: int, size: int, phase: float | None = None) -> Tensor:
 def retained_energy(
     frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None
 ) -> Tensor:
-    """Return q(l): the squared norm of the part of v that lies in the row space of the pooling layer.
+    """Return q(l): the squared norm of the part of v that lies in the row space of the pooling
+    layer.
 
-    It is also the share of the variance of v^T x, for white noise x, that is a linear function of the output. Over an
-    orthonormal basis of directions q sums to the rank of P: a prefilter can move energy, not add it.
+    It is also the share of the variance of v^T x, for white noise x, that is a linear function of
+    the output. Over an orthonormal basis of directions q sums to the rank of P: a prefilter can
+    move energy, not add it.
 
     Args:
         frequency: l, an integer or an array of integers.
@@ -176,7 +188,8 @@ def retained_energy(
 
     Raises:
         TypeError: if a frequency is no integer.
-        ValueError: if the prefilter is no finite real vector or the stride does not divide its length.
+        ValueError: if the prefilter is no finite real vector or the stride does not divide its
+            length.
     """
     signal, noise = _signal_and_noise(_scalars(frequency), prefilter, stride, phase)
     return torch.where(signal > 0, signal / (signal + noise), 0.0)
@@ -185,7 +198,9 @@ def retained_energy(
 def gamma(
     frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None
 ) -> Tensor:
-    """Return sqrt(q / (1 - q)), infinite where no noise falls on the signal; arguments as for `retained_energy`."""
+    """Return sqrt(q / (1 - q)), infinite where no noise falls on the signal; arguments as for
+    `retained_energy`.
+    """
     return _root_ratio(*_signal_and_noise(_scalars(frequency), prefilter, stride, phase))
 
 
@@ -204,10 +219,11 @@ def bayes_accuracy(
     *,
     phase: float | None = None,
 ) -> Tensor:
-    """Return the best accuracy that any classifier can reach after pooling: Phi((eps / sigma) gamma(l)).
+    """Return the best accuracy that any classifier can reach after pooling: Phi((eps / sigma)
+    gamma(l)).
 
-    Source: Theorem 1 and eq. (2), with the constant that survives simulation on real signals; derivation at the top of
-    `pooling`.
+    Source: Theorem 1 and eq. (2), with the constant that survives simulation on real signals;
+    derivation at the top of `pooling`.
 
     Args:
         frequency: l, an integer or an array of integers.
@@ -241,7 +257,9 @@ def bayes_accuracy_printed(
     margin: float = 1.0,
     noise_std: float = 3.0,
 ) -> Tensor:
-    """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)); arguments as for `bayes_accuracy`."""
+    """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)); arguments as for
+    `bayes_accuracy`.
+    """
     return torch.special.ndtr(
         _ratio(margin, noise_std) / math.sqrt(2) * gamma_printed(frequency, prefilter, stride)
     )
@@ -256,9 +274,10 @@ def bayes_accuracy_complex(
 ) -> Tensor:
     """Return the best accuracy for the complex direction v = F^-1(e_l) in circular complex noise.
 
-    The noise has variance sigma^2 at every coefficient but l, where it has none. Only the half of it that is in
-    phase with the signal can cause an error, and nothing ever folds onto its own mirror image: the accuracy is
-    Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals eq. (2) as printed for S = 4 only.
+    The noise has variance sigma^2 at every coefficient but l, where it has none. Only the half of
+    it that is in phase with the signal can cause an error, and nothing ever folds onto its own
+    mirror image: the accuracy is Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals
+    eq. (2) as printed for S = 4 only.
     """
     signal, aliases, _ = _alias_energies(_scalars(frequency), prefilter, stride)
     return torch.special.ndtr(
@@ -275,13 +294,15 @@ def bayes_accuracy_2d(
     *,
     phase: float | None = None,
 ) -> Tensor:
-    """Return the best accuracy after pooling D x D images with the same prefilter and stride along both axes.
+    """Return the best accuracy after pooling D x D images with the same prefilter and stride along
+    both axes.
 
-    The response of the layer is the product m^[ky] m^[kx], its aliases are the S^2 pairs (ky + a M, kx + b M), and two
-    sums over products are products of sums; the rest is `bayes_accuracy`.
+    The response of the layer is the product m^[ky] m^[kx], its aliases are the S^2 pairs (ky + a M,
+    kx + b M), and two sums over products are products of sums; the rest is `bayes_accuracy`.
 
     Args:
-        frequency: (..., 2), pairs (ky, kx); the direction is cos(2 pi (ky r + kx c) / D + phase), by default the sine.
+        frequency: (..., 2), pairs (ky, kx); the direction is cos(2 pi (ky r + kx c) / D + phase),
+            by default the sine.
         prefilter: (D,) impulse response, applied along both axes.
         stride: subsampling factor along each axis.
         margin: eps.
@@ -320,7 +341,8 @@ def gamma_2d(
 def bayes_accuracy_after(
     layer: Array, direction: Array, margin: float = 1.0, noise_std: float = 3.0
 ) -> Tensor:
-    """Return the best accuracy after any linear layer: Phi((eps / sigma) sqrt(q / (1 - q))), q from its row space.
+    """Return the best accuracy after any linear layer: Phi((eps / sigma) sqrt(q / (1 - q))), q from
+    its row space.
 
     Args:
         layer: (M, D), of any rank.
@@ -347,7 +369,9 @@ def bayes_accuracy_after(
 
 
 def row_space_split(layer: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the energies (...) of directions (..., D) inside and outside the row space of a layer (M, D)."""
+    """Return the energies (...) of directions (..., D) inside and outside the row space of a layer
+    (M, D).
+    """
     _, singular_values, rows = torch.linalg.svd(layer, full_matrices=True)
     rank = (
         int((singular_values > 1e-12 * singular_values.max()).sum())
@@ -360,7 +384,9 @@ def row_space_split(layer: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def real_vector(values: Array, name: str, advice: str) -> Tensor:
-    """Return a vector (D,) as float64; raise a ValueError if it is complex, empty, not finite or not a vector."""
+    """Return a vector (D,) as float64; raise a ValueError if it is complex, empty, not finite or
+    not a vector.
+    """
     vector = torch.as_tensor(values)
     if vector.dim() != 1 or vector.is_complex() or len(vector) == 0:
         raise ValueError(
@@ -404,7 +430,9 @@ def _scalars(frequency: int | Array) -> Tensor:
 def _alias_energies(
     frequency: Tensor, prefilter: Array, stride: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return |m^[l]|^2, the same summed over the other aliases of l, and arg m^[l], for frequencies (..., axes)."""
+    """Return |m^[l]|^2, the same summed over the other aliases of l, and arg m^[l], for frequencies
+    (..., axes).
+    """
     response = frequency_response(prefilter)
     size = len(response)
     step = num_outputs(size, stride)
@@ -427,7 +455,9 @@ def _alias_energies(
 def _signal_and_noise(
     frequency: Tensor, prefilter: Array, stride: int, phase: float | None
 ) -> tuple[Tensor, Tensor]:
-    """Return the energies of signal and noise on the output coefficient of l, up to a common factor."""
+    """Return the energies of signal and noise on the output coefficient of l, up to a common
+    factor.
+    """
     signal, others, angle = _alias_energies(frequency, prefilter, stride)
     size = len(prefilter)
     self_conjugate = (2 * frequency % size == 0).all(-1)  # l and -l are identical

@@ -1,4 +1,6 @@
-"""Training of one network, or of many of one architecture at once, and the evaluation of trained networks."""
+"""Training of one network, or of many of one architecture at once, and the evaluation of trained
+networks.
+"""
 
 from nads_core.training.accuracies import (
     accuracy,
@@ -20,7 +22,20 @@ from nads_core.training.single import train_network
 from nads_core.training.state import TrainingState
 
 __all__ = [
-    "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainConfig", "TrainingResult",
-    "TrainingState", "TrainingTimeout", "accuracy", "accuracy_interval", "difference_interval",
-    "num_cores", "predicted_classes", "train_network", "train_networks",
-]  # fmt: skip
+    "CIFAR10_RECIPE",
+    "METHODS",
+    "SEPARABLE_RECIPE",
+    "Dataset",
+    "Recipe",
+    "TrainConfig",
+    "TrainingResult",
+    "TrainingState",
+    "TrainingTimeout",
+    "accuracy",
+    "accuracy_interval",
+    "difference_interval",
+    "num_cores",
+    "predicted_classes",
+    "train_network",
+    "train_networks",
+]

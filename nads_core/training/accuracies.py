@@ -21,10 +21,12 @@ def accuracy(network: nn.Module, data: Dataset, batch_size: int = 250) -> float:
 
 
 def accuracy_interval(accuracy: float, num_samples: int, z: float = 1.96) -> tuple[float, float]:
-    """Return Wilson's score interval of an accuracy measured on ``num_samples`` samples (95 % by default).
+    """Return Wilson's score interval of an accuracy measured on ``num_samples`` samples (95 % by
+    default).
 
-    Source: Wilson, Journal of the American Statistical Association 22, 1927. `scipy.stats.binomtest` gives the
-    same interval but takes 400 times as long, and figures need thousands of intervals.
+    Source: Wilson, Journal of the American Statistical Association 22, 1927.
+    `scipy.stats.binomtest` gives the same interval but takes 400 times as long, and figures need
+    thousands of intervals.
 
     Raises:
         ValueError: if an accuracy is outside [0, 1] or ``num_samples`` is not positive.
@@ -42,10 +44,12 @@ def accuracy_interval(accuracy: float, num_samples: int, z: float = 1.96) -> tup
 def difference_interval(
     first: float, second: float, num_samples: int, z: float = 1.96
 ) -> tuple[float, float]:
-    """Return an interval of ``first - second``, two accuracies measured on ``num_samples`` samples each (95 %).
+    """Return an interval of ``first - second``, two accuracies measured on ``num_samples`` samples
+    each (95 %).
 
-    Newcombe's hybrid of two score intervals (Statistics in Medicine 17, 1998, method 10), which assumes independent
-    samples. It is conservative when both accuracies were measured on the same samples, as in the book.
+    Newcombe's hybrid of two score intervals (Statistics in Medicine 17, 1998, method 10), which
+    assumes independent samples. It is conservative when both accuracies were measured on the same
+    samples, as in the book.
 
     Raises:
         ValueError: if an accuracy is outside [0, 1] or ``num_samples`` is not positive.
@@ -61,7 +65,8 @@ def difference_interval(
 
 
 def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_000) -> Tensor:
-    """Return the class with the largest logit for each image, in eval mode; images are cast to the weights' type.
+    """Return the class with the largest logit for each image, in eval mode; images are cast to the
+    weights' type.
 
     Args:
         network: module from images (N, C, H, W) to logits (N, classes); its mode is restored.

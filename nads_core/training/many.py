@@ -1,9 +1,10 @@
 """Training many networks of one architecture, by the method that suits the device.
 
-Small networks share each step on a GPU ("vmap"), large ones capture their step as a CUDA graph ("graph"), and a CPU
-trains one network per core ("processes"). "loop" is the sequential baseline. All methods do the same arithmetic up to
-rounding, and network b starts from the same weights in all of them. Only random layers, such as dropout, draw from the
-device's generator, and from another position of it where the step is captured.
+Small networks share each step on a GPU ("vmap"), large ones capture their step as a CUDA graph
+("graph"), and a CPU trains one network per core ("processes"). "loop" is the sequential baseline.
+All methods do the same arithmetic up to rounding, and network b starts from the same weights in all
+of them. Only random layers, such as dropout, draw from the device's generator, and from another
+position of it where the step is captured.
 """
 
 import logging
@@ -54,33 +55,39 @@ def train_networks(
 ) -> TrainingResult:
     """Train one network on each of B datasets.
 
-    Network b is a function of the seed, its id and its dataset alone, whatever is trained together with it: up to
-    rounding on any device; with dropout, on one device and by one method. All networks see their samples in one order.
+    Network b is a function of the seed, its id and its dataset alone, whatever is trained together
+    with it: up to rounding on any device; with dropout, on one device and by one method. All
+    networks see their samples in one order.
 
     Args:
         architecture: an `Architecture`, a function that returns a new network with ``num_classes``
             outputs, or a name that `compute_nads` takes: "lenet", "torchvision:resnet18",
             "timm:vit_tiny_patch16_224?img_size=32", "module:function".
-        datasets: B training sets, for example `SeparableDatasets`; item b is images (N, C, H, W) and labels (N,). Items
-            are requested when their network is due; those of a sequence that is not a list, in a worker.
+        datasets: B training sets, for example `SeparableDatasets`; item b is images (N, C, H, W)
+            and labels (N,). Items are requested when their network is due; those of a sequence that
+            is not a list, in a worker.
         test_datasets: B test sets.
         config: options of every training; its ``cuda_graph`` is set by ``method``.
         num_classes: number of outputs of networks of an `Architecture` or of a library's model.
-        network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by default.
-        method: "processes" for one network per core, each on one thread; "vmap" for all networks in one vectorised
-            step; "graph" for sequential trainings with a captured step; "loop" for sequential trainings. "auto" chooses
-            on a CPU processes, or the loop for one network, one core or short trainings; on CUDA vmap for small and
-            graph for large networks.
+        network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by
+            default.
+        method: "processes" for one network per core, each on one thread; "vmap" for all networks in
+            one vectorised step; "graph" for sequential trainings with a captured step; "loop" for
+            sequential trainings. "auto" chooses on a CPU processes, or the loop for one network,
+            one core or short trainings; on CUDA vmap for small and graph for large networks.
             Networks with dropout cannot use "vmap": one generator would draw for all of them.
-        workers: number of processes; by default the number of cores that this process may use. With "graph" the number
-            of networks whose steps share one graph, on streams of their own, without checkpoints (on a CPU the same
-            steps are called in turn); by default each network has a graph of its own.
-        timeout: seconds after which unfinished networks are abandoned; none is started that would exceed it.
-        measure: function of each network after its training (in its worker), or one function per network; its value
-            becomes ``measured``.
+        workers: number of processes; by default the number of cores that this process may use. With
+            "graph" the number of networks whose steps share one graph, on streams of their own,
+            without checkpoints (on a CPU the same steps are called in turn); by default each
+            network has a graph of its own.
+        timeout: seconds after which unfinished networks are abandoned; none is started that would
+            exceed it.
+        measure: function of each network after its training (in its worker), or one function per
+            network; its value becomes ``measured``.
         on_result: function of b and its result, called as soon as network b is trained.
-        states: checkpoints, one per network, from which an interrupted training resumes; written at most once per
-            epoch, never with "vmap". The caller deletes them (`TrainingState.forget`) once the result is stored.
+        states: checkpoints, one per network, from which an interrupted training resumes; written at
+            most once per epoch, never with "vmap". The caller deletes them (`TrainingState.forget`)
+            once the result is stored.
         progress: whether to show a progress bar.
         **options: fields of `TrainConfig`, in place of those of ``config``.
 
@@ -126,9 +133,16 @@ def train_networks(
     absent = [None] * len(ids)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     run = TrainingRun(
-        family, ids, datasets, test_datasets or absent, measures or absent, states or absent, deadline, progress,
+        family,
+        ids,
+        datasets,
+        test_datasets or absent,
+        measures or absent,
+        states or absent,
+        deadline,
+        progress,
         on_result,
-    )  # fmt: skip
+    )
     if method == "vmap":
         train_vectorised(run)
     elif method == "graph" and workers is not None:
@@ -142,7 +156,9 @@ def train_networks(
 
 
 def train_sequentially(run: TrainingRun) -> None:
-    """Train networks one at a time, each on the whole device; start none that would exceed the deadline."""
+    """Train networks one at a time, each on the whole device; start none that would exceed the
+    deadline.
+    """
     for b in range(run.count):
         run.require_time()
         run.collect(b, run.task(b)(timeout=run.seconds_left, progress=run.progress))
@@ -157,7 +173,9 @@ def _require_side_by_side(family: NetworkFamily, workers: int) -> None:
 
 
 def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | None) -> None:
-    """Raise a ValueError unless each network has one item of each kind, and all training sets of a list one shape."""
+    """Raise a ValueError unless each network has one item of each kind, and all training sets of a
+    list one shape.
+    """
     if not len(datasets):
         raise ValueError("got 0 datasets: give one per network")
     for name, items in others.items():
@@ -176,7 +194,9 @@ def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | Non
 
 
 def _require_new_weights(family: NetworkFamily, network_id: int) -> None:
-    """Raise a ValueError if a factory returns weights again, which one network would train after another."""
+    """Raise a ValueError if a factory returns weights again, which one network would train after
+    another.
+    """
     first, second = ([*family.network(network_id).parameters()] for _ in range(2))
     if any(p is q for p, q in zip(first, second, strict=False) if p.requires_grad):
         raise ValueError("the factory returned the same network twice: build a new one in it")

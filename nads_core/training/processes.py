@@ -20,7 +20,8 @@ _IDLE_SECONDS = (
 )
 _POLL_SECONDS = 0.5  # between two checks for an interrupt
 
-# Idle threads sleep, and the process keeps freed memory: the tensors of a step are mapped once, not at every step.
+# Idle threads sleep, and the process keeps freed memory: the tensors of a step are mapped once, not
+# at every step.
 _WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -31,7 +32,9 @@ _WORKER_ENVIRONMENT = {
 
 
 def num_cores() -> int:
-    """Return the number of cores that this process may use, which is the number of networks trained at once."""
+    """Return the number of cores that this process may use, which is the number of networks trained
+    at once.
+    """
     from loky import cpu_count  # respects the limits of a container, such as Binder's
 
     return cpu_count()

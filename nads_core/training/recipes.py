@@ -15,7 +15,9 @@ Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
 
 
 def require_dataset(data: Dataset, name: str) -> None:
-    """Raise a ValueError unless data are tensors of images and as many integer labels from 0 (or bool)."""
+    """Raise a ValueError unless data are tensors of images and as many integer labels from 0 (or
+    bool).
+    """
     parts = data if isinstance(data, (tuple, list)) else (data,)
     images, labels = parts if len(parts) == 2 else (None, None)
     tensors = isinstance(images, Tensor) and isinstance(labels, Tensor)
@@ -39,7 +41,8 @@ def require_dataset(data: Dataset, name: str) -> None:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Stochastic gradient descent with clipped gradients and a learning rate that falls linearly to zero, per step.
+    """Stochastic gradient descent with clipped gradients and a learning rate that falls linearly to
+    zero, per step.
 
     Args:
         epochs: number of passes over the training set.
@@ -80,16 +83,21 @@ class TrainConfig:
     """Options of a training, the same for every network of a call.
 
     Args:
-        recipe: optimiser settings; `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for D(v) and for photos.
-        seed: seed of the initial weights, the order of the samples, and random layers such as dropout.
+        recipe: optimiser settings; `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for
+            D(v) and for photos.
+        seed: seed of the initial weights, the order of the samples, and random layers such as
+            dropout.
         device: device to train on; a GPU by default, if there is one.
-        dtype: type of weights and images that `train_networks` uses; `train_network` keeps that of its network.
-        mixed_precision: whether layers run in bfloat16 and channels last (weights and updates keep ``dtype``); None
-            means yes for `train_networks` in float32 on a GPU that supports it, and no otherwise.
+        dtype: type of weights and images that `train_networks` uses; `train_network` keeps that of
+            its network.
+        mixed_precision: whether layers run in bfloat16 and channels last (weights and updates keep
+            ``dtype``); None means yes for `train_networks` in float32 on a GPU that supports it,
+            and no otherwise.
         cuda_graph: whether the step is captured as a CUDA graph; None means on every GPU.
         stop_loss: mean of the last 20 losses at which a training stops.
-        stop_at_full_accuracy: whether a training stops after an epoch that lowered its mean loss, if then no test image
-            is misclassified. The test set then decides when to stop, so that an accuracy of 1 is slightly optimistic.
+        stop_at_full_accuracy: whether a training stops after an epoch that lowered its mean loss,
+            if then no test image is misclassified. The test set then decides when to stop, so that
+            an accuracy of 1 is slightly optimistic.
     """
 
     recipe: Recipe
@@ -102,7 +110,9 @@ class TrainConfig:
     stop_at_full_accuracy: bool = False
 
     def autocast(self, device: torch.device) -> torch.autocast:
-        """Return the context in which layers run: in bfloat16 with ``mixed_precision``, otherwise in ``dtype``."""
+        """Return the context in which layers run: in bfloat16 with ``mixed_precision``, otherwise
+        in ``dtype``.
+        """
         return torch.autocast(device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
 
 
@@ -114,7 +124,9 @@ def merge_options(config: TrainConfig | None, options: dict[str, Any]) -> TrainC
 
 
 def batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:
-    """Yield the sample indices of every step, (batch_size,) or fewer at an epoch's end; a new order in each epoch."""
+    """Yield the sample indices of every step, (batch_size,) or fewer at an epoch's end; a new order
+    in each epoch.
+    """
     generator = torch.Generator().manual_seed(seed_sequence(seed))
     for _ in range(recipe.epochs):
         yield from torch.randperm(num_samples, generator=generator).split(recipe.batch_size)

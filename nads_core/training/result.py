@@ -18,7 +18,8 @@ class TrainingResult:
         train_accuracy: accuracy on the training set, after training, in eval mode; in [0, 1].
         test_accuracy: accuracy on the test set, or None without one.
         losses: training loss of each batch before its step, (steps,); NaN after an early stop.
-        seconds: wall time per network (an equal share of it, where several networks share every step).
+        seconds: wall time per network (an equal share of it, where several networks share every
+            step).
         measured: value of the ``measure`` given to `train_networks`.
     """
 
@@ -29,7 +30,9 @@ class TrainingResult:
     measured: Any = None
 
     def iterations_to(self, loss: float, window: int = WINDOW) -> Tensor:
-        """Return the first step at which the mean of the last ``window`` losses is at most ``loss``; -1 for never."""
+        """Return the first step at which the mean of the last ``window`` losses is at most
+        ``loss``; -1 for never.
+        """
         window = min(window, self.losses.shape[-1])
         # (..., steps) -> (..., steps - window + 1)
         running = self.losses.unfold(-1, window, 1).mean(-1)

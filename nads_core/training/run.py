@@ -23,7 +23,9 @@ Measure = Callable[[nn.Module], Any]
 
 @dataclass(frozen=True)
 class NetworkFamily:
-    """Networks of one architecture with the same options; network i follows from the seed and i alone."""
+    """Networks of one architecture with the same options; network i follows from the seed and i
+    alone.
+    """
 
     factory: Callable[[], nn.Module]
     image_shape: tuple[int, ...]  # (C, H, W)
@@ -60,10 +62,13 @@ class NetworkFamily:
 
     @property
     def vmap_obstacle(self) -> str | None:
-        """The reason why a vectorised step would give other results than separate trainings; None without one."""
+        """The reason why a vectorised step would give other results than separate trainings; None
+        without one.
+        """
         if self.config.stop_loss is not None or self.config.stop_at_full_accuracy:
             return "stop_loss and stop_at_full_accuracy stop networks at different steps"
-        # A training step of a network with dropout draws random numbers, which would depend on the other networks.
+        # A training step of a network with dropout draws random numbers, which would depend on the
+        # other networks.
         with seeded(0), torch.no_grad():
             network = self.network(0).cpu().train()
             before = torch.get_rng_state()
@@ -74,7 +79,9 @@ class NetworkFamily:
 
 @dataclass
 class TrainingRun:
-    """The networks of one call of `train_networks`, their data, deadline, callbacks and results; b counts from 0."""
+    """The networks of one call of `train_networks`, their data, deadline, callbacks and results; b
+    counts from 0.
+    """
 
     family: NetworkFamily
     network_ids: Sequence[int]  # network b is member network_ids[b] of the family
@@ -123,13 +130,20 @@ class TrainingRun:
     def task(self, b: int) -> Callable[..., TrainingResult]:
         """Return a function of options of `fit` that trains network b, here or in a worker process."""
         return partial(
-            self.family.train, self.network_ids[b], _getter(self.datasets, b), _getter(self.test_datasets, b),
-            self.measures[b], state=self.states[b], label=self.network_label(b),
-        )  # fmt: skip
+            self.family.train,
+            self.network_ids[b],
+            _getter(self.datasets, b),
+            _getter(self.test_datasets, b),
+            self.measures[b],
+            state=self.states[b],
+            label=self.network_label(b),
+        )
 
 
 def _getter(datasets: Sequence[Any], b: int) -> Callable[[], Any]:
-    """Return a function that returns dataset b, which is created on demand unless a list holds it already."""
+    """Return a function that returns dataset b, which is created on demand unless a list holds it
+    already.
+    """
     if isinstance(datasets, (list, tuple)):
         datasets, b = [datasets[b]], 0  # a worker process receives this dataset alone
     return partial(operator.getitem, datasets, b)

@@ -1,7 +1,7 @@
 """Training a few large networks at once: one CUDA graph has a step of each, on a stream of its own.
 
-The graph is made once. Networks and data are loaded into its tensors, so that further groups cost no capture. On a CPU,
-which has no graphs, the same steps are called one after another.
+The graph is made once. Networks and data are loaded into its tensors, so that further groups cost
+no capture. On a CPU, which has no graphs, the same steps are called one after another.
 """
 
 import contextlib

@@ -57,12 +57,14 @@ def train_network(
         **options: fields of `TrainConfig`, in place of those of ``config``.
 
     Returns:
-        Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the seconds.
+        Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the
+        seconds.
 
     Raises:
-        ValueError: if data have the wrong shape or type, the network has no output for a label or rejects a last batch
-            of one image, weights are complex or of several types, ``stop_at_full_accuracy`` is set without a test set,
-            the device is not available or cannot capture CUDA graphs, or a loss became NaN (checked after every epoch).
+        ValueError: if data have the wrong shape or type, the network has no output for a label or
+            rejects a last batch of one image, weights are complex or of several types,
+            ``stop_at_full_accuracy`` is set without a test set, the device is not available or
+            cannot capture CUDA graphs, or a loss became NaN (checked after every epoch).
         TrainingTimeout: if training takes longer than ``timeout`` seconds.
     """
     config = merge_options(config, options)
@@ -88,8 +90,8 @@ def fit(
 ) -> TrainingResult:
     """Train one network in place; random layers draw from torch's global generators as they are.
 
-    With a ``state`` the training resumes from its file, with the numbers of an uninterrupted training. Images are
-    converted to the type of the weights.
+    With a ``state`` the training resumes from its file, with the numbers of an uninterrupted
+    training. Images are converted to the type of the weights.
     """
     require_dataset(train, "train")
     if test is not None:
@@ -153,7 +155,9 @@ def fit(
 def _identity(
     network: nn.Module, train: Dataset, config: TrainConfig, weights: Tensor
 ) -> dict[str, Any]:
-    """Return what identifies a training, but for the values of images and initial weights, as plain values."""
+    """Return what identifies a training, but for the values of images and initial weights, as plain
+    values.
+    """
     options = {name: plain(value) for name, value in asdict(config).items()}
     # Graphs change nothing
     options |= {
@@ -169,7 +173,9 @@ def _identity(
 def require_classifier(
     network: nn.Module, train: Dataset, recipe: Recipe, test: Dataset | None = None
 ) -> None:
-    """Raise a ValueError unless a network can be trained on images, in batches of any size, to tell all labels."""
+    """Raise a ValueError unless a network can be trained on images, in batches of any size, to tell
+    all labels.
+    """
     parameters = {name: p for name, p in network.named_parameters() if p.requires_grad}
     kinds = {p.dtype for p in parameters.values()}
     if len(kinds) != 1 or not min(p.is_floating_point() for p in parameters.values()):
@@ -207,7 +213,8 @@ def require_classifier(
 
 
 class Trainee:
-    """A network with its training set, and the step of its training; all tensors stay where they are.
+    """A network with its training set, and the step of its training; all tensors stay where they
+    are.
 
     Args:
         network: network that is trained in place.
@@ -252,7 +259,8 @@ class Trainee:
 def _flatten(network: nn.Module, channels_last: bool) -> tuple[Tensor, Tensor]:
     """Move weights into one vector and their gradients into another; return both, (P,).
 
-    With ``channels_last`` the filters (O, C, h, w) lie there as (O, h, w, C), in the layout of their images.
+    With ``channels_last`` the filters (O, C, h, w) lie there as (O, h, w, C), in the layout of
+    their images.
     """
     parameters = [p for p in network.parameters() if p.requires_grad]
 

@@ -1,4 +1,6 @@
-"""Checkpoints of trainings: the state after the last whole epoch, from which a killed training resumes."""
+"""Checkpoints of trainings: the state after the last whole epoch, from which a killed training
+resumes.
+"""
 
 import time
 from collections.abc import Mapping
@@ -21,7 +23,8 @@ class TrainingState:
     """Checkpoint of one training, which rejects the file of another one.
 
     Args:
-        path: path of the file, which exists from the end of the first epoch until `forget` is called.
+        path: path of the file, which exists from the end of the first epoch until `forget` is
+            called.
         seconds: training time of earlier calls.
     """
 
@@ -37,7 +40,8 @@ class TrainingState:
         training: dict[str, Any],
         sample: Tensor,
     ) -> list[Tensor]:
-        """Restore tensors and the state of torch's generator; return the losses so far, none without a file.
+        """Restore tensors and the state of torch's generator; return the losses so far, none
+        without a file.
 
         Args:
             tensors: everything that a step changes, by name; overwritten in place.
@@ -87,9 +91,12 @@ class TrainingState:
         if time.perf_counter() - self._saved_at < _SECONDS:
             return
         state = {
-            "tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device),
-            "seconds": self.seconds + seconds, **self._identity,
-        }  # fmt: skip
+            "tensors": dict(tensors),
+            "losses": torch.stack(losses),
+            "generator": generator_state(device),
+            "seconds": self.seconds + seconds,
+            **self._identity,
+        }
         save_checkpoint(self.path, state)
         self._saved_at = time.perf_counter()
 

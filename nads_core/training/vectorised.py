@@ -75,7 +75,8 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
                     f"{len(group)} networks reached the timeout at step {index + 1} of {total}"
                 )
     losses = torch.stack(losses, 1).cpu()  # (B, steps)
-    # Finished networks come first, so that their results are passed on before the error of a diverged one.
+    # Finished networks come first, so that their results are passed on before the error of a
+    # diverged one.
     for row, b in sorted(enumerate(group), key=lambda item: not losses[item[0]].isfinite().all()):
         require_finite(losses[row], run.network_label(b))
         network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
@@ -91,7 +92,9 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
 
 
 def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[Tensor], Dataset]]:
-    """Return N, and a function from sample indices (n,) to images (B, n, C, H, W) and labels (B, n)."""
+    """Return N, and a function from sample indices (n,) to images (B, n, C, H, W) and labels (B,
+    n).
+    """
     family, datasets = run.family, run.datasets
     if isinstance(
         datasets, SeparableDatasets
