@@ -109,8 +109,7 @@ def compute_nads(
     Example:
         >>> from nads_core import LOGREG
         >>> compute_nads(LOGREG, 64, progress=False)
-        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above
-        0.9)
+        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
     """
     require_integers(num_networks=num_networks)
     if (default := torch.get_default_dtype()) not in (torch.float32, torch.float64):
