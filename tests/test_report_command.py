@@ -362,6 +362,14 @@ def test_a_name_is_text_and_missing_numbers_are_null(run):
     assert content["What was drawn"]["asymmetry"] is None
 
 
+def test_white_noise_in_sequences_says_nothing():
+    gradients = torch.randn(20, 1, 32, generator=torch.Generator().manual_seed(0))
+    sample = Sample(gradients, gradients, (1, 32))
+    section = frequencies(sample, "noise")
+    assert section.sentences == []  # white noise has no frequency that stands out
+    assert len(section.numbers["rings"]) == 17
+
+
 def test_a_part_of_a_basis_needs_its_checkpoint(run):
     nads, path = run
     with pytest.raises(ValueError, match="10 of 192"):

@@ -179,12 +179,12 @@ _KINDS = {
 }
 
 
-def no_images() -> Section:
-    """Say how to get the section about classes."""
-    sentence = (
-        "Pass <code>--images FOLDER</code>, with one folder of images per class, to see which "
-        "classes differ where the network hardly responds."
-    )
+def no_images(shape: tuple[int, ...]) -> Section:
+    """Say how to get the section about classes, for inputs of this shape."""
+    how = "Pass <code>--images FOLDER</code>, with one folder of images per class,"
+    if len(shape) < 3:
+        how = "Pass labelled inputs to <code>nb.report_on</code> in Python"
+    sentence = f"{how} to see which classes differ where the network hardly responds."
     return Section("What your classes ask for", [sentence])
 
 

@@ -149,7 +149,7 @@ def report_on(
         preferences(nads, sample),
         frequencies(sample, name),
         similar_networks(nads, sample, name),
-        no_images() if images is None else classes(nads, sample, images),
+        no_images(sample.shape) if images is None else classes(nads, sample, images),
         what_was_drawn(nads, warnings),
     ]
     code = python_code(nads, call, images_call)

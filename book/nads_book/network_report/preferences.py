@@ -128,7 +128,7 @@ def _known(nads: NADs) -> list[str]:
         count = int(together[-1]) + 1
         value = float(uncertainty.leading_certainty[count - 1])
         sentences.append(
-            f"No single NAD is known yet; the span of the first {count} is ({_two_digits(value)})."
+            f"No single NAD is known, but the span of the first {count} is ({_two_digits(value)})."
         )
     if not sentences:
         number = nads.provenance.get("num_networks", "this number of")
