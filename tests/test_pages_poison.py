@@ -182,6 +182,17 @@ def test_registered_predictions_are_open_without_trainings_and_decided_with_them
     assert parts.registered(*names).holds is False
 
 
+def test_sizes_in_another_order_than_the_costs_flip_the_verdict(monkeypatch):
+    assert parts.size_orders_as_well().holds
+    sizes = parts.poison_parts.deviations
+    reverse = lambda *args: {index: -size for index, size in sizes(*args).items()}  # noqa: E731
+    monkeypatch.setattr(parts.poison_parts, "deviations", reverse)
+    found = parts.size_orders_as_well()
+    assert found.holds is False and found.value > 1
+    monkeypatch.setattr(parts, "added_rows", lambda: [])
+    assert parts.size_orders_as_well().holds is False  # CIFAR-10 alone does not decide it
+
+
 def test_a_late_number_that_is_followed_flips_the_verdict(altered):
     assert numbers.late_numbers_are_ignored().holds
 

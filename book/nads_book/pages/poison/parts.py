@@ -193,6 +193,17 @@ def removal_is_half() -> Evidence:
     return evidence(holds, value=value, interval=(value - half, value + half), results=[injected()])
 
 
+def size_orders_as_well() -> Evidence:
+    """Decide whether the number's size orders its costs as well as NADs do (baseline)."""
+    found = poison_parts.PoisonParts().score(added_rows()).estimates
+    cases = [one for one in found.values() if "rank correlation with size" in one]
+    leads = [
+        one["rank correlation with NAD"][0] - one["rank correlation with size"][0] for one in cases
+    ]
+    holds = len(cases) > 1 and max(leads) < 0.1
+    return evidence(holds, value=max(leads), results=[injected()])
+
+
 def number_alone() -> Evidence:
     """Decide whether a number of the poison's size costs less than three points."""
     loss = max(means("number of .05").values())
@@ -330,6 +341,7 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "deviation-number-resnet": lambda: registered(
         "resnet, first number costs", "resnet, late numbers cost nothing"
     ),
+    "number-size": size_orders_as_well,
     "hole-costs-as-much": hole_costs_as_much,
     "removal-is-half": removal_is_half,
     "number-alone": number_alone,
