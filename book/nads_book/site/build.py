@@ -107,8 +107,49 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
     return register
 
 
-def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
+def start_watching(folder: Path) -> set[str]:
+    """Return a set that fills with the names of the files in a folder that this process opens from now on."""
+    names: set[str] = set()
+
+    def record(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str | os.PathLike):
+            path = Path(arguments[0])
+            if path.parent.resolve() == folder:
+                names.add(path.name)
+
+    sys.addaudithook(record)
+    return names
+
+
+def tell(folder: Path, preset: str, root: Path) -> dict[str, claims.Claim]:
+    """Decide all claims, write the pages that tell them into the staging folder, and return the claims.
+
+    Raises:
+        BuildError: if a verdict flips, or a page cannot be made.
+    """
+    executed = [
+        folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)
+    ]
+    register = decided(executed, root)
+    tables = folder / "stage" / PREDICTIONS
+    predictions = json.loads(tables.read_text("utf8")) if tables.is_file() else {}
+    try:
+        notes = lab_tables() if root == ROOT else {}
+        texts = claims.pasted(executed)
+        claims.place(folder / "stage", register, notes, predictions, texts, root)
+    except claims.ClaimError as error:
+        raise BuildError(str(error)) from None
+    return register
+
+
+def render(folder: Path, preset: str, register: dict[str, claims.Claim], root: Path = ROOT) -> Path:
     """Render the executed chapters and what `stage.py` has staged; any warning is an error.
+
+    Args:
+        folder: folder of the build.
+        preset: size of the experiments.
+        register: claims, decided.
+        root: root of the repository.
 
     Returns:
         The first page. It is replaced only by a build that succeeded.
@@ -120,15 +161,6 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     executed = {
         name: folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)
     }
-    register = decided(executed.values(), root)
-    try:
-        tables = stage / PREDICTIONS
-        predictions = json.loads(tables.read_text("utf8")) if tables.is_file() else {}
-        notes = lab_tables() if root == ROOT else {}
-        texts = claims.pasted(executed.values())
-        claims.place(stage, register, notes, predictions, texts, root)
-    except claims.ClaimError as error:
-        raise BuildError(str(error)) from None
     for name, path in executed.items():
         (stage / name).parent.mkdir(exist_ok=True)
         notebook = nbformat.read(path, as_version=4)
@@ -217,16 +249,18 @@ def build(
         execute_together([chapter for chapter in changed if chapter.alone], 1, report)
     finally:
         stop([staging])
-    left_out = stored.difference(*(chapter.read_results() for chapter in book))
+    read = start_watching(results_folder(root))
+    register = tell(folder, preset, root)
+    left_out = stored.difference(read, *(chapter.read_results() for chapter in book))
     for name in sorted(left_out):
-        print_line(name, "shown by no chapter")
+        print_line(name, "shown by no page")
     if missing := of_the_book(left_out, results_folder(root)):
         names = ", ".join(sorted(missing))
         raise BuildError(
-            f"no chapter loads {names} of {results_folder(root)}: show these results, or keep them elsewhere"
+            f"no page loads {names} of {results_folder(root)}: show these results, or keep them elsewhere"
         )
     rendering = time.perf_counter()
-    index = render(folder, preset, root)
+    index = render(folder, preset, register, root)
     print_line("pages", f"rendered in {time.perf_counter() - rendering:.1f} s")
     print(f"The book, after {time.perf_counter() - began:.0f} s: {index}", flush=True)
     return index
