@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import colours, legend, panel_row, shade, styled
-from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies.adam_flip import BASES, EQUAL_VARIANCES, ONE_STEP_SIZE, TREATMENTS
 
@@ -100,7 +100,6 @@ def registered(criteria: tuple[str, ...], treatment: str, basis: str) -> Evidenc
 
 LAB_TABLES: dict[str, Callable[[], str]] = {
     "Adam by basis of the inputs": table_bases,
-    "Predictions about Adam and the flip": lambda: table_of_outcomes(STUDY),
 }
 CLAIMS: dict[str, Callable[[], Evidence]] = {
     "adam-uneven": lambda: registered(

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.evidence import Evidence, evidence
-from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import estimate, markdown_table
 from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS
 
@@ -152,7 +152,6 @@ def others_are_opposite() -> Evidence:
 LAB_TABLES: dict[str, Callable[[], str]] = {
     "The first step by exact derivatives": table_first_step,
     "Steps 10 and 30 with as many photos of both classes": table_balanced,
-    "Predictions about the first step": lambda: table_of_outcomes(STUDY),
 }
 CLAIMS: dict[str, Callable[[], Evidence]] = {
     "first-step-along-law": along_law,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import colours, legend, panel_row, shade, styled
-from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import fixed, markdown_table, minus
 from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
 
@@ -123,7 +123,6 @@ def nads_before_frequency() -> Evidence:
 LAB_TABLES: dict[str, Callable[[], str]] = {
     "Tasks that are not linear along NADs": table_tasks,
     "Order of what is learned in these tasks": table_orders,
-    "Predictions about these tasks": lambda: table_of_outcomes(STUDY),
 }
 CLAIMS: dict[str, Callable[[], Evidence]] = {
     "nonlinear-order": nads_order_tasks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nads_book.pages.outcomes import rows_of
+from nads_book.pages.scored_rows import rows_of
 from nads_book.report import LABELS, fixed, markdown_table
 
 STUDY = "published-spectra"

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.evidence import Evidence, evidence
-from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import estimate, fixed, markdown_table
-from nads_book.studies.rival_theory import RivalTheory, cells, keys, predictions
+from nads_book.studies.rival_theory import cells, keys, predictions
 
 STUDY = "rival-theory"
 THEORIES = {
@@ -106,15 +106,9 @@ def lazy_training_stays_below() -> Evidence:
     return evidence(scored(STUDY).met["waves, kernel far below training"], value=value, **sizes())
 
 
-def is_complete() -> bool:
-    """Return whether all kernels of the design are stored."""
-    return not RivalTheory().missing(rows_of(STUDY))
-
-
 LAB_TABLES: dict[str, Callable[[], str]] = {
     "Theories against trained accuracies": table_theories,
     "How far kernel regression gets": table_levels,
-    "Predictions about rival theories": lambda: table_of_outcomes(STUDY),
 }
 CLAIMS: dict[str, Callable[[], Evidence]] = {
     "lazy-below": lazy_training_stays_below,

@@ -14,7 +14,7 @@ from nads_book import figures
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_nads
 from nads_book.figures.style import colours, legend, panel_row, styled
-from nads_book.pages.outcomes import rows_of, scored, table_of_outcomes
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies.small_components import (
     FACTORS,
@@ -136,7 +136,6 @@ def summary() -> str:
 LAB_TABLES: dict[str, Callable[[], str]] = {
     "Photos by the size of their components along NADs 0 and 1": table_groups,
     "Photos with small components whose prediction changes": table_examples,
-    "Predictions about small components": lambda: table_of_outcomes(STUDY),
 }
 CLAIMS: dict[str, Callable[[], Evidence]] = {
     "small-components": lambda: shown(("few change where components are small",), 0),
