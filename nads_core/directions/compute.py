@@ -85,9 +85,8 @@ def compute_nads(
 
     Returns:
         Directions in order of preference, with their eigenvalues: those of the estimate of C,
-            without the noise of the
-        inputs unless ``debiasing`` is "none". The provenance holds the effective number of
-        networks, ``(sum |g|^2)^2 / sum |g|^4``. Where it is below 0.15 ``num_networks``, a few
+        without the noise of the inputs unless ``debiasing`` is "none". The provenance holds the
+        effective number of networks, ``(sum |g|^2)^2 / sum |g|^4``. Where it is below 0.15 ``num_networks``, a few
         networks hold the second moment: a warning is issued, and certainties are those that the
         effective number supports. Eigenvalues are in float32; in float64 where the mean square of
         the first gradients is outside of [1e-24, 1e24].
