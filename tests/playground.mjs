@@ -32,7 +32,7 @@ const ANSWERS = {
     }
     const { energies, nads } = solver.solve(config, halves, counts);
     return { vectors: packed(vectors), energies: packed(energies), eigenvalues: nads.map(({ eigenvalue }) => eigenvalue),
-      directions: packed(nads.flatMap(({ direction }) => [...direction])), certainties: nads.map(({ certainty }) => certainty) };
+      directions: packed(nads.flatMap(({ direction }) => [...direction])), agreements: nads.map(({ agreement }) => agreement) };
   },
 
   waves: () => packed(solver.FREQUENCIES.flatMap((cell) => [...solver.waveOf(cell)])),

@@ -74,12 +74,12 @@ def test_the_map_shows_the_engines_energies(reader, energies, tables):
     shade = 255 * np.clip(np.log10(np.clip(expected / expected.max(), 1e-9, None)) / 3 + 1, 0, 1)
     assert np.abs(map_levels(reader, tables) - shade).max() <= 0.51
     certainties = reader.page.evaluate(
-        f"() => {FIGURE}.sides[0].ensemble.found.nads.map((n) => n.certainty)"
+        f"() => {FIGURE}.sides[0].ensemble.found.nads.map((n) => n.agreement)"
     )
     unsure = reader.page.locator("nad-playground .first.a figure").evaluate_all(
         "(all) => all.map((e) => e.classList.contains('unsure'))"
     )
-    assert unsure == [certainty <= 0.5 for certainty in certainties] and len(unsure) == 8
+    assert unsure == [agreement <= 0.5 for agreement in certainties] and len(unsure) == 8
 
 
 @pytest.mark.parametrize("missing", ["workers", "WebAssembly"])

@@ -248,7 +248,7 @@ def page_figures() -> dict[str, Guess | explorer.Page | explorer.Playground]:
         "directions": explorer.Page(
             view(("direction",), second="resnet18", index=3), source, book=True
         ),
-        "playground": explorer.Playground(small=False, shared=True, book=True),
+        "playground": explorer.Playground(wave=(2, 1), small=False, shared=True, book=True),
     }
 
 

@@ -30,7 +30,8 @@ const MORE = 6; // waves of a sample
 const SEED = 1;
 
 const percent = (x) => `${(100 * x).toFixed(0)} %`;
-const times = (x) => (x >= 0.0995 ? x.toFixed(2) : x >= 0.00095 ? x.toFixed(3) : "less than 0.001");
+/** A share in per cent, with two digits where it is small: the limit of the prediction is 1 %. */
+const times = (x) => (x >= 0.0995 ? percent(x) : x >= 0.0005 ? `${+(100 * x).toPrecision(2)}\u00a0%` : "less than 0.1\u00a0%");
 
 const figures = new Map(); // figure -> whether it is seen
 
@@ -245,13 +246,13 @@ export class Playground {
     const { energies, ensemble } = side, cursor = this.cursor, found = ensemble.found;
     const empty = COLOURS.magma[0];
     side.map.draw((cell) => (energies ? energyColour(side.share(cell)) : empty), this.marksOf(side), cursor);
-    const certain = found?.nads.filter(({ certainty }) => certainty > CERTAIN).length ?? 0;
+    const certain = found?.nads.filter(({ agreement }) => agreement > CERTAIN).length ?? 0;
     side.note.textContent = found
       ? `${found.networks} of ${ENOUGH} networks. ${certain} of ${SHOWN} NADs reproducible.`
       : ensemble.trouble ? `The networks cannot be drawn: ${ensemble.trouble}.` : "Drawing networks …";
     if (found && found !== side.drawn)
-      found.nads.forEach(({ direction, certainty }, i) => {
-        const known = certainty > CERTAIN, { canvas, text, element } = side.tiles[i];
+      found.nads.forEach(({ direction, agreement }, i) => {
+        const known = agreement > CERTAIN, { canvas, text, element } = side.tiles[i];
         paintSigned(canvas, direction, SIDE, `NAD ${i}${known ? "" : ", not yet reproducible"}`);
         text.textContent = `${i}`;
         element.classList.toggle("unsure", !known);

@@ -132,34 +132,33 @@ const dot = (a, b) => {
 };
 const rowsOf = (matrix, n) => Array.from({ length: matrix.length / n }, (_, i) => matrix.subarray(i * n, (i + 1) * n));
 
+/** The row with the largest squared inner product with a direction. */
+const nearest = (rows, direction) =>
+  rows.reduce((best, row) => (Math.abs(dot(row, direction)) > Math.abs(dot(best, direction)) ? row : best));
+
 /**
  * NADs and energies from the moments of two halves of the networks.
  *
- * The certainty of a NAD is its expected squared cosine with that of as many other networks, to first order: the halves
- * differ by 2 D, so that their mean errs by about D, which turns eigenvector i by D_ij / (l_i - l_j) towards j.
+ * The agreement of a NAD is the squared cosine of the two directions that each half alone has in its place: those which
+ * agree best with it. Two directions at random in n dimensions have 1 / n.
  *
- * Returns {energies: (PIXELS,) by cell, nads: [{direction, eigenvalue, certainty}] in descending order}.
+ * Returns {energies: (PIXELS,) by cell, nads: [{direction, eigenvalue, agreement}] in descending order}.
  */
 export function solve(config, halves, networks, count = 8) {
   const energies = new Float64Array(PIXELS), nads = [];
-  let least = 0; // distance of eigenvalues that no number of networks can tell apart
-  for (let i = 0; i < PIXELS; i++) least += (1e-7 * Math.abs(halves[0][i * (PIXELS + 1)])) / networks[0];
   const waves = Float32Array.from(FREQUENCIES.flatMap((cell) => [...waveOf(cell)]));
   for (const members of typesOf(config)) {
     const { n } = members[0], [first, second] = halves.map((half, h) => blockOf(half, members, networks[h]));
-    const mean = first.map((x, i) => (x + second[i]) / 2), error = rowsOf(first.map((x, i) => (x - second[i]) / 2), n);
-    const { values, vectors } = eigen(mean, n), rows = rowsOf(vectors, n);
+    const mean = first.map((x, i) => (x + second[i]) / 2), { values, vectors } = eigen(mean, n), rows = rowsOf(vectors, n);
+    const found = [first, second].map((block) => rowsOf(eigen(block, n).vectors, n));
     for (const basis of members) addEnergies(energies, values, vectors, project(basis, waves));
     const order = [...values.keys()].sort((a, b) => values[b] - values[a]);
     for (const i of order.slice(0, count)) {
-      const turned = Float64Array.from(error, (row) => dot(row, rows[i]));
-      let sine = 0;
-      for (let j = 0; j < n; j++)
-        if (j !== i) sine += (dot(rows[j], turned) ** 2 + least ** 2) / ((values[i] - values[j]) ** 2 + least ** 2);
+      const [one, other] = found.map((own) => nearest(own, rows[i]));
       for (const { pixels, values: weights } of members) {
         const direction = new Float32Array(PIXELS);
         for (let k = 0; k < pixels.length; k++) direction[pixels[k]] += weights[k] * rows[i][Math.floor(k / TERMS)];
-        nads.push({ direction, eigenvalue: values[i], certainty: 1 / (1 + sine) });
+        nads.push({ direction, eigenvalue: values[i], agreement: dot(one, other) ** 2 });
       }
     }
   }
