@@ -28,9 +28,7 @@ ADDED = {
 # Studies that are about to run.
 REGISTERED_ONLY = (
     "nonlinear-tasks",
-    "adam-flip",
     "rival-theory",
-    "small-components",
 )
 
 
