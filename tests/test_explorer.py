@@ -205,7 +205,7 @@ def test_without_anywidget_the_html_carries_its_arrays(monkeypatch, without_anyw
         and '["resnet18' not in page
         and '["photos' not in page
     )
-    monkeypatch.setattr(views, "publishing", lambda: True)
+    monkeypatch.setattr("nads_book.explorer.figure.publishing", lambda: True)
     assert (
         len(nb.explorer.show()._repr_html_()) < 2e3
     )  # the pages of a book share the arrays and the program
