@@ -77,6 +77,20 @@ def test_a_training_of_the_reader_is_drawn_above_the_stored_ones():
     assert labels[0] == "yours: logreg, (1, 3)" and len(labels) == 7
 
 
+def test_a_wave_that_the_pixels_show_as_another_one_is_rejected():
+    for wave in ((0, 16), (-17, 3)):
+        with pytest.raises(ValueError, match="−16 to 15"):
+            page.plot_your_training("logreg", wave, nc.Recipe(epochs=1), num_images=40)
+
+
+def test_a_network_for_other_channels_is_rejected_with_the_shape_of_the_images():
+    def coloured():
+        return torch.nn.Sequential(torch.nn.Conv2d(3, 2, 32), torch.nn.Flatten())
+
+    with pytest.raises(ValueError, match="1 × 32 × 32"):
+        page.plot_your_training(coloured, (0, 2), nc.Recipe(epochs=1), num_images=40)
+
+
 def test_all_tasks_and_networks_are_drawn():
     waves = [(0, 2), (1, 1), (0, 8)]
     directions = torch.stack([nc.fourier_direction(k, 32) for k in waves])

@@ -59,6 +59,28 @@ def tiny():
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
 
 
+def one_channel():
+    """Return a network that cannot take photos."""
+    return torch.nn.Sequential(torch.nn.Conv2d(1, 10, 32), torch.nn.Flatten())
+
+
+def two_outputs():
+    """Return a network with too few outputs."""
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 2))
+
+
+def with_argument(width):
+    """Return a network that needs an argument."""
+    return torch.nn.Linear(width, 10)
+
+
+@pytest.mark.parametrize("name", ["one_channel", "two_outputs", "with_argument"])
+def test_a_network_that_does_not_fit_is_rejected_before_any_training(name, monkeypatch):
+    monkeypatch.setattr(nc, "train_network", lambda *_, **__: pytest.fail("trained"))
+    with pytest.raises(ValueError, match="3 × 32 × 32"):
+        poison.Trial("smoke", f"{__name__}:{name}", dataset="generated")
+
+
 @pytest.fixture
 def trial(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -107,9 +129,12 @@ def test_parameters_are_checked_before_anything_is_loaded(name, value, monkeypat
         poison.Trial(**({"preset": "smoke"} | {name: value}))
 
 
-def test_the_stored_carrier_nearest_to_the_readers_is_shown():
-    nearest, stored = parts.stored_beside(50)
-    assert nearest == 60 and set(stored) == {"clean", "poisoned", "hole", "number"}
+def test_stored_trainings_are_shown_for_the_same_poison_alone(trial):
+    assert not trial.stored and "No stored" in trial.announcement()
+    for other in (("resnet18", 60, 0.05), ("lenet", 50, 0.05), ("lenet", 60, 0.1)):
+        assert not parts.stored_beside(*other)
+    stored = parts.stored_beside("lenet", 60, 0.05)
+    assert set(stored) == {"clean", "poisoned", "hole", "number"}
     assert np.mean(stored["poisoned"]) < np.mean(stored["number"]) - 0.1
 
 

@@ -104,6 +104,8 @@ def choose_preset(
 ) -> str:
     """Return the preset to run at; for "auto" choose one for this machine, and print which and why.
 
+    At "smoke" it prints that results need a larger one.
+
     Args:
         preset: "smoke", "demo" or "paper" stay as they are; "auto" becomes "demo" without a GPU.
         gpu: preset that "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
@@ -116,12 +118,14 @@ def choose_preset(
         ValueError: for an unknown preset.
 
     Example:
-        >>> choose_preset("smoke")
-        'smoke'
+        >>> choose_preset("paper")
+        'paper'
     """
     for name, allowed in ((preset, ("auto", *presets)), (gpu, presets)):
         if name not in allowed:
             raise ValueError(f"unknown preset {name!r}: choose from {tuple(allowed)}")
+    if preset == "smoke":
+        print("preset smoke only checks that the code runs: take demo for results")
     if preset != "auto":
         return preset
     if not torch.cuda.is_available():

@@ -15,7 +15,7 @@ from nads_core.networks.initialisation import require_module
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.recipes import Dataset, TrainConfig
 from nads_core.training.result import TrainingResult, TrainingTimeout
-from nads_core.training.single import fit
+from nads_core.training.single import fit, outputs_of
 from nads_core.training.state import TrainingState
 
 Measure = Callable[[nn.Module], Any]
@@ -72,7 +72,7 @@ class NetworkFamily:
         with seeded(0), torch.no_grad():
             network = self.network(0).cpu().train()
             before = torch.get_rng_state()
-            network(torch.zeros(2, *self.image_shape, dtype=self.config.dtype))
+            outputs_of(network, torch.zeros(2, *self.image_shape, dtype=self.config.dtype))
             is_random = not torch.equal(before, torch.get_rng_state())
         return "the network draws random numbers in training (dropout?)" if is_random else None
 

@@ -192,7 +192,7 @@ def require_classifier(
     labels = [data[1] for data in (train, test) if data is not None]
     least, most = min(int(each.min()) for each in labels), max(int(each.max()) for each in labels)
     with seeded(0, images.device), torch.no_grad():
-        logits = network.eval()(images)
+        logits = outputs_of(network.eval(), images)
         shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != 1:
             raise ValueError(
@@ -210,6 +210,16 @@ def require_classifier(
                 raise ValueError(
                     f"{sizes}, which the network rejects: {error}. Choose another batch_size"
                 ) from error
+
+
+def outputs_of(network: nn.Module, images: Tensor) -> Any:
+    """Return a network's outputs; raise a ValueError that names the shape if it rejects the images."""
+    try:
+        return network(images)
+    except (RuntimeError, AssertionError) as error:
+        shape = " × ".join(map(str, images.shape[1:]))
+        remedy = f"pass a function that returns a network for {images.shape[1]} channels"
+        raise ValueError(f"the network rejects images of {shape}: {remedy} ({error})") from error
 
 
 class Trainee:

@@ -100,7 +100,9 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
         colour, values = colours()[list(curves).index(label)], values[values > 0]
         place = max(3 * place, values[-1])
         axis.plot(np.arange(len(values)) + 1, values, color=colour)
-        axis.annotate(label, (len(values) * 1.1, place), va="center", annotation_clip=False)
+        axis.annotate(
+            label, (len(values) * 1.1, place), color=colour, va="center", annotation_clip=False
+        )
     axis.set(
         xscale="log",
         yscale="log",

@@ -30,6 +30,13 @@ COARSE, FINE = (0, 2), (0, 8)
 # What the reader trains
 
 
+def require_waves(waves: Sequence[Frequency]) -> None:
+    """Raise a ValueError for a wave that 32 pixels show as another one."""
+    for wave in waves:
+        if not all(-16 <= cycles <= 15 for cycles in wave):
+            raise ValueError(f"wave must have from −16 to 15 cycles down and across, got {wave}")
+
+
 def plot_tasks(waves: Sequence[Frequency], train: nc.SeparableDatasets) -> Figure:
     """Draw waves, and one image of each class of the last task.
 
@@ -37,6 +44,7 @@ def plot_tasks(waves: Sequence[Frequency], train: nc.SeparableDatasets) -> Figur
         waves: cycles down and across, of each task.
         train: training sets of the tasks.
     """
+    require_waves(waves)
     pictures = {f"wave {k}": v[0] for k, v in zip(waves, train.directions, strict=True)}
     last = len(waves) - 1
     for label, sign in ((1, "+"), (0, "−")):
@@ -117,6 +125,7 @@ def plot_your_training(
         num_images: number of training images, and of new ones.
         seed: seed of weights and images.
     """
+    require_waves([wave])
     direction = nc.fourier_direction(wave, 32)[None]
     train, test = (nc.SeparableDatasets(direction, num_images, seed=seed + i) for i in (0, 1))
     result = nc.train_networks(

@@ -108,21 +108,26 @@ def plot_parts(case: str = "lenet") -> Figure:
     return figures.plot_by_index(curves, "accuracy lost (points)", badge=NAMES[case])
 
 
-def stored_beside(index: int) -> tuple[int, dict[str, list[float]]]:
-    """Return the stored carrier nearest to a NAD, and the accuracies of LeNets trained there.
+def stored_beside(owner: str, index: int, strength: float) -> dict[str, list[float]]:
+    """Return the accuracies of the stored LeNets with a poison, by version; {} if there are none.
 
     Args:
-        index: NAD index; the nearest carrier is that on the logarithmic axis of the figures.
+        owner: name of the NADs.
+        index: NAD index of the carrier.
+        strength: size of the hidden number.
     """
-    carriers = list(points_lost()["poison"])
-    nearest = min(carriers, key=lambda carrier: abs(np.log((carrier + 1) / (index + 1))))
+    _, size = PARTS["poison"]
+    if (owner, strength) != (injected().settings["nads"]["name"], size):
+        return {}
+    if index not in points_lost()["poison"]:
+        return {}
     labels = {"poison": "poisoned", "hole at zero": "hole", "number of .05": "number"}
     clean = 100 * untouched()
     found = {
-        label: [(clean - lost) / 100 for lost in points_lost()[part][nearest]]
+        label: [(clean - lost) / 100 for lost in points_lost()[part][index]]
         for part, label in labels.items()
     }
-    return nearest, {"clean": [untouched()], **found}
+    return {"clean": [untouched()], **found}
 
 
 def widget() -> Changes:

@@ -37,8 +37,8 @@ class Trial:
 
     Args:
         preset: key of `SIZES`, or "auto": "gpu" on a GPU, otherwise "demo".
-        architecture: one of the paper's, or "module:function", a function that
-            returns a new network of 3 channels and an output for each class.
+        architecture: one of the paper's, or "module:function", a function without
+            arguments that returns a new network for 3 x 32 x 32 with an output for each class.
         index: NAD that carries the label, from 0 to 1022.
         strength: size of the hidden number, in units of a pixel in [0, 1].
         seed: seed of photos, weights and batches.
@@ -52,6 +52,7 @@ class Trial:
         nads: NADs.
         build: function that returns a new network.
         recipe: recipe of the trainings.
+        stored: accuracies of stored LeNets with the same poison, by version; {} if there are none.
 
     Raises:
         ValueError: for a parameter that cannot be used, or a network that does not fit.
@@ -74,8 +75,7 @@ class Trial:
             preset=preset, seed=seed, index=index, last_index=LAST, strength=strength,
             dataset=dataset, data_root=data_root,
         )  # fmt: skip
-        if preset not in SIZES:
-            preset = choose_preset(preset, gpu="gpu", presets=tuple(SIZES))
+        preset = choose_preset(preset, gpu="gpu", presets=tuple(SIZES))
         network = choose_network(architecture, "smoke" if preset == "smoke" else "paper")
         self.label, self.index, self.strength, self.seed = architecture, index, strength, seed
         self.nads = _load_nads(nads_of, architecture)
@@ -92,6 +92,8 @@ class Trial:
             else network
         )
         self.recipe = replace(nc.CIFAR10_RECIPE, epochs=epochs)
+        _require_fitting(self.build, self.num_classes)
+        self.stored = stored_beside(self.nads.name, index, strength)
         report.show_images_used(self.train, self.test)
         report.show(self.announcement())
 
@@ -107,9 +109,12 @@ class Trial:
         seconds, epochs = rounds * self.seconds_of_training(), self.recipe.epochs
         return (
             f"{num_trainings} trainings of {report.LABELS.get(self.label, self.label)}, "
+            f"with NADs of {report.LABELS.get(self.nads.name, self.nads.name)}, "
             f"{len(self.train):,} photos, {epochs} epoch{'s' * (epochs > 1)}, "
             f"on {device}: **{in_words(seconds)}**. "
             "`preset` sets another size."
+            + " No stored training has these NADs, this index and strength."
+            * (not self.stored)
         )
 
     def seconds_of_training(self) -> float:
@@ -168,11 +173,25 @@ class Trial:
         return float(coordinates.std(0).mean())
 
     def plot(self, accuracies: Mapping[str, float]) -> Figure:
-        """Draw the reader's accuracies beside those of stored LeNets at the nearest carrier."""
-        nearest, stored = stored_beside(self.index)
-        name = f"stored: LeNet, NAD {nearest}, strength 0.05, 10,000 photos"
+        """Draw the reader's accuracies beside those of stored LeNets with the same poison."""
+        name = f"stored: LeNet, NAD {self.index}, strength {self.strength:g}, 10,000 photos"
         badge = report.badge(self.train)
-        return figures.plot_trial(accuracies, len(self.test), stored, name, badge=badge)
+        return figures.plot_trial(accuracies, len(self.test), self.stored, name, badge=badge)
+
+
+def _require_fitting(build: Callable[[], nn.Module], num_classes: int) -> None:
+    """Raise a ValueError unless a function returns networks for photos, with an output for each class."""
+    needed = (
+        "architecture must name a function without arguments that returns a network "
+        f"from 3 × 32 × 32 to {num_classes} outputs"
+    )
+    try:
+        outputs = build().eval()(torch.zeros(2, 3, 32, 32))
+    except Exception as error:
+        raise ValueError(f"{needed}: {error}") from error
+    if not isinstance(outputs, Tensor) or outputs.shape != (2, num_classes):
+        found = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise ValueError(f"{needed}: for two photos it returned {found}")
 
 
 def in_words(seconds: float) -> str:
