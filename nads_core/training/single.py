@@ -218,7 +218,7 @@ def outputs_of(network: nn.Module, images: Tensor) -> Any:
         return network(images)
     except (RuntimeError, AssertionError) as error:
         shape = " × ".join(map(str, images.shape[1:]))
-        remedy = f"pass a function that returns a network for {images.shape[1]} channels"
+        remedy = "pass a function that returns a network for this shape"
         raise ValueError(f"the network rejects images of {shape}: {remedy} ({error})") from error
 
 
