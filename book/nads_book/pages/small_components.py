@@ -1,4 +1,4 @@
-"""Photos with small components along the first NADs (a section of ``08_flip``)."""
+"""Photos with small components along the first NADs (a section of ``07_poison``)."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from nads_book import report
 from nads_book.evidence import Evidence
+from nads_book.pages import small_components
 from nads_book.pages.poison import curve, numbers, parts
 from nads_book.pages.poison.curve import (
     plot_accuracy_by_carrier,
@@ -20,6 +21,7 @@ from nads_book.pages.poison.curve import (
 from nads_book.pages.poison.numbers import plot_following
 from nads_book.pages.poison.parts import plot_number, plot_own_number, plot_parts, widget
 from nads_book.pages.poison.trial import Trial
+from nads_book.pages.small_components import plot_groups
 from nads_book.report import LABELS, markdown_table
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Trial",
     "plot_accuracy_by_carrier",
     "plot_following",
+    "plot_groups",
     "plot_number",
     "plot_own_number",
     "plot_parts",
@@ -53,10 +56,16 @@ def table_of_trainings() -> str:
     return markdown_table(rows, ["networks", "what was trained", "where"])
 
 
-CLAIMS: dict[str, Callable[[], Evidence]] = {**parts.CLAIMS, **numbers.CLAIMS, **curve.CLAIMS}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    **parts.CLAIMS,
+    **numbers.CLAIMS,
+    **curve.CLAIMS,
+    **small_components.CLAIMS,
+}
 LAB_TABLES: dict[str, Callable[[], str]] = {
     **parts.LAB_TABLES,
     **curve.LAB_TABLES,
     **numbers.LAB_TABLES,
+    **small_components.LAB_TABLES,
     "What was trained, and where": table_of_trainings,
 }
