@@ -66,6 +66,7 @@ def test_text_and_notebook_are_in_sync(path):
 def test_notebook_has_no_outputs(path):
     for cell in nbformat.read(path, as_version=4).cells:
         assert set(cell.metadata) <= {"tags", "mystnb"}
+        assert ": null" not in json.dumps(cell.metadata), "a comma in text without quotes ends it"
         assert not cell.get("outputs") and not cell.get("execution_count"), (
             f"clear the outputs of {path.name}"
         )
