@@ -132,7 +132,8 @@ def test_every_chapter_says_how_long_it_took_and_leads_on(html):
         assert [(path.parent / link).resolve() for link in links.neighbours] == [
             p.resolve() for p in (before, after) if p
         ]
-        assert any(link.endswith("citing.html") for link in links.addresses) or path == pages[-1]
+        cites = any(link.endswith("citing.html") for link in links.addresses)
+        assert cites or path.stem == "citing"
         assert ('class="byline' in page) == (path.parent.name == "notebooks")
     executed = nbformat.read(
         BOOK / "executed" / "smoke" / f"{Path(CHAPTERS[0]).name}.ipynb", as_version=4
