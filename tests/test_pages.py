@@ -455,7 +455,7 @@ def test_search_puts_chapters_before_the_library(browser, address, query, about)
             link.get_attribute("href")
             for link in visit.page.locator("#search-results li > a").all()
         ]
-        assert any(about in link for link in found[:3]), found[:3]
+        assert "notebooks/" in found[0] and any(about in link for link in found), found
         places = [place for place, link in enumerate(found) if "book/api" in link]
         chapters = [place for place, link in enumerate(found) if "notebooks/" in link]
         assert not places or max(chapters) < min(places)
