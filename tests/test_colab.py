@@ -287,6 +287,7 @@ def test_a_chapter_runs_in_a_bare_environment(with_wheel):
     (with_wheel / "book" / "results").symlink_to(
         ROOT / "book" / "results"
     )  # The wheel has no results; a clone has.
+    (with_wheel / "book" / "claims.toml").symlink_to(ROOT / "book" / "claims.toml")
     result = with_wheel / f"{name}.ipynb"
     options = [
         "-k",

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-import nbformat
-
 from nads_book.claims.history import first_in_history
 from nads_book.claims.register import REDUCED, ROOT, Claim, ClaimError, load, verdict
 from nads_book.claims.statements import marked, texts
@@ -17,6 +15,8 @@ from nads_book.report import CLAIM
 
 def places(executed: Iterable[Path]) -> dict[str, str]:
     """Return the cell of executed chapters that shows each claim: the page and its anchor."""
+    import nbformat
+
     return {
         output["data"][CLAIM][
             "id"

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import nbformat
-
 from nads_book.checks.errata import STATEMENTS
 from nads_book.claims.register import Claim, ClaimError
 from nads_book.claims.render import address, number
@@ -28,6 +26,8 @@ Texts = Mapping[str, Mapping[str, str]]  # key -> part -> HTML
 
 def pasted(executed: Iterable[Path]) -> dict[str, dict[str, str]]:
     """Return what executed chapters handed to the page: key of a statement -> part -> HTML."""
+    import nbformat
+
     found: dict[str, dict[str, str]] = {}
     for path in executed:
         for cell in nbformat.read(path, as_version=4).cells:

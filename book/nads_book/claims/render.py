@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-
-import nbformat
+from typing import TYPE_CHECKING
 
 from nads_book.claims.register import ROOT, VERDICTS, Claim, ClaimError
 from nads_book.claims.statements import MARK, texts
 from nads_book.report import CLAIM, estimate, readable
+
+if TYPE_CHECKING:
+    import nbformat
 
 FAILED = "prediction failed"
 NUMBER = re.compile(r"<!-- number: ([\w-]+) -->")
@@ -82,6 +84,8 @@ def conclusion(claim: Claim) -> str:
 
 def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nbformat.NotebookNode:
     """Replace the marks of an executed chapter, and add its conclusions below the cells that ask for them."""
+    import nbformat
+
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

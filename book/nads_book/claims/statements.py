@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbformat
-
 from nads_book.claims.register import ROOT, ClaimError, load
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
@@ -52,6 +50,8 @@ def unregistered(text: str) -> list[str]:
 
 def chapter_text(notebook: Path) -> str:
     """Return the text cells of a notebook."""
+    import nbformat
+
     cells = nbformat.read(notebook, as_version=4).cells
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
