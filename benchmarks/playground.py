@@ -32,7 +32,7 @@ const look = () => {
   const side = document.querySelector("nad-playground")?.figure?.sides[0];
   const found = side?.ensemble?.found;
   if (found) seen.picture ??= performance.now();
-  if (found?.nads[0].certainty > 0.5) seen.stable ??= performance.now();
+  if (found?.nads[0].agreement > 0.5) seen.stable ??= performance.now();
   if (found?.networks >= 400) seen.all ??= performance.now();
   requestAnimationFrame(look);
 };
