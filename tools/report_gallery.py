@@ -65,7 +65,6 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[[], *GALLERY], metavar="NAME")
     parser.add_argument("--minutes", default="5")
     options = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
     folder = options.folder.resolve()
     os.chdir(data_root())  # so that pages name no folders of this machine
     for name in options.names or GALLERY:
