@@ -2,7 +2,7 @@
 
 The other program trains a small network without pause, as a second notebook does. Each run is a process of its
 own, with the default number of threads or with one; times are those of `compute_nads` alone. ``--baseline FOLDER``
-measures another checkout in turn. It writes ``results/busy.json``, and takes about two minutes.
+measures another checkout alternately. It writes ``results/busy.json``, and takes about two minutes.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def train_networks(
             Networks with dropout cannot use "vmap": one generator would draw for all of them.
         workers: number of processes; by default the number of cores that this process may use. With
             "graph" the number of networks whose steps share one graph, on streams of their own,
-            without checkpoints (on a CPU the same steps are called in turn); by default each
+            without checkpoints (on a CPU the same steps are called sequentially); by default each
             network has a graph of its own.
         timeout: seconds after which unfinished networks are abandoned; none is started that would
             exceed it.

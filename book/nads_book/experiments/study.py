@@ -67,7 +67,7 @@ class Study(ABC):
     """One question of the book.
 
     A subclass names the fields of a unit, lists the units and computes one of them. The engine (`run_study`) gives all
-    studies alike locks, resuming, shards, executors, and a provenance for every row.
+    studies locks, resuming, shards, executors, and a provenance for every row.
     """
 
     summary: ClassVar[str]

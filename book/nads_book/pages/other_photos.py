@@ -323,7 +323,7 @@ def table_of_predictions() -> str:
 LAB_TABLES: dict[str, Callable[[], str]] = {
     "Orthogonal maps: points lost": table_of_maps,
     "The poison and its parts": table_of_holes,
-    "Photos that follow a large number on emptied carriers (%)": table_of_following,
+    "Photos that follow a large number, carriers at their mean (%)": table_of_following,
     "What was trained": table_of_trainings,
     "Predictions and results": table_of_predictions,
 }

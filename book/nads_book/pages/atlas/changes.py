@@ -225,7 +225,7 @@ def border_not_zeros() -> Evidence:
 
 
 def unevenness(name: str) -> float:
-    """Return the share of the energy that would have to move for waves and their partners to be alike."""
+    """Return the share of the energy that would have to move for waves and their partners to have equal energies."""
     energies = waves(name)
     return float(np.abs(energies - np.roll(energies, (16, 16), (0, 1))).sum() / 2 / energies.sum())
 

@@ -81,7 +81,7 @@ def resnet_speed() -> Evidence:
 
 
 def table_of_thresholds() -> str:
-    """Return LeNet's steps for three thresholds, and how alike their orders of waves are."""
+    """Return LeNet's steps for three thresholds, and how similar their orders of waves are."""
     every = steps("lenet")
     everywhere = [k for k in every[0.1] if all(np.isfinite(found[k]) for found in every.values())]
     rows = []

@@ -56,7 +56,7 @@ def equalized() -> Evidence:
 
 
 def show_equalized() -> None:
-    """Show what became of the paper's sentence, and hand it to the errata page."""
+    """Show the verdict on the paper's sentence, and hand it to the errata page."""
     values = np.array([*accuracies("lenet", figure="fig3").values()])
     read_off, _ = published.NO_POOLING["lenet"]
     deep = [*accuracies("resnet18", figure="fig3").values()]

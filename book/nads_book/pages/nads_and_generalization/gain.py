@@ -201,7 +201,7 @@ def table_of_slopes() -> str:
 
 
 def table_of_criteria() -> str:
-    """Return the registered criteria and what became of them in each network."""
+    """Return the registered criteria and their outcomes in each network."""
     words: Mapping[bool | None, str] = {True: "met", False: "**failed**", None: "–"}
     names = list(scored("lenet").met)
     rows = [[name, *(words[scored(design).met.get(name)] for design in DESIGNS)] for name in names]

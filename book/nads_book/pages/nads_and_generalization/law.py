@@ -97,7 +97,7 @@ def law_is_low_for_waves() -> Evidence:
 
 
 def misses_repeat() -> Evidence:
-    """Decide whether two seeds deviate from the law alike."""
+    """Decide whether two seeds deviate from the law in the same way."""
     by_seed: dict[int, dict[int, float]] = {0: {}, 1: {}}
     for row in lenets().rows:
         by_seed[row["seed"]][row["index"]] = row["test_accuracy"]

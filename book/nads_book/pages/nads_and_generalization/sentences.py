@@ -14,7 +14,7 @@ from nads_book.report import LABELS, fixed, markdown_table, percent, show
 
 
 def paste_monotone() -> tuple[str, str]:
-    """Hand what became of the paper's monotonic fall to the errata page, and return it."""
+    """Hand the verdict on the paper's monotonic fall to the errata page, and return it."""
     trends, swapped, beyond = fall.trends().values(), fall.swapped().values(), fall.not_monotonic()
     still_open = [_curve(label) for label in fall.curves() if label not in beyond]
     beyond = [_curve(label) for label in beyond]
@@ -43,7 +43,7 @@ def _falls() -> str:
 
 
 def paste_decay() -> tuple[str, str]:
-    """Hand what became of faster decay and earlier fall to the errata page, and return it."""
+    """Hand the verdict on faster decay and earlier fall to the errata page, and return it."""
     without, with_vgg = (paper.pairs_in_order(one) for one in (False, True))
     verdict = (
         f"holds in {sum(without)} of {len(without)} pairs of networks without VGG-11, and in "
@@ -56,7 +56,7 @@ def paste_decay() -> tuple[str, str]:
 
 
 def paste_stronger_bias() -> tuple[str, str]:
-    """Hand what became of the stronger bias to the errata page, and return it."""
+    """Hand the verdict on the stronger bias to the errata page, and return it."""
     verdict = (
         "holds by the decay of our eigenvalues; by the authors’ accuracies VGG-11 falls before "
         "ResNet-18; not decided, since we do not reproduce those of VGG-11"

@@ -216,7 +216,7 @@ def of_resnet() -> Evidence:
 
 
 def paste_separable() -> tuple[str, str]:
-    """Hand what became of separability to the errata page, and return it."""
+    """Hand the verdict on separability to the errata page, and return it."""
     verdict = "does not hold in general"
     text = (
         "Counter-example: of one class (ε, −2ε) and (ε, 4ε), of another (−2ε, ε) and (4ε, ε). "
@@ -227,7 +227,7 @@ def paste_separable() -> tuple[str, str]:
 
 
 def paste_ignores() -> tuple[str, str]:
-    """Hand what became of the paper's explanation to the errata page, and return it."""
+    """Hand the verdict on the paper's explanation to the errata page, and return it."""
     ratios, last = (
         ratios_behind(),
         max(

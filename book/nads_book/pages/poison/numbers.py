@@ -249,7 +249,7 @@ def equal_roughness() -> Evidence:
 
 
 def paste_order() -> tuple[str, str]:
-    """Hand what became of the order of NADs to the errata page, and return it."""
+    """Hand the verdict on the order of NADs to the errata page, and return it."""
     one, deep = slope("emptied"), followed_by_resnet()
     number = poison_parts.points_lost("lenet")[poison_parts.DEVIATION]
     early, late = (
@@ -338,11 +338,11 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
 }
 LAB_TABLES: dict[str, Callable[[], str]] = {
     **{
-        f"Test photos that follow a wrong number of {size:g} on an emptied carrier (%)": partial(
+        f"Test photos that follow a wrong number of {size:g}, carriers at their mean (%)": partial(
             table_of_following, size
         )
         for size in (0.5, 0.2)
     },
     "Following per standard deviation of the carrier’s log energy": table_of_slopes,
-    "A narrow ResNet-18 on emptied carriers": table_of_resnet,
+    "A narrow ResNet-18, carriers at their mean": table_of_resnet,
 }

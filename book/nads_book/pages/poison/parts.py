@@ -330,7 +330,7 @@ def table_of_mixture() -> str:
 
 
 def table_of_criteria() -> str:
-    """Return the registered criteria of the study `poison-parts`, and what became of them."""
+    """Return the registered criteria of the study `poison-parts`, and their outcomes."""
     words = {True: "met", False: "failed", None: "open"}
     met = poison_parts.PoisonParts().score(added_rows()).met
     return markdown_table(
