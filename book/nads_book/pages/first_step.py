@@ -130,15 +130,15 @@ def shrinks() -> Evidence:
 
 
 def follows_signal() -> Evidence:
-    """Decide whether the signal leads all rivals in LeNet, with balanced classes (registered)."""
+    """Decide whether the signal leads all rivals in LeNet and the small CNN, classes balanced (registered)."""
     leads = []
-    for (network, _), row in balanced().items():
-        if network == "lenet":
-            cosines = row["change"]["cosine"]
-            rivals = [values[2] for law, values in cosines.items() if law != "signal"]
-            leads.append(cosines["signal"][1] - max(rivals))
-    holds = scored(STUDY).met["lenet, signal"]
-    return evidence(holds, value=min(leads, default=None), **sizes("lenet", kind="balanced"))
+    for row in balanced().values():
+        cosines = row["change"]["cosine"]
+        rivals = [values[2] for law, values in cosines.items() if law != "signal"]
+        leads.append(cosines["signal"][1] - max(rivals))
+    met = [scored(STUDY).met[f"{name}, signal"] for name in ("lenet", "cnn")]
+    holds = None if None in met else all(met)
+    return evidence(holds, value=min(leads, default=None), **sizes("lenet", "cnn", kind="balanced"))
 
 
 def others_are_opposite() -> Evidence:
