@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.analysis import prediction, statistics
 
 import nads_core as nc
 from nads_core.directions import ComputeOptions
@@ -60,7 +58,7 @@ def test_signatures_and_defaults_are_those_on_record():
     assert sorted(present) == SIGNATURES.read_text("utf8").splitlines()
 
 
-@pytest.mark.parametrize("value", [True, 1.5, 2.0, "2", 0, -1, np.float64(2), None], ids=repr)
+@pytest.mark.parametrize("value", [True, 1.5, "2", 0, -1, np.float64(2), None], ids=repr)
 @pytest.mark.parametrize(
     ("name", "use"),
     [
@@ -95,65 +93,37 @@ def test_seeds_and_outputs_are_integers_from_0_on(name, use, value):
         use(value)
 
 
-@pytest.mark.parametrize("name", ["num_directions", "batch_size", "num_leading"])
-def test_what_may_be_left_open_is_an_integer_if_it_is_not(name):
-    with pytest.raises(ValueError, match=f"{name} must be a positive integer, got True"):
-        compute(**{name: True})
-    with pytest.raises(ValueError, match="num_images must be a positive integer, got 2.5"):
-        nc.load_images("generated", num_images=2.5)
-
-
-def test_shapes_are_integers():
-    with pytest.raises(ValueError, match="must be positive integers"):
-        compute(image_shape=(True, 8, 8))
-
-
 def test_integers_of_numpy_are_those_of_python(tmp_path):
-    number = np.int64(8)
-    estimator = nc.SmoothedGradient(number, np.float64(1), readouts=np.int32(1))
-    options = {
-        "image_shape": (np.int64(1), number, number),
-        "num_directions": number,
-        "batch_size": number,
-    }
-    with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 300"):
-        result = compute(
-            num_networks=np.int64(300), estimator=estimator, seed=np.uint8(3), output=np.int64(0),
-            num_leading=np.int64(5), tolerance=0.1, checkpoint=tmp_path / "numpy.ckpt", **options,
-        )  # fmt: skip
-    options = {
-        "num_networks": 300,
-        "estimator": nc.SmoothedGradient(8, 1.0),
-        "seed": 3,
-        "num_directions": 8,
-    }
-    options |= {"num_leading": 5, "tolerance": 0.1, "checkpoint": tmp_path / "numpy.ckpt"}
-    with pytest.warns(UserWarning, match="tolerance 0.1"):
-        others = [compute(**options), compute(**options | {"checkpoint": None})]
-    result.save(tmp_path / "numpy.npz")
-    assert nc.NADs.load(tmp_path / "numpy.npz").provenance == result.provenance
-    for nads in others:
-        assert torch.equal(nads.directions, result.directions)
+    def run(integer, **others):
+        options = {"seed": integer(3), "output": integer(0), "num_directions": integer(8)}
+        options |= {"num_leading": integer(5), "batch_size": integer(8), "tolerance": 0.1}
+        estimator = nc.SmoothedGradient(integer(8), readouts=integer(1))
+        shape = (integer(1), integer(8), integer(8))
+        options |= {"image_shape": shape, "num_networks": integer(300), "estimator": estimator}
+        with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 300"):
+            return compute(**options, **others)
+
+    first = run(np.int64, checkpoint=tmp_path / "numpy.ckpt")
+    first.save(tmp_path / "numpy.npz")
+    assert nc.NADs.load(tmp_path / "numpy.npz").provenance == first.provenance
+    for second in (run(int, checkpoint=tmp_path / "numpy.ckpt"), run(int)):
+        assert torch.equal(second.directions, first.directions)
     with pytest.warns(UserWarning, match="num_certain 1 not"):
         assert compute(num_certain=np.int64(1)).provenance["num_certain"] == 1
 
 
-def test_integers_of_numpy_in_data_and_networks():
-    five = np.int64(5)
-    assert torch.equal(nc.fourier_direction((np.int64(1), np.int64(0)), np.int64(4)), WAVE)
-    for name, use in {
-        "samples": lambda n, seed: nc.separable_dataset(WAVE, n, seed=seed)[0],
-        "images": lambda n, seed: (
-            nc.load_images("generated", num_images=n, seed=seed, size=n).images
-        ),
-    }.items():
-        assert torch.equal(use(five, five), use(5, 5)), name
-    assert nc.LENET.build(np.int64(1), np.int64(32), five)(torch.zeros(2, 1, 32, 32)).shape == (
-        2,
-        5,
-    )
-    recipe = nc.Recipe(epochs=np.int64(1), batch_size=np.int64(2))
-    assert repr(recipe) == repr(nc.Recipe(epochs=1, batch_size=2))
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda n: nc.fourier_direction((n, 0), n),
+        lambda n: nc.separable_dataset(WAVE, n, seed=n)[0],
+        lambda n: nc.load_images("generated", num_images=n, seed=n, size=n).images,
+        lambda n: torch.tensor(nc.LOGREG.build(n, n, n)(torch.zeros(2, 5, 5, 5)).shape),
+        lambda n: torch.tensor(nc.Recipe(epochs=n, batch_size=n).batch_size),
+    ],
+)
+def test_integers_of_numpy_in_data_and_networks(use):
+    assert torch.equal(use(np.int64(5)), use(5))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
@@ -178,6 +148,12 @@ def test_types_have_names(dtype):
         ({"estimator": nc.SmoothedGradient}, TypeError, r"SmoothedGradient'>: add \(\)"),
         ({"image_shape": 32}, ValueError, r"image_shape must be .*\(C, H, W\).* got 32"),
         ({"image_shape": "32"}, ValueError, "got '32'"),
+        ({"image_shape": (True, 8, 8)}, ValueError, "must be positive integers"),
+        ({"num_leading": True}, ValueError, "num_leading .*got True"),
+        ({"num_directions": True}, ValueError, "num_directions .*got True"),
+        ({"num_leading": 5}, ValueError, "num_leading = 5 .*tolerance"),
+        ({"num_inputs": 8}, TypeError, r"num_inputs.*SmoothedGradient\(num_inputs=16\)"),
+        ({"batchsize": 8}, TypeError, "batchsize.*batch_size"),
     ],
 )
 def test_unsuitable_options_are_shown(options, error, message):
@@ -204,33 +180,3 @@ def test_a_device_that_is_not_there_is_named(device, use):
         ValueError, match=f"device '{device}' cannot be used .*leave it out, or take 'cpu'"
     ):
         use(device)
-
-
-def test_devices_that_are_there():
-    assert usable_device("cpu") == usable_device(torch.device("cpu")) == torch.device("cpu")
-    assert usable_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def test_nothing_to_predict():
-    assert prediction.predicted_accuracy([]).shape == (0,) and statistics.isotonic_fit(
-        []
-    ).shape == (0,)
-    assert prediction.predicted_accuracy(0.0) == 0.5 and prediction.predicted_accuracy(
-        [[0], [1]]
-    ).shape == (2, 1)
-    assert statistics.crossing(np.array([]), np.array([]), 0.75) is None
-    with pytest.raises(ValueError, match="no accuracies"):
-        statistics.order_test([], 100)
-    with pytest.raises(ValueError, match="fig6-lenet has no results yet"):
-        prediction.Family.of(nb.Results("fig6-lenet", "paper", {}, 4, [], []))
-
-
-@pytest.mark.parametrize("name", ["num_inputs", "readouts", "batchsize"])
-def test_unknown_options_are_named(name):
-    with pytest.raises(TypeError, match=rf"{name}.*SmoothedGradient\(num_inputs=16\).*batch_size"):
-        compute(**{name: 8})
-
-
-def test_leading_directions_without_a_tolerance():
-    with pytest.raises(ValueError, match="num_leading = 5 .*tolerance"):
-        compute(num_leading=5)

@@ -6,7 +6,6 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import nads_core as nc
-from nads_core.cli import main
 from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, self_terms, symmetry_tests
 from nads_core.networks.architectures import SYMMETRIES
 
@@ -68,15 +67,6 @@ def test_a_broken_symmetry_is_found(symmetry):
     assert not tests[symmetry].holds
 
 
-def test_asymmetry_is_that_of_the_second_moment():
-    weights = torch.ones(SHAPE)
-    weights[:, :3] *= 1.5
-    estimate = results_of(halves(1_000, 2, weights))["flip_rows"]
-    energy = weights.square()
-    true = float(1 - (energy * energy.flip(1)).sum() / energy.square().sum())
-    assert estimate.asymmetry == pytest.approx(true, abs=0.07)
-
-
 def test_asymmetry_and_limit_are_those_of_their_definitions():
     """Compare with sums over all pairs of different networks, from the matrices of their shares."""
     count, weights = 40, torch.zeros(SHAPE)
@@ -103,21 +93,6 @@ def test_asymmetry_and_limit_are_those_of_their_definitions():
     )
     random = ((signs @ differences) * signs).sum(1) / count**2 * count / (count - 1)
     assert result.limit == pytest.approx((changed + float(random.quantile(0.95))) / energy, rel=0.1)
-
-
-@pytest.mark.slow
-def test_random_signs_of_the_first_networks_stand_for_all():
-    """T of symmetric networks has the distribution that random signs of some of them give."""
-    levels = []
-    for seed in range(60):
-        networks = halves(1_024, seed)
-        shares = shares_of(networks)
-        test = symmetry_tests(
-            shares.mean(0), self_terms(networks, SHAPE), 1_024, networks[:256], SHAPE
-        )["flip_rows"]
-        levels.append(test.p_value)
-    assert 0.03 < float((torch.tensor(levels) <= 0.2).double().mean()) < 0.4  # 0.2 +- 0.05
-    assert 0.35 < float(torch.tensor(levels).mean()) < 0.65
 
 
 def test_several_readouts_count_as_their_mean():
@@ -180,31 +155,6 @@ def test_compute_nads_takes_the_symmetries_that_hold():
     assert tests["flip_rows"]["p_value"] < 0.01 < tests["transpose"]["p_value"]
     with pytest.raises(ValueError, match=r"symmetries .*\(C, H, W\).*\(8,\)"):
         nc.compute_nads(lambda: torch.nn.Linear(8, 1), image_shape=(8,), symmetries="test")
-
-
-def test_on_the_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    arguments = [
-        "compute",
-        "lenet",
-        "--out",
-        "x.npz",
-        "--num-networks",
-        "40",
-        "--image-shape",
-        "1",
-        "16",
-        "16",
-        "--symmetries",
-    ]
-    assert main([*arguments, "test"]) == 0
-    assert set(nc.NADs.load("x.npz").provenance["symmetry_tests"]) == {
-        "flip_rows",
-        "flip_columns",
-        "transpose",
-    }
-    assert main([*arguments, "test", "transpose"]) != 0
-    assert "test transpose" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("channels", [1, 3])

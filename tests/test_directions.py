@@ -1,5 +1,4 @@
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -7,14 +6,13 @@ import pickle
 import re
 import signal
 import threading
-import tracemalloc
 from collections.abc import Iterator
 from importlib import resources
 
 import numpy as np
 import pytest
 import torch
-from convergence import assert_mean, assert_rate, rank_correlation, standard_error
+from convergence import assert_mean, assert_rate, rank_correlation
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -91,12 +89,22 @@ def test_logistic_regression_is_isotropic(at_once):
 def test_symmetries_make_logistic_regression_more_isotropic():
     square = ("flip_rows", "flip_columns", "transpose")
     plain, averaged = compute(nc.LOGREG, 500), compute(nc.LOGREG, 500, symmetries=square)
-    assert plain.provenance["symmetries"] == []
-    assert averaged.provenance["symmetries"] == ["flip_rows", "flip_columns", "transpose"]
-    assert (
-        averaged.eigenvalues.std() < 0.6 * plain.eigenvalues.std()
-    )  # 8 symmetries: variance 1/8 at best
+    assert averaged.eigenvalues.std() < 0.6 * plain.eigenvalues.std()  # variance 1/8 at best
     torch.testing.assert_close(averaged.eigenvalues.sum(), plain.eigenvalues.sum())
+
+
+@pytest.mark.parametrize(
+    ("architecture", "size", "options", "names"),
+    [
+        (nc.LOGREG, 8, {}, []),
+        (nc.LENET, 16, {}, ["flip_rows", "flip_columns", "transpose"]),
+        (nc.LENET, 18, {}, ["transpose"]),
+        (nc.LENET, 16, {"symmetries": ("flip_rows",)}, ["flip_rows"]),
+    ],
+)
+def test_symmetries_follow_the_image_size(architecture, size, options, names):
+    nads = compute(architecture, 2, image_shape=(1, size, size), **options)
+    assert nads.provenance["symmetries"] == names
 
 
 class RankOne(nn.Module):
@@ -201,78 +209,34 @@ def test_fewer_directions_are_the_first():
 
 
 def test_provenance_says_how():
-    provenance = compute(
-        nc.LENET, 3, image_shape=(2, 16, 16), seed=5, dtype=torch.float64
-    ).provenance
+    options = {"image_shape": (2, 16, 16), "seed": 5, "dtype": torch.float64}
+    provenance = compute(nc.LENET, 3, **options).provenance
     expected = {
         "architecture": "lenet",
         "image_shape": [2, 16, 16],
         "num_networks": 3,
         "seed": 5,
         "debiasing": "shrink",
-    }
-    expected |= {
         "dtype": "torch.float64",
         "output": 0,
-        "symmetries": list(nc.LENET.symmetries),
         "torch": torch.__version__,
+        "estimator": repr(nc.SmoothedGradient(4)),
     }
     assert expected.items() <= provenance.items()
-    assert (
-        provenance["estimator"]
-        == "SmoothedGradient(num_inputs=4, input_std=1.0, antithetic=True, readouts=1)"
-    )
     assert provenance["seconds"] >= 0
     json.dumps(provenance)
 
 
-def test_symmetries_follow_the_image_size():
-    assert compute(nc.LENET, 2, image_shape=(1, 18, 18)).provenance["symmetries"] == ["transpose"]
-    assert compute(nc.LENET, 2, image_shape=(1, 16, 16), symmetries=("flip_rows",)).provenance[
-        "symmetries"
-    ] == ["flip_rows"]
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 64, 100, 1000])
+@pytest.mark.parametrize("batch_size", [1, 7, 100, 1000])
 def test_any_batch_size_gives_the_same_result_bitwise(batch_size):
     expected, nads = compute(num_networks=150), compute(num_networks=150, batch_size=batch_size)
-    assert torch.equal(nads.directions, expected.directions)
-    assert torch.equal(nads.eigenvalues, expected.eigenvalues)
-
-
-@pytest.mark.parametrize("batch_size", [7, 1000])
-def test_any_batch_size_gives_the_same_result_under_vmap(request, batch_size):
-    expected = compute(num_networks=150, dtype=torch.float64)
-    request.getfixturevalue("at_once")
-    nads = compute(num_networks=150, dtype=torch.float64, batch_size=batch_size)
-    torch.testing.assert_close(
-        second_moment(nads),
-        second_moment(expected),
-        rtol=0,
-        atol=1e-6 * float(expected.eigenvalues[0]),
-    )
+    assert same(nads, expected)
 
 
 def test_the_seed_fixes_the_result():
     first, again, other = compute(seed=1), compute(seed=1), compute(seed=2)
     assert torch.equal(first.directions, again.directions)
     assert not torch.equal(first.directions, other.directions)
-
-
-def test_the_global_random_state_is_left_alone():
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()
-    compute(num_networks=5)
-    assert torch.equal(before[0], torch.get_rng_state())
-    assert np.array_equal(before[1], np.random.get_state()[1])
-
-
-@pytest.mark.parametrize(
-    "estimator", [nc.PointGradient(), nc.Dipole(), nc.MixedDerivative(2)], ids=repr
-)
-def test_every_estimator_serves(estimator):
-    nads = compute(num_networks=20, estimator=estimator)
-    assert_orthonormal(nads.directions)
-    assert nads.eigenvalues[0] > 0
 
 
 # --- convergence
@@ -310,29 +274,6 @@ def test_monte_carlo_error_falls_with_the_square_root_of_the_number_of_networks(
     assert_rate(counts, torch.stack(errors), -0.5)
 
 
-def test_debiasing_removes_the_noise_of_few_inputs(at_once):
-    traces = {"none": [], "subtract": []}
-    for debiasing, values in traces.items():
-        for seed in range(20):
-            nads = compute(
-                num_networks=64,
-                estimator=nc.SmoothedGradient(2, antithetic=False),
-                debiasing=debiasing,
-                seed=seed,
-            )
-            values.append(nads.eigenvalues.double().sum())
-    reference = compute(
-        num_networks=256, estimator=nc.SmoothedGradient(64), debiasing="subtract", seed=99
-    )
-    expected = reference.eigenvalues.double().sum()
-    relative = 3 / math.sqrt(256)  # what the reference's own trace may be off by
-    subtracted = torch.stack(traces["subtract"])
-    assert (subtracted.mean() - expected).abs() < 5 * standard_error(
-        subtracted
-    ) + relative * expected
-    assert torch.stack(traces["none"]).mean() > 1.2 * expected
-
-
 # --- interruption and checkpoints
 
 
@@ -367,8 +308,11 @@ class Interrupted(Estimator):
 
 
 def same(first: nc.NADs, second: nc.NADs) -> bool:
-    return torch.equal(first.directions, second.directions) and torch.equal(
-        first.eigenvalues, second.eigenvalues
+    return (
+        torch.equal(first.directions, second.directions)
+        and torch.equal(first.eigenvalues, second.eigenvalues)
+        and torch.equal(first.certainty, second.certainty)
+        and first.types == second.types
     )
 
 
@@ -376,15 +320,16 @@ ESTIMATOR = nc.SmoothedGradient(4)
 
 
 @pytest.mark.stored
-@pytest.mark.parametrize("num_networks", [192, 200])
-@pytest.mark.parametrize("call", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("num_networks", "call"), [(192, 2), (192, 4), (200, 3), (200, 4), (100, 3), (50, 2)]
+)
 def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
     path, handler = tmp_path / "state.ckpt", signal.getsignal(signal.SIGINT)
     at_once = 64 * torch.get_num_threads()  # a thread works on a block
-    done = min(math.ceil(64 * (call - 1) / at_once) * at_once, 192)
-    with pytest.raises(
-        KeyboardInterrupt, match=f"stopped after {done} of {num_networks} networks"
-    ) as caught:
+    whole_blocks = num_networks // 64 * 64
+    done = min(math.ceil(64 * (call - 1) / at_once) * at_once, whole_blocks)
+    stopped = f"stopped after {done} of {num_networks} networks"
+    with pytest.raises(KeyboardInterrupt, match=stopped) as caught:
         compute(num_networks=num_networks, estimator=Interrupted(ESTIMATOR, call), checkpoint=path)
     assert f"checkpoint={str(path)!r}" in str(caught.value)
     assert signal.getsignal(signal.SIGINT) is handler
@@ -392,40 +337,20 @@ def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
     assert same(resumed, compute(num_networks=num_networks))
 
 
-def test_interrupted_in_the_last_networks(tmp_path):
-    path = tmp_path / "state.ckpt"
-    with pytest.raises(KeyboardInterrupt, match="stopped after 64 of 100 networks"):
-        compute(num_networks=100, estimator=Interrupted(ESTIMATOR, 3), checkpoint=path)
-    assert same(compute(num_networks=100, checkpoint=path), compute(num_networks=100))
-    with pytest.raises(KeyboardInterrupt, match="stopped after 0 of 50 networks"):
-        compute(
-            num_networks=50, estimator=Interrupted(ESTIMATOR, 2), checkpoint=tmp_path / "other.ckpt"
-        )
-    assert same(
-        compute(num_networks=50, checkpoint=tmp_path / "other.ckpt"), compute(num_networks=50)
-    )
-
-
-def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        compute(num_networks=200, estimator=Interrupted(ESTIMATOR, 3))
-    (file,) = tmp_path.iterdir()
-    named = re.search(r"checkpoint='(.+)'", str(caught.value)).group(1)
-    assert file.name == named
-    assert same(compute(num_networks=200, checkpoint=named), compute(num_networks=200))
-
-
-def test_two_interrupted_computations_do_not_overwrite_each_other(tmp_path, monkeypatch):
+def test_without_a_checkpoint_the_message_names_a_file_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lambdas = [
         lambda layer=layer: nn.Sequential(nn.Flatten(), nn.Linear(D, 8), layer(), nn.Linear(8, 1))
         for layer in (nn.ReLU, nn.Tanh)
     ]
+    names = set()
     for factory in (convnet, nc.LOGREG, *lambdas):
-        with pytest.raises(KeyboardInterrupt):
-            compute(factory, 200, estimator=Interrupted(ESTIMATOR, 2))
-    assert len(list(tmp_path.iterdir())) == 4
+        with pytest.raises(KeyboardInterrupt) as caught:
+            compute(factory, 200, estimator=Interrupted(ESTIMATOR, 3))
+        name = re.search(r"checkpoint='(.+)'", str(caught.value)).group(1)
+        names.add(name)
+        assert same(compute(factory, 200, checkpoint=name), compute(factory, 200))
+    assert names == {file.name for file in tmp_path.iterdir()} and len(names) == 4
 
 
 @pytest.mark.usefixtures("one_worker")
@@ -442,9 +367,9 @@ def test_a_second_interrupt_does_not_wait():
     assert str(caught.value) == ""
 
 
-@pytest.mark.parametrize(("short", "long"), [(64, 128), (100, 300), (128, 200), (10, 100)])
+@pytest.mark.parametrize(("short", "long"), [(64, 128), (100, 300), (10, 100)])
 def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
-    path = tmp_path / "state.ckpt"
+    path = tmp_path / "a new folder" / "state.ckpt"
     assert same(compute(num_networks=short, checkpoint=path), compute(num_networks=short))
     assert same(compute(num_networks=long, checkpoint=path), compute(num_networks=long))
 
@@ -476,39 +401,37 @@ def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["state.ckpt"]
 
 
-def test_a_checkpoint_in_a_new_folder(tmp_path):
-    path = tmp_path / "results" / "lenet" / "state.ckpt"
-    compute(num_networks=64, checkpoint=path)
-    assert path.exists()
+def pool(layer=nn.MaxPool2d) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3), layer(2), nn.Flatten(), nn.Linear(27, 1))
+
+
+def same_name() -> nn.Module:
+    return pool(nn.AvgPool2d)
+
+
+same_name.__name__ = same_name.__qualname__ = "pool"
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "shown"),
     [
         ({"seed": 1}, "seed was 0, now 1"),
-        (
-            {"estimator": nc.SmoothedGradient(8)},
-            "estimator was .*num_inputs=4.*, now .*num_inputs=8",
-        ),
-        ({"image_shape": (1, 7, 7)}, r"image_shape was \[1, 8, 8\], now \[1, 7, 7\]"),
-        ({"dtype": torch.float64}, "dtype was 'torch.float32', now 'torch.float64'"),
-        ({"factory": nc.LOGREG}, "architecture was 'convnet', now 'logreg'"),
+        ({"estimator": nc.SmoothedGradient(8)}, "estimator was .*=4.*, now .*=8"),
+        ({"image_shape": (1, 9, 9)}, r"\[1, 8, 8\], now \[1, 9, 9\]"),
+        ({"dtype": torch.float64}, "'torch.float32', now 'torch.float64'"),
+        ({"factory": nc.LOGREG}, "'pool', now 'logreg'"),
+        ({"factory": same_name}, "first network"),
+        ({"num_networks": 100}, "state.ckpt .*192 .*num_networks = 100"),
     ],
     ids=lambda value: None,
 )
-def test_a_checkpoint_of_another_computation_is_refused_and_kept(tmp_path, options, message):
+def test_a_checkpoint_of_another_computation_is_rejected_and_kept(tmp_path, options, shown):
     path = tmp_path / "state.ckpt"
-    compute(num_networks=64, checkpoint=path)
+    compute(pool, 192, checkpoint=path)
     before = path.read_bytes()
-    with pytest.raises(
-        ValueError, match=f"belongs to another computation .*{message}.*: name another file"
-    ):
-        compute(num_networks=128, checkpoint=path, **options)
+    with pytest.raises(ValueError, match=shown):
+        compute(**{"factory": pool, "num_networks": 256, "checkpoint": path} | options)
     assert path.read_bytes() == before
-
-
-def pooled(layer) -> nn.Module:
-    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(27, 1))
 
 
 def silent_at_first() -> nn.Module:
@@ -518,17 +441,13 @@ def silent_at_first() -> nn.Module:
 
 
 def test_a_fresh_readout_is_part_of_the_description(tmp_path):
-    options = dict(image_shape=(1, 8, 8), checkpoint=tmp_path / "x.ckpt", progress=False)
+    options = {"num_networks": 8, "checkpoint": tmp_path / "x.ckpt"}
     with pytest.raises(ValueError, match="fresh_readout=True"):
-        nc.compute_nads(silent_at_first, 8, **options)
-    nads = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
+        compute(silent_at_first, **options)
+    nads = compute(silent_at_first, fresh_readout=True, **options)
     assert nads.provenance["fresh_readout"] is True and nads.eigenvalues[0] > 0
-    again = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
-    assert torch.equal(again.directions, nads.directions)
-    assert (
-        "fresh_readout"
-        not in nc.compute_nads(nc.LOGREG, 8, image_shape=(1, 8, 8), progress=False).provenance
-    )
+    assert same(compute(silent_at_first, fresh_readout=True, **options), nads)
+    assert "fresh_readout" not in compute(nc.LOGREG, 8).provenance
 
 
 class Residual(nn.Module):
@@ -555,7 +474,7 @@ class Residual(nn.Module):
 
 @pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
 @pytest.mark.parametrize("kind", ["factor", "of weights", "added"])
-@pytest.mark.parametrize("gain", [0.0, [0.0] * 8, 1e-6, [1e-6] * 8, 0.2])
+@pytest.mark.parametrize("gain", [0.0, [1e-6] * 8, 0.2])
 def test_a_branch_is_silent_by_what_a_parameter_does(kind, gain, evaluation):
     expected = {} if gain == 0.2 or kind == "added" else {"knob": pytest.approx(np.ravel(gain)[0])}
     with (
@@ -578,63 +497,22 @@ def test_no_branch_of_ours_is_silent(architecture):
     assert Ensemble(architecture.build, (1, 32, 32)).zero_init() == {}
 
 
-def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
+@pytest.mark.parametrize("kind", ["nothing", "text", "cut short", "list"])
+def test_a_corrupted_checkpoint_is_rejected_and_kept(tmp_path, kind):
     path = tmp_path / "state.ckpt"
-    compute(lambda: pooled(nn.MaxPool2d(2)), 64, checkpoint=path)
-    with pytest.raises(ValueError, match="belongs to another computation .*first network"):
-        compute(lambda: pooled(nn.AvgPool2d(2)), 128, checkpoint=path)
-
-
-@pytest.mark.parametrize("content", [b"", b"not a checkpoint", None, "list"], ids=str)
-def test_a_corrupted_checkpoint_is_refused_and_kept(tmp_path, content):
-    path = tmp_path / "state.ckpt"
-    if content is None:  # cut short
-        compute(num_networks=64, checkpoint=path)
-        content = path.read_bytes()[:-1000]
-    if content == "list":
+    if kind == "list":
         torch.save([1, 2], path)
-        content = path.read_bytes()
-    path.write_bytes(content)
-    with pytest.raises(
-        ValueError,
-        match=f"{re.escape(str(path))} is (damaged, or )?no checkpoint of compute_nads.*name another",
-    ):
+    else:
+        compute(num_networks=64, checkpoint=path)
+        texts = {"nothing": b"", "text": b"not a checkpoint"}
+        path.write_bytes(texts.get(kind, path.read_bytes()[:-1000]))
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*no checkpoint"):
         compute(num_networks=64, checkpoint=path)
     assert path.read_bytes() == content
 
 
-def test_a_checkpoint_with_more_networks_than_asked_for(tmp_path):
-    path = tmp_path / "state.ckpt"
-    compute(num_networks=192, checkpoint=path)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="state.ckpt .*192 .*num_networks = 100"):
-        compute(num_networks=100, checkpoint=path)
-    assert path.read_bytes() == before
-
-
-def test_memory_does_not_grow_with_the_number_of_networks(tmp_path, at_once):
-    sizes, peaks = [], []
-    for networks in (512, 2048):
-        path = tmp_path / f"{networks}.ckpt"
-        tracemalloc.start()
-        compute(num_networks=networks, estimator=nc.SmoothedGradient(2), checkpoint=path)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        sizes.append(path.stat().st_size)
-    vectors = (
-        512 * D * 4 + 2 * D**2 * 8 + 512 * 2 * D * 4
-    )  # the buffer, the two sums, and halves of the first networks
-    assert max(sizes) < vectors + 20_000
-    assert peaks[1] < 1.2 * peaks[0] + 50_000
-
-
 # --- more pixels than a dense matrix holds
-
-
-def test_the_gram_side_refuses_symmetries(monkeypatch):
-    monkeypatch.setattr(directions_module, "DENSE_LIMIT", 10)
-    with pytest.raises(ValueError, match="symmetries .*10 pixels"):
-        compute(symmetries=("transpose",))
 
 
 @pytest.mark.parametrize(
@@ -652,10 +530,10 @@ def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debias
     }
     dense = compute(**options)
     monkeypatch.setattr(directions_module, "DENSE_LIMIT", 10)
+    with pytest.raises(ValueError, match="symmetries .*10 pixels"):
+        compute(**options | {"symmetries": ("transpose",)})
     gram = compute(**options)
-    noise_is_known = estimator == nc.SmoothedGradient(
-        4
-    )  # the others have one contribution a network
+    noise_is_known = estimator == nc.SmoothedGradient(4)  # others: one contribution per network
     expected = debiasing if noise_is_known else "none"
     assert gram.provenance["debiasing"] == dense.provenance["debiasing"] == expected
     count = len(gram)
@@ -666,20 +544,16 @@ def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debias
 
 
 def test_an_image_with_three_channels_of_64_pixels(tmp_path):
-    factory = lambda: nn.Sequential(  # noqa: E731
-        nn.Conv2d(3, 4, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 15 * 15, 1)
-    )
-    options = {
-        "image_shape": (3, 64, 64),
-        "num_directions": 25,
-        "checkpoint": tmp_path / "state.ckpt",
-    }
-    nads = compute(factory, 60, **options)
+    options = {"image_shape": (3, 64, 64), "num_directions": 25, "checkpoint": tmp_path / "a.ckpt"}
+    nads = compute(large, 60, **options)
     assert nads.directions.shape == (25, 3, 64, 64)
     assert_orthonormal(nads.directions)
-    assert (nads.eigenvalues > 0).all()
-    assert (nads.eigenvalues[:-1] >= nads.eigenvalues[1:]).all()
-    assert same(compute(factory, 60, **options), nads)
+    assert (nads.eigenvalues > 0).all() and (nads.eigenvalues.diff() <= 0).all()
+    assert same(compute(large, 60, **options), nads)
+
+
+def large() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(900, 1))
 
 
 # --- bad input
@@ -708,82 +582,50 @@ class TimesZero(IgnoresInput):
         return 0 * self.linear(x.flatten(1))
 
 
-class NumpyWeights(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(
-            torch.from_numpy(np.random.default_rng().standard_normal(D)).float()
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.flatten(1) @ self.weight
-
-
 def wide() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(40, 1))
 
 
-def seeded() -> nn.Module:
-    torch.manual_seed(0)
-    return convnet()
-
-
 @pytest.mark.parametrize(
-    ("factory", "options", "error", "message"),
+    ("factory", "options", "error", "shown"),
     [
-        (convnet(), {}, TypeError, "lambda: MyNet.*got Sequential"),
-        (3, {}, TypeError, "expected an Architecture or a function .*got int"),
-        ("alexnet", {}, ValueError, "unknown architecture 'alexnet': choose from logreg, .*, or torchvision:model"),
-        (lambda: None, {}, TypeError, "must return a torch.nn.Module, got NoneType"),
-        (seeded, {}, ValueError, "same weights twice"),
-        (lambda network=convnet(): network, {}, ValueError, "same weights twice"),  # noqa: B008
-        (NumpyWeights, {}, ValueError, "not fixed by torch.manual_seed"),
-        (NotANumber, {}, ValueError, r"network 0 of NotANumber \(seed 0\) returned NaN or infinite values"),
+        (3, {}, TypeError, "got int"),
+        ("alexnet", {}, ValueError, "'alexnet': choose from logreg, .*torchvision:model"),
+        (lambda: None, {}, TypeError, "got NoneType"),
+        (NotANumber, {}, ValueError, r"network 0 of NotANumber \(seed 0\) .*NaN"),
         (IgnoresInput, {}, ValueError, "does not depend on its input"),
-        (TimesZero, {}, ValueError, "output of TimesZero does not depend on its input.*zero for 128 networks"),
-        (IgnoresInput, {"estimator": nc.MixedDerivative(2)}, ValueError, "does not depend on its input"),
-        (IgnoresInput, {"estimator": nc.Dipole()}, ValueError, "does not depend on its input"),
-        (convnet, {"image_shape": (3, 8, 8)}, ValueError, r"rejected inputs of shape \(2, 3, 8, 8\)"),
-        (convnet, {"image_shape": (1, 1, 8, 8)}, ValueError, r"image_shape must be .*, got \(1, 1, 8, 8\)"),
-        (convnet, {"image_shape": (8, 8)}, ValueError, r"the network rejected inputs of shape \(2, 8, 8\)"),
-        (nc.LENET, {"image_shape": (32, 32)}, ValueError, r"lenet needs square images .*, got image_shape \(32, 32\)"),
-        (nc.LENET, {"image_shape": (1, 32, 28)}, ValueError, r"needs square images .*, got image_shape \(1, 32, 28\)"),
-        (nc.LENET, {"image_shape": (1, 8, 8)}, ValueError, "image_size 8 is too small for LeNet"),
-        (nc.LENET, {"image_shape": (1, 16, 16), "output": 1}, ValueError, "output 1 does not exist: .* has 1 outputs"),
-        (convnet, {"num_networks": 0}, ValueError, "num_networks must be a positive integer, got 0"),
-        (convnet, {"num_networks": -5}, ValueError, "num_networks must be a positive integer, got -5"),
-        (convnet, {"num_networks": 1e3}, ValueError, "num_networks must be a positive integer, got 1000.0"),
-        (convnet, {"num_directions": 0}, ValueError, "num_directions must be a positive integer, got 0"),
-        (convnet, {"num_directions": 2.5}, ValueError, "num_directions must be a positive integer, got 2.5"),
-        (convnet, {"batch_size": -1}, ValueError, "batch_size must be a positive integer, got -1"),
-        (convnet, {"symmetries": ("rotate",)}, ValueError, r"unknown symmetries \['rotate'\]"),
-        (wide, {"image_shape": (1, 5, 8), "symmetries": ("transpose",)},
-         ValueError, "a transposed image needs height = width, got 5 x 8"),
-        (convnet, {"debiasing": "shrnk"}, ValueError, "unknown debiasing 'shrnk': choose from"),
+        (TimesZero, {}, ValueError, "TimesZero does not depend.*zero for 128 networks"),
+        (IgnoresInput, {"estimator": nc.MixedDerivative(2)}, ValueError, "does not depend"),
+        (IgnoresInput, {"estimator": nc.Dipole()}, ValueError, "does not depend"),
+        (convnet, {"image_shape": (1, 1, 8, 8)}, ValueError, r"image_shape .*\(1, 1, 8, 8\)"),
+        (convnet, {"image_shape": (8, 8)}, ValueError, r"inputs of shape \(2, 8, 8\)"),
+        (nc.LENET, {"image_shape": (32, 32)}, ValueError, r"square .*\(32, 32\)"),
+        (nc.LENET, {"image_shape": (1, 32, 28)}, ValueError, r"square .*\(1, 32, 28\)"),
+        (nc.LENET, {"image_shape": (1, 8, 8)}, ValueError, "8 is too small for LeNet"),
+        (convnet, {"output": 1}, ValueError, "output 1 .* 1 outputs"),
+        (convnet, {"num_networks": 0}, ValueError, "num_networks .*got 0"),
+        (convnet, {"num_networks": 1e3}, ValueError, "num_networks .*got 1000.0"),
+        (convnet, {"num_directions": 2.5}, ValueError, "num_directions .*got 2.5"),
+        (convnet, {"num_directions": D + 1}, ValueError, f"more than the {D} of"),
+        (convnet, {"batch_size": -1}, ValueError, "batch_size .*got -1"),
+        (convnet, {"seed": -1}, ValueError, "seed .*got -1"),
+        (convnet, {"seed": 1.5}, ValueError, "seed .*got 1.5"),
+        (convnet, {"symmetries": ("rotate",)}, ValueError, "'rotate'"),
+        (wide, {"image_shape": (1, 5, 8), "symmetries": ("transpose",)}, ValueError, "5 x 8"),
+        (convnet, {"debiasing": "shrnk"}, ValueError, "'shrnk': choose from"),
+        (convnet, {"stopping": 0.05}, TypeError, "StoppingCriterion"),
+        (convnet, {"stopping": nc.StoppingCriterion}, TypeError, "StoppingCriterion"),
     ],
     ids=lambda value: None,
-)  # fmt: skip
-def test_bad_input_is_refused_before_any_network_is_counted(
-    monkeypatch, factory, options, error, message
+)
+def test_bad_input_is_rejected_before_any_network_is_counted(
+    monkeypatch, factory, options, error, shown
 ):
     monkeypatch.setattr(
         compute_module, "accumulate", lambda *args: pytest.fail("started to add networks")
     )
-    with torch.random.fork_rng(), pytest.raises(error, match=message):
+    with torch.random.fork_rng(), pytest.raises(error, match=shown):
         compute(factory, **options)
-
-
-@pytest.mark.usefixtures("one_worker")
-def test_a_network_that_fails_late_is_named():
-    class Late(Interrupted):
-        def contributions(self, ensemble, draw):
-            g = super().contributions(ensemble, draw)
-            if self.calls == 3:
-                g[5] = math.inf
-            return g
-
-    with pytest.raises(ValueError, match=r"network 69 of convnet \(seed 0\) .*NaN"):
-        compute(num_networks=200, estimator=Late(ESTIMATOR, 0))
 
 
 def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
@@ -805,129 +647,80 @@ def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
 # --- the result type
 
 
-@given(seed=SEEDS, quantized=st.booleans())
-def test_saved_and_loaded(tmp_path_factory, seed, quantized):
-    path = tmp_path_factory.mktemp("nads") / "x.npz"
-    nads = random_nads(seed)
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize(("count", "shape"), [(12, (2, 3, 4)), (1, (1, 1, 5)), (1024, (1, 32, 32))])
+def test_saved_and_loaded(tmp_path, count, shape, quantized):
+    path, nads = tmp_path / "x.npz", random_nads(1, count, shape)
     nads.save(path, quantized=quantized)
     loaded = nc.NADs.load(path)
     assert torch.equal(loaded.eigenvalues, nads.eigenvalues)
     assert loaded.provenance == nads.provenance
     assert loaded.directions.shape == nads.directions.shape
-    if not quantized:
-        assert torch.equal(loaded.directions, nads.directions)
+    assert quantized or torch.equal(loaded.directions, nads.directions)
     assert_orthonormal(loaded.directions, 1e-6)
-    assert (loaded.directions - nads.directions).flatten(1).norm(dim=1).max() < 1e-4
-    assert loaded.overlap(nads, k=3) > 1 - 1e-6
-    assert [file.name for file in path.parent.iterdir()] == ["x.npz"]
-
-
-def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
-    nads = random_nads(1, count=1024, shape=(1, 32, 32))
-    nads.save(tmp_path / "whole.npz")
-    nads.save(tmp_path / "small.npz", quantized=True)
-    loaded = nc.NADs.load(tmp_path / "small.npz")
-    assert_orthonormal(loaded.directions, 1e-6)
-    steps = (
-        (loaded.directions - nads.directions)
-        / nads.directions.abs().amax((1, 2, 3), keepdim=True)
-        * (2**15 - 1)
-    )
-    assert_mean(steps.flatten(), 0.0)  # rounded to the nearest, not down
-    for k in (1, 10, 50, 500):
-        assert loaded.overlap(nads, k) > 1 - 1e-6
-    assert (tmp_path / "small.npz").stat().st_size < 0.6 * (tmp_path / "whole.npz").stat().st_size
-
-
-def test_files_that_hold_no_nads(tmp_path):
-    np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
-    with pytest.raises(
-        ValueError, match=r"other.npz .*\['directions', 'eigenvalues', 'provenance'\]"
-    ):
-        nc.NADs.load(tmp_path / "other.npz")
-    with pytest.raises(FileNotFoundError):
-        nc.NADs.load(tmp_path / "none.npz")
+    difference = (loaded.directions - nads.directions).flatten(1)
+    assert difference.norm(dim=1).max() < 1e-4
+    assert [file.name for file in tmp_path.iterdir()] == ["x.npz"]
+    if quantized and count > 1000:
+        steps = difference / nads.directions.flatten(1).abs().amax(1, keepdim=True) * (2**15 - 1)
+        assert_mean(steps.flatten(), 0.0)  # rounded to the nearest, not down
+        assert path.stat().st_size < 2.3 * nads.directions.numel()
 
 
 @given(seed=SEEDS, k=st.integers(1, 12))
 def test_overlap_of_two_subspaces(seed, k):
     first, second = random_nads(seed), random_nads(seed + 1)
-    overlap = first.overlap(second, k)
-    assert 0 <= overlap <= 1 + 1e-6
-    assert abs(overlap - second.overlap(first, k)) < 1e-6
-    assert abs(first.overlap(first, k) - 1) < 1e-6
     rotation = torch.linalg.qr(torch.randn(k, k, generator=torch.Generator().manual_seed(seed))).Q
-    turned = first.directions.clone()
-    turned[:k] = torch.einsum("ij,j...->i...", rotation, turned[:k])
-    assert abs(dataclasses.replace(first, directions=turned).overlap(second, k) - overlap) < 1e-5
-    assert (
-        abs(first.overlap(-second.directions.numpy(), k) - overlap) < 1e-6
-    )  # blind to sign; takes arrays
+    turned = torch.einsum("ij,j...->i...", rotation, first.directions[:k])
     cosines = torch.linalg.svdvals(first.basis[:, :k].T.double() @ second.basis[:, :k].double())
-    assert abs(overlap - cosines.square().mean()) < 1e-6
+    expected = pytest.approx(float(cosines.square().mean()), abs=1e-5)
+    assert first.overlap(second, k) == expected and second.overlap(first, k) == expected
+    assert second.overlap(-first.directions.numpy(), k) == expected  # blind to sign
+    assert second.overlap(turned, k) == expected
 
 
-def test_random_subspaces_overlap_by_their_share_of_the_dimension():
-    overlaps = torch.tensor(
-        [random_nads(2 * seed).overlap(random_nads(2 * seed + 1), k=6) for seed in range(300)]
-    )
-    assert_mean(overlaps, 6 / 24)
+NADS = random_nads(0, 24)
+V = NADS.directions[:2]
 
 
-def test_overlap_by_hand():
-    plane = nc.NADs(torch.eye(4)[:2].view(2, 1, 2, 2), torch.ones(2))
-    tilted = torch.tensor([[1.0, 0, 0, 0], [0, math.cos(0.3), math.sin(0.3), 0]])
-    assert plane.overlap(tilted, k=2) == pytest.approx((1 + math.cos(0.3) ** 2) / 2, abs=1e-6)
-    with pytest.raises(ValueError, match="k = 3 .*2 and 2"):
-        plane.overlap(plane, k=3)
-    with pytest.raises(ValueError, match="k = 0"):
-        plane.overlap(plane, k=0)
-    with pytest.raises(ValueError, match="directions of 4 and 9 pixels"):
-        plane.overlap(torch.eye(9)[:2], k=2)
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        (lambda: random_nads(0, 2).overlap(V, k=3), "k = 3 .*2 and 2"),
+        (lambda: NADS.overlap(V, k=0), "k = 0"),
+        (lambda: NADS.overlap(torch.eye(9)[:2], k=2), "24 and 9 pixels"),
+        (lambda: NADS.overlap(3 * V, k=2), "norm 3, expected 1"),
+        (lambda: NADS.overlap(V[[0, 0]], k=2), "inner product of 1, expected 0"),
+        (lambda: NADS.energy(torch.zeros(2, 4, 3)), r"\(2, 3, 4\), .*got \(2, 4, 3\)"),
+        (lambda: NADS.energy(torch.zeros(24)), r"got \(24,\)"),
+        (lambda: NADS.energy(3 * V[0]), "norm 3, expected 1"),
+        (lambda: NADS.find(torch.stack([V[0], 3 * V[1]])), "norm 3, expected 1"),
+        (lambda: NADS.find(V[0, 0]), r"\(2, 3, 4\), .*got \(3, 4\)"),
+        (lambda: nc.NADs(torch.zeros(3), torch.zeros(3)), r"got \(3,\) and \(3,\)"),
+        (lambda: nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2)), r"\(3, 1, 2, 2\) and \(2,\)"),
+        (lambda: nc.load_nads("alexnet"), "alexnet.*densenet121, lenet"),
+    ],
+)
+def test_directions_that_do_not_fit_are_rejected(call, shown):
+    with pytest.raises(ValueError, match=shown):
+        call()
+
+
+def test_a_norm_may_be_off_by_rounding():
+    assert NADS.energy(V * (1 + 1e-5)).shape == (2,) and NADS.find(V[0].numpy())[0] == 0
+    assert NADS.overlap(V[[0, 0]], k=1) == pytest.approx(1, abs=1e-6)  # the second is not used
 
 
 @given(seed=SEEDS, count=st.integers(1, 24))
 def test_energy_is_the_quadratic_form(seed, count):
     nads = random_nads(seed, count)
-    v = torch.randn(5, 2, 3, 4, generator=torch.Generator().manual_seed(seed)).double()
-    v /= v.flatten(1).norm(dim=1)[:, None, None, None]
-    expected = torch.einsum("md,de,me->m", v.flatten(1), second_moment(nads), v.flatten(1))
-    torch.testing.assert_close(nads.energy(v), expected, rtol=1e-6, atol=1e-9)
-    torch.testing.assert_close(nads.energy(v[0].numpy()), expected[0], rtol=1e-6, atol=1e-9)
-    torch.testing.assert_close(
-        nads.energy(nads.directions), nads.eigenvalues.double(), rtol=1e-5, atol=1e-6
-    )
-    assert nads.basis.shape == (24, count)
-    assert torch.equal(nads.basis[:, 0], nads.directions[0].flatten())
-
-
-def test_energy_of_the_wrong_shape():
-    with pytest.raises(ValueError, match=r"direction .*\(2, 3, 4\), .*got \(2, 4, 3\)"):
-        random_nads(0).energy(torch.zeros(2, 4, 3))
-    with pytest.raises(ValueError, match=r"got \(24,\)"):
-        random_nads(0).energy(torch.zeros(24))
-
-
-def test_directions_of_another_norm_are_rejected():
-    nads = random_nads(0, 24)
-    v = nads.directions[:2]
-    for call in (nads.energy, nads.find):
-        for scaled in (3 * v, 3 * v[0], torch.stack([v[0], 3 * v[1]])):
-            with pytest.raises(ValueError, match="norm 3, expected 1"):
-                call(scaled)
-        call(v.float() * (1 + 1e-5))
-        call(v[0].numpy())
-    with pytest.raises(ValueError, match="norm 3, expected 1"):
-        nads.overlap(3 * v, k=2)
-    with pytest.raises(ValueError, match="inner product of 1, expected 0"):
-        nads.overlap(v[[0, 0]], k=2)
-    assert nads.overlap(v[[0, 0]], k=1) == pytest.approx(1, abs=1e-6)  # the second is not used
-
-
-@pytest.mark.parametrize("stopping", [0.05, {"tolerance": 0.05}, nc.StoppingCriterion], ids=str)
-def test_a_criterion_is_an_object(stopping):
-    with pytest.raises(TypeError, match="StoppingCriterion"):
-        nc.compute_nads(nc.LOGREG, 64, image_shape=(1, 8, 8), stopping=stopping, progress=False)
+    v = torch.randn(5, 24, generator=torch.Generator().manual_seed(seed)).double()
+    v /= v.norm(dim=1, keepdim=True)
+    expected, images = (v @ second_moment(nads) * v).sum(1), v.view(5, 2, 3, 4)
+    torch.testing.assert_close(nads.energy(images), expected, rtol=1e-6, atol=1e-9)
+    one = nads.energy(images[0].numpy())
+    torch.testing.assert_close(one, expected[0], rtol=1e-6, atol=1e-9)
+    assert torch.equal(nads.basis.T, nads.directions.flatten(1))
 
 
 @pytest.mark.parametrize("missing", [1, 300])
@@ -940,18 +733,6 @@ def test_a_completed_basis(missing):
     assert torch.equal(whole.directions[:-missing], nads.directions)
     assert torch.equal(whole.eigenvalues, torch.cat([nads.eigenvalues, torch.zeros(missing)]))
     assert whole.completed() is whole
-
-
-def test_bad_nads():
-    with pytest.raises(ValueError, match=r"directions .*eigenvalues .*got \(3,\) and \(3,\)"):
-        nc.NADs(torch.zeros(3), torch.zeros(3))
-    with pytest.raises(ValueError, match=r"got \(3, 1, 2, 2\) and \(2,\)"):
-        nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2))
-
-
-def test_what_nads_say_of_themselves():
-    nads = random_nads(7)
-    assert (len(nads), repr(nads)) == (12, "NADs(random, 12 directions of (2, 3, 4), 7 networks)")
 
 
 # --- published artefacts
@@ -968,31 +749,21 @@ def agreement(nads: nc.NADs, published: Tensor) -> tuple[float, float, float]:
 
 
 @pytest.mark.slow
-def test_the_smoothed_estimator_finds_the_published_lenet_directions(published):
-    nads = nc.compute_nads(nc.LENET, 1500, seed=1, progress=False)
-    first_10, first_50, rank = agreement(nads, published("lenet"))
-    assert first_10 > 0.85  # three seeds gave 0.93 to 0.94, 0.87 and 0.999
-    assert first_50 > 0.80
-    assert rank > 0.95
-
-
-@pytest.mark.slow
-def test_the_smoothed_estimator_finds_the_published_resnet_directions(published):
-    nads = nc.compute_nads(
-        nc.RESNET18, 40, estimator=nc.SmoothedGradient(8), seed=1, progress=False
-    )
-    first_10, first_50, rank = agreement(nads, published("resnet18"))
-    assert (
-        first_10 > 0.65
-    )  # three seeds gave 0.73 to 0.77, 0.33 and 0.86 to 0.88; all grow with more networks and inputs
-    assert first_50 > 0.28
-    assert rank > 0.80
-
-
-@pytest.mark.slow
-def test_a_gradient_at_a_point_does_not_find_them(published):
-    nads = nc.compute_nads(nc.LENET, 1500, estimator=nc.PointGradient(), seed=1, progress=False)
-    assert nads.overlap(published("lenet")) < 0.15
+@pytest.mark.parametrize(
+    ("architecture", "networks", "inputs", "least"),
+    [  # three seeds gave .93 to .94, .87, .999; and .73 to .77, .33, .86 to .88
+        (nc.LENET, 1500, 16, (0.85, 0.80, 0.95)),
+        (nc.RESNET18, 40, 8, (0.65, 0.28, 0.80)),
+    ],
+    ids=str,
+)
+def test_the_smoothed_estimator_finds_the_published_directions(
+    published, architecture, networks, inputs, least
+):
+    estimator = nc.SmoothedGradient(inputs)
+    nads = nc.compute_nads(architecture, networks, estimator=estimator, seed=1, progress=False)
+    values = agreement(nads, published(architecture.name))
+    assert all(value > bound for value, bound in zip(values, least, strict=True))
 
 
 NUM_NETWORKS = {
@@ -1031,9 +802,7 @@ def test_other_directions_are_found_again():
     index, closeness = nads.find(mixed)
     assert index.tolist() == [5] and float(closeness) == pytest.approx(0.64, abs=1e-3)
     assert nads.find(nc.load_nads("vgg11"))[0].shape == (1024,)
-    assert int(nads.find(nads.directions[3])[0]) == 3
-    with pytest.raises(ValueError, match=r"\(1, 32, 32\), .*got \(32, 32\)"):
-        nads.find(nads.directions[0, 0])
+    assert same(nc.load_nads("ResNet-18"), nc.load_nads("resnet18"))
 
 
 @pytest.mark.stored
@@ -1045,30 +814,7 @@ def test_shipped_directions_against_the_published(published, name, least_50):
     assert rank >= 0.90
 
 
-@pytest.mark.stored
-def test_shipped_names():
-    with pytest.raises(
-        ValueError,
-        match=r"no NADs of alexnet ship: choose from densenet121, lenet, .*, or compute them",
-    ):
-        nc.load_nads("alexnet")
-    assert same(nc.load_nads("ResNet-18"), nc.load_nads("resnet18"))
-
-
 # --- clear errors
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seed": -1}, "seed must be a non-negative integer, got -1"),
-        ({"seed": 1.5}, "seed must be a non-negative integer, got 1.5"),
-        ({"num_directions": D + 1}, f"more than the {D} of"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        compute(**options)
 
 
 def stored(path, **changes):
@@ -1091,22 +837,16 @@ def stored(path, **changes):
 
 EYE, ONES = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), np.ones(4, np.float32)
 BAD = {  # arrays that are no NADs, although the checksum is right, and what the error shows
-    "zero directions": ({"directions": 0 * EYE}, "not orthonormal"),
     "nan in directions": (
         {"directions": np.where(np.arange(4) == 2, np.nan, 1).astype("f4") * EYE.reshape(4, 4)},
         "nan",
     ),
-    "infinite directions": ({"directions": np.full_like(EYE, np.inf)}, "orthonormal"),
     "a direction twice": ({"directions": EYE[[0, 1, 2, 2]]}, "wrong by 1"),
     "directions of another norm": ({"directions": EYE * np.float32(1.01)}, "0.02"),
     "skew directions": ({"directions": EYE + np.float32(2e-3) * EYE[[1, 0, 3, 2]]}, "0.004"),
     "integers": ({"directions": EYE.astype(np.int16)}, "int16"),
     "complex": ({"directions": EYE.astype(np.complex64)}, "complex64"),
-    "bool": ({"directions": EYE.astype(bool)}, "bool"),
-    "text": ({"directions": EYE.astype("U4")}, "str_"),
-    "objects": ({"directions": EYE.astype(object)}, "objects"),
     "another number of eigenvalues": ({"eigenvalues": ONES[:3]}, r"\(3,\)"),
-    "nan in eigenvalues": ({"eigenvalues": ONES * np.nan}, "nan"),
     "eigenvalues that ascend": ({"eigenvalues": ONES * [1, 1, 1, 2]}, "descend"),
     "another shape than the provenance's": (
         {"provenance": np.array('{"image_shape": [1, 4, 1]}')},
@@ -1115,15 +855,12 @@ BAD = {  # arrays that are no NADs, although the checksum is right, and what the
     "a negative eigenvalue": ({"eigenvalues": ONES * [1, 1, 1, -1]}, "-1"),
     "integer eigenvalues": ({"eigenvalues": ONES.astype(int)}, "int64"),
     "a certainty of 7": ({"certainty": 7 * ONES}, "certainty .*7"),
-    "a negative agreement": ({"agreement": -ONES}, "agreement .*-1"),
     "a subspace of certainty nan": ({"leading_certainty": np.nan * ONES}, "leading_certainty"),
     "a negative error": ({"eigenvalue_std": -ONES}, "eigenvalue_std .*-1"),
     "too few certainties": ({"certainty": ONES[:2]}, r"certainty .*\(2,\)"),
-    "integer certainties": ({"certainty": ONES.astype(int)}, "int64"),
     "a band of no direction": ({"bands": np.array("[[[3, 4], 0.5]]")}, r"\(3, 4\)"),
     "types that clear the screen": ({"types": np.array(["\x1b[2J"] * 4)}, r"\\x1b"),
     "a list as provenance": ({"provenance": np.array("[]")}, "list"),
-    "null as provenance": ({"provenance": np.array("null")}, "NoneType"),
     "a text as number of networks": (
         {"provenance": np.array('{"num_networks": "\\u001b[2J"}')},
         r"\\x1b",
@@ -1193,6 +930,9 @@ def test_arrays_folders_and_pipes_are_no_nads(tmp_path):
     torch.save(torch.ones(3), tmp_path / "weights.npz")
     with pytest.raises(ValueError, match="no arrays of NumPy, but .*pkl"):
         nc.NADs.load(tmp_path / "weights.npz")
+    np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
+    with pytest.raises(ValueError, match="other.npz .*'directions', 'eigenvalues', 'provenance'"):
+        nc.NADs.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError, match="absent.npz"):
         nc.NADs.load(tmp_path / "absent.npz")
 

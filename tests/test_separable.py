@@ -2,7 +2,6 @@ import gc
 import math
 import weakref
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -49,17 +48,21 @@ def test_one_seed_gives_one_noise_for_every_direction():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("call", "shown"),
     [
-        ((torch.ones(1, 4, 4), 5), "norm 4, expected 1"),
-        ((torch.ones(16) / 4, 5), r"shape \(C, H, W\)"),
-        ((unit(0), 0), "num_samples"),
-        ((unit(0), 5, -1.0), "margin"),
+        (lambda: nc.separable_dataset(torch.ones(1, 4, 4), 5), "norm 4, expected 1"),
+        (lambda: nc.separable_dataset(torch.ones(16) / 4, 5), r"shape \(C, H, W\)"),
+        (lambda: nc.separable_dataset(unit(0), 0), "num_samples"),
+        (lambda: nc.separable_dataset(unit(0), 5, -1.0), "margin"),
+        (lambda: nc.SeparableDatasets(unit(0), 5), r"\(B, C, H, W\), got \(1, 6, 6\)"),
+        (lambda: nc.SeparableDatasets(torch.stack([unit(0), 2 * unit(1)]), 5), "norm 2"),
+        (lambda: nc.SeparableDatasets(unit(0)[None], 41, paired=True), "num_samples, got 41"),
+        (lambda: nc.SeparableDatasets(unit(0)[None], 5)[1], "there are 1 datasets"),
     ],
 )
-def test_bad_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        nc.separable_dataset(*arguments)
+def test_bad_arguments_are_rejected(call, shown):
+    with pytest.raises((ValueError, IndexError), match=shown):
+        call()
 
 
 def test_datasets_of_many_directions_are_those_of_each():
@@ -75,13 +78,6 @@ def test_datasets_of_many_directions_are_those_of_each():
     assert len(data) == 4 and len(list(data)) == 4 and data.image_shape == (1, 6, 6)
 
 
-def test_many_datasets_share_their_noise():
-    data = nc.SeparableDatasets(torch.stack([unit(seed) for seed in range(3)]), 40, seed=2)
-    difference = (data[0][0] - data[1][0]).flatten(1)
-    assert int(torch.linalg.matrix_rank(difference, atol=1e-3)) == 2  # a change of rank one each
-    assert data.batch().untyped_storage().data_ptr() != data.batch().untyped_storage().data_ptr()
-
-
 def test_what_is_handed_out_can_be_written_to():
     data = nc.SeparableDatasets(torch.stack([unit(seed) for seed in range(3)]), 40, seed=11)
     expected = data[1]
@@ -95,15 +91,6 @@ def test_what_is_handed_out_can_be_written_to():
         assert all(torch.equal(now, before) for now, before in zip(data[1], expected, strict=True))
 
 
-def test_bad_directions_of_many_datasets_are_refused():
-    with pytest.raises(ValueError, match=r"shape \(B, C, H, W\), got \(1, 6, 6\)"):
-        nc.SeparableDatasets(unit(0), 5)
-    with pytest.raises(ValueError, match="norm 2"):
-        nc.SeparableDatasets(torch.stack([unit(0), 2 * unit(1)]), 5)
-    with pytest.raises(IndexError, match="there are 1 datasets"):
-        nc.SeparableDatasets(unit(0)[None], 5)[1]
-
-
 def test_pairs_differ_along_the_direction_alone():
     directions = torch.stack([nc.fourier_direction((1, k), 8) for k in range(3)])
     data = nc.SeparableDatasets(directions, 40, margin=1.5, noise_std=2.0, seed=3, paired=True)
@@ -111,29 +98,6 @@ def test_pairs_differ_along_the_direction_alone():
         images, labels = data[b]
         torch.testing.assert_close(images[20:] - images[:20], (3.0 * v).expand(20, -1, -1, -1))
         assert (labels[:20] == 0).all() and (labels[20:] == 1).all()
-    with pytest.raises(ValueError, match="num_samples, got 41"):
-        nc.SeparableDatasets(directions, 41, paired=True)
-
-
-def test_pairs_measure_an_accuracy_near_guessing_with_less_error():
-    """A linear classifier that looks a little along v, and mostly at noise: the same mean, a smaller spread."""
-    v = nc.fourier_direction((1, 0), 8)
-    other = nc.fourier_direction((0, 2), 8)
-    weights = (0.05 * v + other).flatten()
-    result = {}
-    for paired in (False, True):
-        accuracies = []
-        for seed in range(300):
-            images, labels = nc.SeparableDatasets(
-                v[None], 200, noise_std=1.0, seed=seed, paired=paired
-            )[0]
-            accuracies.append(
-                float(((images.flatten(1) @ weights > 0) == (labels == 1)).double().mean())
-            )
-        result[paired] = np.array(accuracies)
-    means, errors = ({p: f(a) for p, a in result.items()} for f in (np.mean, np.std))
-    assert abs(means[True] - means[False]) < 4 * np.hypot(*errors.values()) / np.sqrt(300)
-    assert errors[True] < 0.7 * errors[False]
 
 
 def test_copies_of_the_noise_are_freed_with_their_dataset():
