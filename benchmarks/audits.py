@@ -18,7 +18,7 @@ from nads_book.benchmarks.stored import write_result
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.contributions import Evaluation
+from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.networks import Ensemble
 
 NETWORKS, EVERY = 2_000, 50
@@ -38,7 +38,7 @@ def cost(name: str, count: int, repetitions: int = 5) -> dict[str, float]:
     """Return CPU milliseconds of a network, of an audit and of the first audits, each the least of several."""
     architecture = nc.ARCHITECTURES[name]
     ensemble = Ensemble(lambda: architecture.build(1, 32, 1), (1, 32, 32))
-    evaluation = Evaluation(ensemble, nc.SmoothedGradient(readouts=8), name)
+    evaluation = BatchEvaluator(ensemble, nc.SmoothedGradient(readouts=8), name)
     size = ensemble.block_size
     blocks = [(1_000 + block, size) for block in range(count // size)]
     evaluation.ensemble.audit = lambda index: None  # type: ignore[method-assign]  # timed separately

@@ -25,12 +25,12 @@ from torch.nn import functional as F
 
 from nads_core.directions import NADs
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.contributions import Evaluation, require_gradients
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.estimators import (
     Estimator,
     SmoothedGradient,
 )
+from nads_core.directions.evaluation import BatchEvaluator, require_gradients
 from nads_core.directions.moments import GramMoments
 from nads_core.directions.stopping import subspace_error
 from nads_core.networks.architectures import ARCHITECTURES
@@ -101,7 +101,9 @@ def first_directions(
         )
         vector, _ = require_gradients(ensemble, estimator, name)
         state.identify(ensemble.identity() | {"vector": vector.double().cpu()})
-        accumulate(Evaluation(ensemble, estimator, name), state, num_networks, progress=progress)
+        accumulate(
+            BatchEvaluator(ensemble, estimator, name), state, num_networks, progress=progress
+        )
         gradients = time.perf_counter() - start
         whole = state.total()
         assert isinstance(whole, GramMoments)

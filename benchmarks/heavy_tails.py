@@ -102,15 +102,20 @@ def run(
     result = {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, normalise in (("as it is", None), ("normalised", "network")):
+        for name, equal_weights in (("as it is", False), ("normalised", True)):
             path = Path(folder) / name
             nc.compute_nads(
-                factory, num_networks, checkpoint=path, normalise=normalise, device="cpu", **options
+                factory,
+                num_networks,
+                checkpoint=path,
+                equal_weights=equal_weights,
+                device="cpu",
+                **options,
             )
             saved = read_checkpoint(path)
             moments, first = restored(saved)
             share = NormMoments(*saved["powers"][:3]).effective_share
-            if normalise:
+            if equal_weights:
                 result["normalised"] = find_eigenpairs(moments, first, 64, SHAPE)
             else:
                 effective = share * num_networks

@@ -117,8 +117,8 @@ def attribute() -> str:
 
 
 def rebuilt() -> str:
-    """The same by evaluation="rebuild"."""
-    return f"certainty {certain(compute(lambda: Permuted(False), 2_000, evaluation='rebuild'))}"
+    """The same by evaluation="factory"."""
+    return f"certainty {certain(compute(lambda: Permuted(False), 2_000, evaluation='factory'))}"
 
 
 def coin() -> str:

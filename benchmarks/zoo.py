@@ -324,7 +324,7 @@ def _heavy() -> nn.Module:
 
 def adversarial() -> list[Entry]:
     """Return small models, one for each way to go wrong."""
-    rebuild = {"evaluation": "rebuild"}
+    rebuild = {"evaluation": "factory"}
     logits = lambda y: y["logits"][:, 0]  # noqa: E731
 
     models: list[tuple[str, Any, dict[str, Any], bool, Any]] = [
@@ -401,7 +401,7 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
                 "message": f"{type(error).__name__}: {error}",
             }
             # A last layer of zeros
-            return result | {"expected": entry.rejected or "fresh_readout" in str(error)}
+            return result | {"expected": entry.rejected or "reinit_readout" in str(error)}
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         seconds, effective = time.process_time() - start, nads.provenance["effective_networks"]
         vectors = plain_vectors(entry, count, 10_000 * (seed + 1))
@@ -413,7 +413,7 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
                 symmetries=(),
                 device=device,
                 progress=False,
-                normalise="network",
+                equal_weights=True,
                 **common,
                 **entry.options,
             )

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import nads_core as nc
-from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, self_terms, symmetry_tests
+from nads_core.directions.symmetry_tests import NEGLIGIBLE, SymmetryTest, self_terms, symmetry_tests
 from nads_core.networks.architectures import SYMMETRIES
 
 SHAPE = (2, 6, 6)

@@ -21,7 +21,7 @@ import nads_core as nc
 from nads_core.directions import Estimator, accumulation
 from nads_core.directions import compute as compute_module
 from nads_core.directions import run as directions_module
-from nads_core.directions.contributions import Evaluation
+from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.files import seal
@@ -440,14 +440,14 @@ def silent_at_first() -> nn.Module:
     return network
 
 
-def test_a_fresh_readout_is_part_of_the_description(tmp_path):
+def test_a_reinit_readout_is_part_of_the_description(tmp_path):
     options = {"num_networks": 8, "checkpoint": tmp_path / "x.ckpt"}
-    with pytest.raises(ValueError, match="fresh_readout=True"):
+    with pytest.raises(ValueError, match="reinit_readout=True"):
         compute(silent_at_first, **options)
-    nads = compute(silent_at_first, fresh_readout=True, **options)
-    assert nads.provenance["fresh_readout"] is True and nads.eigenvalues[0] > 0
-    assert same(compute(silent_at_first, fresh_readout=True, **options), nads)
-    assert "fresh_readout" not in compute(nc.LOGREG, 8).provenance
+    nads = compute(silent_at_first, reinit_readout=True, **options)
+    assert nads.provenance["reinit_readout"] is True and nads.eigenvalues[0] > 0
+    assert same(compute(silent_at_first, reinit_readout=True, **options), nads)
+    assert "reinit_readout" not in compute(nc.LOGREG, 8).provenance
 
 
 class Residual(nn.Module):
@@ -472,7 +472,7 @@ class Residual(nn.Module):
         return self.last(h + self.branch(h.relu() + self.knob))
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "factory"])
 @pytest.mark.parametrize("kind", ["factor", "of weights", "added"])
 @pytest.mark.parametrize("gain", [0.0, [1e-6] * 8, 0.2])
 def test_a_branch_is_silent_by_what_a_parameter_does(kind, gain, evaluation):
@@ -637,7 +637,7 @@ def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
             return draw
 
     ensemble = Ensemble(convnet, SHAPE, device="cpu")
-    evaluation = Evaluation(
+    evaluation = BatchEvaluator(
         ensemble, InBlockFour(nc.SmoothedGradient(4, readouts=2), 0), "convnet", 64
     )
     with pytest.raises(ValueError, match=rf"network {4 * ensemble.block_size + 5} of convnet"):
@@ -726,13 +726,13 @@ def test_energy_is_the_quadratic_form(seed, count):
 @pytest.mark.parametrize("missing", [1, 300])
 def test_a_completed_basis(missing):
     nads = random_nads(3, count=1024 - missing, shape=(1, 32, 32))
-    whole = nads.completed()
+    whole = nads.complete_basis()
     assert whole.directions.shape == (1024, 1, 32, 32)
     assert whole.directions.dtype == torch.float32
     assert_orthonormal(whole.directions)
     assert torch.equal(whole.directions[:-missing], nads.directions)
     assert torch.equal(whole.eigenvalues, torch.cat([nads.eigenvalues, torch.zeros(missing)]))
-    assert whole.completed() is whole
+    assert whole.complete_basis() is whole
 
 
 # --- published artefacts

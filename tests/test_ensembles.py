@@ -325,7 +325,7 @@ SHARED = Ensemble(convnet, SHAPE)
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 5), (7,)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("size", [1, 5, 16, 64])
 def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, size):
     def factory() -> nn.Module:
@@ -335,7 +335,7 @@ def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, si
 
     ensemble = Ensemble(factory, shape, dtype=dtype, evaluation=evaluation)
     assert ensemble.block_size == 64
-    for estimator in (nc.SmoothedGradient(4, readouts=1 if evaluation == "rebuild" else 2), nc.PointGradient(),
+    for estimator in (nc.SmoothedGradient(4, readouts=1 if evaluation == "factory" else 2), nc.PointGradient(),
                       nc.MixedDerivative(3, antithetic=False)):  # fmt: skip
         for block, order in itertools.product((2, 3), (1, -1)):
             whole, starts = estimator.draw(ensemble, block)[:60], range(0, 60, size)
@@ -612,7 +612,7 @@ def scripted(make) -> nn.Module:
         (convnet, {"image_shape": (1, 8, 8.0)}, ValueError, r"got \(1, 8, 8.0\)"),
         (convnet, {"output": 3}, ValueError, "output 3 .*3 outputs"),
         (one_number, {"output": 1}, ValueError, "output 1 .*1 outputs"),
-        (convnet, {"evaluation": "jit"}, ValueError, "evaluation .*'rebuild', got 'jit'"),
+        (convnet, {"evaluation": "jit"}, ValueError, "evaluation .*'factory', got 'jit'"),
         (Recurrent, {"evaluation": "vmap"}, ValueError, "use evaluation='loop'"),
     ],
     ids=lambda value: None,
@@ -666,7 +666,7 @@ class Subtracting(nn.Module):
         return self.last(self.relu(x).flatten(1))
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph", "factory"])
 @pytest.mark.parametrize(
     "estimator",
     [nc.SmoothedGradient(4), nc.MixedDerivative(4), nc.Dipole(0.1)],

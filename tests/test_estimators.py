@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_core.directions import Draw, Estimator, Passes
-from nads_core.directions.contributions import fitting_batch
+from nads_core.directions.evaluation import fitting_batch
 from nads_core.directions.moments import split_halves
 from nads_core.networks.ensembles import Ensemble
 

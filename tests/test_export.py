@@ -88,7 +88,7 @@ def test_coordinates_and_back(shape):
     torch.testing.assert_close(
         nads.reconstruct(coordinates[0, :3]), nads[:3].reconstruct(naive[0, :3])
     )
-    full = nads.completed()
+    full = nads.complete_basis()
     torch.testing.assert_close(
         full.reconstruct(full.coordinates(images)), images, atol=1e-5, rtol=0
     )

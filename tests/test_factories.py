@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.contributions import _AUDITED
+from nads_core.directions.evaluation import _AUDITED
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation, Recording
 
@@ -62,7 +62,7 @@ def drawn_again_in_place():
 CACHES = [lru_cached, lazy_global, copies_of_a_cached_network, drawn_again_in_place]
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("make", CACHES)
 def test_a_cached_network_is_rejected_at_the_first_call(make, evaluation):
     with pytest.raises(ValueError, match="same weights twice"):
@@ -83,7 +83,7 @@ def test_a_pool_of_networks_that_are_drawn_again_is_right():
     weights = Ensemble(factory, SHAPE, device="cpu").draw(0)["1.weight"].flatten(1)
     assert len({tuple(row) for row in weights.tolist()}) == len(weights) == 64
     with pytest.raises(ValueError, match="one network again"):
-        nc.compute_nads(factory, 64, evaluation="rebuild", **OPTIONS)
+        nc.compute_nads(factory, 64, evaluation="factory", **OPTIONS)
 
 
 READ_FROM_TORCH = {
@@ -138,7 +138,7 @@ class Rarely:
         }[source]
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize(
     "source", ["default_rng", "random.Random", "SystemRandom", "urandom", "counter"]
 )
@@ -202,7 +202,7 @@ class Random(nn.Module):
         return self.last(hidden if self.draw() > 0.05 else 3 * hidden)
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("source", ["random", "numpy", "default_rng", "urandom", "own generator"])
 def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(source, evaluation):
     numbers, generator = np.random.default_rng(0), torch.Generator()
@@ -261,7 +261,7 @@ def test_weights_are_those_of_eval_mode(layer):
     assert weights.square().mean() / trained.square().mean() > 8  # 9 for the scaled layer
     if layer is LowRank:  # called, so that the same networks are rebuilt
         rebuilt, loop = (
-            nc.compute_nads(factory, 64, evaluation=kind, **OPTIONS) for kind in ("rebuild", "loop")
+            nc.compute_nads(factory, 64, evaluation=kind, **OPTIONS) for kind in ("factory", "loop")
         )
         torch.testing.assert_close(rebuilt.eigenvalues, loop.eigenvalues, rtol=1e-4, atol=1e-7)
 
@@ -273,7 +273,7 @@ def test_structures_that_rarely_differ_are_named():
             nn.Flatten(), nn.Linear(16, 8 + rare), nn.Tanh(), nn.Linear(8 + rare, 1)
         )
 
-    with pytest.raises(ValueError, match=r"number \d+ has another structure.*1.weight.*rebuild"):
+    with pytest.raises(ValueError, match=r"number \d+ has another structure.*1.weight.*factory"):
         nc.compute_nads(factory, 1_000, **OPTIONS)
 
 
@@ -309,7 +309,7 @@ class Boom(nn.Module):
 def test_what_a_factory_raises_late_names_the_network(error, kind):
     calls = iter(range(10**6))
     with pytest.raises(kind, match=rf"number \d+.*{type(error).__name__}"):
-        nc.compute_nads(lambda: Boom(calls, True, error), 200, evaluation="rebuild", **OPTIONS)
+        nc.compute_nads(lambda: Boom(calls, True, error), 200, evaluation="factory", **OPTIONS)
 
 
 class Late(nn.Module):
@@ -325,7 +325,7 @@ class Late(nn.Module):
         return self.linear(x.flatten(1))
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 def test_an_assertion_in_forward_names_the_network(evaluation):
     with pytest.raises(ValueError, match=r"(network|number) \d+.*AssertionError: out of range"):
         nc.compute_nads(Late, 3_000, evaluation=evaluation, **OPTIONS)
@@ -360,7 +360,7 @@ def test_a_default_type_of_few_digits_is_rejected_and_networks_of_that_type_can_
 
 
 @pytest.mark.parametrize("convert", [torch.Tensor.cfloat, torch.Tensor.bool, torch.Tensor.int])
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 def test_outputs_that_are_no_real_numbers_are_rejected(convert, evaluation):
     class Converted(nn.Linear):
         def forward(self, x):

@@ -10,7 +10,7 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, NormMoments
+from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples, NormMoments
 
 SHAPE = (1, 8, 8)
 OPTIONS = {
@@ -60,9 +60,7 @@ def test_the_effective_number_does_not_depend_on_interruption_nor_on_readouts(tm
 def test_certainties_under_heavy_tails_are_kept():
     runs = []
     for seed in range(4):
-        with pytest.warns(
-            UserWarning, match=r"a few networks hold .*spectral.*normalise='network'"
-        ):
+        with pytest.warns(UserWarning, match=r"a few networks hold .*spectral.*equal_weights=True"):
             runs.append(nc.compute_nads(spectral, 512, seed=seed, **OPTIONS))
     held = torch.stack(
         [
@@ -80,7 +78,7 @@ def test_certainties_under_heavy_tails_count_networks_that_are_not_yet_summed():
     vectors = vectors + 0.01 * torch.randn(510, 4, 64, generator=generator)
     certainties = []
     for count in (150, 300, 510):  # 170 are summed in one product
-        moments, first = DenseMoments(64), FirstNetworks()
+        moments, first = DenseMoments(64), HalfSamples()
         moments.update(vectors[:count])
         first.update(0, count, vectors[:count], 1)
         certificates = find_eigenpairs(
@@ -94,14 +92,12 @@ def test_normalised_networks_count_alike():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         runs = [
-            nc.compute_nads(spectral, 512, seed=seed, normalise="network", **OPTIONS)
+            nc.compute_nads(spectral, 512, seed=seed, equal_weights=True, **OPTIONS)
             for seed in range(2)
         ]
     assert runs[0].provenance["effective_networks"] == pytest.approx(512)
-    assert runs[0].provenance["normalise"] == "network"
+    assert runs[0].provenance["equal_weights"] is True
     assert runs[0].overlap(runs[1], 1) > 0.3
-    with pytest.raises(ValueError, match="normalise must be 'network' or None, got 'all'"):
-        nc.compute_nads(plain, 64, normalise="all", **OPTIONS)
 
 
 def test_what_normalising_divides_by(tmp_path):
@@ -110,13 +106,13 @@ def test_what_normalising_divides_by(tmp_path):
         plain,
         256,
         checkpoint=path,
-        normalise="network",
+        equal_weights=True,
         debiasing="none",
         **OPTIONS | {"dtype": torch.float64},
     )
     assert float(nads.eigenvalues.sum()) == pytest.approx(1, rel=1e-6)
     assert torch.allclose(squared_norms(path), torch.ones(256).double(), atol=1e-5)
-    with pytest.raises(ValueError, match="belongs to another computation.*normalise"):
+    with pytest.raises(ValueError, match="belongs to another computation.*equal_weights"):
         nc.compute_nads(plain, 256, checkpoint=path, **OPTIONS)
 
 
@@ -129,7 +125,7 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
     vectors = vectors + 0.1 * torch.randn(400, num_contributions, 64, generator=generator)
     result = []
     for factor in (torch.ones(400), torch.ones(400).index_fill(0, torch.tensor([7]), 100.0)):
-        moments, first = kind(64), FirstNetworks()
+        moments, first = kind(64), HalfSamples()
         moments.update(factor[:, None, None] * vectors)
         first.update(0, 400, factor[:, None, None] * vectors, 1)
         squares = (factor[:, None] * vectors.mean(1)).double().square().sum(1)

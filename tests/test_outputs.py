@@ -57,7 +57,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "factory"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_margin_as_function_and_as_layer_give_the_same_numbers(estimator, evaluation):
     options = OPTIONS | {"estimator": ESTIMATORS[estimator], "evaluation": evaluation}
@@ -68,7 +68,7 @@ def test_a_margin_as_function_and_as_layer_give_the_same_numbers(estimator, eval
     )
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "factory"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_the_network_returns(kind, evaluation):
     wrap, output = KINDS[kind]
@@ -99,7 +99,7 @@ def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
 
     with pytest.raises(ValueError, match="does not depend on its input"):
         nc.compute_nads(silent, 16, output=KINDS["dict"][1], **OPTIONS)
-    fresh = nc.compute_nads(silent, 16, output=KINDS["dict"][1], fresh_readout=True, **OPTIONS)
+    fresh = nc.compute_nads(silent, 16, output=KINDS["dict"][1], reinit_readout=True, **OPTIONS)
     assert fresh.eigenvalues[0] > 0
 
 

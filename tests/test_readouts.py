@@ -324,7 +324,7 @@ DEPENDENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_an_output_that_depends_on_the_batch_is_rejected(name, evaluation):
     factory, layer = DEPENDENT[name]
@@ -341,7 +341,7 @@ FROM_SOME_SIZE_ON = {
 }
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("name", FROM_SOME_SIZE_ON)
 def test_the_inputs_of_one_network_are_tested_together(name, evaluation):
     def factory():
@@ -438,7 +438,7 @@ def functional_gradient(net: nn.Module, x: Tensor) -> Tensor:
     return torch.func.vmap(gradient)(x).flatten(1)
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("forward", [energy, adapting_each, functional_gradient])
 def test_a_forward_pass_may_take_gradients(forward, evaluation):
     def factory() -> nn.Module:
@@ -493,7 +493,7 @@ def test_inference_mode_is_named():
 
 def test_layers_in_a_list_can_be_rebuilt():
     expected, error = plain_trace(InAList)
-    got = float(computed(InAList, 300, evaluation="rebuild").eigenvalues.double().sum())
+    got = float(computed(InAList, 300, evaluation="factory").eigenvalues.double().sum())
     assert got == pytest.approx(expected, abs=6 * error)
 
 
@@ -512,7 +512,7 @@ def narrow(depth: int) -> nn.Module:
 @pytest.mark.filterwarnings("ignore:a few networks hold")
 def test_networks_that_mostly_ignore_their_input_are_accepted():
     with pytest.warns(UserWarning, match="respond"):
-        nads = computed(lambda: narrow(3), 256, normalise="network", debiasing="none")
+        nads = computed(lambda: narrow(3), 256, equal_weights=True, debiasing="none")
     share = 1 - nads.provenance["silent_networks"]
     assert 0.01 < share < 0.15
     assert float(nads.eigenvalues.double().sum()) == pytest.approx(share, abs=0.01)
@@ -586,7 +586,7 @@ def mixed_trace(factory: Callable[[], nn.Module], num_networks: int = 400) -> tu
     return float(values.mean()), float(values.std() / math.sqrt(num_networks))
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("factory", [frozen_first, Spectral, Permuted])
 def test_mixed_derivatives_move_trainable_weights_alone(factory, evaluation):
     expected, error = mixed_trace(factory)

@@ -116,7 +116,7 @@ def deep_or_shallow() -> nn.Module:
 
 def directly(factory, num_networks, seed=0):
     """The networks of an ensemble that calls its factory, one after another."""
-    ensemble = Ensemble(factory, SHAPE, seed=seed, device="cpu", evaluation="rebuild")
+    ensemble = Ensemble(factory, SHAPE, seed=seed, device="cpu", evaluation="factory")
     for block, used in ensemble.blocks(num_networks):
         with seeded(seed_sequence(seed, block, 0)):
             networks = [factory() for _ in range(ensemble.block_size)]
@@ -138,7 +138,7 @@ def directly(factory, num_networks, seed=0):
 @pytest.mark.parametrize("seed", range(2))
 def test_what_differs_besides_weights_is_named(factory, named, seed):
     random.seed(seed)
-    with pytest.raises(ValueError, match=rf"{named}.*register_buffer.*evaluation='rebuild'"):
+    with pytest.raises(ValueError, match=rf"{named}.*register_buffer.*evaluation='factory'"):
         nc.compute_nads(factory, 1_000, seed=seed, **OPTIONS)
 
 
@@ -178,7 +178,7 @@ def test_an_attribute_that_follows_from_weights_is_no_difference():
         )
 
     with_old_norm = Ensemble(factory, SHAPE, device="cpu")
-    rebuilt = Ensemble(factory, SHAPE, device="cpu", evaluation="rebuild")
+    rebuilt = Ensemble(factory, SHAPE, device="cpu", evaluation="factory")
     images = with_old_norm.randn(0, 1, 2, *SHAPE)
     assert torch.equal(
         with_old_norm.input_gradients(with_old_norm.draw(0), images),
@@ -192,8 +192,8 @@ def test_an_attribute_that_follows_from_weights_is_no_difference():
 def test_rebuilt_networks_are_the_factorys(factory):
     estimator = nc.SmoothedGradient(4)
     options = {"dtype": torch.float64, "debiasing": "none", "symmetries": (), **OPTIONS}
-    nads = nc.compute_nads(factory, 70, estimator=estimator, evaluation="rebuild", **options)
-    ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation="rebuild")
+    nads = nc.compute_nads(factory, 70, estimator=estimator, evaluation="factory", **options)
+    ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation="factory")
     inputs = torch.cat(
         [estimator.draw(ensemble, block).inputs[:used] for block, used in ensemble.blocks(70)]
     )
@@ -210,7 +210,7 @@ def test_rebuilt_networks_are_the_factorys(factory):
     assert torch.allclose(
         torch.linalg.eigvalsh(expected).flip(0), nads.eigenvalues.double(), rtol=1e-4, atol=1e-7
     )
-    assert nads.provenance["evaluation"] == "rebuild"
+    assert nads.provenance["evaluation"] == "factory"
 
 
 def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
@@ -223,8 +223,8 @@ def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
         options = OPTIONS | {"estimator": estimator, "symmetries": ("flip_rows",)}
         loop = nc.compute_nads(orthogonal, 200, **options)
         path = tmp_path / f"{type(estimator).__name__}.ckpt"
-        nc.compute_nads(orthogonal, 100, evaluation="rebuild", checkpoint=path, **options)
-        rebuilt = nc.compute_nads(orthogonal, 200, evaluation="rebuild", checkpoint=path, **options)
+        nc.compute_nads(orthogonal, 100, evaluation="factory", checkpoint=path, **options)
+        rebuilt = nc.compute_nads(orthogonal, 200, evaluation="factory", checkpoint=path, **options)
         assert torch.equal(loop.directions, rebuilt.directions) and torch.equal(
             loop.eigenvalues, rebuilt.eigenvalues
         )
@@ -236,13 +236,13 @@ def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
 def test_what_rebuilding_cannot_do():
     with pytest.raises(ValueError, match="readouts=1"):
         nc.compute_nads(
-            Model, 64, estimator=nc.SmoothedGradient(4, readouts=2), evaluation="rebuild", **OPTIONS
+            Model, 64, estimator=nc.SmoothedGradient(4, readouts=2), evaluation="factory", **OPTIONS
         )
     with pytest.raises(ValueError, match="cannot be stacked"):
-        Ensemble(Model, SHAPE, evaluation="rebuild").stack(2)
+        Ensemble(Model, SHAPE, evaluation="factory").stack(2)
     fixed = Model()
     with pytest.raises(ValueError, match="same weights twice"):
-        Ensemble(lambda: fixed, SHAPE, evaluation="rebuild")
+        Ensemble(lambda: fixed, SHAPE, evaluation="factory")
 
 
 class Rotary(Model):

@@ -243,7 +243,7 @@ def test_too_few_networks_leave_the_error_of_many_directions_unknown():
     assert subspace_error(state.groups, 12, (), (1, 4, 4)) == (math.inf, 0.0)
     assert 0 < subspace_error(state.groups, 1, (), (1, 4, 4))[0] < 1
     rule = StoppingRule(StoppingCriterion(tolerance=0.1, num_leading=12), (1, 4, 4))
-    assert not rule.measure(state.groups, state.first_networks, 1.0)[0]
+    assert not rule.measure(state.groups, state.half_samples, 1.0)[0]
     known = SimpleNamespace(uncertainty=SimpleNamespace(num_certain=0))
     with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 16 networks"):
         values = rule.final_value(state.groups, known, 16)

@@ -14,7 +14,7 @@ import nads_core as nc
 from nads_core.directions.bulk import BulkSpectrum
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments
+from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples
 from nads_core.directions.share_variance import share_variances
 from nads_core.directions.simulation import estimate_uncertainty
 from nads_core.directions.symmetry import symmetrize, symmetry_types
@@ -41,7 +41,7 @@ def contributions(
 
 def filled(drawn: Tensor, moments=DenseMoments, readouts: int = 1):
     """Return moments and first networks with (B, J, D)."""
-    accumulator, first = moments(drawn.shape[-1]), FirstNetworks()
+    accumulator, first = moments(drawn.shape[-1]), HalfSamples()
     for number, block in enumerate(drawn.split(32)):
         accumulator.update(block)
         first.update(number, 32 // readouts, block, readouts)
@@ -100,7 +100,7 @@ def test_only_the_first_networks_are_kept():
     assert first.halves().shape == (512, 1, 2, D)
     _, few = filled(contributions(40, 0))
     assert few.halves().shape == (40, 1, 2, D)
-    copy = FirstNetworks()
+    copy = HalfSamples()
     copy.load_state_dict(few.state_dict())
     assert torch.equal(copy.halves(), few.halves())
 
@@ -444,7 +444,7 @@ def test_certificates_in_files(tmp_path):
 
 def test_a_completed_basis_claims_nothing_about_the_rest():
     nads = lenet(num_directions=10)
-    whole = nads.completed()
+    whole = nads.complete_basis()
     assert whole.types == nads.types + ("rest",) * 246 and len(set(whole.names)) == 256
     assert torch.equal(whole.certainty[:10], nads.certainty) and not whole.certainty[10:].any()
 

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="input shape: C H W, C L, or F (default: 1 32 32)",
     )
     add(
-        "--fresh-readout",
+        "--reinit-readout",
         action="store_true",
         help="redraw a last layer that is initialised with zeros",
     )
@@ -87,12 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
     add(
         "--evaluation",
-        help="loop, vmap or rebuild; rebuild for networks that differ in more than weights and buffers",
+        help="loop, vmap or factory; factory for networks that differ in more than weights and buffers",
     )
     add(
-        "--normalise",
-        choices=("network",),
-        help="network: divide each network's vectors by the norm of their mean",
+        "--equal-weights",
+        action="store_true",
+        help="divide each network's vectors by the norm of their mean",
     )
     add(
         "--kernels", help="torch, or triton for the library's own kernels on a GPU (default: torch)"

@@ -118,6 +118,6 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
         raise ValueError(
             f"flipping needs a basis of {size} directions, got {len(nads)}: compute all of them"
         )
-    basis = nads.completed().basis.to(images)  # (D, D), one direction a column
+    basis = nads.complete_basis().basis.to(images)  # (D, D), one direction a column
     coordinates = (images.flatten(2) @ basis).flip(-1)  # (N, C, D), D = H W
     return coordinates.matmul(basis.T).view_as(images)

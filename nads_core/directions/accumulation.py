@@ -13,17 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_core.directions.asymmetry import self_terms
-from nads_core.directions.contributions import Block, Evaluation
+from nads_core.directions.evaluation import BatchEvaluator, Block
 from nads_core.directions.moments import (
     DenseMoments,
-    FirstNetworks,
+    HalfSamples,
     Moments,
     NormMoments,
     merged,
     split_halves,
 )
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
+from nads_core.directions.symmetry_tests import self_terms
 from nads_core.runtime import distributed
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.interrupts import deferred_interrupt
@@ -67,7 +67,7 @@ class Accumulation:
         scale: float = 1.0,
     ):
         self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
-        self.first_networks, self.scale = FirstNetworks(), scale
+        self.half_samples, self.scale = HalfSamples(), scale
         self.description = description | {"groups": len(self.groups)}
         shape = tuple(description.get("image_shape", ()))
         self._images = (
@@ -88,7 +88,7 @@ class Accumulation:
                 raise self._of_another(different)
             for group, state in zip(self.groups, saved["moments"], strict=True):
                 group.load_state_dict(state)
-            self.first_networks.load_state_dict(saved["first_networks"])
+            self.half_samples.load_state_dict(saved["first_networks"])
             for name in _STORED:
                 setattr(self, name, saved[name])
             self.devices = list(dict.fromkeys([*self.devices, device]))
@@ -166,7 +166,7 @@ class Accumulation:
         parts = contributions.split([count * readouts for _, count in blocks])
         for (block, _), part in zip(blocks, parts, strict=True):
             groups[block % len(groups)].update(part)
-            self.first_networks.update(block, block_size, part, readouts)
+            self.half_samples.update(block, block_size, part, readouts)
             powers += self._sums(
                 torch.stack(split_halves(part), dim=1).unflatten(0, (-1, readouts))
             )
@@ -183,7 +183,7 @@ class Accumulation:
         self.seconds, self._clock_start = self.elapsed(), time.perf_counter()
         content = {name: getattr(self, name) for name in _STORED}
         content["moments"] = [group.state_dict() for group in self.groups]
-        content["first_networks"] = self.first_networks.state_dict()
+        content["first_networks"] = self.half_samples.state_dict()
         save_checkpoint(path, content)
         self._pause = max(
             _CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start)
@@ -196,7 +196,7 @@ class Accumulation:
 
 
 def accumulate(
-    evaluation: Evaluation,
+    evaluator: BatchEvaluator,
     state: Accumulation,
     num_networks: int,
     rule: StoppingRule | None = None,
@@ -213,7 +213,7 @@ def accumulate(
     """
     from tqdm import tqdm
 
-    ensemble, size = evaluation.ensemble, evaluation.ensemble.block_size
+    ensemble, size = evaluator.ensemble, evaluator.ensemble.block_size
     _require_num_networks(num_networks, state, size)
     rule = rule or StoppingRule(StoppingCriterion(), ensemble.image_shape)
     lead = distributed.rank() == 0
@@ -224,7 +224,7 @@ def accumulate(
         total=num_networks,
         initial=state.blocks_done * size,
         unit="net",
-        desc=f"NADs of {evaluation.name}",
+        desc=f"NADs of {evaluator.name}",
         disable=not progress or not lead,
         mininterval=0.5,
     )
@@ -240,7 +240,7 @@ def accumulate(
         while True:
             if state.blocks_done == check:
                 enough, values = rule.measure(
-                    state.groups, state.first_networks, state.norms.effective_share
+                    state.groups, state.half_samples, state.norms.effective_share
                 )
                 bar.set_postfix(values)
                 if enough:
@@ -250,12 +250,12 @@ def accumulate(
                 break
             count = int(
                 min(
-                    distributed.size() * evaluation.blocks_at_once * batches,
+                    distributed.size() * evaluator.blocks_at_once * batches,
                     check - state.blocks_done,
                 )
             )
             batch, blocks = blocks[:count], blocks[count:]
-            seconds = _add_shared(state, evaluation, batch, bar.update)
+            seconds = _add_shared(state, evaluator, batch, bar.update)
             state.blocks_done += len(batch)
             if distributed.size() > 1:
                 batches = max(1, round(batches * _EXCHANGE_SECONDS / seconds))
@@ -265,7 +265,7 @@ def accumulate(
         if lead and state.path:
             state.save(state.path)  # whole blocks only, so that a later call can add networks
         if rest and not enough:  # every process adds these for itself
-            contributions = evaluation.contributions(rest)
+            contributions = evaluator.contributions(rest)
             stop_if_interrupted()
             state.add_powers(
                 state.add(rest, contributions, size, state.groups) / distributed.size()
@@ -290,7 +290,7 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
 
 def _add_shared(
     state: Accumulation,
-    evaluation: Evaluation,
+    evaluator: BatchEvaluator,
     blocks: list[Block],
     advance: Callable[[int], object],
 ) -> float:
@@ -298,7 +298,7 @@ def _add_shared(
 
     Args:
         state: moments to add to.
-        evaluation: evaluation of the networks.
+        evaluator: evaluator of the networks.
         blocks: consecutive blocks.
         advance: function that takes the number of networks done since the last call.
 
@@ -307,13 +307,13 @@ def _add_shared(
     """
     num_processes, start = distributed.size(), time.perf_counter()
     local_groups = state.groups if num_processes == 1 else [group.empty() for group in state.groups]
-    share, step = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
+    share, step = blocks[distributed.rank() :: num_processes], evaluator.blocks_at_once
     size, powers = (
-        evaluation.ensemble.block_size,
+        evaluator.ensemble.block_size,
         torch.zeros(len(state.powers), dtype=torch.float64),
     )
     for batch in [share[i : i + step] for i in range(0, len(share), step)]:
-        powers += state.add(batch, evaluation.contributions(batch), size, local_groups)
+        powers += state.add(batch, evaluator.contributions(batch), size, local_groups)
         advance(num_processes * sum(count for _, count in batch))
     state.add_powers(powers)
     if num_processes == 1:
@@ -321,8 +321,8 @@ def _add_shared(
     for group, added in zip(state.groups, local_groups, strict=True):
         added.gather()
         group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
-    if state.first_networks.wants(blocks[0][0], size):  # the same answer in all processes
-        state.first_networks.gather()
+    if state.half_samples.wants(blocks[0][0], size):  # the same answer in all processes
+        state.half_samples.gather()
     return distributed.broadcast(time.perf_counter() - start)
 
 

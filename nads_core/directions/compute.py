@@ -66,7 +66,7 @@ def compute_nads(
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged
             over; by default those that the architecture declares, "test" for a factory and images,
             none for fewer than 16 networks or more than 8,192 pixels. With "test" those that the
-            networks do not contradict (`asymmetry`); the provenance has the results. A stopping
+            networks do not contradict (`symmetry_tests`); the provenance has the results. A stopping
             criterion is then checked without them.
         stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its
             fields (``tolerance``, ``num_leading``, ``num_certain``) are accepted as keywords too.
@@ -134,7 +134,7 @@ def compute_nads(
         state = run.new_state(Path(checkpoint).expanduser() if checkpoint else None)
         notes = _one_readout(run.ensemble) if estimator is None else {}
         notes |= run.notes()
-        count = accumulate(run.evaluation(state.scale), state, run.num_networks, run.rule, progress)
+        count = accumulate(run.evaluator(state.scale), state, run.num_networks, run.rule, progress)
         pairs, of_pairs = solve(run, state, count)
         return nads_of(run, state, pairs, notes | of_pairs)
 

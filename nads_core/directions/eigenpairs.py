@@ -17,7 +17,7 @@ from nads_core.directions.covariance import (
     leading_eigenpairs,
     shrunk_variance,
 )
-from nads_core.directions.moments import FirstNetworks, GramMoments, Moments
+from nads_core.directions.moments import GramMoments, HalfSamples, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.simulation import TypeUncertainty, estimate_uncertainty
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
@@ -68,7 +68,7 @@ class _TypeEigenpairs:
 
 def find_eigenpairs(
     moments: Moments,
-    first_networks: FirstNetworks,
+    half_samples: HalfSamples,
     count: int,
     image_shape: tuple[int, ...],
     debiasing: str = "shrink",
@@ -80,7 +80,7 @@ def find_eigenpairs(
 
     Args:
         moments: moments of all networks.
-        first_networks: first of these networks.
+        half_samples: first of these networks.
         count: number of eigenpairs; on the Gram side at most as many as have a positive eigenvalue.
         image_shape: shape of the input.
         debiasing: method of `covariance.debias`.
@@ -91,7 +91,7 @@ def find_eigenpairs(
             `_with_heavy_tails`.
     """
     problem = _Problem(
-        moments, first_networks, count, image_shape, debiasing, symmetries, sample_ratio
+        moments, half_samples, count, image_shape, debiasing, symmetries, sample_ratio
     )
     types, debiasing = problem.solve()
     if effective_share < HEAVY:
@@ -107,16 +107,16 @@ def _with_heavy_tails(
 
     This assumes that the norm of a network's vector is independent of its direction.
     """
-    unit_networks, summed = problem.first_networks.normalised(), problem.moments.empty()
+    unit_networks, summed = problem.half_samples.normalised(), problem.moments.empty()
     halves = unit_networks.halves().flatten(0, 1)  # (n * R, 2, D)
     summed.update(halves if unit_networks.num_contributions > 1 else halves[:, :1])
     # N_effective = share * ratio * N, of which the first networks are n
     sample_ratio = (
         effective_share * problem.sample_ratio * problem.moments.num_networks / len(halves)
     )
-    num_effective = sample_ratio * len(problem.first_networks.halves())
+    num_effective = sample_ratio * len(problem.half_samples.halves())
     of_unit_networks, _ = replace(
-        problem, moments=summed, first_networks=unit_networks, sample_ratio=sample_ratio
+        problem, moments=summed, half_samples=unit_networks, sample_ratio=sample_ratio
     ).solve()
     return [
         _with_uncertainty_of(raw, other, num_effective)
@@ -171,7 +171,7 @@ class _Problem:
     """Moments and the eigenpairs to find, see `find_eigenpairs`."""
 
     moments: Moments
-    first_networks: FirstNetworks
+    half_samples: HalfSamples
     count: int
     image_shape: tuple[int, ...]
     debiasing: str
@@ -200,7 +200,7 @@ class _Problem:
         negligible = _NEGLIGIBLE_SHARE * second_moment.trace()
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
         num_vectors = (
-            min(2, self.first_networks.num_contributions)
+            min(2, self.half_samples.num_contributions)
             * self.moments.num_networks
             * len(kind.bases)
         )
@@ -231,7 +231,7 @@ class _Problem:
             spectrum = self._spectrum(kind, second_moment, noise_moment)
         count = min(self.count, len(kind))
         used = min(_SIMULATED, spectrum.spanned)
-        halves = kind.coordinates(self.first_networks.halves())  # (P, n, R, 2, d)
+        halves = kind.coordinates(self.half_samples.halves())  # (P, n, R, 2, d)
         # Shrinking puts a direction next to others with the same floor, and it mixes with these
         levels = spectrum.levels if self.debiasing == "subtract" else spectrum.eigenvalues
         retained = None
@@ -279,7 +279,7 @@ class _Problem:
         subtracted = spreads if debiasing == "subtract" else []
         with threads_for(moments.num_networks):
             values, axes = gram_eigenpairs(means, subtracted, self.count + _NEIGHBOURS)
-        halves = self.first_networks.halves()  # (n, R, 2, D)
+        halves = self.half_samples.halves()  # (n, R, 2, D)
         coordinates = (halves.to(axes) @ axes.T)[None]  # (1, n, R, 2, k)
         # The halves x and y of a network differ by their noise: W = E (x - y)^2 / 4 for their mean.
         differences = (coordinates[..., 0, :] - coordinates[..., 1, :]).double()

@@ -11,7 +11,7 @@ without bias. A single contribution is its own other half, and its noise remains
 take a quarter of the products of eight contributions, whose U-statistic has only half of the noise
 of second order. All kinds have the same statistics: `DenseMoments` as D x D matrices,
 `FusedMoments` as well but summed by one kernel, and `GramMoments` as the vectors themselves, for D
-larger than their number. `FirstNetworks` has vectors of some networks, for moments of fourth order.
+larger than their number. `HalfSamples` has vectors of some networks, for moments of fourth order.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def merged(groups: Sequence[Moments]) -> Moments:
     return whole
 
 
-class FirstNetworks:
+class HalfSamples:
     """The vectors of the first networks of a computation, for moments of fourth order.
 
     Their halves x, y are stored: (x y^T + y x^T) / 2 is an estimate of g g^T without the noise of
@@ -291,11 +291,11 @@ class FirstNetworks:
         self._blocks: dict[int, Tensor] = {}  # number of the block -> (B, R, 2, D)
         self.num_contributions = 1
 
-    def normalised(self) -> FirstNetworks:
+    def normalised(self) -> HalfSamples:
         """Return the same networks with each vector divided by its norm, so that all have equal
         weight.
         """
-        other = FirstNetworks()
+        other = HalfSamples()
         other.num_contributions = self.num_contributions
         halves = self.halves()
         # (n, R, 1, 1)

@@ -29,11 +29,10 @@ class ComputeOptions:
             kept: 2 numbers per network and pixel.
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192
             pixels "shrink" means "subtract".
-        normalise: "network" divides the vectors of each network by the norm of their mean, g_ij /
-            ||g_i||, so that the directions are those of (1/N) sum g g^T / ||g||^2, whose trace is
-            the share of networks that respond to their input: 1 but for dead ones. All networks
-            have equal weight: the robust choice where the norms have heavy tails, and a few
-            networks would hold the second moment. By default the vectors stay as they are.
+        equal_weights: whether the vectors of each network are divided by the norm of their mean,
+            g_ij / ||g_i||, so that the directions are those of (1/N) sum g g^T / ||g||^2, whose
+            trace is the share of networks that respond to their input. This is the robust choice
+            where the norms have heavy tails, and a few networks would hold the second moment.
         output: index of the network's output that is f(x); or a function of whatever the network
             returns for B inputs, which returns f of each, (B,):
             ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input must not
@@ -43,12 +42,12 @@ class ComputeOptions:
             it by `provenance.function_identity`.
         name: name of the architecture in files, figures and messages; by default that of the
             architecture or factory, which for a lambda is "<lambda>".
-        fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For
+        reinit_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For
             networks which begin with a last layer of zeros, as vision transformers do, and have no
             input gradient before that.
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on
             a GPU), "graph" one after another by a CUDA graph; all load the weights and buffers of
-            all networks into one network. "rebuild" evaluates every network as the factory builds
+            all networks into one network. "factory" evaluates every network as the factory builds
             it: slower, but right for networks that differ in more than weights and buffers, such as
             a random permutation in a plain attribute, a random activation or a random structure. It
             takes ``readouts=1`` only.
@@ -65,19 +64,17 @@ class ComputeOptions:
 
     num_directions: int | None = None
     debiasing: str = "shrink"
-    normalise: Literal["network"] | None = None
+    equal_weights: bool = False
     output: int | str | Callable[[Any], Tensor] = 0
     name: str | None = None
-    fresh_readout: bool = False
-    evaluation: Literal["loop", "vmap", "graph", "rebuild"] | None = None
+    reinit_readout: bool = False
+    evaluation: Literal["loop", "vmap", "graph", "factory"] | None = None
     dtype: torch.dtype = torch.float32
     batch_size: int | None = None
     kernels: str = "torch"
 
     def __post_init__(self) -> None:
         require_choice("debiasing", self.debiasing, DEBIASINGS)
-        if self.normalise not in (None, "network"):
-            raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
         counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
         require_integers(**{name: count for name, count in counts.items() if count is not None})
         make_plain(self)

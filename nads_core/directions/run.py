@@ -17,22 +17,22 @@ import torch
 from torch import nn
 
 from nads_core.directions.accumulation import Accumulation
-from nads_core.directions.asymmetry import FEWEST_NETWORKS
-from nads_core.directions.contributions import Evaluation, require_gradients
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
+from nads_core.directions.evaluation import BatchEvaluator, require_gradients
 from nads_core.directions.moments import (
     DenseMoments,
-    FirstNetworks,
     FusedMoments,
     GramMoments,
+    HalfSamples,
     Moments,
 )
 from nads_core.directions.options import ComputeOptions
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
+from nads_core.directions.symmetry_tests import FEWEST_NETWORKS
 from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.readouts import described, with_fresh_readout
+from nads_core.networks.readouts import described, with_reinit_readout
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory
@@ -96,10 +96,10 @@ class Run:
             function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
         )
         optional = {
-            "fresh_readout": options.fresh_readout,
+            "reinit_readout": options.reinit_readout,
             # Other evaluations give equal numbers
-            "evaluation": "rebuild" if options.evaluation == "rebuild" else None,
-            "normalise": options.normalise,
+            "evaluation": "factory" if options.evaluation == "factory" else None,
+            "equal_weights": options.equal_weights,
         }
         return {
             "architecture": self.name,
@@ -139,11 +139,15 @@ class Run:
         state.identify(self.identity)
         return state
 
-    def evaluation(self, scale: float) -> Evaluation:
-        """Return the evaluation of the networks, whose vectors are multiplied by ``scale``."""
-        normalise = self.options.normalise is not None
-        return Evaluation(
-            self.ensemble, self.estimator, self.name, self.options.batch_size, scale, normalise
+    def evaluator(self, scale: float) -> BatchEvaluator:
+        """Return the evaluator of the networks, whose vectors are multiplied by ``scale``."""
+        return BatchEvaluator(
+            self.ensemble,
+            self.estimator,
+            self.name,
+            self.options.batch_size,
+            scale,
+            self.options.equal_weights,
         )
 
     def notes(self) -> dict[str, Any]:
@@ -206,9 +210,9 @@ def _ensemble(
         output=options.output,  # type: ignore[arg-type]  # the function that it names, by now
         evaluation=options.evaluation,
     )
-    if options.fresh_readout:
+    if options.reinit_readout:
         ensemble(factory)  # validates the factory first, so that its errors are specific
-        factory = with_fresh_readout(factory, image_shape)
+        factory = with_reinit_readout(factory, image_shape)
     return ensemble(factory, device=device, dtype=options.dtype, kernels=options.kernels)
 
 
@@ -301,7 +305,7 @@ def _require_memory(
     needed = (
         moments.needed_bytes(dimension, vectors, directions, options.dtype)
         + in_a_block * dimension * options.dtype.itemsize
-        + FirstNetworks.needed_bytes(dimension, num_networks, readouts)
+        + HalfSamples.needed_bytes(dimension, num_networks, readouts)
     )
     require_memory(
         needed,

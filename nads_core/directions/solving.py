@@ -12,10 +12,10 @@ from typing import Any
 from torch import Tensor
 
 from nads_core.directions.accumulation import Accumulation
-from nads_core.directions.asymmetry import symmetry_tests
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
+from nads_core.directions.symmetry_tests import symmetry_tests
 from nads_core.runtime.provenance import environment
 
 _SILENT = 0.1  # share of networks without a response from which on a warning is issued
@@ -34,7 +34,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
         symmetries, notes["symmetry_tests"] = _tested(state, run.image_shape)
     pairs = find_eigenpairs(
         state.total(),
-        state.first_networks,
+        state.half_samples,
         run.num_directions,
         run.image_shape,
         run.options.debiasing,
@@ -61,7 +61,7 @@ def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: dict[str, A
     # (n, D) -> (n, *image_shape)
     directions = with_signs(pairs.directions).reshape(-1, *run.image_shape)
     eigenvalues, uncertainty = pairs.eigenvalues.cpu().float(), pairs.uncertainty
-    if state.scale != 1 and "normalise" not in description:
+    if state.scale != 1 and "equal_weights" not in description:
         unit = state.scale**-2
         eigenvalues = pairs.eigenvalues.cpu().double() * unit
         uncertainty = replace(
@@ -75,9 +75,9 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     number = state.norms.effective_share * num_networks
     if state.norms.effective_share < HEAVY:
         message = f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}"
-        remedy = "more networks help little; normalise='network' gives all equal weight"
+        remedy = "more networks help little; equal_weights=True gives all the same weight"
         warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=4)
-    halves = state.first_networks.halves()  # (n, R, 2, D)
+    halves = state.half_samples.halves()  # (n, R, 2, D)
     silent = 1 - float(halves.flatten(1).any(1).float().mean())
     if silent > _SILENT:
         message = f"{silent:.0%} of the networks of {name} do not respond to their input: they count as zero"
@@ -95,7 +95,7 @@ def _tested(
         second_moment - noise_moment,
         state.self_terms,
         int(state.norms.networks),
-        state.first_networks.halves(),
+        state.half_samples.halves(),
         image_shape,
     )
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]

@@ -10,7 +10,7 @@ import torch
 
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
-from nads_core.directions.moments import FirstNetworks, Moments, merged
+from nads_core.directions.moments import HalfSamples, Moments, merged
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import plain, require_integers
 
@@ -98,7 +98,7 @@ class StoppingRule:
         )
 
     def measure(
-        self, groups: Sequence[Moments], first_networks: FirstNetworks, effective_share: float
+        self, groups: Sequence[Moments], half_samples: HalfSamples, effective_share: float
     ) -> tuple[bool, dict[str, float]]:
         """Return whether the criterion, which must be active, is met by all groups, and the
         measured values by name.
@@ -113,7 +113,7 @@ class StoppingRule:
         among = dimension if self.symmetries else min(4 * self.criterion.num_certain, dimension)
         pairs = find_eigenpairs(
             merged(groups),
-            first_networks,
+            half_samples,
             among,
             self.image_shape,
             self.debiasing,

@@ -101,7 +101,7 @@ class Ensemble:
             default vmap on a GPU, for networks that allow it (recurrent layers do not). Both load
             the weights and buffers of other networks into one network, the template. ``"graph"``
             evaluates as "loop" does, by a CUDA graph of one network into which the weights of each
-            are copied (on a CPU by the same calls). ``"rebuild"`` evaluates each network as the
+            are copied (on a CPU by the same calls). ``"factory"`` evaluates each network as the
             factory builds it, one at a time: for factories whose networks differ in structure, in
             activations or in tensors that are plain attributes.
         kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with
@@ -143,14 +143,14 @@ class Ensemble:
             kernels,
         )
         self.evaluation = evaluation or ("vmap" if self.device.type == "cuda" else "loop")
-        if self.evaluation not in ("loop", "vmap", "graph", "rebuild"):
+        if self.evaluation not in ("loop", "vmap", "graph", "factory"):
             raise ValueError(
-                f"evaluation must be 'loop', 'vmap', 'graph' or 'rebuild', got {evaluation!r}"
+                f"evaluation must be 'loop', 'vmap', 'graph' or 'factory', got {evaluation!r}"
             )
-        rebuild = self.evaluation == "rebuild"
+        rebuild = self.evaluation == "factory"
         if rebuild and kernels != "torch":
             raise ValueError(
-                "evaluation='rebuild' draws networks by their factory: leave kernels out"
+                "evaluation='factory' draws networks by their factory: leave kernels out"
             )
         initialisation = Initialisation.of(factory, self.device, rebuild)
         self._initialisation = replace(initialisation, second=None)
@@ -203,11 +203,11 @@ class Ensemble:
         first, active, second = _state_at(weights, 0), _state_at(weights, 1), self._function
         with linear_calls(self.template) as calls:
             outputs = self._function.require_outputs(first, images[:2])
-        if self.evaluation == "rebuild" and initialisation.second is not None:
+        if self.evaluation == "factory" and initialisation.second is not None:
             second = self._function_of(self._prepared(initialisation.second))
         active = disturbed(second.module, second.fixed | active)
         own = self._require_independent(second, active, images, "number 1")
-        if self.evaluation != "rebuild":
+        if self.evaluation != "factory":
             try:
                 self._readout = Readout.of(second, calls, outputs, initialisation.steps)
                 self._readout.require_linear(second, first, images)
@@ -339,7 +339,7 @@ class Ensemble:
     def _audit(self, network: nn.Module, index: int, seed: int) -> None:
         which, images = f"number {index}, of torch.manual_seed({seed}),", self._test_images(2)
         expected = self._own_outputs(self._prepared(network), images, which)
-        if self.evaluation == "rebuild":
+        if self.evaluation == "factory":
             (other,) = self._initialisation.build(1, seed, index)
             outputs = self._own_outputs(self._prepared(other), images, which)
         else:
@@ -350,7 +350,7 @@ class Ensemble:
         if same_outputs(outputs, expected, self.kernels == "triton"):
             return
         self._require_fixed_outputs(network, which, _TO_EXPLAIN)
-        if self.evaluation == "rebuild":
+        if self.evaluation == "factory":
             raise ValueError(
                 f"the factory builds two networks {which} of which one was expected: it draws from random numbers that "
                 "torch does not seed, or counts its calls. Draw them with torch"
@@ -414,7 +414,7 @@ class Ensemble:
         seed = seed_sequence(self.seed, 0, _WEIGHTS)
         return (
             {}
-            if self.evaluation == "rebuild"
+            if self.evaluation == "factory"
             else self._converted(self._initialisation.draw(count, seed))
         )
 
@@ -427,7 +427,7 @@ class Ensemble:
 
     def _functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
-        if self.evaluation != "rebuild":
+        if self.evaluation != "factory":
             yield from (
                 (self._function, _state_at(state, b))
                 for b in range(len(next(iter(state.values()))))
@@ -457,7 +457,7 @@ class Ensemble:
         """Whether the weights of many networks are drawn together (else the factory is called for
         each).
         """
-        return self._initialisation.steps is not None and self.evaluation != "rebuild"
+        return self._initialisation.steps is not None and self.evaluation != "factory"
 
     @property
     def keyed(self) -> bool:
@@ -558,7 +558,7 @@ class Ensemble:
         fixed = {
             name: tensor for name, tensor in self._function.fixed.items() if name in self._trainable
         }
-        if self.evaluation == "rebuild":
+        if self.evaluation == "factory":
             return 0, []
         names = [
             name
@@ -592,7 +592,7 @@ class Ensemble:
         return {name: tensor[self._rows] for name, tensor in self._begun[_WEIGHTS][1].items()}
 
     def _draw_block(self, block: int) -> State:
-        if self.evaluation == "rebuild":
+        if self.evaluation == "factory":
             return {_INDEX: torch.arange(self.block_size) + block * self.block_size}
         if self._keyed_parameters is not None:
             tensors = self._draw_keyed(self._keyed_parameters, block, _WEIGHTS)
@@ -743,7 +743,7 @@ class Ensemble:
         """Return all parameters and buffers of the first ``count`` networks, name -> (count,
         *shape).
         """
-        if self.evaluation == "rebuild":
+        if self.evaluation == "factory":
             raise ValueError("networks that are rebuilt cannot be stacked: use another evaluation")
         parts = [self.draw(block) for block, _ in self.blocks(count)]
         drawn = {name: torch.cat([part[name] for part in parts])[:count] for name in parts[0]}

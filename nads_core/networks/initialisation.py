@@ -528,7 +528,7 @@ class Initialisation:
         if names:
             raise ValueError(
                 f"the network number {number} has another structure than the first one ({', '.join(sorted(names)[:4])})"
-                ": use evaluation='rebuild'"
+                ": use evaluation='factory'"
             )
 
     def drawn_tensors(self) -> dict[str, int]:
@@ -598,7 +598,7 @@ def _varying(
     )
     if not same and not rebuild:
         raise ValueError(
-            "the factory returned networks of two different structures: use evaluation='rebuild'"
+            "the factory returned networks of two different structures: use evaluation='factory'"
         )
     names = [
         name

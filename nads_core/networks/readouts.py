@@ -304,7 +304,7 @@ def described(parts: dict[str, float]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def with_fresh_readout(
+def with_reinit_readout(
     factory: Callable[[], nn.Module], image_shape: tuple[int, ...]
 ) -> Callable[[], nn.Module]:
     """Return a factory whose networks have their last linear layer drawn as ``nn.Linear`` draws its
@@ -322,11 +322,11 @@ def with_fresh_readout(
         outputs = tree_leaves(network(torch.zeros(2, *image_shape)))  # tensors, of a dict too
     last = [call.name for call in calls if any(call.result is output for output in outputs)]
     if len(last) != 1:
-        raise ValueError("fresh_readout needs a network whose last layer is an nn.Linear")
+        raise ValueError("reinit_readout needs a network whose last layer is an nn.Linear")
     layer = network.get_submodule(last[0])
     if not isinstance(layer, nn.Linear) or layer.weight.any():
         raise ValueError(
-            f"fresh_readout is for last layers of zeros, but {last[0]}.weight is drawn: leave it out"
+            f"reinit_readout is for last layers of zeros, but {last[0]}.weight is drawn: leave it out"
         )
 
     def fresh() -> nn.Module:

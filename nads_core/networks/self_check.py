@@ -104,7 +104,7 @@ def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
     return ValueError(
         f"the network {which} differs from the others in more than the weights and buffers that vary: "
         f"{listing or 'not in an attribute'}{more}. Register what is drawn by self.register_buffer, draw all random "
-        "numbers with torch, or use evaluation='rebuild', which builds every network by the factory and is slower"
+        "numbers with torch, or use evaluation='factory', which builds every network by the factory and is slower"
     )
 
 

@@ -18,8 +18,8 @@ from nads_core import kernels
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads
-from nads_core.directions.asymmetry import self_terms
 from nads_core.directions.moments import DenseMoments, FusedMoments
+from nads_core.directions.symmetry_tests import self_terms
 from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
 from nads_core.networks.ensembles import Ensemble

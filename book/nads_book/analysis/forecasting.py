@@ -9,7 +9,7 @@ from typing import Any
 
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.moments import DenseMoments, FirstNetworks, NormMoments
+from nads_core.directions.moments import DenseMoments, HalfSamples, NormMoments
 from nads_core.directions.run import DENSE_LIMIT
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
@@ -64,13 +64,13 @@ def forecast(
     if symmetries is None:
         known = ARCHITECTURES.get(saved["description"]["architecture"])
         symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
-    moments, first_networks = restored(saved)
+    moments, half_samples = restored(saved)
     if moments.num_networks < _FEWEST:
         raise ValueError(
             f"the checkpoint has {moments.num_networks} networks: a forecast needs {_FEWEST}"
         )
     done = (
-        moments.num_networks // first_networks.halves().shape[1]
+        moments.num_networks // half_samples.halves().shape[1]
     )  # each readout of a network counts in the moments
     num_networks = [done * 2**k for k in range(5)] if num_networks is None else num_networks
     for count in num_networks:
@@ -79,16 +79,16 @@ def forecast(
     for count in num_networks:
         growth = count / done
         pairs = find_eigenpairs(
-            moments, first_networks, moments.dimension, shape,
+            moments, half_samples, moments.dimension, shape,
             symmetries=symmetries, sample_ratio=growth, effective_share=share,
         )  # fmt: skip
         forecasts.append(Forecast(count, pairs.uncertainty.num_certain, growth * saved["seconds"]))
     return forecasts
 
 
-def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:
+def restored(saved: dict[str, Any]) -> tuple[DenseMoments, HalfSamples]:
     """Return the moments of all networks, and the first networks, of a checkpoint that holds D x D moments."""
-    moments, first = DenseMoments(math.prod(saved["description"]["image_shape"])), FirstNetworks()
+    moments, first = DenseMoments(math.prod(saved["description"]["image_shape"])), HalfSamples()
     for group in saved["moments"]:
         part = moments.empty()
         part.load_state_dict(group)

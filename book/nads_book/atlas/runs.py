@@ -15,8 +15,8 @@ from nads_book.atlas.entries import Entry
 from nads_book.atlas.measures import Measured, describe
 from nads_core.directions import NADs, SmoothedGradient
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.contributions import Evaluation
 from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.solving import with_signs
 from nads_core.directions.symmetry import symmetrize
@@ -123,7 +123,7 @@ def _computed(
         )
         for part in range(PARTS)
     ]
-    total, first, parts = DenseMoments(_DIMENSION), states[0].first_networks, []
+    total, first, parts = DenseMoments(_DIMENSION), states[0].half_samples, []
     for state in states:
         subtotal = state.total()
         assert isinstance(subtotal, DenseMoments)
@@ -155,5 +155,7 @@ def _drawn(
         "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters,
     }  # fmt: skip
     state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
-    accumulate(Evaluation(ensemble, _ESTIMATOR, entry.name), state, num_networks, progress=progress)
+    accumulate(
+        BatchEvaluator(ensemble, _ESTIMATOR, entry.name), state, num_networks, progress=progress
+    )
     return state

@@ -25,8 +25,8 @@ from nads_core.directions import (
     PointGradient,
     SmoothedGradient,
 )
-from nads_core.directions.contributions import fitting_batch
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
+from nads_core.directions.evaluation import fitting_batch
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.run import empty_moments
 from nads_core.networks.architectures import Architecture

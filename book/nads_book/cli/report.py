@@ -14,7 +14,7 @@ from nads_book.network_report.inputs import (
     images_folder,
     images_of_shape,
     input_shape,
-    needs_fresh_readout,
+    needs_reinit_readout,
 )
 from nads_core.cli import output_file
 from nads_core.directions import NADs, SmoothedGradient, compute_nads
@@ -88,7 +88,7 @@ def run(
         print(f"-> {out}")
         return 0
     options |= {"output": int(output) if output.isdigit() else output, "image_shape": shape}
-    options["fresh_readout"] = needs_fresh_readout(model, shape)
+    options["reinit_readout"] = needs_reinit_readout(model, shape)
     if math.prod(shape) > DENSE_LIMIT:  # more networks say more than more inputs of each
         options["estimator"] = SmoothedGradient(num_inputs=4)
     checkpoint, written, caught = out.with_suffix(".ckpt"), "", list[str]()

@@ -136,7 +136,7 @@ def what_was_drawn(nads: NADs, warnings: Sequence[str]) -> Section:
     rows.append(("silent branches", ", ".join(parts[:3]) + more or "none found"))
     if "silent_networks" in facts:
         rows.append(("networks without response", percent(facts["silent_networks"], 1)))
-    if facts.get("fresh_readout"):
+    if facts.get("reinit_readout"):
         rows.append(
             (
                 "last layer",
@@ -205,7 +205,7 @@ def python_code(nads: NADs, call: str, images: str) -> str:
             f"image_shape={tuple(nads.directions.shape[1:])}",
         ]
         options += [f"seed={facts['seed']}"] if facts.get("seed") else []
-        options += ["fresh_readout=True"] if facts.get("fresh_readout") else []
+        options += ["reinit_readout=True"] if facts.get("reinit_readout") else []
         if nads.basis.shape[0] > DENSE_LIMIT:
             options.append(f"estimator=nc.{facts['estimator']}")
         options.append('checkpoint="nads.ckpt"')

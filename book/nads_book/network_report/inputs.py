@@ -13,7 +13,7 @@ from torch import nn
 
 from nads_core.data import ImageSet, load_folder
 from nads_core.networks.architectures import Architecture, architecture_named
-from nads_core.networks.readouts import with_fresh_readout
+from nads_core.networks.readouts import with_reinit_readout
 
 _SIDES = (32, 64, 224, 28, 48, 96, 128, 256, 299)  # of images, in pixels
 _LENGTHS = (1_024, 1_000, 8_000, 16_000, 256, 512, 4_096)  # of sequences
@@ -112,13 +112,13 @@ def images_of_shape(folder: Path, shape: tuple[int, ...], num_images: int) -> Im
     return load_folder(images_folder(folder), num_images, size=shape[1], name=folder.resolve().name)
 
 
-def needs_fresh_readout(model: str, shape: tuple[int, ...]) -> bool:
+def needs_reinit_readout(model: str, shape: tuple[int, ...]) -> bool:
     """Whether a model's last layer begins with zeros, so that its output is constant."""
     factory = architecture_named(model, shape)
     if isinstance(factory, Architecture):
         return False
     try:
-        with_fresh_readout(partial(factory), shape)
+        with_reinit_readout(partial(factory), shape)
     except Exception:  # of the model, or as it has no such layer: `compute_nads` says what is wrong
         return False
     return True

@@ -19,7 +19,7 @@ from torch import Tensor
 from nads_book.atlas.measures import Measured, across, jackknife
 from nads_core.directions import NADs
 from nads_core.directions.accumulation import read_checkpoint
-from nads_core.directions.moments import FirstNetworks
+from nads_core.directions.moments import HalfSamples
 
 FINE = 0.25  # cycles per pixel, from which on a wave is fine: shorter than four pixels
 FEWEST_NETWORKS = 16  # below which nothing is decided: leaving out one moves ratios too far
@@ -52,7 +52,7 @@ class Sample:
     @classmethod
     def of_checkpoint(cls, path: str | os.PathLike[str]) -> Sample:
         """Return the first networks of a run of `compute_nads`, at most 512."""
-        saved, first = read_checkpoint(Path(path)), FirstNetworks()
+        saved, first = read_checkpoint(Path(path)), HalfSamples()
         first.load_state_dict(saved["first_networks"])
         halves = first.halves()  # (n, R, 2, D)
         return cls(halves[:, :, 0], halves[:, :, 1], tuple(saved["description"]["image_shape"]))

@@ -20,7 +20,7 @@ from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
-from nads_core.directions.moments import DenseMoments, FirstNetworks
+from nads_core.directions.moments import DenseMoments, HalfSamples
 from nads_core.directions.nads import NADs
 from nads_core.directions.uncertainty import DirectionUncertainty
 
@@ -51,7 +51,7 @@ def agreement(first: NADs, second: NADs) -> tuple[Tensor, Tensor]:
 
 PIXELS = 32 * 32
 FREQUENCIES, TAPS = 256, 9  # of the deep linear models, and of their filters
-Run = tuple[DenseMoments, FirstNetworks]
+Run = tuple[DenseMoments, HalfSamples]
 EXACT = 0.98  # certainty of the pool of the other runs from which on it stands for the truth
 BINS = 10
 

@@ -22,9 +22,9 @@ from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import load_study
 from nads_book.experiments.study import Context, Row, Unit
 from nads_book.experiments.study_files import FileStudy
-from nads_core.directions.contributions import Evaluation
 from nads_core.directions.estimators import Estimator
-from nads_core.directions.moments import FirstNetworks
+from nads_core.directions.evaluation import BatchEvaluator
+from nads_core.directions.moments import HalfSamples
 from nads_core.networks.ensembles import Ensemble
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
@@ -105,8 +105,8 @@ def sampled_halves(
         num_networks: n.
         seed: seed of weights and inputs.
     """
-    ensemble, first = Ensemble(build, shape, seed=seed), FirstNetworks()
-    evaluation = Evaluation(ensemble, estimator, "networks", ensemble.block_size)
+    ensemble, first = Ensemble(build, shape, seed=seed), HalfSamples()
+    evaluation = BatchEvaluator(ensemble, estimator, "networks", ensemble.block_size)
     for block in ensemble.blocks(num_networks):
         first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
     return first.halves()[:, 0]

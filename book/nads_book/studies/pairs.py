@@ -210,14 +210,14 @@ def random_phases(images: Tensor) -> Tensor:
 def flipping_nads(side: int) -> NADs:
     """Return the NADs whose order "flipped" reverses: LeNet's, whatever architecture is trained, for one channel."""
     if side == 32:
-        return load_nads("lenet", 2).completed()
+        return load_nads("lenet", 2).complete_basis()
     path = scratch() / f"lenet-{side}.npz"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         nc.compute_nads(
             nc.LENET, NUM_NETWORKS, image_shape=(1, side, side), seed=0, progress=False
         ).save(path)
-    return NADs.load(path).completed()
+    return NADs.load(path).complete_basis()
 
 
 def changed(inputs: Tensor, variant: str) -> Tensor:

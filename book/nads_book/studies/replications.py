@@ -133,7 +133,7 @@ def nads_of(data: str, network: str) -> NADs:
             vectors.flip(1).T.reshape(-1, 1, side, side).contiguous(), values.flip(0).contiguous()
         )
     return (
-        load_nads("lenet", 2).completed()
+        load_nads("lenet", 2).complete_basis()
         if SHAPES[data][1] == 32
         else flipping_nads(SHAPES[data][1])
     )

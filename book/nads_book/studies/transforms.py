@@ -166,7 +166,7 @@ def _basis(name: str, draw: int, covariance: Tensor) -> Tensor:
     if name == "random":
         generator = torch.Generator().manual_seed(seed_sequence(draw, 7))
         return torch.linalg.qr(torch.randn(1024, 1024, generator=generator)).Q
-    return shipped_nads(name, NADS_VERSION).completed().basis
+    return shipped_nads(name, NADS_VERSION).complete_basis().basis
 
 
 def matrix_of(unit: dict[str, Any], covariance: Tensor) -> Tensor:

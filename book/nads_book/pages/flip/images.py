@@ -24,7 +24,7 @@ MAPS = {
 def nads_of_flips(name: str = "lenet") -> nc.NADs:
     """Return the complete NADs by which the stored photos were flipped; today's, where a network has none stored."""
     results = load_results(f"fig8-{name}")
-    return (results.experiment().nads if results else nc.load_nads(name)).completed()
+    return (results.experiment().nads if results else nc.load_nads(name)).complete_basis()
 
 
 def mapped(images: Tensor, nads: nc.NADs, name: str, seed: int = 0) -> Tensor:

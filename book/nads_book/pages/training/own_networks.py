@@ -46,9 +46,9 @@ def trained_nads(wave: tuple[int, int], steps: int, num_networks: int, seed: int
         image_shape=(1, 32, 32),
         seed=seed,
         symmetries=(),
-        normalise="network",
+        equal_weights=True,
         output=lambda logits: logits[:, 1] - logits[:, 0],
-        evaluation="rebuild",
+        evaluation="factory",
         progress=False,
     )
 

@@ -26,7 +26,7 @@ _PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memo
 
 
 @dataclass
-class Evaluation:
+class BatchEvaluator:
     """Evaluation of the vectors of an ensemble's networks, by as many threads as torch has.
 
     Args:
@@ -35,7 +35,7 @@ class Evaluation:
         name: name of the architecture, for messages.
         batch_size: number of networks that a thread evaluates together; `fitting_batch` by default.
         scale: factor of all vectors, see `moment_scale`.
-        normalise: whether the vectors of a network are divided by the norm of their mean.
+        equal_weights: whether the vectors of a network are divided by the norm of their mean.
     """
 
     ensemble: Ensemble
@@ -43,7 +43,7 @@ class Evaluation:
     name: str
     batch_size: int | None = None
     scale: float = 1.0
-    normalise: bool = False
+    equal_weights: bool = False
 
     def __post_init__(self) -> None:
         self._threads = ThreadedEnsemble(self.ensemble)
@@ -107,7 +107,7 @@ class Evaluation:
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.scale != 1:
             contributions = contributions * self.scale
-        if self.normalise:
+        if self.equal_weights:
             # (B * readouts, 1, 1)
             norms = contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)
             contributions = (contributions / norms.clamp(min=1e-300)).to(contributions)
@@ -168,7 +168,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
                 )
             return vector, moment_scale(contributions)
     remedy = (
-        "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
+        "; reinit_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     )
     raise ValueError(
         f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: the estimator's "
