@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-from pathlib import Path
 
 import nads_book as nb
 import numpy as np
@@ -12,13 +11,13 @@ import torch
 from nads_book.atlas import Measured, measures, runs
 from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
+from nads_book.atlas.similarity import NADS_FOLDER
 from nads_book.atlas.small_networks import ConvNeXt, SmallCNN, Tokens
 from nads_book.cli import main
 from nads_book.experiments.stored import load_study
 from torch import nn
 
 import nads_core as nc
-from nads_core.cli import main as nads_main
 
 MAPS = {
     "flip_rows": lambda x: x.flip(-2),
@@ -406,17 +405,14 @@ def test_the_atlas_that_ships():
             assert atlas.effect(name).value == pytest.approx(
                 1 - atlas.alignments[number, other], abs=1e-4
             )
-    size = sum(
-        path.stat().st_size
-        for path in (Path(nc.__file__).parent / "precomputed" / "atlas").iterdir()
-    )
+    size = sum(path.stat().st_size for path in NADS_FOLDER.iterdir())
     assert size < 4e6
 
 
 @pytest.mark.stored
 @pytest.mark.parametrize("name", ATLAS)
 def test_nads_of_an_entry_ship(name):
-    nads = nc.load_nads(f"atlas/{name}")
+    nads = nb.atlas.load_entry_nads(name)
     assert nads.directions.shape == (64, 1, 32, 32) and nads.provenance["architecture"] == name
     torch.testing.assert_close(nads.basis.T @ nads.basis, torch.eye(64), atol=1e-3, rtol=0)
     atlas = nb.atlas.load_atlas()
@@ -426,10 +422,8 @@ def test_nads_of_an_entry_ship(name):
 
 
 def test_an_unknown_entry_is_refused():
-    with pytest.raises(ValueError, match=r"atlas/cnn-wide .*atlas/cnn,"):
-        nc.load_nads("atlas/cnn-wide")
-    with pytest.raises(ValueError, match="no version 2 of the NADs of atlas/cnn ships"):
-        nc.load_nads("atlas/cnn", 2)
+    with pytest.raises(ValueError, match=r"no cnn-wide: .*cnn,"):
+        nb.atlas.load_entry_nads("cnn-wide")
 
 
 # Neighbours
@@ -437,31 +431,32 @@ def test_an_unknown_entry_is_refused():
 
 def test_a_large_k_leaves_the_atlas_out():
     """64 of its directions ship."""
-    names = {one.name for one in nc.load_nads("lenet").nearest(k=100)}
+    names = {one.name for one in nb.atlas.most_similar(nc.load_nads("lenet"), k=100)}
     assert names == {"lenet", "vgg11", "resnet18", "densenet121"}
 
 
 @pytest.mark.parametrize("name", ["lenet", "atlas/cnn-average"])
 def test_nads_are_their_own_nearest(name, capsys):
-    result = nc.load_nads(name).nearest()
+    nads = nb.atlas.load_known_nads(name)
+    result = nb.atlas.most_similar(nads)
     assert result[0].name == name and result[0].overlap == pytest.approx(1, abs=1e-3)
     assert [one.overlap for one in result] == sorted((one.overlap for one in result), reverse=True)
     for one in result:
         assert one.interval[0] <= one.overlap + 1e-6 and one.overlap - 1e-6 <= one.interval[1]
         assert one.chance == pytest.approx(one.num_directions / 1024)
-    assert {one.num_directions for one in nc.load_nads(name).nearest(k=5)} == {5}
-    assert nads_main(["similar", name, "--count", "2"]) == 0
+    assert {one.num_directions for one in nb.atlas.most_similar(nads, k=5)} == {5}
+    assert main(["similar", name, "--count", "2"]) == 0
     assert capsys.readouterr().out.startswith(name)
 
 
 def test_what_has_no_neighbours_is_refused(tmp_path):
     nads = nc.load_nads("lenet")
     with pytest.raises(ValueError, match="uncertaint"):
-        nc.NADs(nads.directions, nads.eigenvalues).nearest()
+        nb.atlas.most_similar(nc.NADs(nads.directions, nads.eigenvalues))
     small = nc.NADs(torch.eye(16).view(16, 1, 4, 4), torch.ones(16))
     with pytest.raises(ValueError, match=r"\(1, 32, 32\), these of \(1, 4, 4\)"):
-        small.nearest()
-    assert nads_main(["similar", str(tmp_path / "none.npz")]) == 2
+        nb.atlas.most_similar(small)
+    assert main(["similar", str(tmp_path / "none.npz")]) == 2
 
 
 @pytest.mark.stored

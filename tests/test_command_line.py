@@ -14,6 +14,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.atlas.similarity import NADS_FOLDER
 from nads_book.cli import main as book_main
 from nads_book.cli.run import run_one
 
@@ -481,8 +482,8 @@ def test_a_folder_is_no_file_to_write(folder, capsys, run, arguments):
 
 
 def test_nads_in_a_file_of_any_name_are_read(folder, capsys):
-    shutil.copy(ROOT / "nads_core" / "precomputed" / "atlas" / "cnn.npz", "a.txt")
-    assert main(["similar", "a.txt", "--count", "1"]) == 0
+    shutil.copy(NADS_FOLDER / "cnn.npz", "a.txt")
+    assert book_main(["similar", "a.txt", "--count", "1"]) == 0
     assert capsys.readouterr().out.startswith("atlas/cnn")
 
 
@@ -501,15 +502,15 @@ def test_nads_without_certain_directions_are_similar_to_none(folder, capsys):
     ]
     assert main(few) == 0
     capsys.readouterr()
-    assert main(["similar", "x.npz"]) == 2
+    assert book_main(["similar", "x.npz"]) == 2
     assert "no leading subspace of x.npz is certain" in capsys.readouterr().err
 
 
 def test_similar_compares_one_number_of_directions_if_asked(capsys):
-    assert main(["similar", "atlas/cnn", "--num-directions", "7", "--count", "3"]) == 0
+    assert book_main(["similar", "atlas/cnn", "--num-directions", "7", "--count", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and all("of the first 7 directions" in line for line in lines)
-    assert main(["similar", "atlas/cnn", "--count", "0"]) == 2
+    assert book_main(["similar", "atlas/cnn", "--count", "0"]) == 2
     assert "count must be a positive integer, got 0" in capsys.readouterr().err
 
 
@@ -578,7 +579,7 @@ def test_exit_status_of_the_process(folder):
 @pytest.mark.slow
 def test_an_interrupt_after_the_work_is_silent(tmp_path):
     code = (
-        "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'similar', 'missing.npz'];"
+        "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'compute', 'none'];"
         "status = console(); os.kill(os.getpid(), signal.SIGINT); sys.exit(status)"
     )
     done = subprocess.run(

@@ -694,8 +694,8 @@ V = NADS.directions[:2]
         (lambda: NADS.energy(torch.zeros(2, 4, 3)), r"\(2, 3, 4\), .*got \(2, 4, 3\)"),
         (lambda: NADS.energy(torch.zeros(24)), r"got \(24,\)"),
         (lambda: NADS.energy(3 * V[0]), "norm 3, expected 1"),
-        (lambda: NADS.find(torch.stack([V[0], 3 * V[1]])), "norm 3, expected 1"),
-        (lambda: NADS.find(V[0, 0]), r"\(2, 3, 4\), .*got \(3, 4\)"),
+        (lambda: NADS.energy(torch.stack([V[0], 3 * V[1]])), "norm 3, expected 1"),
+        (lambda: NADS.energy(V[0, 0]), r"\(2, 3, 4\), .*got \(3, 4\)"),
         (lambda: nc.NADs(torch.zeros(3), torch.zeros(3)), r"got \(3,\) and \(3,\)"),
         (lambda: nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2)), r"\(3, 1, 2, 2\) and \(2,\)"),
         (lambda: nc.load_nads("alexnet"), "alexnet.*densenet121, lenet"),
@@ -707,7 +707,7 @@ def test_directions_that_do_not_fit_are_rejected(call, shown):
 
 
 def test_a_norm_may_be_off_by_rounding():
-    assert NADS.energy(V * (1 + 1e-5)).shape == (2,) and NADS.find(V[0].numpy())[0] == 0
+    assert NADS.energy(V * (1 + 1e-5)).shape == (2,)
     assert NADS.overlap(V[[0, 0]], k=1) == pytest.approx(1, abs=1e-6)  # the second is not used
 
 
@@ -794,14 +794,7 @@ def test_shipped_directions(name):
 
 
 @pytest.mark.stored
-def test_other_directions_are_found_again():
-    nads = nc.load_nads("lenet")
-    index, closeness = nads.find(-nads.directions[[7, 3]])
-    assert index.tolist() == [7, 3] and closeness.min() > 0.999
-    mixed = (0.8 * nads.directions[5] + 0.6 * nads.directions[6])[None]
-    index, closeness = nads.find(mixed)
-    assert index.tolist() == [5] and float(closeness) == pytest.approx(0.64, abs=1e-3)
-    assert nads.find(nc.load_nads("vgg11"))[0].shape == (1024,)
+def test_names_of_shipped_directions_in_any_spelling():
     assert same(nc.load_nads("ResNet-18"), nc.load_nads("resnet18"))
 
 

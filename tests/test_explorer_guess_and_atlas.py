@@ -6,6 +6,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 from explorer_pages import Reader, assert_signed
+from nads_book.atlas import load_entry_nads
 from nads_book.explorer import AtlasGallery, gallery
 from nads_book.explorer.wave_bet import guess_data
 
@@ -427,7 +428,7 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     for name in ("densenet-circular", "densenet"):
         assert_signed(
             reader.see(f"{name}, NAD 1", "nad-atlas"),
-            nc.load_nads(f"atlas/{name}").directions[1, 0],
+            load_entry_nads(name).directions[1, 0],
             tables,
         )
     names = list(atlas.entries)

@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from nads_book.atlas import load_entry_nads
 
 import nads_core as nc
 
@@ -29,7 +30,7 @@ def test_energies_of_waves_are_where_the_directions_are():
 
 
 def test_a_network_without_neighbours_is_drawn_with_an_entry():
-    figure = atlas.plot_yours(nc.load_nads("atlas/cnn"))
+    figure = atlas.plot_yours(load_entry_nads("cnn"))
     labels = [axis.get_ylabel() for axis in figure.axes if axis.get_ylabel()]
     assert labels[0] == "yours" and len(labels) == 3
 

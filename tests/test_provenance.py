@@ -92,8 +92,6 @@ def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"version 1 .*lenet .*\[2\]"):
         nc.load_nads("lenet", version=1)  # which is in the repository
     assert load_nads("lenet", 1).provenance["version"] == 1
-    with pytest.raises(ValueError, match=r"version 1 .*atlas/cnn ships: choose from \[0\]$"):
-        nc.load_nads("atlas/cnn", version=1)
     for name, version in (("lenet", 1), ("lenet", 2), ("lenet", 10), ("vgg11", 3)):
         nads = nc.NADs(torch.ones(1, 1, 1, 1), torch.full((1,), float(version)))
         nads.save(tmp_path / "precomputed" / f"{name}.v{version}.npz")

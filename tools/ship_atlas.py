@@ -1,4 +1,4 @@
-"""Ship the atlas: measure all computed entries, and copy the NADs that the library ships.
+"""Ship the atlas: measure all computed entries, and copy the NADs that the book ships.
 
 ``nads-book atlas --folder _build/atlas`` computes the entries; then ``python tools/ship_atlas.py _build/atlas``.
 """
@@ -11,9 +11,8 @@ from pathlib import Path
 from compress_nads import compress
 from nads_book.atlas import ATLAS, compute_entry
 from nads_book.atlas.assembly import assemble, write_atlas
+from nads_book.atlas.similarity import NADS_FOLDER
 from nads_book.experiments.stored import study_path
-
-import nads_core as nc
 
 parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -27,7 +26,7 @@ for name, entry in ATLAS.items():
         sys.exit(f"{folder} has no {name}: nads-book atlas {name} --folder {folder}")
     computed[name] = compute_entry(entry, folder)
 write_atlas(assemble(computed), study_path("atlas.json").parent)
-shipped = Path(nc.__file__).parent / "precomputed" / "atlas"
+shipped = NADS_FOLDER
 shipped.mkdir(exist_ok=True)
 for name in computed:
     compress(Path(shutil.copy(folder / f"{name}.npz", shipped)))

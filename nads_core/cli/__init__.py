@@ -16,7 +16,6 @@ from typing import Any
 
 COMMANDS = {
     "compute": "compute the NADs of an architecture",
-    "similar": "list the shipped architectures with the most similar NADs",
 }
 
 

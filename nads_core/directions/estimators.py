@@ -204,7 +204,7 @@ class _OverInputs(Estimator):
         inputs = self.input_std * ensemble.randn(block, _INPUTS, count, *ensemble.image_shape)
         return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if self.antithetic else inputs
 
-    def _mixing(self, inputs: Tensor) -> Tensor:
+    def _weights(self, inputs: Tensor) -> Tensor:
         """Return weights (J, K) of the vectors at inputs (B, K, C, H, W) in the contributions."""
         weights = torch.eye(inputs.shape[1], dtype=torch.float64)
         if self.antithetic:
@@ -241,7 +241,7 @@ class SmoothedGradient(_OverInputs):
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B * readouts, J, D)."""
         gradients = ensemble.input_gradients(
-            draw.state, draw.inputs, draw.readouts, self._mixing(draw.inputs)
+            draw.state, draw.inputs, draw.readouts, self._weights(draw.inputs)
         )
         return gradients.flatten(2)
 
@@ -312,7 +312,7 @@ class MixedDerivative(_OverInputs):
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B, J, D)."""
         probes = draw.probes or {}  # `draw` always draws some
-        return self._mixing(draw.inputs) @ ensemble.mixed_derivatives(
+        return self._weights(draw.inputs) @ ensemble.mixed_derivatives(
             draw.state, draw.inputs, probes
         ).flatten(2)
 

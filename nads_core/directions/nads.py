@@ -1,12 +1,11 @@
-"""`NADs`, the result of `compute_nads`; their files, those that ship with the package, and
-similarity to these.
-"""
+"""`NADs`, the result of `compute_nads`; their files, and those that ship with the package."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,11 +18,9 @@ from torch import Tensor
 
 from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
-from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
+from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.arguments import require_unit_norm
 from nads_core.runtime.files import atomic_write, seal
-
-FEWEST = 4  # smallest dimension of leading subspaces that `NADs.nearest` chooses to compare
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,43 +115,30 @@ class NADs:
         The shape has to be that of the provenance, if it names one, and eigenvalues have to
         descend.
         """
-        rows = self.directions.flatten(1)
-        if not (rows.is_floating_point() and self.eigenvalues.is_floating_point()):
-            raise ValueError(f"numbers are expected, got {rows.dtype} and {self.eigenvalues.dtype}")
-        # Rows of U U^T - I times eight vectors of random signs: all entries, at the price of eight
-        # columns
-        signs = (
-            torch.randint(2, (len(rows), 8), generator=torch.Generator().manual_seed(0)).to(rows)
-            * 2
-            - 1
-        )
-        if not (error := float((rows @ (rows.T @ signs) - signs).abs().max())) < 1e-3:
+        rows, values = self.directions.flatten(1), self.eigenvalues
+        if not (rows.is_floating_point() and values.is_floating_point()):
+            raise ValueError(f"numbers are expected, got {rows.dtype} and {values.dtype}")
+        error = float((rows @ rows.T - torch.eye(len(rows)).to(rows)).abs().max())
+        if not error < 1e-3:
             raise ValueError(
                 f"directions are not orthonormal: an inner product is wrong by {error:.2g}"
             )
-        values, known = self.eigenvalues, self.uncertainty
+        rounding = 1e-6 * float(values.abs().max())
         # Subtracted noise may leave a negative rest
-        lowest = (
-            -math.inf
-            if self.provenance.get("debiasing") == "subtract"
-            else -1e-6 * float(values.abs().max())
-        )
+        lowest = -math.inf if self.provenance.get("debiasing") == "subtract" else -rounding
         if not (values.isfinite().all() and float(values.min()) >= lowest):
-            raise ValueError(
-                f"eigenvalues from {float(values.min()):.3g} to {float(values.max()):.3g} are not those of C"
-            )
-        if (values.diff() > 1e-6 * float(values.abs().max())).any():
+            ends = f"{float(values.min()):.3g} to {float(values.max()):.3g}"
+            raise ValueError(f"eigenvalues from {ends} are not those of C")
+        if (values.diff() > rounding).any():
             raise ValueError("eigenvalues do not descend, so they may belong to other directions")
-        shape = [*self.directions.shape[1:]]
-        if list(named := self.provenance.get("image_shape", shape)) != shape:
-            raise ValueError(
-                f"directions of {shape} are not of the image_shape {named} of their provenance"
-            )
+        shape = list(self.directions.shape[1:])
+        if (named := list(self.provenance.get("image_shape", shape))) != shape:
+            raise ValueError(f"directions are of {shape}, their provenance of image_shape {named}")
         for name in ("num_networks", "effective_networks"):
             if not isinstance(count := self.provenance.get(name, 1), (int, float)):
                 raise ValueError(f"{name} is {count!r}, expected a number")
-        if known is not None:
-            known.require_valid()
+        if self.uncertainty is not None:
+            self.uncertainty.require_valid()
 
     def _require_uncertainty(self) -> DirectionUncertainty:
         """Return the uncertainty, or raise a ValueError if there is none."""
@@ -280,16 +264,10 @@ class NADs:
         Raises:
             ValueError: if the shape is not that of the NADs, or a norm is not 1.
         """
-        return self._squared_cosines(direction) @ self.eigenvalues.double()
-
-    def _squared_cosines(self, directions: Tensor | np.ndarray) -> Tensor:
-        """Return those of unit directions ``(..., *image_shape)`` with each of these, (..., n), in
-        float64.
-        """
-        directions = torch.as_tensor(directions, dtype=torch.float64)
-        coordinates = self.coordinates(directions)  # checks the shape
-        require_unit_norm(directions.flatten(1 - self.directions.dim()))
-        return coordinates.square()
+        direction = torch.as_tensor(direction, dtype=torch.float64)
+        coordinates = self.coordinates(direction)  # checks the shape
+        require_unit_norm(direction.flatten(1 - self.directions.dim()))
+        return coordinates.square() @ self.eigenvalues.double()
 
     def coordinates(self, images: Tensor | np.ndarray) -> Tensor:
         """Return the coefficients of inputs along the directions, which `reconstruct` turns back
@@ -361,62 +339,9 @@ class NADs:
             (other, load_nads(other)) if isinstance(other, str) else (other.name, other)
             for other in others
         )
-        return Similarities(
-            filter(None, (subspace_similarity(name, self, nads, k) for name, nads in loaded))
-        )
+        return Similarities(SubspaceSimilarity.of(name, self, nads, k) for name, nads in loaded)
 
     to_pandas, plot = export.to_pandas, export.plot
-
-    def nearest(self, k: int | None = None) -> Similarities:
-        """Return the similarity to the architectures that ship, of the paper and of the atlas, the
-        closest first.
-
-        Args:
-            k: number of leading directions to compare; by default for each the one that both know
-                best. Architectures of which no leading subspace is certain by 0.9 are left out
-                then. Overlaps of different sizes stand in one list by default: four directions are
-                shared more easily than forty, so a ranking needs one k. Of the atlas 64 directions
-                ship, and a larger k leaves it out.
-
-        Raises:
-            ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without
-                uncertainty.
-
-        Example:
-            >>> load_nads("lenet").nearest()[0].name
-            'lenet'
-        """
-        if (shape := tuple(self.directions.shape[1:])) != (1, 32, 32):
-            remedy = "compute NADs of the network with one input channel of that size, or compare two networks of yours"
-            raise ValueError(
-                f"the NADs that ship are of inputs (1, 32, 32), these of {shape}: {remedy} by `compare`"
-            )
-        self._require_uncertainty()
-        others = ((name, load_nads(name)) for name in _shipped() if name != "logreg")
-        compared = (
-            subspace_similarity(name, self, nads, k)
-            for name, nads in others
-            if (k or 1) <= len(nads)
-        )
-        return Similarities(sorted(filter(None, compared), key=lambda one: -one.overlap))
-
-    def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return which of these NADs is closest to each of other directions, and how close.
-
-        Args:
-            directions: one direction, or many, ``(m, *image_shape)``, unit norm; for example those
-                of another version or run.
-
-        Returns:
-            Indices, and squared cosines: a scalar each, or (m,). Inside a band an index means no
-                more than an energy.
-
-        Raises:
-            ValueError: if the shape is not that of the NADs, or a norm is not 1.
-        """
-        rows = directions.directions if isinstance(directions, NADs) else directions
-        closeness, index = self._squared_cosines(rows).max(-1)
-        return index, closeness
 
     def completed(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with
@@ -532,49 +457,38 @@ def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
     return np.concatenate([half, rows * half[..., ::-1, :]], axis=-2)
 
 
-def _shipped() -> dict[str, dict[int, Path]]:
-    """Return the files that ship, by name and version; entries of the atlas, named "atlas/cnn",
-    have version 0 only.
-    """
-    folder = Path(__file__).parents[1] / "precomputed"
-    files: dict[str, dict[int, Path]] = {}
-    for path in sorted(folder.glob("*.v*.npz"), key=lambda path: path.name):
-        name, version = path.stem.split(".v")
-        files.setdefault(name, {})[int(version)] = path
-    return files | {f"atlas/{path.stem}": {0: path} for path in sorted(folder.glob("atlas/*.npz"))}
-
-
 def load_nads(name: str, version: int | None = None) -> NADs:
-    """Return the precomputed NADs of an architecture of the paper or of the atlas, for one channel
-    and 32 x 32 pixels.
+    """Return the precomputed NADs of an architecture of the paper, for one channel and 32 x 32
+    pixels.
 
     Args:
-        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of
-            `nads_book.atlas` such as "atlas/cnn", of which the first 64 NADs ship. `NADs.load`
-            reads files.
+        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121". `NADs.load` reads files.
         version: number of the file; the newest by default. Version 1 is in the repository,
             `book/results/nads-v1`, because results refer to it, and does not ship.
 
     Returns:
-        NADs, whose provenance has the ``version``; those of the atlas have none.
+        NADs, whose provenance has the ``version``.
 
     Raises:
         ValueError: if none ship under that name and version.
     """
-    files, in_atlas = _shipped(), str(name).startswith("atlas/")
-    key = name if in_atlas else str(name).lower().replace("-", "").replace("_", "")
+    folder = Path(__file__).parents[1] / "precomputed"
+    files = defaultdict[str, dict[int, Path]](dict)  # by name and version
+    for path in sorted(folder.glob("*.v*.npz")):
+        architecture, number = path.stem.split(".v")
+        files[architecture][int(number)] = path
+    key = str(name).lower().replace("-", "").replace("_", "")
     if key not in files:
-        names = ", ".join(each for each in files if each.startswith("atlas/") == in_atlas)
+        names = ", ".join(files)
         raise ValueError(
             f"no NADs of {name} ship: choose from {names}, or compute them with compute_nads"
         )
-    versions = files[key]
-    version = max(versions) if version is None else version
-    if version not in versions:
+    version = max(files[key]) if version is None else version
+    if version not in files[key]:
         raise ValueError(
-            f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}"
+            f"no version {version!r} of the NADs of {key} ships: choose from {sorted(files[key])}"
         )
-    return NADs.load(versions[version], **({} if in_atlas else {"version": version}))
+    return NADs.load(files[key][version], version=version)
 
 
 @dataclass(frozen=True)
@@ -582,7 +496,7 @@ class SubspaceSimilarity:
     """Overlap of the leading subspaces of two architectures.
 
     Args:
-        name: name of the other architecture, as `load_nads` takes it.
+        name: name of the other architecture.
         overlap: mean squared cosine of the principal angles.
         interval: interval of the overlap of the exact subspaces, see `NADs.overlap_interval`.
         num_directions: dimension of each subspace.
@@ -595,6 +509,12 @@ class SubspaceSimilarity:
     num_directions: int
     chance: float
 
+    @classmethod
+    def of(cls, name: str, first: NADs, second: NADs, k: int) -> SubspaceSimilarity:
+        """Compare the first k directions of two architectures, the second of this name."""
+        overlap, interval = first.overlap(second, k), first.overlap_interval(second, k)
+        return cls(name, overlap, interval, k, k / len(first.basis))
+
     def __str__(self) -> str:
         low, high = self.interval
         share = f"{self.overlap:.2f} ({low:.2f} to {high:.2f})"
@@ -606,30 +526,3 @@ class Similarities(list[SubspaceSimilarity]):
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self)) or "[]"
-
-
-def subspace_similarity(
-    name: str, first: NADs, second: NADs, k: int | None = None
-) -> SubspaceSimilarity | None:
-    """Compare two architectures; None where they have no certain subspace of the same dimension.
-
-    Args:
-        name: name of the second architecture.
-        first: NADs with uncertainty.
-        second: NADs with uncertainty.
-        k: number of directions; by default the one whose less certain subspace is the most certain.
-    """
-    dimension, width = first.basis.shape
-    if k is None:
-        size = min(width, len(second), dimension - 1)
-        certainties = [
-            nads._require_uncertainty().leading_certainty[:size] for nads in (first, second)
-        ]
-        certainty = certainties[0].minimum(certainties[1])
-        certainty[: FEWEST - 1] = 0
-        k = int(certainty.argmax()) + 1
-        if certainty[k - 1] < CERTAIN:
-            return None
-    return SubspaceSimilarity(
-        name, first.overlap(second, k), first.overlap_interval(second, k), k, k / dimension
-    )

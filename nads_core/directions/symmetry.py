@@ -58,23 +58,23 @@ class SymmetryType:
 
         That is the block of the matrix's average over the group, which need not be formed.
         """
-        total = sum(_times(basis, _times(basis, matrix).T) for basis in self.bases)
+        total = sum(_spmm(basis, _spmm(basis, matrix).T) for basis in self.bases)
         return (total + total.T) / (2 * len(self.bases))
 
     def coordinates(self, vectors: Tensor) -> Tensor:
         """Return the coordinates (partners, ..., d) of vectors (..., D)."""
         rows = vectors.reshape(-1, vectors.shape[-1])  # (m, D)
-        return torch.stack([_times(basis, rows.T).T for basis in self.bases]).unflatten(
+        return torch.stack([_spmm(basis, rows.T).T for basis in self.bases]).unflatten(
             1, vectors.shape[:-1]
         )
 
     def images(self, coordinates: Tensor) -> list[Tensor]:
         """Return the vectors (m, D) of each partner that have these coordinates (m, d)."""
-        return [_times(basis.t(), coordinates.T).T for basis in self.bases]
+        return [_spmm(basis.t(), coordinates.T).T for basis in self.bases]
 
 
 @torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[untyped-decorator]  # torch 2.11 warns else
-def _times(basis: Tensor, matrix: Tensor) -> Tensor:
+def _spmm(basis: Tensor, matrix: Tensor) -> Tensor:
     return torch.sparse.mm(basis.to(matrix.device, matrix.dtype), matrix)
 
 
@@ -106,7 +106,10 @@ def symmetry_types(
     if "transpose" in maps and len(maps) > 1:
         maps = {"flip_rows", "flip_columns", "transpose"}
     channels, height, width = image_shape
-    rows, columns = _parities(height, "flip_rows" in maps), _parities(width, "flip_columns" in maps)
+    rows, columns = (
+        _parity_bases(height, "flip_rows" in maps),
+        _parity_bases(width, "flip_columns" in maps),
+    )
     types: list[
         tuple[tuple[str, ...], tuple[Any, ...]]
     ] = []  # names and planes, sparse (d, H * W), of the partners
@@ -118,8 +121,8 @@ def symmetry_types(
             elif row_name == column_name:
                 size = row_basis.shape[0]
                 types += [
-                    ((name + "s",), (_folded(size, 1) @ planes,)),
-                    ((name + "a",), (_folded(size, -1) @ planes,)),
+                    ((name + "s",), (_exchange_basis(size, 1) @ planes,)),
+                    ((name + "a",), (_exchange_basis(size, -1) @ planes,)),
                 ]
             elif row_name == "+":
                 transposed = planes[:, np.arange(height**2).reshape(height, height).T.ravel()]
@@ -138,7 +141,7 @@ def symmetry_types(
     )
 
 
-def _parities(size: int, flipped: bool) -> dict[str, Any]:
+def _parity_bases(size: int, flipped: bool) -> dict[str, Any]:
     """Return orthonormal bases (d, size), sparse, of the even and odd lines; of all lines if there
     is no flip.
     """
@@ -152,7 +155,7 @@ def _parities(size: int, flipped: bool) -> dict[str, Any]:
     return {"+": sparse.vstack([(left + right) * 0.5**0.5, middle]), "-": (left - right) * 0.5**0.5}
 
 
-def _folded(size: int, sign: int) -> Any:
+def _exchange_basis(size: int, sign: int) -> Any:
     """Return the basis (d, size^2), sparse, of the symmetric (sign 1) or antisymmetric (-1) size x
     size matrices.
     """
@@ -193,5 +196,5 @@ def symmetrize(matrix: Tensor, image_shape: tuple[int, ...], symmetries: tuple[s
     for kind in symmetry_types(tuple(image_shape), tuple(symmetries)):
         block = kind.block(matrix)
         for basis in kind.bases:
-            average += _times(basis.t(), _times(basis.t(), block).T)  # (D, d) d x d (d, D)
+            average += _spmm(basis.t(), _spmm(basis.t(), block).T)  # (D, d) d x d (d, D)
     return average

@@ -10,14 +10,15 @@ itself are summed apart (`self_terms`) and subtracted.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nads_core.networks.architectures import SYMMETRIES
 from nads_core.runtime.arguments import require_integers
 
 SIGNIFICANCE = 0.01
@@ -64,7 +65,7 @@ def self_terms(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
             readouts.
         image_shape: (C, H, W); inputs of other shapes have no maps.
     """
-    images = [halves, *(_moved(halves, one, image_shape) for _, one in _all_maps(image_shape))]
+    images = [halves, *(_apply(one.transform, halves, image_shape) for one in _maps(image_shape))]
     return torch.stack([_products(halves, image).mean((1, 2)).sum() for image in images])
 
 
@@ -105,13 +106,14 @@ def symmetry_tests(
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
     # The sum over all pairs of n networks, divided by n - 1, has the distribution of N T.
     unit = num_networks / (len(halves) - 1) / num_networks**2
-    results: dict[str, list[_MapResult]] = {}
-    for (symmetry, one), own_image in zip(_all_maps(image_shape), own[1:].tolist(), strict=True):
-        image = _moved(_moved(second_moment, one, image_shape).T, one, image_shape)  # g C g^T
+    results = defaultdict[str, list[SymmetryTest]](list)
+    for (symmetry, transform), own_image in zip(_maps(image_shape), own[1:].tolist(), strict=True):
+        rows = _apply(transform, second_moment, image_shape)
+        image = _apply(transform, rows.T, image_shape)  # g C g^T
         # T = ||C||^2 - <C, g C g^T>, both without the products of a network with itself
         changed = energy - float((second_moment * image).sum()) + own_image
         # (n, n): <Z_i, Z_j> - <Z_i, g Z_j g^T>
-        differences = products - _shared(halves, _moved(halves, one, image_shape))
+        differences = products - _shared(halves, _apply(transform, halves, image_shape))
         differences.fill_diagonal_(0)
         # T of networks with random signs, (draws,)
         random = ((signs @ differences) * signs).sum(1) * unit
@@ -120,63 +122,62 @@ def symmetry_tests(
         if energy > 0:
             asymmetry = changed / energy
             limit = (changed + float(random.quantile(0.95))) / energy
-        results.setdefault(symmetry, []).append(_MapResult(p_value, asymmetry, limit))
-    return {symmetry: _worst(of_maps, allowed) for symmetry, of_maps in results.items()}
+        results[symmetry].append(SymmetryTest(p_value, asymmetry, limit, allowed))
+    return {symmetry: _worst(of_maps) for symmetry, of_maps in results.items()}
 
 
-class _MapResult(NamedTuple):
-    """What the test of one map gives, see `SymmetryTest`."""
-
-    p_value: float
-    asymmetry: float
-    limit: float
-
-
-def _worst(results: list[_MapResult], allowed: float) -> SymmetryTest:
-    """Return the test of a symmetry from those of its maps; the p-value is that of the smallest,
-    times their number.
+def _worst(tests: list[SymmetryTest]) -> SymmetryTest:
+    """Return the test of a symmetry from those of its maps: the asymmetry of the worst map, and the
+    smallest p-value times their number (Bonferroni).
     """
-    p_value = min(1.0, len(results) * min(result.p_value for result in results))
-    worst = max(results, key=lambda result: result.limit)
-    return SymmetryTest(p_value, worst.asymmetry, worst.limit, allowed)
+    p_value = min(1.0, len(tests) * min(test.p_value for test in tests))
+    return replace(max(tests, key=lambda test: test.limit), p_value=p_value)
 
 
-def _all_maps(image_shape: tuple[int, ...]) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
-    """Return the maps of all symmetries, each with the name of its symmetry."""
-    return [(symmetry, one) for symmetry in SYMMETRIES for one in _maps(symmetry, image_shape)]
-
-
-def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor], Tensor]]:
-    """Return maps of images (..., C, H, W), each its own inverse, that generate the symmetry's
-    group.
+class _Map(NamedTuple):
+    """A map of images (..., C, H, W) that is its own inverse, and its symmetry, whose group it
+    helps to generate.
     """
+
+    symmetry: str
+    transform: Callable[[Tensor], Tensor]
+
+
+def _maps(image_shape: tuple[int, ...]) -> list[_Map]:
+    """Return the maps of all symmetries that images of this shape can have."""
     if len(image_shape) != 3:
         return []
     channels, height, width = image_shape
-    if symmetry == "flip_rows":
-        return [lambda images: images.flip(-2)] if height > 1 else []
-    if symmetry == "flip_columns":
-        return [lambda images: images.flip(-1)] if width > 1 else []
-    if symmetry == "transpose":
-        return [lambda images: images.mT] if height == width > 1 else []
-    if channels == 1:
-        return []
-    signs = 1 - 2 * torch.eye(channels)[:, :, None, None]
-    orders = torch.arange(channels).repeat(channels - 1, 1)
-    for channel, order in enumerate(orders, start=1):  # which changes places with the first
-        order[[0, channel]] = order[[channel, 0]]
-    swaps = [
-        lambda images, order=order: images.index_select(-3, order.to(images.device))
-        for order in orders
-    ]
-    return [*(lambda images, sign=sign: images * sign.to(images) for sign in signs), *swaps]
+    maps = []
+    if height > 1:
+        maps.append(_Map("flip_rows", lambda images: images.flip(-2)))
+    if width > 1:
+        maps.append(_Map("flip_columns", lambda images: images.flip(-1)))
+    if height == width > 1:
+        maps.append(_Map("transpose", lambda images: images.mT))
+    if channels > 1:  # changes of a channel's sign, and exchanges with the first
+        maps += [_Map("channels", partial(_negated, channel=c)) for c in range(channels)]
+        maps += [_Map("channels", partial(_exchanged, channel=c)) for c in range(1, channels)]
+    return maps
 
 
-def _moved(
-    vectors: Tensor, move: Callable[[Tensor], Tensor], image_shape: tuple[int, ...]
+def _negated(images: Tensor, channel: int) -> Tensor:
+    signs = torch.ones(images.shape[-3], 1, 1).to(images)
+    signs[channel] = -1
+    return images * signs
+
+
+def _exchanged(images: Tensor, channel: int) -> Tensor:
+    order = torch.arange(images.shape[-3], device=images.device)
+    order[[0, channel]] = order[[channel, 0]]
+    return images.index_select(-3, order)
+
+
+def _apply(
+    transform: Callable[[Tensor], Tensor], vectors: Tensor, image_shape: tuple[int, ...]
 ) -> Tensor:
-    """Apply a map to vectors (..., D)."""
-    return move(vectors.unflatten(-1, image_shape)).flatten(-len(image_shape))
+    """Apply a map of images to vectors (..., D)."""
+    return transform(vectors.unflatten(-1, image_shape)).flatten(-len(image_shape))
 
 
 def _shared(first: Tensor, second: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nads_book.atlas.entries import ATLAS
+from nads_book.atlas.similarity import load_entry_nads
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
 from nads_book.checkout import checkout_folder
 from nads_book.report import readable, table
@@ -120,7 +121,7 @@ def times(
     durations = {}
     for name, (_, leading) in NETWORKS.items():
         shipped = name in ARCHITECTURES
-        nads = load_nads(name if shipped else f"atlas/{name}")
+        nads = load_nads(name) if shipped else load_entry_nads(name)
         assert nads.uncertainty is not None, "NADs that ship know their certainty"
         reached = float(nads.uncertainty.leading_certainty[leading - 1])
         count = networks_for(certainty, nads.provenance["num_networks"], reached)

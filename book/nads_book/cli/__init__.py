@@ -14,6 +14,7 @@ COMMANDS = {
     "merge": "join the results files of shards",
     "score": "apply the registered rule of a study to its stored results",
     "atlas": "compute entries of the atlas",
+    "similar": "list the known architectures with the most similar NADs",
     "forecast": "predict how many directions would be certain with more networks",
     "class-differences": "compare the classes of an image folder along NADs",
     "report": "describe what a network prefers before training, on one page",

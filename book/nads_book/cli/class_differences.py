@@ -4,8 +4,8 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
+from nads_book.cli.similar import read_nads
 from nads_core.cli import output_file
-from nads_core.cli.similar import read_nads
 from nads_core.data import class_differences, load_folder
 
 _SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121")

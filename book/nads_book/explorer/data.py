@@ -235,7 +235,8 @@ def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[An
             placed.append([index, *values])
             continue
         direction = measured.directions[index : index + 1]
-        (place,), (closeness,) = (found.tolist() for found in nads.find(direction))
+        squared_cosines = nads.coordinates(direction.double()).square()[0]
+        place, closeness = int(squared_cosines.argmax()), float(squared_cosines.max())
         if closeness < CERTAIN:
             place = min(int((nads.eigenvalues > nads.energy(direction)).sum()), len(nads) - 1)
         placed.append([place, *values, round(closeness, 2)])

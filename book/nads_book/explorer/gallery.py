@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nads_book.atlas import load_atlas
+from nads_book.atlas import load_atlas, load_entry_nads
 from nads_book.atlas.measures import MEASURES
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LEVELS, Packet, as_script
 from nads_book.publishing import publishing
-from nads_core.directions import NADs, load_nads
+from nads_core.directions import NADs
 
 NAME = "atlas"  # of the packet, and of its file
 SHOWN = 6  # NADs of each
@@ -66,7 +66,7 @@ def pack_atlas() -> Packet:
             "spectrum": [float(f"{eigenvalues[i] / eigenvalues[0]:.3g}") for i in _POINTS],
             "alike": [round(float(x), 3) for x in atlas.alignments[number]],
         })  # fmt: skip
-        nads = load_nads(f"atlas/{name}").directions[:SHOWN, 0].numpy()
+        nads = load_entry_nads(name).directions[:SHOWN, 0].numpy()
         largest = np.abs(nads).max((1, 2), keepdims=True)
         pictures.append(np.rint(LEVELS * nads / largest).astype(np.int8))
         decades = np.log10(np.maximum(np.fft.fftshift(atlas.waves[number]), 1e-9))

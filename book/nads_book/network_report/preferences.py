@@ -1,4 +1,4 @@
-"""What a network prefers: first NADs with certainty, channels, and similar NADs that ship."""
+"""What a network prefers: first NADs with certainty, channels, and similar known NADs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import math
 import torch
 
 from nads_book.atlas.measures import Measured
+from nads_book.atlas.similarity import FEWEST, most_similar
 from nads_book.network_report.pictures import figures, picture
 from nads_book.network_report.profiles import label, similar_profiles
 from nads_book.network_report.sample import FEWEST_NETWORKS, Sample
 from nads_book.network_report.sections import Section, as_json, decided, shown, table
 from nads_core.directions import NADs
-from nads_core.directions.nads import FEWEST, SubspaceSimilarity
+from nads_core.directions.nads import SubspaceSimilarity
 from nads_core.directions.run import DENSE_LIMIT
 from nads_core.directions.uncertainty import CERTAIN
 
@@ -195,7 +196,7 @@ def similar_networks(nads: NADs, sample: Sample, name: str) -> Section | None:
     k = int(certainty.argmax()) + 1
     if float(certainty[k - 1]) < CERTAIN:
         return similar_profiles(sample, name)
-    found = nads.nearest(k)
+    found = most_similar(nads, k)
     best = found[0]
     equal = [label(other.name) for other in found[1:] if other.interval[1] >= best.interval[0]]
     closest = (

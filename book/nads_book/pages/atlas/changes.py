@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-import nads_core as nc
 from nads_book import figures
-from nads_book.atlas import Measured, Prediction, Score, load_atlas, predictions, score
+from nads_book.atlas import (
+    Measured,
+    Prediction,
+    Score,
+    load_atlas,
+    load_entry_nads,
+    most_similar,
+    predictions,
+    score,
+)
 from nads_book.atlas.trained_waves import branch_ratios
 from nads_book.evidence import Evidence, evidence
 from nads_book.report import show
@@ -67,7 +75,7 @@ def plot_entries(names: Sequence[str], yours: NADs | None = None) -> Figure:
     titles = {TITLES.get(name, entries[name].change): name for name in names}
     bases: dict[str, NADs] = {"yours": yours} if yours else {}
     energies = {"yours": wave_energies(yours)} if yours else {}
-    bases |= {title: nc.load_nads(f"atlas/{name}") for title, name in titles.items()}
+    bases |= {title: load_entry_nads(name) for title, name in titles.items()}
     energies |= {title: waves(name) for title, name in titles.items()}
     return figures.plot_entries(bases, energies)
 
@@ -81,7 +89,7 @@ def wave_energies(nads: NADs) -> np.ndarray:
 
 def plot_yours(nads: NADs, num_entries: int = 2) -> Figure:
     """Draw the reader's NADs above the entries of the atlas that are most similar to them."""
-    nearest = [one.name.removeprefix("atlas/") for one in nads.nearest(k=4)]
+    nearest = [one.name.removeprefix("atlas/") for one in most_similar(nads, k=4)]
     known = [name for name in nearest if name in load_atlas().entries]
     return plot_entries((known or ["cnn"])[:num_entries], nads)
 
@@ -98,7 +106,7 @@ def plot_largest_effects(count: int = 10) -> Figure:
 
     return figures.plot_effects(
         {called(name): (effects[name].value, *effects[name].interval) for name in largest},
-        {called(name): nc.load_nads(f"atlas/{name}")[0][0] for name in largest},
+        {called(name): load_entry_nads(name)[0][0] for name in largest},
         "1 − cosine with the network without the change",
     )
 

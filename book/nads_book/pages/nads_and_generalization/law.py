@@ -173,7 +173,7 @@ def directions_count() -> Evidence:
     lenet, one = nc.load_nads("lenet"), seen("fig6-lenet")
     trained = lenets().experiment().nads
     keys = sorted({row["index"] for row in lenets().rows})
-    place, closeness = lenet.find(trained.directions[keys])
+    closeness, place = lenet.coordinates(trained.directions[keys].double()).square().max(-1)
     certain = dict(zip(keys, (closeness * lenet.certainty[place] >= 0.9).tolist(), strict=True))
     tail = np.array([not certain.get(int(key), True) for key in one["key"]])
     own, others = (

@@ -1,17 +1,17 @@
-"""``nads similar``: list the shipped architectures with the most similar NADs."""
+"""``nads-book similar``: list the known architectures with the most similar NADs."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nads_core.directions import NADs
+from nads_book.atlas.similarity import load_known_nads, most_similar
+from nads_core.directions import NADs
+from nads_core.runtime.arguments import require_integers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the options of ``nads similar``."""
+    """Describe the options of ``nads-book similar``."""
     parser.add_argument("nads", help="file of NADs, or a name such as atlas/cnn")
     parser.add_argument("--count", type=int, help="number of architectures to list (default: 10)")
     parser.add_argument(
@@ -31,10 +31,8 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
         num_directions: number of leading directions to compare; by default for each the one that
             both know best.
     """
-    from nads_core.runtime.arguments import require_integers
-
     require_integers(count=count)
-    similarities = read_nads(nads).nearest(num_directions)
+    similarities = most_similar(read_nads(nads), num_directions)
     if not similarities:
         raise ValueError(
             f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more networks"
@@ -45,7 +43,6 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
 
 
 def read_nads(name: str) -> NADs:
-    """Return the NADs of a file, or those that ship under a name."""
-    from nads_core.directions import NADs, load_nads
-
-    return NADs.load(name) if name.endswith(".npz") or Path(name).is_file() else load_nads(name)
+    """Return the NADs of a file, or those that are known under a name."""
+    is_file = name.endswith(".npz") or Path(name).is_file()
+    return NADs.load(name) if is_file else load_known_nads(name)
