@@ -4,7 +4,6 @@ processes.
 Checkpoints of unfinished computations are written atomically, and can be read on any machine.
 """
 
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -69,29 +68,29 @@ class Accumulation:
         self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
         self.half_samples, self.scale = HalfSamples(), scale
         self.description = description | {"groups": len(self.groups)}
-        shape = tuple(description.get("image_shape", ()))
-        self._images = (
-            shape if len(shape) == 3 and isinstance(moments, DenseMoments) else (moments.dimension,)
-        )
-        self.powers = [0.0] * len(self._sums(torch.zeros(1, 1, 2, moments.dimension)))
+        # Symmetries are tested where the moments are dense
+        dense = isinstance(moments, DenseMoments)
+        self._images = tuple(description.get("image_shape", ())) if dense else ()
+        self.powers = self._powers(torch.zeros(0, 1, 2, moments.dimension))
         self.name = fingerprint(canonical(self.description))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
         self.blocks_done, self.seconds = 0, 0.0
         self._clock_start, self._pause = time.perf_counter(), _CHECKPOINT_SECONDS
-        self.identities: dict[
-            str, dict[str, Any]
-        ] = {}  # of the factory, by the kind of device that drew the networks
+        # Of the factory, by the kind of device that drew the networks
+        self.identities: dict[str, dict[str, Any]] = {}
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
-            saved = read_checkpoint(self.path)
-            if different := differences(saved["description"], self.description):
-                raise self._of_another(different)
-            for group, state in zip(self.groups, saved["moments"], strict=True):
-                group.load_state_dict(state)
-            self.half_samples.load_state_dict(saved["first_networks"])
-            for name in _STORED:
-                setattr(self, name, saved[name])
-            self.devices = list(dict.fromkeys([*self.devices, device]))
+            self._restore(read_checkpoint(self.path))
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        if different := differences(saved["description"], self.description):
+            raise self._of_another(different)
+        for group, state in zip(self.groups, saved["moments"], strict=True):
+            group.load_state_dict(state)
+        self.half_samples.load_state_dict(saved["first_networks"])
+        for name in _STORED:
+            setattr(self, name, saved[name])
+        self.devices = list(dict.fromkeys([*self.devices, self.device]))
 
     def identify(self, identity: dict[str, Any]) -> None:
         """Compare the factory with that of the file, because factories can share names.
@@ -126,10 +125,9 @@ class Accumulation:
 
     def add_powers(self, powers: Tensor) -> None:
         """Add to ``powers`` the sums over further networks (`add`), of all processes together."""
-        added = torch.stack(distributed.all_gather(powers)).sum(0).tolist()
-        self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
+        self.powers = self.powers + torch.stack(distributed.all_gather(powers)).sum(0)
 
-    def _sums(self, halves: Tensor) -> Tensor:
+    def _powers(self, halves: Tensor) -> Tensor:
         """Sum what `norms` and `self_terms` are made of over networks, from their halves (B, R, 2,
         D).
         """
@@ -140,12 +138,12 @@ class Accumulation:
     @property
     def norms(self) -> NormMoments:
         """Sums of powers of the networks' norms."""
-        return NormMoments(*self.powers[:3])
+        return NormMoments(*self.powers[:3].tolist())
 
     @property
     def self_terms(self) -> Tensor:
         """The `self_terms` of all networks."""
-        return torch.tensor(self.powers[3:], dtype=torch.float64)
+        return self.powers[3:]
 
     def add(
         self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments]
@@ -161,15 +159,16 @@ class Accumulation:
         Returns:
             Sums over the networks, for `add_powers`.
         """
-        powers = torch.zeros(len(self.powers), dtype=torch.float64)
+        if self.scale != 1:
+            contributions = contributions * self.scale
+        powers = torch.zeros_like(self.powers)
         readouts = len(contributions) // sum(count for _, count in blocks)
         parts = contributions.split([count * readouts for _, count in blocks])
         for (block, _), part in zip(blocks, parts, strict=True):
             groups[block % len(groups)].update(part)
             self.half_samples.update(block, block_size, part, readouts)
-            powers += self._sums(
-                torch.stack(split_halves(part), dim=1).unflatten(0, (-1, readouts))
-            )
+            halves = torch.stack(split_halves(part), dim=1)  # (B * R, 2, D)
+            powers += self._powers(halves.unflatten(0, (-1, readouts)))
         return powers
 
     def save(self, path: Path) -> None:
@@ -248,12 +247,8 @@ def accumulate(
                 check = next(checks)
             if not blocks:
                 break
-            count = int(
-                min(
-                    distributed.size() * evaluator.blocks_at_once * batches,
-                    check - state.blocks_done,
-                )
-            )
+            at_once = distributed.size() * evaluator.blocks_at_once * batches
+            count = int(min(at_once, check - state.blocks_done))
             batch, blocks = blocks[:count], blocks[count:]
             seconds = _add_shared(state, evaluator, batch, bar.update)
             state.blocks_done += len(batch)
@@ -308,10 +303,7 @@ def _add_shared(
     num_processes, start = distributed.size(), time.perf_counter()
     local_groups = state.groups if num_processes == 1 else [group.empty() for group in state.groups]
     share, step = blocks[distributed.rank() :: num_processes], evaluator.blocks_at_once
-    size, powers = (
-        evaluator.ensemble.block_size,
-        torch.zeros(len(state.powers), dtype=torch.float64),
-    )
+    size, powers = evaluator.ensemble.block_size, torch.zeros_like(state.powers)
     for batch in [share[i : i + step] for i in range(0, len(share), step)]:
         powers += state.add(batch, evaluator.contributions(batch), size, local_groups)
         advance(num_processes * sum(count for _, count in batch))
@@ -339,21 +331,11 @@ def _change(old: dict[str, Any], new: dict[str, Any], allowed: float) -> str:
     change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(min=1e-300)
     size = float(change[change.isfinite()].max()) if change.isfinite().any() else 0.0
     if size > _SAME_OUTPUTS:
-        norms = {
-            name: value
-            for name, value in old["norms"].items()
-            if abs(new["norms"].get(name, math.nan) / max(value, 1e-300) - 1) > _SAME_OUTPUTS
-        }
-        details = [
-            f"the norm of {name} was {value:.5g}, now {new['norms'][name]:.5g}"
-            for name, value in norms.items()
-        ]
-        details += [text] if (text := differences(old["layers"], new["layers"])) else []
-        return "; ".join(
-            [f"the outputs of its first networks differ by {100 * size:.2g} %", *details[:4]]
-        )
+        layers = differences(old["layers"], new["layers"])
+        outputs = f"the outputs of its first networks differ by {100 * size:.2g} %"
+        return f"{outputs}; {layers}" if layers else outputs
     if old["replayed"] != new["replayed"]:
-        return "one factory's weights are drawn for many networks together, the other's one network at a time"
+        return "one factory draws the weights of many networks together, the other one by one"
     if (new["vector"] - old["vector"]).norm() > allowed * new["vector"].norm():
         return "the vectors that its estimator returns for the first network differ"
     return ""

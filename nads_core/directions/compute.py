@@ -4,7 +4,6 @@ eigenvectors.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 from collections.abc import Callable
@@ -117,8 +116,7 @@ def compute_nads(
             f"certainties are not computed in the default type {default}: call {remedy}"
         )
     image_shape = require_image_shape(image_shape)
-    others = [name for name in inspect.signature(compute_nads).parameters if name != "options"]
-    settings, criterion = options_and_criterion(stopping, options, others)
+    settings, criterion = options_and_criterion(stopping, options)
     with one_thread():
         run = prepare(
             architecture,
@@ -134,7 +132,7 @@ def compute_nads(
         state = run.new_state(Path(checkpoint).expanduser() if checkpoint else None)
         notes = _one_readout(run.ensemble) if estimator is None else {}
         notes |= run.notes()
-        count = accumulate(run.evaluator(state.scale), state, run.num_networks, run.rule, progress)
+        count = accumulate(run.evaluator, state, run.num_networks, run.rule, progress)
         pairs, of_pairs = solve(run, state, count)
         return nads_of(run, state, pairs, notes | of_pairs)
 

@@ -343,11 +343,8 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
 
 
 class _Place(NamedTuple):
-    """A direction in the order of all: by eigenvalue, and where these are equal by type, rank and
-    partner.
-    """
+    """A direction: number of its type, rank in it, and partner."""
 
-    minus_eigenvalue: float
     type: int
     rank: int
     partner: int
@@ -357,41 +354,43 @@ def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> E
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues,
     stand together.
     """
-    places = sorted(
-        _Place(-value, number, rank, partner)
+    places = [
+        _Place(number, rank, partner)
         for number, pairs in enumerate(types)
-        for rank, value in enumerate(pairs.eigenvalues.tolist())
+        for rank in range(len(pairs.eigenvalues))
         for partner in range(len(pairs.images))
-    )[:count]
+    ]
 
-    def of_each(name: str) -> Tensor:
-        columns = [getattr(pairs.uncertainty, name).tolist() for pairs in types]
-        return torch.tensor([columns[place.type][place.rank] for place in places])
+    def of_places(columns: list[Tensor]) -> Tensor:
+        """Return a number of each rank, of all types, as one of each place."""
+        parts = [
+            column[: len(pairs.eigenvalues)].cpu().repeat_interleave(len(pairs.images))
+            for column, pairs in zip(columns, types, strict=True)
+        ]
+        return torch.cat(parts).to(torch.get_default_dtype())
+
+    values = torch.cat([pairs.eigenvalues.repeat_interleave(len(pairs.images)) for pairs in types])
+    order = values.cpu().argsort(descending=True, stable=True)[:count]
+    places = [places[index] for index in order.tolist()]
+    known = [pairs.uncertainty for pairs in types]
 
     indices = defaultdict[tuple[int, int], list[int]](list)  # of each type and partner, by rank
     for index, place in enumerate(places):
         indices[place.type, place.partner].append(index)
     bands = [
-        band
-        for (number, _), of_ranks in indices.items()
-        for band in types[number].uncertainty.clusters(of_ranks)
+        band for (number, _), ranks in indices.items() for band in known[number].clusters(ranks)
     ]
     uncertainty = DirectionUncertainty(
         types=tuple(types[place.type].names[place.partner] for place in places),
-        certainty=of_each("certainty"),
-        agreement=of_each("agreement"),
-        eigenvalue_std=of_each("eigenvalue_std"),
+        certainty=of_places([one.certainty for one in known])[order],
+        agreement=of_places([one.agreement for one in known])[order],
+        eigenvalue_std=of_places([one.eigenvalue_std for one in known])[order],
         leading_certainty=_leading_certainty(types, places),
         bands=tuple(sorted(bands, key=lambda band: band.indices)),
     )
-    return Eigenpairs(
-        eigenvalues=torch.tensor([-place.minus_eigenvalue for place in places]),
-        directions=torch.stack(
-            [types[place.type].images[place.partner][place.rank] for place in places]
-        ),
-        uncertainty=uncertainty,
-        debiasing=debiasing,
-    )
+    images = [types[place.type].images[place.partner][place.rank] for place in places]
+    eigenvalues = values[order].to(torch.get_default_dtype())
+    return Eigenpairs(eigenvalues, torch.stack(images), uncertainty, debiasing)
 
 
 def _leading_certainty(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
@@ -409,25 +408,19 @@ def _leading_certainty(types: list[_TypeEigenpairs], places: list[_Place]) -> Te
         types: eigenpairs of each type.
         places: place of each direction, in order.
     """
-    owners = [
-        (number, partner)
-        for number, pairs in enumerate(types)
-        for partner in range(len(pairs.images))
-    ]
-    numbers = [number for number, _ in owners]
+    owners = [(number, p) for number, pairs in enumerate(types) for p in range(len(pairs.images))]
     owner_of = torch.tensor([owners.index((place.type, place.partner)) for place in places])
     num_found = _counts(owner_of, len(owners))  # a, (n, owners)
     generator = torch.Generator().manual_seed(0)
     total = torch.zeros(len(places), dtype=torch.float64)
     for _ in range(_CROSSINGS):
         drawn = [_drawn_eigenvalues(pairs, generator) for pairs in types]
-        values = torch.cat([drawn[number] for number in numbers])
-        owner = torch.cat(
-            [torch.full((len(drawn[number]),), index) for index, number in enumerate(numbers)]
-        )
+        values = torch.cat([drawn[number] for number, _ in owners])
+        sizes = torch.tensor([len(drawn[number]) for number, _ in owners])
+        owner = torch.arange(len(owners)).repeat_interleave(sizes)
         order = values.argsort(descending=True, stable=True)[: len(places)]
         num_exact = _counts(owner[order], len(owners))  # e, (n, owners)
-        for index, number in enumerate(numbers):
+        for index, (number, _) in enumerate(owners):
             leading = types[number].uncertainty.leading
             total += leading[num_found[:, index], num_exact[:, index]]
     return total / _CROSSINGS / torch.arange(1, len(places) + 1)

@@ -2,7 +2,6 @@
 valid.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +33,6 @@ class BatchEvaluator:
         estimator: estimator of each network's vectors.
         name: name of the architecture, for messages.
         batch_size: number of networks that a thread evaluates together; `fitting_batch` by default.
-        scale: factor of all vectors, see `moment_scale`.
         equal_weights: whether the vectors of a network are divided by the norm of their mean.
     """
 
@@ -42,7 +40,6 @@ class BatchEvaluator:
     estimator: Estimator
     name: str
     batch_size: int | None = None
-    scale: float = 1.0
     equal_weights: bool = False
 
     def __post_init__(self) -> None:
@@ -50,8 +47,9 @@ class BatchEvaluator:
         self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
         size = self.ensemble.block_size
         self._part = min(size, fitting_part(self.ensemble, self.estimator, self._threads.size))
-        # Of a thread at once
-        networks = max(self._batch, size) // size * size if self._part == size else self._part
+        networks = self._part  # of a thread at once
+        if self._part == size:
+            networks = max(self._batch, size) // size * size
         self.blocks_at_once = max(1, networks * self._threads.size // size)
 
     def contributions(self, blocks: list[Block]) -> Tensor:
@@ -66,28 +64,27 @@ class BatchEvaluator:
             first = block * self.ensemble.block_size
             for index in range(-(-first // _AUDITED) * _AUDITED, first + count, _AUDITED):
                 self.ensemble.audit(index)
-        size, step = self._part, self._threads.size
-        starts = [
-            (block, first, count) for block, count in blocks for first in range(0, count, size)
+        parts = [
+            (block, slice(first, min(first + self._part, count)))
+            for block, count in blocks
+            for first in range(0, count, self._part)
         ]
-        parts = [(block, slice(first, min(first + size, count))) for block, first, count in starts]
-        length = -(-len(blocks) // step) if len(parts) == len(blocks) else 1  # parts per task
+        # Whole blocks are shared among the threads; parts of large ones are tasks of their own
+        num_threads, whole = self._threads.size, len(parts) == len(blocks)
+        length = -(-len(blocks) // num_threads) if whole else 1
         tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
-        waves = (
-            self._threads.map(self._evaluate, tasks[i : i + step])
-            for i in range(0, len(tasks), step)
-        )
+        if len(tasks) == 1:
+            (vectors,) = self._threads.map(self._evaluate, tasks)
+            return vectors
         joined, filled = torch.empty(0), 0
-        for vectors in itertools.chain.from_iterable(waves):
-            if len(tasks) == 1:
-                return vectors
-            if not filled:  # one tensor for all, so that memory of the parts is free for the next
-                per_network = len(vectors) // sum(rows.stop - rows.start for _, rows in tasks[0])
-                joined = vectors.new_empty(
-                    per_network * sum(count for _, count in blocks), *vectors.shape[1:]
-                )
-            joined[filled : filled + len(vectors)] = vectors
-            filled += len(vectors)
+        for start in range(0, len(tasks), num_threads):
+            for vectors in self._threads.map(self._evaluate, tasks[start : start + num_threads]):
+                if not filled:  # one tensor for all: the parts' memory is free for the next ones
+                    networks = sum(rows.stop - rows.start for _, rows in tasks[0])
+                    total = len(vectors) // networks * sum(count for _, count in blocks)
+                    joined = vectors.new_empty(total, *vectors.shape[1:])
+                joined[filled : filled + len(vectors)] = vectors
+                filled += len(vectors)
         return joined
 
     def _evaluate(self, ensemble: Ensemble, parts: list[tuple[int, slice]]) -> Tensor:
@@ -105,8 +102,6 @@ class BatchEvaluator:
             raise self._failure(ensemble, draw, network_ids, error) from error
         contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
-        if self.scale != 1:
-            contributions = contributions * self.scale
         if self.equal_weights:
             # (B * readouts, 1, 1)
             norms = contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)
@@ -121,17 +116,14 @@ class BatchEvaluator:
         """
         if draw is None and isinstance(error, (ValueError, TypeError, MemoryError)):
             return error  # which names the network
-        subject = f"networks {network_ids[0]} to {network_ids[-1]} of {self.name} (seed {ensemble.seed}) failed"
+        networks = f"networks {network_ids[0]} to {network_ids[-1]}"
         for row, index in enumerate(network_ids if draw else ()):
             try:
                 self.estimator.contributions(ensemble, draw[row : row + 1])  # type: ignore[index]  # not None here
             except Exception as own:
-                error, subject = (
-                    own,
-                    f"network {index} of {self.name} (seed {ensemble.seed}) failed",
-                )
+                error, networks = own, f"network {index}"
                 break
-        return failure(subject, error)
+        return failure(f"{networks} of {self.name} (seed {ensemble.seed}) failed", error)
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:
@@ -155,10 +147,8 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         draw = draw.thin()  # two inputs suffice to see whether f depends on its input
         contributions = estimator.contributions(ensemble, draw)
         vector = contributions[0].mean(0) if vector is None else vector
-        for values in (
-            ensemble.outputs(draw.state, draw.inputs),
-            contributions.reshape(len(draw), -1),
-        ):
+        outputs = ensemble.outputs(draw.state, draw.inputs)
+        for values in (outputs, contributions.reshape(len(draw), -1)):
             _require_finite(values, range(start, start + count), name, ensemble.seed)
         if contributions.any():
             size, dtype = float(contributions.double().square().mean().sqrt()), contributions.dtype
@@ -167,13 +157,14 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
                     f"the gradients of {name} are near {size:.0e}, too small for {dtype}: use float64"
                 )
             return vector, moment_scale(contributions)
-    remedy = (
-        "; reinit_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
-    )
+    reason = ""
+    if zero:
+        remedy = "reinit_readout=True draws a last linear layer of zeros as nn.Linear does"
+        reason = f" (it begins with {described(zero)}; {remedy})"
+    tried = _CHECKED_NETWORKS if zero else _TRIED_NETWORKS
     raise ValueError(
-        f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: the estimator's "
-        f"vectors are zero for {_CHECKED_NETWORKS if zero else _TRIED_NETWORKS} networks"
-        + (f" (it begins with {described(zero)}{remedy})" if zero else "")
+        f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: "
+        f"the estimator's vectors are zero for {tried} networks{reason}"
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -85,14 +84,13 @@ class ComputeOptions:
 
 
 def options_and_criterion(
-    stopping: StoppingCriterion | None, keywords: dict[str, Any], others: Iterable[str]
+    stopping: StoppingCriterion | None, keywords: dict[str, Any]
 ) -> tuple[ComputeOptions, StoppingCriterion]:
     """Return the options and the stopping criterion, from an object and keywords, checked.
 
     Args:
         stopping: criterion, or None.
         keywords: fields of `ComputeOptions` and of `StoppingCriterion`.
-        others: names of further arguments of the caller, for the error about an unknown one.
     """
     if not isinstance(stopping, StoppingCriterion | None):
         raise TypeError(
@@ -103,11 +101,9 @@ def options_and_criterion(
         raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
     chosen = {name: value for name, value in keywords.items() if name not in criteria}
     if unknown := chosen.keys() - ComputeOptions.__dataclass_fields__.keys():
-        names = [*others, *ComputeOptions.__dataclass_fields__]
-        close = [match for name in unknown for match in difflib.get_close_matches(name, names, n=1)]
-        meant = f" (did you mean {', '.join(close)}?)" if close else ""
+        known = (*ComputeOptions.__dataclass_fields__, *_STOPPING)
         raise TypeError(
-            f"unknown options {', '.join(sorted(unknown))}{meant}: options of gradients are fields of the "
-            f"estimator, such as estimator=SmoothedGradient(num_inputs=16); others are {', '.join(names)}"
+            f"unknown options {', '.join(sorted(unknown))}: options are {', '.join(known)}; those "
+            "of gradients are fields of the estimator, such as SmoothedGradient(num_inputs=16)"
         )
     return ComputeOptions(**chosen), stopping or StoppingCriterion(**criteria)

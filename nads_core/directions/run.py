@@ -52,8 +52,7 @@ class Run:
 
     Args:
         name: name of the architecture.
-        ensemble: networks, drawn and evaluated.
-        estimator: estimator of each network's vectors.
+        evaluator: networks, and the estimator of each network's vectors.
         num_networks: number of networks that were asked for.
         symmetries: symmetries of the networks' distribution, or "test".
         stopping: resolved criterion.
@@ -64,14 +63,18 @@ class Run:
     """
 
     name: str
-    ensemble: Ensemble
-    estimator: Estimator
+    evaluator: BatchEvaluator
     num_networks: int
     symmetries: Symmetries
     stopping: StoppingCriterion
     options: ComputeOptions
     scale: float
     identity: dict[str, Any]
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """The networks."""
+        return self.evaluator.ensemble
 
     @property
     def image_shape(self) -> tuple[int, ...]:
@@ -104,7 +107,7 @@ class Run:
         return {
             "architecture": self.name,
             "image_shape": list(self.image_shape),
-            "estimator": repr(self.estimator),
+            "estimator": repr(self.evaluator.estimator),
             "seed": ensemble.seed,
             "dtype": str(ensemble.dtype),
             "output": output,
@@ -138,17 +141,6 @@ class Run:
         )
         state.identify(self.identity)
         return state
-
-    def evaluator(self, scale: float) -> BatchEvaluator:
-        """Return the evaluator of the networks, whose vectors are multiplied by ``scale``."""
-        return BatchEvaluator(
-            self.ensemble,
-            self.estimator,
-            self.name,
-            self.options.batch_size,
-            scale,
-            self.options.equal_weights,
-        )
 
     def notes(self) -> dict[str, Any]:
         """Return what the provenance says of the networks, and warn of what leaves the NADs
@@ -190,9 +182,10 @@ def prepare(
     identity = ensemble.identity()
     vector, scale = require_gradients(ensemble, estimator, name)
     identity["vector"] = vector.double().cpu()
-    return Run(
-        name, ensemble, estimator, num_networks, symmetries, stopping, options, scale, identity
-    )
+    if options.equal_weights:
+        scale = 1.0  # all vectors have about unit norm
+    evaluator = BatchEvaluator(ensemble, estimator, name, options.batch_size, options.equal_weights)
+    return Run(name, evaluator, num_networks, symmetries, stopping, options, scale, identity)
 
 
 def _ensemble(

@@ -157,7 +157,8 @@ def estimate_uncertainty(
         ratios *= retained_variance[:shown, :shown].cpu()
     model = _SamplingError(noise, ratios, num_networks, num_averaged, bulk)
     levels = model.true_levels(values)
-    simulated = model.simulated(levels, _DRAWS, seed=1, sample_ratio=sample_ratio)
+    of_more = replace(model, num_networks=sample_ratio * num_networks)
+    simulated = of_more.simulated(levels, _DRAWS, seed=1)
 
     overlaps = simulated.overlaps  # (2, k, k), of two halves of the draws
     if _may_be_equal(values, noise, num_networks / float(ratios.mean())):
@@ -255,19 +256,15 @@ class _SamplingError:
             levels = self._without_bulk(values - excess, levels)
         return levels
 
-    def simulated(
-        self, levels: Tensor, draws: int, seed: int, sample_ratio: float = 1
-    ) -> _Simulated:
-        """Simulate the eigenpairs for ``sample_ratio`` times as many networks, with the mixing by
-        way of the bulk.
-        """
-        count = sample_ratio * self.num_networks
+    def simulated(self, levels: Tensor, draws: int, seed: int) -> _Simulated:
+        """Simulate the eigenpairs, with the mixing by way of the bulk."""
         power = levels.clamp(min=0) + self.noise
         # Variance of an entry of E: V_jk / N, with V_jk = ratio_jk p_j p_k.
-        variances = self.ratios * power.outer(power) / count
+        variances = self.ratios * power.outer(power) / self.num_networks
         if not self.bulk.dimension:
             return _simulate(levels, variances, torch.ones_like(levels), draws, seed)
-        retained, shift = self.bulk.shrink(levels, self.noise, count * self.num_averaged)
+        vectors = self.num_networks * self.num_averaged
+        retained, shift = self.bulk.shrink(levels, self.noise, vectors)
         # Two directions also mix through the bulk, in second order: s_j s_k / m, and twice that for
         # j = k.
         through = shift.outer(shift) / self.bulk.dimension

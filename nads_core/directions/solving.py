@@ -61,7 +61,7 @@ def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: dict[str, A
     # (n, D) -> (n, *image_shape)
     directions = with_signs(pairs.directions).reshape(-1, *run.image_shape)
     eigenvalues, uncertainty = pairs.eigenvalues.cpu().float(), pairs.uncertainty
-    if state.scale != 1 and "equal_weights" not in description:
+    if state.scale != 1:
         unit = state.scale**-2
         eigenvalues = pairs.eigenvalues.cpu().double() * unit
         uncertainty = replace(
