@@ -382,7 +382,7 @@ def test_lab_notes_have_the_chapters_claims_and_tables(book):
     for claim in found.values():
         assert f"### {claim.id}\n" in notes and claim.falsified_by in notes
     assert "value: 3; 2 trainings; 1 seed" in notes
-    assert '<div class="pst-scrollable-table-container">\n<table></table>\n</div>' in notes
+    assert "### Sizes\n\n```{raw} html\n<table></table>\n```" in notes
     others = claims.notes(NOTES, "02_other", found.values(), {}, root=book)
     assert not any(claim.falsified_by in others for claim in found.values())
 

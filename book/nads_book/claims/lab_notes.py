@@ -137,7 +137,5 @@ def place(
 
 
 def _block(table: str) -> str:
-    """Return a table so that Markdown reads it as one: HTML goes through as it is, in a box that scrolls."""
-    if not table.lstrip().startswith("<"):
-        return table
-    return f'```{{raw}} html\n<div class="pst-scrollable-table-container">\n{table}\n</div>\n```'
+    """Return a table so that Markdown reads it as one: HTML goes through as it is."""
+    return f"```{{raw}} html\n{table}\n```" if table.lstrip().startswith("<") else table

@@ -75,7 +75,7 @@ def plot_two_runs(
     pairs = list(zip(*runs, strict=True))
     found = [float(a.overlap(b, k=k)) for a, b in pairs]
     predicted = [_leading(a, k) * _leading(b, k) for a, b in pairs]
-    curves = {f"first {k}, found": found, "predicted by the runs": predicted}
+    curves = {f"first {k}, measured": found, "predicted by the runs": predicted}
     dimension = runs[0][0].directions[0].numel()
     return figures.plot_overlaps(counts, curves, chance=k / dimension)
 

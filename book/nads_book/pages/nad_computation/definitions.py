@@ -37,10 +37,13 @@ def moved() -> dict[str, tuple[float, float]]:
 
 def plot_definitions() -> Figure:
     """Draw the energy that dipoles find elsewhere, for three networks."""
-    labels = ("max pooling, 3", "average pooling, 3", "no pooling, 3")
-    return figures.plot_definitions(
-        {label: stored()["moments"][label] for label in labels}, reference=KINDS["gradients"]
-    )
+    networks = {
+        "three max poolings": "max pooling, 3",
+        "three average poolings": "average pooling, 3",
+        "no pooling": "no pooling, 3",
+    }
+    moments = {label: stored()["moments"][network] for label, network in networks.items()}
+    return figures.plot_definitions(moments, reference=KINDS["gradients"])
 
 
 def max_pooling_moves() -> Evidence:
