@@ -255,7 +255,7 @@ def test_statements_that_fail_come_first_and_are_counted():
         page.index(f'id="errata-{key}"') for key in ("eq1-indivisible", "lemma1", "zeta")
     )
     assert fails < constant < holds
-    assert "Of 3 numbered statements" in page and "**1** holds with a changed constant;" in page
+    assert "The 3 numbered statements" in page and "holds with a changed constant (**1**);" in page
     assert "<span>D = 2</span>" in page
     assert "<strong>does not hold</strong>" in page and "Gain counts. (value: 7.3" in page
 

@@ -313,6 +313,14 @@ def test_spectra_stand_below_directions_on_a_narrow_page(monkeypatch):
     assert [places[line, 1].get_title() for line in (0, 2)] == ["NAD 5", "spectrum 5"]
 
 
+def test_rows_of_four_pictures_fit_a_narrow_page(monkeypatch):
+    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
+    versions = {"a": PHOTOS[:4], "b": PHOTOS[3:]}
+    narrow, places = narrow_panels(figures.plot_versions(versions, [""] * 4))
+    assert len(places) == 8 and max(places) == (1, 3)
+    assert all(axis.get_window_extent().x1 <= narrow.bbox.x1 for axis in places.values())
+
+
 @pytest.mark.parametrize(("count", "narrow"), [(8, True), (54, False)])
 def test_many_names_keep_their_width(count, narrow):
     @figures.style.styled

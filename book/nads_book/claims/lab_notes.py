@@ -8,9 +8,10 @@ from pathlib import Path
 
 from nads_book.claims import paper
 from nads_book.claims.register import ROOT, Claim, ClaimError
-from nads_book.claims.render import chapter, facts, kind, page, sign, titles, with_badges
+from nads_book.claims.render import chapter, colon, facts, kind, page, sign, titles, with_badges
 
 PLACE = "<!-- lab notes -->"
+SIZES = {"toy": "at reduced size"}  # words for verdicts of the register
 Tables = Mapping[str, Callable[[], str]]
 
 
@@ -30,7 +31,8 @@ def entry(claim: Claim, names: Mapping[str, str], own: Mapping[str, str]) -> str
     ]
     links += ["README"] if "README" in claim.pages else []
     follows = ", ".join(
-        f'<a href="{own[other]}">{other}</a> ({wanted})' for other, wanted in claim.follows.items()
+        f'<a href="{own[other]}">{other}</a> ({SIZES.get(wanted, wanted)})'
+        for other, wanted in claim.follows.items()
     )
     about = {
         "Measured": facts(claim),
@@ -45,9 +47,7 @@ def entry(claim: Claim, names: Mapping[str, str], own: Mapping[str, str]) -> str
         "Stated on": ", ".join(links),
     }
     lines = [f"{label}\n: {text}" for label, text in about.items() if text]
-    verdict = f'<span class="claim-verdict {kind(claim)}">{sign(claim)} {claim.label}</span>'
-    if claim.prediction == "failed":
-        verdict += f" (as stated: {claim.known})"
+    verdict = f'<span class="claim-verdict {kind(claim)}">{sign(claim)}{colon(claim)} {claim.label}</span>'
     body = "\n\n".join([verdict, claim.statement, *lines])
     return f"### {claim.id}\n\n:::{{div}} claim-row\n{body}\n:::"
 

@@ -110,8 +110,8 @@ def table(claims: list[Claim], texts: Texts, heads: tuple[str, ...]) -> str:
 def lead(claims: list[Claim], texts: Texts) -> str:
     """Return how many numbered statements have each verdict, in a sentence."""
     words = [answer(texts[claim.id.removeprefix(PREFIX)]) for claim in claims]
-    counted = [f"**{count}** {word}" for word, count in Counter(words).items()]
-    return f"Of {len(words)} numbered statements, in one reading each: {'; '.join(counted)}."
+    counted = [f"{word} (**{count}**)" for word, count in Counter(words).items()]
+    return f"The {len(words)} numbered statements, in one reading each: {'; '.join(counted)}."
 
 
 def page(text: str, claims: Mapping[str, Claim], texts: Texts) -> str:

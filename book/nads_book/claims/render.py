@@ -26,6 +26,11 @@ def sign(claim: Claim) -> str:
     return FAILED if claim.prediction == "failed" else VERDICTS[claim.known]
 
 
+def colon(claim: Claim) -> str:
+    """Return what separates the sign of a claim from its sentence, if the sign consists of words."""
+    return ":" if claim.prediction == "failed" else ""
+
+
 def kind(claim: Claim) -> str:
     """Return the class of a claim's sign, which colours it."""
     return "failed-prediction" if claim.prediction == "failed" else claim.known
@@ -79,7 +84,7 @@ def with_badges(text: str, claims: dict[str, Claim]) -> str:
 def conclusion(claim: Claim) -> str:
     """Return what a chapter shows of a claim: its sign, its sentence and its number, in Markdown."""
     about = "; ".join(filter(None, [number(claim), claim.label]))
-    return f"**{sign(claim)}** {claim.statement} ({about})"
+    return f"**{sign(claim)}{colon(claim)}** {claim.statement} ({about})"
 
 
 def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nbformat.NotebookNode:
@@ -108,7 +113,7 @@ def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nb
         for record in records:
             if record.get("shown"):
                 claim = claims[record["id"]]
-                text = f"**{badge(claim)}** {conclusion(claim).split('** ', 1)[1]}"
+                text = f"**{badge(claim)}{colon(claim)}** {conclusion(claim).split('** ', 1)[1]}"
                 cells.append(nbformat.v4.new_markdown_cell(f":::{{div}} conclusion\n{text}\n:::"))
     notebook.cells = cells
     return notebook
@@ -181,7 +186,7 @@ def line(claim: Claim) -> str:
     marks += ["post-hoc"] if claim.post_hoc else []
     link = f'<a class="claim-mark {kind(claim)}" href="{address(claim)}" title="{claim.label}">{sign(claim)}</a>'
     anchor = f'<span class="claim-anchor" id="{claim.id}"></span>'
-    return f":::{{div}} {' '.join(classes + marks)}\n{anchor}{link} {claim.statement}\n:::"
+    return f":::{{div}} {' '.join(classes + marks)}\n{anchor}{link}{colon(claim)} {claim.statement}\n:::"
 
 
 SCRIPT = """<script>

@@ -48,7 +48,7 @@ def plot_versions(
 def _image_rows(rows: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
     """Draw labelled rows of images (n, 3, H, W) in [0, 1], with a caption above each column."""
     columns = max(map(len, rows.values()))
-    figure, axes = subplots(len(rows), columns, 0.3 + 0.98 * len(rows) * 7 / max(7, columns))
+    figure, axes = subplots(len(rows), columns, 0.3 + 0.98 * len(rows) * 7 / max(5, columns))
     for line, (label, images) in zip(axes, rows.items(), strict=True):
         for axis, image in zip(line, images, strict=True):
             show_colours(axis, image)

@@ -99,6 +99,8 @@ def _arrangement(figure: Figure) -> Callable[[Figure], None] | None:
         return _stack
     if _blocks(figure):
         return _fold
+    if _pictures(figure):
+        return _shrink
     return _transpose if _transposable(figure) else None
 
 
@@ -175,6 +177,24 @@ def _fold(figure: Figure) -> None:
             row[columns[0]].set_ylabel(label)
     for axis in [axis for axis in figure.axes if not axis.axison]:
         axis.remove()
+
+
+def _pictures(figure: Figure) -> bool:
+    """Return whether the panels are rows of at most `IMAGES` pictures without ticks."""
+    rows = _rows(figure)
+    panels = [axis for row in rows for axis in row]
+    return (
+        len(rows) > 1
+        and len(rows[0]) <= IMAGES
+        and all(axis.images and not axis.get_xticks().size for axis in panels)
+    )
+
+
+def _shrink(figure: Figure) -> None:
+    """Keep the rows of a figure, with smaller pictures."""
+    rows = _rows(figure)
+    side = (NARROW - 0.4) / len(rows[0])
+    figure.set_size_inches(NARROW, side * len(rows) + 0.3)
 
 
 def _stackable(figure: Figure) -> bool:
