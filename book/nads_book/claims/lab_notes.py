@@ -82,7 +82,9 @@ def notes(
     if there in names:
         parts.append(f"Chapter: [{names[there]}](../../{there}.ipynb).")
     parts.append("## Claims")
-    parts += [entry(claim, names, own) for claim in mine] or ["No claim is decided here."]
+    parts += [entry(claim, names, own) for claim in mine] or [
+        "The chapter's claims are decided in other chapters."
+    ]
     registered = {claim.preregistered.get("first", "") for claim in mine}
     shown = {path: text for path, text in (predictions or {}).items() if path in registered}
     if shown:
