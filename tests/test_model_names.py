@@ -9,11 +9,9 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.cli import main
 from nads_core.networks.architectures import architecture_named
 
 NAMES = ["resnet18", "resnet34", "tiny_net"]
-INSTALLED = importlib.util.find_spec("timm") is not None
 
 
 class Tiny(nn.Sequential):
@@ -45,23 +43,15 @@ def timm(monkeypatch):
     [
         ("", 3, {}),
         ("", 1, {"in_chans": 1}),
-        ("?img_size=32", 3, {"img_size": 32}),
+        ("?img_size=32&num_classes=2", 3, {"img_size": 32, "num_classes": 2}),
         ("?img_size=4&in_chans=2", 1, {"img_size": 4, "in_chans": 2}),
         ("?drop=0.5&flag=True&sizes=(1,2)&act=gelu&none=None", 3,
          {"drop": 0.5, "flag": True, "sizes": (1, 2), "act": "gelu", "none": None}),
     ],
 )  # fmt: skip
 def test_options_in_the_name(timm, query, channels, expected):
-    network = architecture_named(f"timm:tiny_net{query}", (channels, 8, 8))()
-    assert network.options == {"in_chans": 3, "img_size": 8, "num_classes": 3} | expected
-
-
-@pytest.mark.parametrize(("query", "expected"), [("", 5), ("?num_classes=2", 2)])
-def test_a_model_has_as_many_outputs_as_asked_for_unless_its_name_says_otherwise(
-    timm, query, expected
-):
-    network = architecture_named(f"timm:tiny_net{query}", (3, 8, 8), 5)()
-    assert network.options["num_classes"] == expected
+    network = architecture_named(f"timm:tiny_net{query}", (channels, 8, 8), 5)()
+    assert network.options == {"in_chans": 3, "img_size": 8, "num_classes": 5} | expected
 
 
 def test_nads_of_a_model_by_name(timm):
@@ -72,46 +62,22 @@ def test_nads_of_a_model_by_name(timm):
     assert nads.provenance["architecture"] == "tiny_net?img_size=4"
 
 
-def test_a_model_by_name_on_the_command_line(timm, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    arguments = [
-        "--out",
-        "x.npz",
-        "--num-networks",
-        "8",
-        "--device",
-        "cpu",
-        "--image-shape",
-        "3",
-        "4",
-        "4",
-    ]
-    assert main(["compute", "timm:tiny_net?img_size=4", *arguments]) == 0
-    assert nc.NADs.load("x.npz").provenance["architecture"] == "tiny_net?img_size=4"
-    assert main(["compute", "timm:resnet19", *arguments]) == 2
-    assert "did you mean resnet18, resnet34" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "timm", None)
-    assert main(["compute", "timm:resnet18", *arguments]) == 2
-    assert "pip install timm" in capsys.readouterr().err
-
-
-def test_names_that_do_not_exist(timm):
-    with pytest.raises(ValueError, match="timm has no classifier 'tynet': did you mean tiny_net"):
-        architecture_named("timm:tynet", (3, 8, 8))
-    with pytest.raises(
-        ValueError, match="torchvision has no classifier 'resnet19': did you mean .*resnet18"
-    ):
-        architecture_named("torchvision:resnet19?width_per_group=32", (3, 8, 8))
-    with pytest.raises(ValueError, match="img_size"):
-        architecture_named("timm:tiny_net?img_size", (3, 8, 8))
-    for model, option in (
-        ("timm:tiny_net", "pretrained=True"),
-        ("torchvision:resnet18", "weights=DEFAULT"),
-    ):
-        with pytest.raises(
-            ValueError, match=f"trained weights of {model} .*{option.partition('=')[0]}"
-        ):
-            architecture_named(f"{model}?{option}", (3, 8, 8))
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("timm:tynet", "'tynet': did you mean tiny_net"),
+        ("torchvision:resnet19?width_per_group=32", "'resnet19': did you mean .*resnet18"),
+        ("timm:tiny_net?img_size", "img_size"),
+        ("timm:tiny_net?pretrained=True", "trained weights of timm:tiny_net .*pretrained"),
+        (
+            "torchvision:resnet18?weights=DEFAULT",
+            "trained weights of torchvision:resnet18 .*weights",
+        ),
+    ],
+)
+def test_names_that_do_not_exist(timm, name, shown):
+    with pytest.raises(ValueError, match=shown):
+        architecture_named(name, (3, 8, 8))
 
 
 @pytest.mark.parametrize("library", ["timm", "torchvision"])
@@ -125,11 +91,8 @@ def test_a_library_that_is_not_installed(library, monkeypatch):
 
 
 REAL = [("torchvision:resnet18?width_per_group=64&num_classes=5", (3, 32, 32), 5)]
-REAL += (
-    [("timm:vit_tiny_patch16_224?img_size=32&num_classes=7&depth=1", (1, 32, 32), 7)]
-    if INSTALLED
-    else []
-)
+if importlib.util.find_spec("timm"):
+    REAL += [("timm:vit_tiny_patch16_224?img_size=32&num_classes=7&depth=1", (1, 32, 32), 7)]
 
 
 @pytest.mark.filterwarnings("default")  # those of other libraries when they are imported

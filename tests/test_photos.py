@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.cli.doctor import describe
 
 import nads_core as nc
 from nads_core.data import images, photos
@@ -71,25 +70,14 @@ def unpack(folder, target):
     reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist",
 )
 def test_fashion_mnist_is_found_where_debian_installs_it():
-    train, test = (
-        nc.load_images("fashion-mnist", train=part, size=28, progress=False)
-        for part in (True, False)
-    )
-    assert (train.source, train.class_names[0], train.class_names[9]) == (
-        "Fashion-MNIST",
-        "T-shirt/top",
-        "Ankle boot",
-    )
-    assert (
-        train.images.shape == (60_000, 1, 28, 28)
-        and train.labels.bincount().tolist() == [6_000] * 10
-    )
-    assert (
-        test.images.shape == (10_000, 1, 28, 28) and test.labels.bincount().tolist() == [1_000] * 10
-    )
-    # Normalisation constants, published in many places
-    assert float(train.images.mean()) == pytest.approx(0.2860, abs=1e-4)
-    assert float(train.images.std()) == pytest.approx(0.3530, abs=1e-4)
+    for part, count in ((True, 60_000), (False, 10_000)):
+        data = nc.load_images("fashion-mnist", train=part, size=28, progress=False)
+        assert data.images.shape == (count, 1, 28, 28)
+        assert data.labels.bincount().tolist() == [count // 10] * 10
+        assert (data.class_names[0], data.class_names[9]) == ("T-shirt/top", "Ankle boot")
+        if part:  # normalisation constants, published in many places
+            assert float(data.images.mean()) == pytest.approx(0.2860, abs=1e-4)
+            assert float(data.images.std()) == pytest.approx(0.3530, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +124,6 @@ def damage(folder, how):
         path.unlink()
     elif how == "truncated":
         path.write_bytes(content[: len(content) // 2])
-    elif how == "empty":
-        path.write_bytes(b"")
     elif how == "bit":
         position = len(content) // 2
         path.write_bytes(
@@ -153,7 +139,7 @@ def damage(folder, how):
 
 
 @pytest.mark.parametrize(
-    "how", ["missing", "truncated", "empty", "bit", "no archive", "other part", "mnist"]
+    "how", ["missing", "truncated", "bit", "no archive", "other part", "mnist"]
 )
 def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
     name = damage(fashion, how)
@@ -161,32 +147,6 @@ def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
         ValueError, match=f"{fashion}.{name} is missing, damaged or of another data set"
     ):
         nc.load_images("fashion-mnist", root=fashion, train=False, num_images=10)
-
-
-@pytest.mark.parametrize("how", ["truncated", "mnist"])
-def test_damaged_files_that_are_not_compressed_are_named(fashion, tmp_path, how):
-    raw = tmp_path / "root" / "FashionMNIST" / "raw"
-    unpack(fashion, raw)
-    path = raw / "train-images-idx3-ubyte"
-    content = path.read_bytes()
-    path.write_bytes(
-        content[:-1] if how == "truncated" else content[:16] + bytes(len(content) - 16)
-    )
-    with pytest.raises(
-        ValueError, match="train-images-idx3-ubyte is missing, damaged or of another data set"
-    ):
-        nc.load_images("fashion-mnist", root=tmp_path / "root", num_images=10)
-
-
-@pytest.mark.skipif(
-    not DEBIAN.is_dir(),
-    reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist",
-)
-def test_nothing_stands_in_for_damaged_files(tmp_path):
-    """The files of the Debian package would be intact."""
-    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(b"damaged")
-    with pytest.raises(ValueError, match="train-images"):
-        nc.load_images("fashion-mnist", root=tmp_path, num_images=10)
 
 
 @pytest.mark.parametrize(
@@ -245,13 +205,6 @@ def test_one_folder_holds_all_data_sets(everything, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(everything))
     for name, source in SOURCES.items():
         assert nc.load_images(name, num_images=10).source == source
-    described = dict(line.split(maxsplit=1) for line in describe())
-    for name in photos.PUBLISHED:
-        assert described[name].startswith(SOURCES[name]) and str(everything) in described[name]
-    assert (
-        "60,000 training and 10,000 test" in described["fashion-mnist"]
-        and "20 training" in described["cifar10"]
-    )
 
 
 @pytest.mark.parametrize("held", ["cifar10", "imagenette64", "fashion-mnist"])
@@ -280,21 +233,17 @@ def test_photos_of_other_classes_are_no_published_data_set(tmp_path, without_deb
     assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
 
 
-@pytest.mark.parametrize("name", ["cifar10", "imagenette"])
-def test_data_sets_with_the_same_classes_and_more_images_are_others(tmp_path, monkeypatch, name):
-    """As CINIC-10 has those of CIFAR-10."""
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("cifar10", {"count": 3}), ("imagenette", {"count": 3}), ("cifar10", {"size": (32, 48)})],
+)
+def test_other_photos_with_the_same_classes_are_others(tmp_path, monkeypatch, name, options):
+    """As CINIC-10 has those of CIFAR-10, and more images."""
     monkeypatch.setitem(photos.PUBLISHED[name], "largest", 20)
-    write_copy(tmp_path, photos.PUBLISHED[name]["classes"], count=3)
+    write_copy(tmp_path, photos.PUBLISHED[name]["classes"], **options)
     assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
-    with pytest.raises(ValueError, match="30 images"):
+    with pytest.raises(ValueError, match=f"{10 * options.get('count', 2)} images"):
         nc.load_images(name, root=tmp_path)
-
-
-def test_photos_of_another_size_with_the_classes_of_cifar10_are_others(tmp_path):
-    write_copy(tmp_path, CIFAR10, size=(32, 48))
-    assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
-    with pytest.raises(ValueError, match="is not CIFAR-10: 20 images"):
-        nc.load_images("cifar10", root=tmp_path)
 
 
 def test_a_class_that_is_missing_is_noticed(tmp_path):
@@ -308,14 +257,6 @@ def test_a_class_that_is_missing_is_noticed(tmp_path):
         nc.load_images("imagenette", root=tmp_path)
 
 
-def test_a_truncated_photo_of_imagenette_is_named(tmp_path):
-    write_copy(tmp_path, IMAGENETTE, ending="jpg")
-    path = tmp_path / "train" / "n03888257" / "1.jpg"
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(ValueError, match="n03888257.1.jpg cannot be read"):
-        nc.load_images("imagenette", root=tmp_path)
-
-
 def test_data_sets_that_are_not_there(without_debian):
     for name, known in photos.PUBLISHED.items():
         with pytest.raises(
@@ -323,13 +264,6 @@ def test_data_sets_that_are_not_there(without_debian):
         ):
             nc.load_images(name)
     assert nc.load_images(num_images=10).generated
-
-
-def test_a_description_says_what_is_damaged(fashion, monkeypatch):
-    monkeypatch.setenv("NADS_DATA", str(fashion))
-    damage(fashion, "bit")
-    (text,) = [line for line in describe() if line.startswith("fashion-mnist")]
-    assert "t10k-images-idx3-ubyte is missing, damaged" in text
 
 
 @pytest.mark.parametrize("name", photos.PUBLISHED)
@@ -354,12 +288,3 @@ def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, nam
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [
         official.partition("/")[0]
     ]
-
-
-def test_a_data_set_is_downloaded_where_there_is_none(tmp_path, monkeypatch, without_debian):
-    def fetch(root, size, download):
-        write_copy(Path(root, "imagenette2-160"), IMAGENETTE, ending="JPEG", test="val")
-
-    monkeypatch.setattr("torchvision.datasets.Imagenette", fetch)
-    data = nc.load_images("imagenette", root=tmp_path, download=True)
-    assert data.source == "Imagenette (JPEG copy)" and len(data) == 20
