@@ -9,13 +9,12 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.atlas.measures import Measured
 from nads_book.cli import main, report
-from nads_book.network_report.class_pairs import PARTS, class_pairs
-from nads_book.network_report.frequencies import frequencies
+from nads_book.network_report.classes import PARTS, class_pairs
+from nads_book.network_report.frequencies import FINE, frequencies
 from nads_book.network_report.inputs import input_shape
-from nads_book.network_report.sample import FINE, Sample
-from nads_book.network_report.sections import decided, shown
+from nads_book.network_report.sample import Estimate, Sample
+from scipy import stats
 from torch import nn
 
 import nads_core as nc
@@ -169,13 +168,14 @@ def test_the_jackknife_leaves_out_one_network_at_a_time():
         np.delete(rows, i, 0)[:, 0].sum() / np.delete(rows, i, 0)[:, 1].sum() for i in range(20)
     ]
     assert found.value == pytest.approx(rows[:, 0].sum() / rows[:, 1].sum())
-    assert found.error == pytest.approx(math.sqrt(19 * np.var(left_out)))
+    half = stats.t.ppf(0.975, 19) * math.sqrt(19 * np.var(left_out))
+    assert found[1:] == pytest.approx((found.value - half, found.value + half))
 
 
 def test_class_pairs_equal_a_loop_over_parts(run, images):
     nads, path = run
     sample = Sample.of_checkpoint(path)
-    found = class_pairs(images, sample)
+    overall, pairs, _ = class_pairs(images, sample)
     x, y = (half.flatten(0, 1).double() for half in (sample.x, sample.y))
     trace = float((x * y).sum(1).mean())
 
@@ -183,26 +183,38 @@ def test_class_pairs_equal_a_loop_over_parts(run, images):
         rows = images.images[images.labels == label].flatten(1).double()
         return [rows[part::PARTS].mean(0) for part in range(PARTS)]
 
-    for pair in found.pairs:
+    energies, lengths = [], []
+    for pair in pairs:
         differences = [a - b for a, b in zip(*map(parts, pair.classes), strict=True)]
         energy = length = 0.0
         for p, q in itertools.permutations(range(PARTS), 2):
             energy += float(((x @ differences[p]) * (y @ differences[q])).mean())
             length += float(differences[p] @ differences[q])
-        expected = energy / length / (trace / 192)
-        assert pair.value == pytest.approx(expected, rel=1e-4)
+        assert pair.energy.value == pytest.approx(energy / length / (trace / 192), rel=1e-4)
         assert pair.known
-    assert [pair.value for pair in found.pairs] == sorted(pair.value for pair in found.pairs)
+        energies, lengths = [*energies, energy], [*lengths, length]
+    assert overall.value == pytest.approx(sum(energies) / sum(lengths) / (trace / 192), rel=1e-4)
+    assert pairs == sorted(pairs, key=lambda pair: pair.energy.value)
+
+
+def test_errors_of_class_pairs_are_those_of_fresh_inputs_and_networks(images):
+    """Linear networks of white gradients, and inputs of unit variance: errors have a closed form."""
+    generator = torch.Generator().manual_seed(2)
+    count = 400
+    gradients = torch.randn(count, 1, 3 * SIZE**2, generator=generator)
+    _, pairs, _ = class_pairs(images, Sample(gradients, gradients, (3, SIZE, SIZE)))
+    for pair in pairs:
+        half = pair.energy.high - pair.energy.value
+        quantile = stats.t.ppf(1 - 0.025 / 3, PARTS - 1)
+        assert abs(pair.energy.value - 1) < half
+        assert half / quantile == pytest.approx(math.sqrt(2 / count), rel=0.3)
 
 
 def test_the_network_is_deaf_to_fine_stripes_alone(run, images):
     nads, path = run
-    found = class_pairs(images, Sample.of_checkpoint(path))
-    (deaf,) = found.deaf
-    assert deaf.classes == (
-        0,
-        2,
-    )  # dark and stripes; the bright class differs from both in its mean
+    _, pairs, _ = class_pairs(images, Sample.of_checkpoint(path))
+    # Dark and stripes; the bright class differs from both in its mean
+    assert [pair.classes for pair in pairs if pair.energy.high < 1] == [(0, 2)]
     section = nb.report_on(nads, images, checkpoint=path).sections[3]
     assert "dark – stripes" in " ".join(section.sentences)
 
@@ -214,7 +226,7 @@ def test_nads_alone_give_the_lift_of_class_differences(images):
         photos.images.mean(1, keepdim=True), photos.labels, photos.class_names, photos.source
     )
     expected = nc.class_differences(grey, shipped)
-    found = class_pairs(grey, Sample.of_nads(shipped)).overall
+    found, _, _ = class_pairs(grey, Sample.of_nads(shipped))
     low, high = expected.lift_interval
     assert found.value == pytest.approx(expected.lift, abs=0.2 * (high - low))
 
@@ -228,14 +240,14 @@ def test_nothing_is_said_where_nothing_is_preferred(images):
     labels = images.labels[torch.randperm(len(images), generator=generator)]
     noise = torch.randn(images.images.shape, generator=generator)
     shuffled = nc.ImageSet(noise, labels, images.class_names, images.source)
-    found = class_pairs(shuffled, sample)
-    assert not found.known and not found.deaf
+    _, pairs, _ = class_pairs(shuffled, sample)
+    assert not any(pair.known for pair in pairs)
 
 
 def test_differences_below_five_percent_are_not_mentioned():
     for value, error, mentioned in ((1.04, 0.001, False), (1.2, 0.01, True), (1.2, 0.1, False)):
-        assert decided(Measured(value, error, 1_000), 1) == mentioned
-        assert decided(Measured(2 - value, error, 1_000), 1) == mentioned
+        for number in (value, 2 - value):
+            assert Estimate.student(number, error, 1_000).differs_from(1) == mentioned
 
 
 @pytest.mark.parametrize(
@@ -243,20 +255,16 @@ def test_differences_below_five_percent_are_not_mentioned():
     [(8.5, 0.45, "8.5 (7.6 to 9.4)"), (1.03, 0.01, "1.03 (1.01 to 1.05)"), (770, 540, None)],
 )
 def test_intervals_have_the_digits_that_they_deserve(value, error, text):
-    found = shown(Measured(value, error, 100_000))
+    found = str(Estimate.student(value, error, 100_000))
     assert found == text if text else "770 (" in found
 
 
-def test_waves_at_multiples_of_a_stride_are_named():
-    torch.manual_seed(0)
-    gradients = torch.zeros(40, 1, 16, 16)
-    gradients[:, :, ::4, ::4] = torch.randn(40, 1, 4, 4).cumsum(-1)
-    flat = gradients.flatten(2)
-    section = frequencies(Sample(flat, flat, (1, 16, 16)), "strided")
-    few = frequencies(Sample(flat[:8], flat[:8], (1, 16, 16)), "strided")
-    assert few.sentences == []
-    assert section.numbers["stride 4"][1] > 1.5
-    assert any("every 4 pixels" in sentence for sentence in section.sentences)
+def test_few_networks_decide_nothing():
+    generator = torch.Generator().manual_seed(0)
+    coarse = torch.randn(40, 1, 256, generator=generator).cumsum(2)
+    assert frequencies(Sample(coarse, coarse, (1, 256)), "smooth").sentences
+    few = Sample(coarse[:8], coarse[:8], (1, 256))
+    assert frequencies(few, "smooth").sentences == []
 
 
 @pytest.mark.parametrize(

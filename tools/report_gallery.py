@@ -50,7 +50,7 @@ GALLERY = {
     "efficientnet": Entry("torchvision:efficientnet_b0", (3, 32, 32)),
     "densenet121": Entry("torchvision:densenet121", (3, 32, 32)),
     "convnext": Entry("timm:convnext_atto", (3, 32, 32)),
-    "m5_audio": Entry(f"{Path(__file__).stem}:M5", (1, 4_000), photos=False),
+    "m5_audio": Entry(f"{Path(__file__).stem}:M5", (1, 16_000), photos=False),
     "squeezenet": Entry("torchvision:squeezenet1_1", (3, 64, 64)),
     "regnet": Entry("timm:regnety_002", (3, 96, 96)),
     "vit": Entry("timm:vit_tiny_patch16_224", (3, 224, 224)),

@@ -5,26 +5,23 @@ import math
 import time
 import warnings
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from nads_book.network_report import report_on
-from nads_book.network_report.inputs import (
-    images_folder,
-    images_of_shape,
-    input_shape,
-    needs_reinit_readout,
-)
 from nads_core.cli import output_file
 from nads_core.directions import NADs, SmoothedGradient, compute_nads
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.run import DENSE_LIMIT
 
-_VERSIONS = (60.0, 180.0)  # seconds after which the first versions are due
-_FIRST, _FIRST_OF_LARGE = 16, 4  # networks by which the time of one is measured
-_MOST = 100_000  # networks
+_VERSIONS = (60, 180)  # seconds after which the first versions are due
+_FIRST, _MOST = 4, 100_000  # networks
 _WORTHWHILE = 1.15  # growth of the number of networks from which on another version is computed
+_CODE = """import nads_book as nb
+import nads_core as nc
+
+nads = {nads}
+images = {images}
+nb.report_on(nads, images, checkpoint={checkpoint}).save("report.html")"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,11 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         help="{torchvision,timm}:MODEL, MODULE:FACTORY, a name such as lenet, or a file of NADs",
     )
-    add(
-        "--images",
-        type=Path,
-        help="folder with one folder of images per class, directly or in train/",
-    )
+    add("--images", type=Path, help="folder with one folder of images per class, or its parent")
     add("--out", type=output_file, help="HTML file to write (default: report.html)")
     add(
         "--image-shape",
@@ -69,111 +62,95 @@ def run(
     **options: Any,
 ) -> int:
     """Write a report on a network, and refine it while more networks are drawn."""
-    if find_spec("matplotlib") is None or find_spec("PIL") is None:
-        raise ValueError("the pictures need matplotlib and Pillow: pip install nads-core[book]")
-    start, loaded, images_call = time.monotonic(), None, ""
+    from nads_book.network_report import inputs, report_on
+
+    start, written = time.monotonic(), "no page yet"
     nads = NADs.load(model) if model.endswith(".npz") else None
-    if nads is None:
-        shape = tuple(image_shape) if image_shape else input_shape(model, images)
-    else:
-        shape = tuple(nads.directions.shape[1:])
+    known_shape = nads.directions.shape[1:] if nads else image_shape
+    shape = tuple(known_shape or inputs.input_shape(model, images))
     print(f"inputs of shape {' '.join(map(str, shape))}", flush=True)
-    if images is not None:
-        loaded = images_of_shape(images, shape, num_images)
-        folder = str(images_folder(images))
-        images_call = f"nc.load_folder({folder!r}, {num_images}, size={shape[1]})"
+    loaded = images and inputs.images_of_shape(images, shape, num_images)
+    folder = images and str(inputs.images_folder(images))
+    load = images and f"nc.load_folder({folder!r}, {num_images}, size={shape[-1]})"
     out.parent.mkdir(parents=True, exist_ok=True)
-    if nads is not None:
-        report_on(nads, loaded, images_call=images_call).save(out)
+    if nads:
+        code = _CODE.format(nads=f"nc.NADs.load({model!r})", images=load, checkpoint=None)
+        report_on(nads, loaded, code=code).save(out)
         print(f"-> {out}")
         return 0
-    options |= {"output": int(output) if output.isdigit() else output, "image_shape": shape}
-    options["reinit_readout"] = needs_reinit_readout(model, shape)
+    options["image_shape"] = shape
+    options["output"] = int(output) if output.isdigit() else output
+    options["reinit_readout"] = inputs.begins_with_zeros(model, shape)
     if math.prod(shape) > DENSE_LIMIT:  # more networks say more than more inputs of each
         options["estimator"] = SmoothedGradient(num_inputs=4)
-    checkpoint, written, caught = out.with_suffix(".ckpt"), "", list[str]()
+    checkpoint = out.with_suffix(".ckpt")
     try:
-        for nads, more in _refined(model, checkpoint, start + 60 * minutes, options, caught):
-            status = (
-                "This is a first version: the page is refined while more networks are drawn."
-                if more
-                else ""
-            )
+        for nads, warned, more in _versions(model, checkpoint, start + 60 * minutes, options):
+            count = nads.provenance["num_networks"]
+            arguments = "".join(f", {key}={value!r}" for key, value in options.items())
+            call = f"nc.compute_nads({model!r}, {count}{arguments}, checkpoint='nads.ckpt')"
+            call = call.replace("=Smoothed", "=nc.Smoothed")
             report_on(
                 nads,
                 loaded,
                 checkpoint=checkpoint,
-                warnings=caught,
-                call=repr(model) + f", output={options['output']!r}" * bool(options["output"]),
-                images_call=images_call,
-                status=status,
+                warnings=warned,
+                code=_CODE.format(nads=call, images=load, checkpoint="'nads.ckpt'"),
+                status="First version: more networks are being drawn." if more else "",
             ).save(out)
-            written = f"{nads.provenance['num_networks']:,} networks"
-            print(f"{_clock(start)} {written} -> {out}", flush=True)
-    except KeyboardInterrupt as interrupt:
-        done = str(interrupt).partition(";")[0] or "stopped"
-        page = f"{out} is of {written}" if written else f"there is no {out} yet"
-        resumes = "; the same command resumes" if checkpoint.exists() else ""
-        raise KeyboardInterrupt(f"{done}; {page}{resumes}") from None
+            written = f"{count:,} networks -> {out}"
+            print(written, flush=True)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; {written}; the same command resumes") from None
     checkpoint.unlink()
     return 0
 
 
-def _refined(
-    model: str, checkpoint: Path, deadline: float, options: dict[str, Any], caught: list[str]
-) -> Iterator[tuple[NADs, bool]]:
-    """Yield NADs of more and more networks until the deadline, and whether more will follow.
+def _versions(
+    model: str, checkpoint: Path, deadline: float, options: dict[str, Any]
+) -> Iterator[tuple[NADs, list[str], bool]]:
+    """Yield NADs of more and more networks, the texts of warnings, and whether more will follow.
 
     Args:
         model: name of the network.
         checkpoint: file of the state, from which an interrupted run is resumed.
         deadline: time at which to stop, of `time.monotonic`.
         options: options of `compute_nads`.
-        caught: list that gets the texts of warnings.
     """
-    begun, more = time.monotonic(), True
-    large = math.prod(options["image_shape"]) > DENSE_LIMIT
-    count = max(_state(checkpoint)[0], _FIRST_OF_LARGE if large else _FIRST)
-    nads, overhead = _computed(model, count, checkpoint, options, caught)
-    block = nads.provenance["block_size"]
-    if count < block:  # which is drawn in less than a second, and alone is in the checkpoint
+    begun = time.monotonic()
+    count = max(_FIRST, _stored(checkpoint)[0])
+    nads, warned, overhead = _compute(model, count, checkpoint, options)
+    block = nads.provenance["block_size"]  # networks that are drawn and stored at a time
+    if count < block:
         count = block
-        nads, overhead = _computed(model, count, checkpoint, options, caught)
-    for due in sorted({min(begun + after, deadline) for after in _VERSIONS} | {deadline}):
-        rate = _state(checkpoint)[1]  # seconds per network
-        affordable = max(0.0, due - time.monotonic() - overhead) / rate
+        nads, warned, overhead = _compute(model, count, checkpoint, options)
+    for due in sorted({min(begun + after, deadline) for after in (*_VERSIONS, math.inf)}):
+        num_stored, seconds = _stored(checkpoint)
+        affordable = (due - time.monotonic() - overhead) / max(seconds, 1e-4) * num_stored
         target = min(_MOST, (count + int(affordable)) // block * block)
         if target >= _WORTHWHILE * count:
             count = target
-            nads, overhead = _computed(model, count, checkpoint, options, caught)
-        more, before = due < deadline and count < _MOST, time.monotonic()
-        yield nads, more
+            nads, warned, overhead = _compute(model, count, checkpoint, options)
+        before = time.monotonic()
+        yield nads, warned, due < deadline
         overhead += time.monotonic() - before
-        if not more:
-            return
 
 
-def _computed(
-    model: str, count: int, checkpoint: Path, options: dict[str, Any], caught: list[str]
-) -> tuple[NADs, float]:
-    """Return NADs, and the seconds that all but the networks took; list the texts of warnings."""
-    start, (_, _, before) = time.monotonic(), _state(checkpoint)
-    with warnings.catch_warnings(record=True) as record:
+def _compute(
+    model: str, count: int, checkpoint: Path, options: dict[str, Any]
+) -> tuple[NADs, list[str], float]:
+    """Return NADs, the texts of warnings, and the seconds that all but the networks took."""
+    begun, (_, before) = time.monotonic(), _stored(checkpoint)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         nads = compute_nads(model, count, checkpoint=checkpoint, **options)
-    caught[:] = [str(one.message) for one in record if issubclass(one.category, UserWarning)]
-    return nads, time.monotonic() - start - (_state(checkpoint)[2] - before)
+    texts = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+    return nads, texts, time.monotonic() - begun - (_stored(checkpoint)[1] - before)
 
 
-def _state(checkpoint: Path) -> tuple[int, float, float]:
-    """Return the number of networks in a checkpoint, and the seconds of one and of all."""
+def _stored(checkpoint: Path) -> tuple[int, float]:
+    """Return the number of networks in a checkpoint, and the seconds that they took."""
     if not checkpoint.exists():
-        return 0, math.inf, 0.0
+        return 0, 0.0
     saved = read_checkpoint(checkpoint)
-    count = int(saved["blocks_done"] * saved["description"]["block_size"])
-    return count, max(1e-4, saved["seconds"] / max(1, count)), saved["seconds"]
-
-
-def _clock(start: float) -> str:
-    seconds = round(time.monotonic() - start)
-    return f"{seconds // 60}:{seconds % 60:02}"
+    return int(saved["blocks_done"] * saved["description"]["block_size"]), saved["seconds"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -30,66 +27,49 @@ def input_shape(model: str, folder: Path | None = None) -> tuple[int, ...]:
     Raises:
         ValueError: if the model accepts none of them.
     """
-    if isinstance(architecture := architecture_named(model, (1, 32, 32)), Architecture):
+    if isinstance(factory := architecture_named(model, (1, 32, 32)), Architecture):
         return 1, 32, 32
-    tried, reasons = [], []
-    for shape in _candidates(model, architecture, folder):
+    reasons = []
+    for shape in _candidates(model, factory(), folder):
         try:
-            factory = architecture_named(model, shape)
+            network = architecture_named(model, shape)()  # type: ignore[operator]  # a function
             with torch.no_grad():
-                factory().eval()(torch.zeros(2, *shape))  # type: ignore[operator]  # a function
-        except Exception as error:  # whatever the model's author chose to raise
-            tried.append(" ".join(map(str, shape)))
-            reasons.append(str(error))
-        else:
+                network.eval()(torch.zeros(2, *shape))
             return shape
-    problem = f"{model} accepts no input of shape {'; '.join(tried)} ({reasons[0]})"
-    raise ValueError(f"{problem}: pass --image-shape, or a wrapper of one input")
+        except Exception as error:  # whatever the model's author chose to raise
+            reasons.append(f"{shape}: {error}")
+    raise ValueError(
+        f"{model} accepts no usual input ({reasons[0]}): pass --image-shape, or a wrapper of one "
+        "input"
+    )
 
 
-def _candidates(model: str, factory: Any, folder: Path | None) -> Iterator[tuple[int, ...]]:
+def _candidates(model: str, network: nn.Module, folder: Path | None) -> Iterator[tuple[int, ...]]:
     """Yield shapes in the order in which they are tried."""
-    network = factory()
-    layers = (nn.Conv2d, nn.Conv1d, nn.Linear)
-    first = next((layer for layer in network.modules() if isinstance(layer, layers)), None)
-    sides = [_side_of(folder)] if folder else []
+    kinds = (nn.Conv2d, nn.Conv1d, nn.Linear)
+    first = next((layer for layer in network.modules() if isinstance(layer, kinds)), None)
     settings = getattr(network, "default_cfg", None) or {}  # of timm
-    if "input_size" in settings:
-        sides.append(settings["input_size"][-1])
-    elif model.startswith("torchvision:"):
-        sides.append(_trained_side(model.partition(":")[2]))
-    sides = [*dict.fromkeys((*sides, *_SIDES))]
+    trained = [224] if model.startswith("torchvision:") else settings.get("input_size", [])[-1:]
+    sides = [*_side_of(folder), *trained, *_SIDES]
+    channels = getattr(first, "in_channels", 3)
     if isinstance(first, nn.Conv1d):
-        yield from ((first.in_channels, length) for length in _LENGTHS)
-    elif isinstance(first, nn.Linear):
-        for channels in (3, 1):
-            side = math.isqrt(first.in_features // channels)
-            if folder and channels * side**2 == first.in_features:
-                yield channels, side, side
+        yield from ((channels, length) for length in _LENGTHS)
+    if isinstance(first, nn.Linear):
+        if folder and first.in_features == channels * sides[0] ** 2:
+            yield channels, sides[0], sides[0]
         yield (first.in_features,)
-    channels = first.in_channels if isinstance(first, nn.Conv2d) else 3
     yield from ((channels, side, side) for side in sides)
 
 
-def _side_of(folder: Path) -> int:
+def _side_of(folder: Path | None) -> list[int]:
     """Return the side of the first image, at most that of photos for trained networks."""
     from PIL import Image
 
-    for path in sorted(images_folder(folder).rglob("*")):
+    for path in sorted(images_folder(folder).rglob("*")) if folder else ():
         if path.suffix.lower() in Image.registered_extensions():
             with Image.open(path) as image:
-                return min(_LARGEST, *image.size)
-    return _SIDES[0]
-
-
-def _trained_side(model: str) -> int:
-    """Return the side of the images that a model of torchvision was trained on."""
-    from torchvision.models import get_model_weights
-
-    try:
-        return int(get_model_weights(model.partition("?")[0]).DEFAULT.transforms().crop_size[0])
-    except (ValueError, AttributeError):
-        return _LARGEST
+                return [min(_LARGEST, *image.size)]
+    return []
 
 
 def images_folder(folder: Path) -> Path:
@@ -106,19 +86,15 @@ def images_of_shape(folder: Path, shape: tuple[int, ...], num_images: int) -> Im
     if len(shape) != 3 or shape[1] != shape[2] or shape[0] not in (1, 3):
         raise ValueError(
             f"--images needs inputs (1, H, H) or (3, H, H), got {shape}: leave it out, or pass "
-            f"labelled inputs to "
-            "nads_book.report_on in Python"
+            "labelled inputs to nads_book.report_on in Python"
         )
     return load_folder(images_folder(folder), num_images, size=shape[1], name=folder.resolve().name)
 
 
-def needs_reinit_readout(model: str, shape: tuple[int, ...]) -> bool:
+def begins_with_zeros(model: str, shape: tuple[int, ...]) -> bool:
     """Whether a model's last layer begins with zeros, so that its output is constant."""
     factory = architecture_named(model, shape)
-    if isinstance(factory, Architecture):
-        return False
     try:
-        with_reinit_readout(partial(factory), shape)
-    except Exception:  # of the model, or as it has no such layer: `compute_nads` says what is wrong
+        return not isinstance(factory, Architecture) and bool(with_reinit_readout(factory, shape))
+    except Exception:  # it has no such layer, or `compute_nads` says what is wrong with the model
         return False
-    return True

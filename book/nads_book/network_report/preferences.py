@@ -1,229 +1,148 @@
-"""What a network prefers: first NADs with certainty, channels, and similar known NADs."""
+"""What a network prefers: its first NADs with their certainty, and the share of each channel."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-import torch
+import numpy as np
+from scipy.sparse.linalg import svds
+from torch import Tensor
 
-from nads_book.atlas.measures import Measured
-from nads_book.atlas.similarity import FEWEST, most_similar
-from nads_book.network_report.pictures import figures, picture
-from nads_book.network_report.profiles import label, similar_profiles
-from nads_book.network_report.sample import FEWEST_NETWORKS, Sample
-from nads_book.network_report.sections import Section, as_json, decided, shown, table
+from nads_book.network_report.parts import Figure, Section, picture
+from nads_book.network_report.sample import Estimate, Sample
+from nads_book.report import percent
 from nads_core.directions import NADs
-from nads_core.directions.nads import SubspaceSimilarity
 from nads_core.directions.run import DENSE_LIMIT
-from nads_core.directions.uncertainty import CERTAIN
+from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
 
-_SHOWN, _OF_CHANNEL = 10, 4
+_SHOWN, _OF_CHANNEL = 10, 4  # directions that are drawn, and of each channel
 _SIMILAR = 0.1  # certainty from which on a direction is drawn
-_COMPARED = 64  # leading directions that ship of each architecture, at most
-_MOST_NAMED = 6
+COMPARED = 64  # leading directions whose span is of interest, at most
 
 
 def preferences(nads: NADs, sample: Sample) -> Section:
     """Describe the first NADs, joint and of each channel."""
-    sentences = _known(nads)
-    opening = sentences[0]
-    dimension, traces = nads.basis.shape[0], (sample.x * sample.y).sum(2).mean(1).double()
-    mean = sample.estimate(traces.numpy()[:, None] / dimension, lambda energy: energy)[0]
-    first = _ratio(float(nads.eigenvalues[0]), float(nads.eigenvalue_std[0]), mean)
-    if decided(first, 1) and _known_alone(nads, 0):
-        along = f"Along NAD 0 the energy is {shown(first)} times that along a random direction."
-        sentences.append(along)
-        opening = along
-    content = {
-        "certainty": [round(float(value), 4) for value in nads.certainty[:_SHOWN]],
-        "eigenvalues": [float(f"{value:.5g}") for value in nads.eigenvalues[:_SHOWN]],
-        "first to mean": as_json(first),
-    }
-    if sample.unmeasured is None and len(sample) >= FEWEST_NETWORKS:
-        effective = sample.effective_directions()
-        content["effective directions"] = as_json(effective)
-        if effective.interval[0] > 1:
-            sentences.append(
-                f"Of {dimension:,} directions, {shown(effective)} count (effective number of "
-                f"eigenvalues)."
-            )
-    certain = [i for i in range(min(_SHOWN, len(nads))) if _known_alone(nads, i)]
-    drawn = [i for i in range(min(_SHOWN, len(nads))) if worth_drawing(nads, i)]
-    drawn = certain if dimension > DENSE_LIMIT else drawn
+    shape, first = sample.shape, range(min(_SHOWN, len(nads)))
+    certain = [i for i in first if nads.certainty[i] >= CERTAIN]
+    sentences = _what_is_known(nads, certain)
+    # The mean energy is known better than that of any direction: its error is left out
+    mean = float((sample.x * sample.y).sum(2).mean()) / math.prod(shape)
+    value, error = (float(of[0]) / mean for of in (nads.eigenvalues, nads.eigenvalue_std))
+    along = Estimate.student(value, error, len(sample))
+    if 0 in certain and along.differs_from(1):
+        sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
+    opening = "".join(sentences[:1])
+    if not sentences:
+        sentences = [f"No NAD is known after {nads.provenance.get('num_networks')} networks."]
+    drawn = first if math.prod(shape) <= DENSE_LIMIT else certain
     pictures = [
-        picture(
-            nads[i].numpy(),
-            f"NAD {i}<br>certainty {_two_digits(float(nads.certainty[i]))}",
-            f"NAD {i}",
-        )
+        picture(nads[i].numpy(), f"NAD {i}", f"certainty {_two_digits(nads.certainty[i])}")
         for i in drawn
+        if _worth_drawing(nads, i)
     ]
-    body = figures(pictures, _CAPTION[nads.directions.dim()]) if pictures else ""
-    if nads.directions.dim() == 4 and nads.directions.shape[1] > 1:
-        channels = sample.estimate(
-            sample.channels(), lambda e: e / e[..., :-1].sum(-1, keepdims=True)
+    figures = [Figure(pictures, _CAPTIONS[len(shape)])] if pictures else []
+    numbers: dict[str, Any] = {
+        "certainty": nads.certainty[:_SHOWN].tolist(),
+        "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
+        "first to mean": along,
+    }
+    if len(shape) == 3 and shape[0] > 1:
+        shares = numbers["channels"] = sample.estimate(
+            sample.channels(), lambda energy: energy / energy[..., :-1].sum(-1, keepdims=True)
         )
-        content["channels"] = [as_json(one) for one in channels]
-        sentences += _of_channels(channels, dimension)
-        if dimension <= DENSE_LIMIT or certain:
-            body += _channel_figures(nads)
-    return Section("What your network prefers", sentences, body, content, opening)
+        sentences += _of_channels(shares)
+        if pictures:
+            figures.append(_each_channel(nads))
+    return Section("What your network prefers", sentences, figures, (), numbers, opening)
 
 
-_CAPTION = {
-    4: "The directions to which random networks respond most, in order. Colours around grey, or "
-    "red and blue, have opposite signs; the sign of the whole has no meaning. One of low certainty "
-    "will change with more networks.",
-    3: "The directions to which random networks respond most, in order; of long sequences the part "
+_CAPTIONS = {
+    3: "The directions to which random networks respond most, in order. Colours around grey, or red "
+    "and blue, have opposite signs; the sign of the whole has no meaning. One of low certainty will "
+    "change with more networks.",
+    2: "The directions to which random networks respond most, in order; of long sequences the part "
     "with most energy.",
-    2: "The directions to which random networks respond most, in order: one bar for each feature.",
+    1: "The directions to which random networks respond most, in order: one bar for each feature.",
 }
 
 
-def worth_drawing(nads: NADs, index: int) -> bool:
+def _worth_drawing(nads: NADs, index: int) -> bool:
     """Whether more networks would give a similar direction, or one in the same known band."""
-    in_band = any(band.certainty >= CERTAIN and index in band.indices for band in nads.bands)
+    in_band = any(index in band.indices for band in _known_bands(nads))
     return in_band or float(nads.certainty[index]) >= _SIMILAR
 
 
-def _known_alone(nads: NADs, index: int) -> bool:
-    return float(nads.certainty[index]) >= CERTAIN
+def _known_bands(nads: NADs) -> list[DegenerateCluster]:
+    """Return the bands among the first directions whose span is known."""
+    few = min(_SHOWN, nads.basis.shape[0] // 2)  # a larger span is known by chance
+    bands = [band for band in nads.bands if max(band.indices) < few]
+    return [band for band in bands if band.certainty >= CERTAIN]
 
 
-def _two_digits(certainty: float) -> str:
-    return f"{math.floor(100 * certainty) / 100:.2f}"  # 1.00 only where it is exactly 1
+def _two_digits(certainty: float | Tensor) -> str:
+    return f"{math.floor(100 * float(certainty)) / 100:.2f}"  # 1.00 only where it is exactly 1
 
 
-def _ratio(value: float, error: float, mean: Measured) -> Measured:
-    """Return a number over a mean, with errors in first order."""
-    relative = math.hypot(error / value if value else math.nan, mean.error / mean.value)
-    return Measured(value / mean.value, value / mean.value * relative, mean.num_parts)
-
-
-def _known(nads: NADs) -> list[str]:
-    """Return what is known of the first directions, single, in a band, or together."""
-    first = range(min(_SHOWN, len(nads)))
-    certain = [i for i in first if _known_alone(nads, i)]
-    total = int((nads.certainty >= CERTAIN).sum())
+def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
+    """Return what is known of the first directions: single ones, a band, or a span."""
     sentences = []
     if certain:
-        names = ", ".join(map(str, certain))
+        total = int((nads.certainty >= CERTAIN).sum())
         sentences.append(
-            f"{total} NADs are known, each with a certainty of at least {CERTAIN}; of the first "
-            f"{len(first)}: {names}."
+            f"NADs that are known with a certainty of at least {CERTAIN}: {total}; of the first "
+            f"{_SHOWN}: {', '.join(map(str, certain))}."
         )
-    for band in nads.bands:
-        inside = [i for i in band.indices if i in first]
-        if band.certainty >= CERTAIN and len(inside) > 1 and len(band.indices) <= _SHOWN:
-            names = f"{', '.join(map(str, band.indices[:-1]))} and {band.indices[-1]}"
+    for band in _known_bands(nads)[:1]:
+        *others, last = band.indices
+        sentences.append(
+            f"NADs {', '.join(map(str, others))} and {last} cannot be distinguished from each "
+            f"other, but their span is known ({_two_digits(band.certainty)})."
+        )
+    if not certain:
+        few = min(COMPARED, nads.basis.shape[0] // 10)  # a larger span is known by chance
+        assert nads.uncertainty is not None
+        spans = nads.uncertainty.leading_certainty[:few]
+        if known := (spans >= CERTAIN).nonzero().flatten().tolist():
+            span = _two_digits(spans[known[-1]])
             sentences.append(
-                f"NADs {names} cannot be distinguished from each other, but their span is known "
-                f"({_two_digits(band.certainty)})."
+                f"No single NAD is known, but the span of the first {known[-1] + 1} is ({span})."
             )
-            break
-    uncertainty = nads.uncertainty
-    assert uncertainty is not None
-    few = min(_COMPARED, nads.basis.shape[0] // 10)  # a larger span is known by chance
-    together = (uncertainty.leading_certainty[:few] >= CERTAIN).nonzero()
-    if not certain and len(together):
-        count = int(together[-1]) + 1
-        value = float(uncertainty.leading_certainty[count - 1])
-        sentences.append(
-            f"No single NAD is known, but the span of the first {count} is ({_two_digits(value)})."
-        )
-    if not sentences:
-        number = nads.provenance.get("num_networks", "this number of")
-        sentences.append(f"No NAD is known after {number:,} networks.")
     return sentences
 
 
-def _of_channels(channels: list[Measured], dimension: int) -> list[str]:
+def _of_channels(shares: list[Estimate]) -> list[str]:
     """Return what is decided of the shares of the channels, and of what they have in common."""
-    *each, common = channels
-    even, sentences = 1 / len(each), []
-    other = [number for number, one in enumerate(each) if decided(one, even)]
-    shares = ", ".join(shown(one, " %", 100) for one in each)
-    if other:
-        sentences.append(f"The channels hold {shares} of the energy.")
-    elif all(high - low < even / 2 for low, high in (one.interval for one in each)):
-        sentences.append(f"No channel is preferred: they hold {shares} of the energy.")
-    if decided(common, even):
-        verb = "more" if common.value > even else "less"
+    *channels, common = shares
+    even, sentences = 1 / len(channels), []
+    if all(share.high - share.low < even for share in channels):
+        listed = ", ".join(share.percent for share in channels)
+        sentences.append(f"The channels hold {listed} of the energy.")
+    if common.differs_from(even):
         sentences.append(
-            f"What the channels have in common (grey) holds {shown(common, ' %', 100)}, {verb} "
-            f"than channels with "
-            f"independent weights would give ({100 * even:.0f} %)."
+            f"What the channels have in common (grey) holds {common.percent}, "
+            f"{'more' if common.value > even else 'less'} than channels with independent weights "
+            f"would give ({percent(even)})."
         )
     return sentences
 
 
-def _channel_figures(nads: NADs) -> str:
+def _each_channel(nads: NADs) -> Figure:
     """Draw the first eigenvectors of each channel's own block of the second moment."""
-    channels, rows = nads.directions.shape[1], []
-    if "channels" in nads.provenance.get("symmetries", ()):
-        return (
-            "<p>The channels are exchangeable, by symmetry or by the test below: each channel "
-            "alone has the same "
-            "directions.</p>"
-        )
-    weights = nads.eigenvalues.double().clamp(min=0).sqrt()[:, None]
+    channels, *grid = nads.directions.shape[1:]
+    weights = np.sqrt(nads.eigenvalues.double().clamp(min=0).numpy())[:, None]
+    pictures = []
     for channel in range(min(channels, 4)):
-        block = weights * nads.directions[:, channel].flatten(1).double()  # (n, H W)
-        gram = block.T @ block if block.shape[0] >= block.shape[1] else block @ block.T
-        vectors = torch.linalg.eigh(gram).eigenvectors.flip(1).T[:_OF_CHANNEL]
-        if block.shape[0] < block.shape[1]:
-            vectors = vectors @ block
-        for number, vector in enumerate(vectors):
-            image = vector.view(1, *nads.directions.shape[2:]).numpy()
-            rows.append(
-                picture(
-                    image, f"channel {channel}, {number}", f"channel {channel}, direction {number}"
-                )
-            )
-    return figures(rows, "The first directions of each channel alone, the others held fixed.", 90)
-
-
-def similar_networks(nads: NADs, sample: Sample, name: str) -> Section | None:
-    """Compare the first NADs with those that ship, or profiles for inputs of another shape."""
-    if nads.directions.dim() != 4:
-        return None
-    if tuple(nads.directions.shape[1:]) != (1, 32, 32):
-        return similar_profiles(sample, name)
-    uncertainty = nads.uncertainty
-    assert uncertainty is not None
-    certainty = uncertainty.leading_certainty[:_COMPARED].clone()
-    certainty[: FEWEST - 1] = 0
-    k = int(certainty.argmax()) + 1
-    if float(certainty[k - 1]) < CERTAIN:
-        return similar_profiles(sample, name)
-    found = most_similar(nads, k)
-    best = found[0]
-    equal = [label(other.name) for other in found[1:] if other.interval[1] >= best.interval[0]]
-    closest = (
-        f"The first {k} NADs are closest to those of {label(best.name)}: overlap {_overlap(best)}, "
-        f"by chance {best.chance:.2f}."
+        block = weights * nads.directions[:, channel].flatten(1).double().numpy()  # (n, H W)
+        fewer = min(block.shape)
+        start = np.random.default_rng(0).normal(size=fewer)
+        *_, vectors = svds(block, min(_OF_CHANNEL, fewer - 1), v0=start)  # in ascending order
+        pictures += [
+            picture(vector.reshape(1, *grid), f"channel {channel}, {number}")
+            for number, vector in enumerate(vectors[::-1])
+        ]
+    caption = (
+        "The first directions of each channel, the others held fixed; channels that are exchangeable "
+        "have the same."
     )
-    sentences = [closest] if best.interval[0] > best.chance else []
-    if sentences and equal:
-        names = ", ".join(equal[:_MOST_NAMED]) + (
-            f" and {len(equal) - _MOST_NAMED} more" if len(equal) > _MOST_NAMED else ""
-        )
-        sentences.append(f"The intervals do not exclude that others are closer: {names}.")
-    if not sentences:
-        sentences = [f"{nads.provenance.get('num_networks')} networks do not decide this."]
-    rows = [[label(other.name), _overlap(other)] for other in found[:6]]
-    content = {
-        "k": k,
-        "overlap": {
-            other.name: [round(x, 4) for x in (other.overlap, *other.interval)] for other in found
-        },
-    }
-    body = table(["known network", f"overlap of the first {k} NADs"], rows)
-    return Section(
-        "Which known networks it resembles", sentences, body, content, closest if not equal else ""
-    )
-
-
-def _overlap(similarity: SubspaceSimilarity) -> str:
-    low, high = similarity.interval
-    return f"{similarity.overlap:.2f} ({low:.2f} to {high:.2f})"
+    return Figure(pictures, caption, 90)

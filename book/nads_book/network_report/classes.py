@@ -1,0 +1,173 @@
+"""What classes ask for: how sensitive networks are along the difference of each pair of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_book.network_report.parts import Figure, Section, picture
+from nads_book.network_report.sample import Estimate, Sample
+from nads_core.data import ImageSet
+
+PARTS = 20  # of the inputs of each class
+_KEPT = np.vstack([np.ones(PARTS), 1 - np.eye(PARTS)])  # all parts, and all but one: (1 + P, P)
+_TITLE = "What your classes ask for"
+_DRAWN, _LISTED = 3, 200  # pairs of each kind that are drawn, and pairs among the numbers
+
+
+def classes(sample: Sample, images: ImageSet) -> Section:
+    """Describe the energy along differences of classes, and the pairs where it is smallest."""
+    overall, pairs, means = class_pairs(images, sample)
+    names, total, opening, sentences = images.class_names, len(pairs), "", []
+    known = [pair for pair in pairs if pair.known]
+    deaf = [pair for pair in known if pair.energy.high < 1]
+
+    def named(pair: Pair) -> str:
+        return f"{' – '.join(names[label] for label in pair.classes)}, {pair.energy}"
+
+    if overall.differs_from(1):
+        opening = (
+            f"Between classes the energy is {overall} times that along a random direction (mean over "
+            f"{total} pairs of classes, {len(images):,} images, {images.source})."
+        )
+        sentences.append(opening)
+    if len(known) < total:
+        sentences.append(
+            f"The images do not distinguish the means of {total - len(known)} of {total} pairs, "
+            "which are left out."
+        )
+    if deaf:
+        opening = (
+            f"Deaf: {len(deaf)} of {total} pairs differ along directions to which the network "
+            f"responds less than to a random one: {'; '.join(map(named, deaf[:_DRAWN]))}."
+        )
+        sentences.append(opening)
+    if known and known[0].energy.high < known[-1].energy.low:
+        sentences.append(
+            f"Least sensitive: {named(known[0])}; most: {named(known[-1])}. The intervals hold for "
+            f"all {total} pairs together (Bonferroni), as these two were chosen afterwards."
+        )
+    sentences.append("Only class means count here, not what else distinguishes classes.")
+    figures = []
+    extremes = {"lowest": known[:_DRAWN], "highest": known[_DRAWN:][: -_DRAWN - 1 : -1]}
+    for kind, chosen in extremes.items():
+        for pair in chosen:
+            first, second = (means[label].numpy() for label in pair.classes)
+            one, other = (names[label] for label in pair.classes)
+            pictures = [
+                picture(first, one, signed=False),
+                picture(second, other, signed=False),
+                picture(first - second, "difference"),
+            ]
+            heading = f"The {kind} estimates" if pair is chosen[0] else ""
+            figures.append(Figure(pictures, f"sensitivity {pair.energy}", 70, heading, narrow=True))
+    listed = [
+        {
+            "classes": [names[i] for i in pair.classes],
+            "sensitivity": pair.energy,
+            "known": pair.known,
+        }
+        for pair in pairs[:_LISTED]
+    ]
+    return Section(_TITLE, sentences, figures, (), {"lift": overall, "pairs": listed}, opening)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two classes.
+
+    Args:
+        classes: their labels.
+        energy: energy along the difference d of their means, relative to that along a random
+            direction, (d^T C d / d^T d) / (tr C / D). Intervals hold for all pairs together.
+        known: whether the inputs distinguish the two means.
+    """
+
+    classes: tuple[int, int]
+    energy: Estimate
+    known: bool
+
+
+def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair], Tensor]:
+    """Compare the differences d of class means with the second moment C of the networks' gradients.
+
+    Each class is divided into parts. Products of different parts estimate d^T C d and d^T d without
+    the noise of the means: E[(x . d_p)(y . d_q)] = d^T C d for parts p != q. Errors are from
+    leaving out each part of the inputs, and each network (jackknife).
+
+    Args:
+        images: labelled inputs of the networks' shape, of at least two classes with 20 inputs each.
+            For networks of one channel, images are averaged over theirs.
+        sample: networks.
+
+    Returns:
+        The energy along the differences of all pairs, weighted by their squared lengths; the pairs,
+        in ascending order of energy; and the mean input of each class, (K, *shape).
+
+    Raises:
+        ValueError: if inputs have another shape, or classes are too small.
+    """
+    means = _means_of_parts(images, sample.shape)  # (P, K, D)
+    x, y = (half.float() @ means.flatten(0, 1).T for half in (sample.x, sample.y))
+    x, y = (half.unflatten(2, means.shape[:2]).double().numpy() for half in (x, y))  # (n, R, P, K)
+    chosen = list(combinations(range(means.shape[1]), 2))
+    lengths, energies, of_parts = [], [], []  # of each pair: (1 + P,), (n,) and (P,)
+    for a, b in chosen:
+        difference = (means[:, a] - means[:, b]).double().numpy().T  # (D, P)
+        lengths.append(_across_parts(difference, difference).sum(0))
+        energy = _across_parts(x[..., a] - x[..., b], y[..., a] - y[..., b]).mean(1)  # (n, 1 + P)
+        energies.append(energy[:, 0])
+        of_parts.append(energy[:, 1:].mean(0))
+    # The sum over all pairs goes first: (..., 1 + pairs)
+    length, energy, of_part = (
+        np.stack([sum(each), *each], axis=-1) for each in (lengths, energies, of_parts)
+    )
+    mean = (sample.x * sample.y).sum(2).mean(1).double().numpy() / means.shape[2]  # (n,)
+
+    values, of_networks = sample.errors(
+        np.column_stack([energy, mean]), lambda e: e[..., :-1] / length[0] / e[..., -1:]
+    )
+    of_inputs = _error_without_parts(of_part / length[1:] / mean.mean())
+    errors, noise = np.hypot(of_networks, of_inputs), _error_without_parts(length[1:])
+    pairs = []
+    for number, classes in enumerate(chosen, start=1):
+        ratio = Estimate.student(values[number], errors[number], PARTS, len(chosen))
+        squared = Estimate.student(length[0, number], noise[number], PARTS, len(chosen))
+        pairs.append(Pair(classes, ratio, squared.low > 0))
+    pairs.sort(key=lambda pair: pair.energy.value)
+    overall = Estimate.student(values[0], errors[0], PARTS)
+    return overall, pairs, means.mean(0).unflatten(1, sample.shape)
+
+
+def _means_of_parts(images: ImageSet, shape: tuple[int, ...]) -> Tensor:
+    """Return the mean input of each part of each class, (P, K, D)."""
+    inputs, names = images.images, images.class_names
+    if len(shape) == 3 and shape[0] == 1:
+        inputs = inputs.mean(1, keepdim=True)
+    if tuple(inputs.shape[1:]) != shape:
+        raise ValueError(f"inputs of shape {tuple(inputs.shape[1:])} do not fit {shape}")
+    classes = [inputs[images.labels == label].flatten(1) for label in range(len(names))]
+    sizes = [len(rows) for rows in classes]
+    if len(names) < 2 or min(sizes) < PARTS:
+        got = dict(zip(names, sizes, strict=True))
+        raise ValueError(f"at least two classes with {PARTS} inputs each are needed, got {got}")
+    means = [rows[part::PARTS].mean(0) for part in range(PARTS) for rows in classes]
+    return torch.stack(means).unflatten(0, (PARTS, -1))
+
+
+def _across_parts(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the mean of x_p y_q over parts p != q, (..., P) -> (..., 1 + P).
+
+    The first is of all parts, the others are without one part each.
+    """
+    same, counts = (x * y) @ _KEPT.T, _KEPT.sum(1)  # p = q is left out
+    return ((x @ _KEPT.T) * (y @ _KEPT.T) - same) / (counts * (counts - 1))
+
+
+def _error_without_parts(values: np.ndarray) -> np.ndarray:
+    """Return the standard error of numbers from their values without one part each, (P, ...)."""
+    return np.sqrt((PARTS - 1) * values.var(0))
