@@ -1,13 +1,15 @@
 """Compute the reference maps of `nads_book.network_report`: energies of waves in random networks.
 
 Shipped NADs hold shrunk eigenvalues, which are too large where networks hardly respond. These maps
-are means of products of independent halves of each network's inputs, without bias.
+are means of products of independent halves of each network's inputs, without bias. Those of the
+atlas are copied from its results, which an installed package does not have.
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
+from nads_book.atlas import load_atlas
 from nads_book.network_report.sample import Sample
 
 import nads_core as nc
@@ -32,6 +34,9 @@ def main() -> None:
         nc.compute_nads(name, num_networks, estimator=estimator, checkpoint=checkpoint)
         energies = Sample.of_checkpoint(checkpoint).spectra().mean(0)
         maps[name] = (energies / energies.mean()).astype(np.float32)
+    atlas = load_atlas()
+    for name, energies in zip(atlas.entries, atlas.waves, strict=True):
+        maps[f"atlas/{name}"] = energies.astype(np.float32)
     np.savez_compressed(OUT, **maps)
     print(f"-> {OUT}")
 

@@ -62,13 +62,15 @@ def run(
     **options: Any,
 ) -> int:
     """Write a report on a network, and refine it while more networks are drawn."""
-    from nads_book.network_report import inputs, report_on
-
+    try:
+        from nads_book.network_report import inputs, report_on
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{error}: pip install 'nads-core[report]'") from None
     start, written = time.monotonic(), "no page yet"
     nads = NADs.load(model) if model.endswith(".npz") else None
     known_shape = nads.directions.shape[1:] if nads else image_shape
     shape = tuple(known_shape or inputs.input_shape(model, images))
-    print(f"inputs of shape {' '.join(map(str, shape))}", flush=True)
+    print(f"inputs of shape {' '.join(map(str, shape))}")
     loaded = images and inputs.images_of_shape(images, shape, num_images)
     folder = images and str(inputs.images_folder(images))
     load = images and f"nc.load_folder({folder!r}, {num_images}, size={shape[-1]})"
@@ -96,7 +98,7 @@ def run(
                 checkpoint=checkpoint,
                 warnings=warned,
                 code=_CODE.format(nads=call, images=load, checkpoint="'nads.ckpt'"),
-                status="First version: more networks are being drawn." if more else "",
+                status="First version: more networks are being drawn." * more,
             ).save(out)
             written = f"{count:,} networks -> {out}"
             print(written, flush=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from nads_book.atlas import load_atlas
 from nads_book.network_report.parts import Figure, Section, Table, chart, heat_maps
 from nads_book.network_report.sample import Sample
 from nads_book.report import LABELS, percent
@@ -98,7 +97,4 @@ def profile(spectra: np.ndarray, grid: tuple[int, ...]) -> tuple[np.ndarray, np.
 def reference_maps() -> dict[str, np.ndarray]:
     """Return energies of waves (32, 32) relative to their mean, of the paper and of the atlas."""
     with np.load(Path(__file__).with_name("references.npz")) as file:
-        maps = {name: file[name].astype(float) for name in file}
-    atlas = load_atlas()
-    entries = zip(atlas.entries, atlas.waves, strict=True)
-    return maps | {f"atlas/{name}": energies for name, energies in entries}
+        return {name: file[name].astype(float) for name in file}
