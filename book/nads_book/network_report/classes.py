@@ -81,10 +81,10 @@ class Pair:
     """Two classes.
 
     Args:
-        classes: their labels.
+        classes: labels of the two classes.
         energy: energy along the difference d of their means, relative to that along a random
             direction, (d^T C d / d^T d) / (tr C / D). Intervals hold for all pairs together.
-        known: whether the inputs distinguish the two means.
+        known: whether inputs distinguish the two means.
     """
 
     classes: tuple[int, int]

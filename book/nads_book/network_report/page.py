@@ -33,7 +33,7 @@ class Report:
     Args:
         name: name of the network.
         sections: sections in their order.
-        facts: what was drawn, as the provenance of the NADs has it.
+        facts: provenance of the NADs.
         warnings: warnings of the run.
         code: Python that computes it again, if known.
         status: sentence about a computation that goes on; "" when it is done.

@@ -47,7 +47,7 @@ class Figure:
     """Pictures side by side, as many as fit.
 
     Args:
-        pictures: the pictures.
+        pictures: pictures in their order.
         caption: text below all.
         width: least width of each, in pixels; 0 for one chart.
         heading: heading above.
@@ -77,7 +77,7 @@ class Section:
 
     Args:
         title: heading.
-        sentences: what the data decide.
+        sentences: statements that the data decide.
         figures: pictures below the sentences.
         tables: tables below the figures.
         numbers: content for JSON.

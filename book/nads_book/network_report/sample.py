@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
 
         Args:
             value: the number.
-            error: its standard error, from leaving out parts.
+            error: standard error of the number, from leaving out parts.
             parts: number of parts.
             num_compared: number of such intervals that hold together (Bonferroni).
         """
