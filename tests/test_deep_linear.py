@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from convergence import assert_mean, assert_rate
+from convergence import assert_mean
 from nads_book import checks
 from nads_book.studies.calibration import DeepLinear
 from nads_book.theory import deep_linear
@@ -162,38 +162,16 @@ def test_iterations_end_where_the_loss_stays_near_its_optimum():
     assert (still.iterations == 61).all()
 
 
-def test_stochastic_descent_approaches_the_exact_one():
-    args = dict(learning_rate=0.02, num_steps=60, num_runs=2, seed=0)
-    exact = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, **args).losses
-    noisy = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, batch_size=512, **args).losses
-    assert (noisy[..., -1] - exact[..., -1]).abs().max() < 0.05 and exact[..., -1].max() < exact[
-        ..., 0
-    ].max()
-
-
-def test_error_of_the_simulated_hessian_falls_as_one_over_the_root():
-    args = (1, RESPONSE, 2, 1.0, 0.5)
-    expected = deep_linear.expected_hessian(*args)[1, 1]
-    sizes, generator = torch.tensor([100, 1_600]), torch.Generator().manual_seed(0)
-
-    def error(num_samples):
-        samples = checks.sample_hessians(
-            *args, 1.0, 1.0, num_samples, num_batches=10, block="phi", generator=generator
-        )
-        return (samples[:, 1, 1].mean() - expected).abs()
-
-    errors = torch.stack([torch.stack([error(int(n)) for n in sizes]) for _ in range(150)])
-    assert_rate(sizes, errors, -0.5)
-
-
-def test_errors_say_what_to_do():
-    with pytest.raises(ValueError, match=r"stride 4 does not divide the size 6"):
-        deep_linear.gradient_covariance(RESPONSE, 4)
-    with pytest.raises(ValueError, match=r"must lie in \[0, 6\), got -1 to 6"):
-        deep_linear.zeta(torch.tensor([-1, 6]), RESPONSE)
-    with pytest.raises(TypeError, match="must be integers"):
-        deep_linear.zeta(1.0, RESPONSE)
-    with pytest.raises(ValueError, match="take the magnitude"):
-        deep_linear.gradient_covariance(RESPONSE + 0j, 2)
-    with pytest.raises(ValueError, match="unknown block 'all'"):
-        deep_linear.expected_hessian(0, RESPONSE, 2, block="all")
+@pytest.mark.parametrize(
+    ("call", "error", "shown"),
+    [
+        (lambda: deep_linear.gradient_covariance(RESPONSE, 4), ValueError, "stride 4 .*size 6"),
+        (lambda: deep_linear.zeta(torch.tensor([-1, 6]), RESPONSE), ValueError, "got -1 to 6"),
+        (lambda: deep_linear.zeta(1.0, RESPONSE), TypeError, "integers"),
+        (lambda: deep_linear.gradient_covariance(RESPONSE + 0j, 2), ValueError, "magnitude"),
+        (lambda: deep_linear.expected_hessian(0, RESPONSE, 2, block="all"), ValueError, "'all'"),
+    ],
+)
+def test_errors_say_what_to_do(call, error, shown):
+    with pytest.raises(error, match=shown):
+        call()

@@ -89,16 +89,6 @@ def test_other_layers_are_left_alone():
         assert [type(layer) for layer in replaced] == [type(layer) for layer in layers]
 
 
-@pytest.mark.parametrize("architecture", [nc.LENET, nc.VGG11], ids=str)
-def test_a_network_keeps_its_weights_and_values(architecture):
-    network = architecture.build(1, 32, 2).eval()
-    names, x = set(network.state_dict()), torch.randn(2, 1, 32, 32)
-    before = network(x)
-    faster = faster_max_pooling(network)
-    assert set(faster.state_dict()) == names and torch.equal(faster(x), before)
-    assert not any(type(module) is nn.MaxPool2d for module in faster.modules())
-
-
 @pytest.mark.parametrize(
     "sizes", [([2, 2],), (2, [2, 2]), ([2], [2]), ((2, 2), 2, [0, 0], [1, 1])], ids=str
 )
@@ -112,17 +102,6 @@ def test_pooling_takes_sizes_as_torch_does(sizes):
     assert torch.equal(twin(x)[1], layer(x)[1])
     with pytest.raises(RuntimeError):
         twin(x[0, 0])
-
-
-@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacrev])
-def test_faster_layers_can_be_transformed(transform):
-    network, x = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2)), torch.randn(1, 6, 6)
-    twin = faster_first_convolutions(faster_max_pooling(copy.deepcopy(network)))
-    expected, got = (
-        transform(lambda image, one=one: one(image[None]).square().sum())(x)
-        for one in (network, twin)
-    )
-    torch.testing.assert_close(got, expected)
 
 
 @pytest.mark.parametrize(
@@ -613,22 +592,6 @@ def test_networks_of_other_types_have_the_same_weights(dtype, tolerance, twins):
     torch.testing.assert_close(
         matrix(other), matrix(single), rtol=0, atol=tolerance * float(single.eigenvalues[0])
     )
-
-
-def test_a_run_goes_on_with_its_own_kernels(tmp_path, twins):
-    options = {
-        "image_shape": (1, 8, 8),
-        "device": DEVICE,
-        "progress": False,
-        "estimator": nc.SmoothedGradient(4),
-    }
-    path = tmp_path / "small.ckpt"
-    nc.compute_nads(small, 70, **options, kernels="triton", checkpoint=path)
-    resumed = nc.compute_nads(small, 150, **options, kernels="triton", checkpoint=path)
-    whole = nc.compute_nads(small, 150, **options, kernels="triton")
-    assert torch.equal(matrix(resumed), matrix(whole))
-    with pytest.raises(ValueError, match="belongs to another computation"):
-        nc.compute_nads(small, 200, **options, checkpoint=path)
 
 
 def test_kernels_that_cannot_run_are_rejected(monkeypatch, tmp_path, capsys):

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from nads_book.theory import classifiers, lemma2
 from torch import nn
 
 import nads_core as nc
@@ -51,29 +50,7 @@ def train() -> None:
     nc.train_network(small(), data, **options)
 
 
-def classify() -> None:
-    inputs, labels = torch.randn(1, 8, 4), torch.zeros(1, 8)
-    classifiers.train_classifiers(
-        lambda: classifiers.LinearClassifier(4),
-        inputs,
-        labels,
-        num_steps=1,
-        learning_rate=0.1,
-        seed=3,
-    )
-
-
-def dipoles() -> None:
-    lemma2.dipole_statistics(
-        lambda: nn.Sequential(nn.Flatten(0), nn.Linear(4, 1)),
-        torch.ones(1, 2, 2),
-        torch.ones(1, 2, 2) / 2,
-        2,
-        seed=3,
-    )
-
-
-@pytest.mark.parametrize("work", [compute, train, classify, dipoles])
+@pytest.mark.parametrize("work", [compute, train])
 def test_a_gpu_that_waits_for_its_first_use_keeps_its_seed(monkeypatch, work):
     gpu = Gpu(monkeypatch, used=False)
     work()

@@ -526,30 +526,6 @@ def test_a_killed_process_does_not_take_a_finished_result_with_it(monkeypatch):
     assert ready == {1: result} and pool.killed_workers
 
 
-def test_mixed_precision_stays_close_to_full_precision():
-    direction = nc.fourier_direction((1, 0), 16)[None]
-    data = [
-        nc.SeparableDatasets(direction, n, 2.0, 1.0, seed) for n, seed in ((1_500, 0), (1_000, 1))
-    ]
-    exact, mixed = (
-        train_many(nc.LENET, *data, recipe=nc.Recipe(epochs=4), mixed_precision=flag)
-        for flag in (False, True)
-    )
-    assert not torch.equal(exact.losses, mixed.losses)
-    assert (exact.losses[:, :8] - mixed.losses[:, :8]).abs().max() < 0.02
-    assert abs(float(exact.test_accuracy[0]) - float(mixed.test_accuracy[0])) < 0.05
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("method", ["loop", "vmap", "graph"])
-def test_a_gpu_trains_as_the_cpu_does(method):
-    data, options = datasets_and_directions(), {"dtype": torch.float64}
-    expected = train_many(small_network, *data, method="loop", **options)
-    result = train_many(small_network, *data, method=method, device="cuda", **options)
-    torch.testing.assert_close(result.losses, expected.losses, rtol=1e-8, atol=1e-8)
-    assert torch.equal(result.test_accuracy, expected.test_accuracy)
-
-
 def test_one_network_trains_as_a_plain_loop_does():
     images, labels = small_data(0)
     images, network = images.double(), first_weights(small_network, 0, 0).double()

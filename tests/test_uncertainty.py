@@ -442,13 +442,6 @@ def test_certificates_in_files(tmp_path):
         nc.NADs(nads.directions[:3], nads.eigenvalues[:3], {}, nads.uncertainty)
 
 
-def test_a_completed_basis_claims_nothing_about_the_rest():
-    nads = lenet(num_directions=10)
-    whole = nads.complete_basis()
-    assert whole.types == nads.types + ("rest",) * 246 and len(set(whole.names)) == 256
-    assert torch.equal(whole.certainty[:10], nads.certainty) and not whole.certainty[10:].any()
-
-
 def test_levels_are_corrected_for_the_bulk():
     """The bulk shifts eigenvalues by a known amount; a certificate made from these starts from the levels themselves.
 
