@@ -222,15 +222,15 @@ def test_inputs_come_in_opposite_pairs_of_the_given_deviation(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_a_draw_is_fixed_by_seed_and_block(estimator):
-    first, second = (estimator.draw(Ensemble(convnet, SHAPE, seed=2), 3) for _ in range(2))
-    other = estimator.draw(Ensemble(convnet, SHAPE, seed=2), 4)
-    assert torch.equal(first.inputs, second.inputs)
-    assert not torch.equal(first.inputs, other.inputs)
-    if first.probes is not None:
-        for name in first.probes:
-            assert torch.equal(first.probes[name], second.probes[name])
-            assert not torch.equal(first.probes[name], other.probes[name])
-            assert_mean(first.probes[name].flatten().square(), 1.0)
+    first, second, other = (
+        estimator.draw(Ensemble(convnet, SHAPE, seed=2), block) for block in (3, 3, 4)
+    )
+    for name, probe in ({"inputs": first.inputs} | (first.probes or {})).items():
+        again, later = (
+            draw.inputs if name == "inputs" else draw.probes[name] for draw in (second, other)
+        )
+        assert torch.equal(probe, again) and not torch.equal(probe, later)
+        assert_mean(probe.flatten().square(), 1.0)
 
 
 @given(cuts=st.lists(st.integers(1, 5), max_size=8), index=st.sampled_from(range(len(ESTIMATORS))))

@@ -53,20 +53,17 @@ def test_one_direction():
 def test_the_first_directions():
     nads = some()
     first = nads[:10]
-    assert isinstance(first, nc.NADs) and len(first) == 10
-    assert torch.equal(first.directions, nads.directions[:10]) and torch.equal(
-        first.eigenvalues, nads.eigenvalues[:10]
-    )
+    assert torch.equal(first.directions, nads.directions[:10])
+    assert torch.equal(first.eigenvalues, nads.eigenvalues[:10])
     assert first.names == nads.names[:10] and torch.equal(first.certainty, nads.certainty[:10])
     assert first.bands == (DegenerateCluster((1, 2), 0.95),) and first.provenance == nads.provenance
     assert first.overlap_interval(nads, 5) == nads.overlap_interval(nads, 5)
-    assert len(nads[:-2]) == 10 and len(nads[:]) == len(nads[:99]) == 12 and len(nads[0:4]) == 4
+    assert [len(nads[:stop]) for stop in (-2, None, 99, 4)] == [10, 12, 12, 4]
     assert first.fingerprint != nads.fingerprint == nads[:].fingerprint
     for wrong in (slice(2, 5), slice(None, None, 2), slice(None, None, -1)):
         with pytest.raises(ValueError, match=r"\[:k\].*nads.directions"):
             nads[wrong]
-    bare = nc.NADs(nads.directions, nads.eigenvalues)
-    assert bare[:3].uncertainty is None
+    assert nc.NADs(nads.directions, nads.eigenvalues)[:3].uncertainty is None
 
 
 # --- coordinates
@@ -76,22 +73,15 @@ def test_the_first_directions():
 def test_coordinates_and_back(shape):
     nads = some(shape)
     images = torch.randn(5, *shape, generator=torch.Generator().manual_seed(1))
+    naive = torch.stack([(images * v).flatten(1).sum(1) for v in nads], 1)
     coordinates = nads.coordinates(images)
-    naive = torch.stack(
-        [torch.stack([(image * direction).sum() for direction in nads]) for image in images]
-    )
     torch.testing.assert_close(coordinates, naive)
     torch.testing.assert_close(nads.coordinates(images[0]), naive[0])
     reconstructed = nads.reconstruct(coordinates)
     assert reconstructed.shape == images.shape
     torch.testing.assert_close(nads.coordinates(reconstructed), coordinates)  # a projection
-    torch.testing.assert_close(
-        nads.reconstruct(coordinates[0, :3]), nads[:3].reconstruct(naive[0, :3])
-    )
-    full = nads.complete_basis()
-    torch.testing.assert_close(
-        full.reconstruct(full.coordinates(images)), images, atol=1e-5, rtol=0
-    )
+    first = nads[:3].reconstruct(naive[0, :3])
+    torch.testing.assert_close(nads.reconstruct(coordinates[0, :3]), first)
 
 
 def test_coordinates_of_other_types():

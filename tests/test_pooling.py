@@ -137,22 +137,6 @@ def test_shares_sum_to_the_rank(seed, shape):
     assert total == pytest.approx(int(torch.linalg.matrix_rank(pooling.pooling_matrix(h, stride))))
 
 
-def test_limits():
-    identity = pooling.prefilter("identity", 16, 4)
-    assert (
-        float(pooling.bayes_accuracy(4, identity, 4, 1.0, 1.0)) == 0.5
-    )  # the kept samples of this sine are zero
-    assert float(pooling.bayes_accuracy(4, identity, 4, 1.0, 1.0, phase=0.0)) > 0.5
-    average = pooling.prefilter("average", 16, 4)
-    assert float(pooling.bayes_accuracy(0, average, 4)) == 1  # nothing folds onto the mean
-    assert float(pooling.bayes_accuracy(8, average, 4)) == 0.5  # the average vanishes
-    passed = pooling.frequency_response(average).abs() > 0
-    assert torch.equal(
-        pooling.bayes_accuracy(torch.arange(16), average, 1), 0.5 + 0.5 * passed.double()
-    )  # no subsampling
-    assert float(pooling.bayes_accuracy(3, torch.zeros(16), 4)) == 0.5
-
-
 def test_printed_form_agrees_for_stride_two_only():
     for stride, agrees in ((2, True), (4, False), (8, False)):
         h = pooling.prefilter("average", 32, stride)
