@@ -87,7 +87,7 @@ def run(
         options["estimator"] = SmoothedGradient(num_inputs=4)
     checkpoint = out.with_suffix(".ckpt")
     try:
-        for nads, warned, more in _versions(model, checkpoint, start + 60 * minutes, options):
+        for nads, warned, more in _versions(model, checkpoint, start, 60 * minutes, options):
             count = nads.provenance["num_networks"]
             arguments = "".join(f", {key}={value!r}" for key, value in options.items())
             call = f"nc.compute_nads({model!r}, {count}{arguments}, checkpoint='nads.ckpt')"
@@ -109,32 +109,33 @@ def run(
 
 
 def _versions(
-    model: str, checkpoint: Path, deadline: float, options: dict[str, Any]
+    model: str, checkpoint: Path, start: float, seconds: float, options: dict[str, Any]
 ) -> Iterator[tuple[NADs, list[str], bool]]:
     """Yield NADs of more and more networks, the texts of warnings, and whether more will follow.
 
     Args:
         model: name of the network.
         checkpoint: file of the state, from which an interrupted run is resumed.
-        deadline: time at which to stop, of `time.monotonic`.
+        start: time at which the command began, of `time.monotonic`.
+        seconds: time from then on in which to draw networks.
         options: options of `compute_nads`.
     """
-    begun = time.monotonic()
     count = max(_FIRST, _stored(checkpoint)[0])
     nads, warned, overhead = _compute(model, count, checkpoint, options)
     block = nads.provenance["block_size"]  # networks that are drawn and stored at a time
     if count < block:
         count = block
         nads, warned, overhead = _compute(model, count, checkpoint, options)
-    for due in sorted({min(begun + after, deadline) for after in (*_VERSIONS, math.inf)}):
-        num_stored, seconds = _stored(checkpoint)
-        affordable = (due - time.monotonic() - overhead) / max(seconds, 1e-4) * num_stored
+    for after in sorted({min(version, seconds) for version in (*_VERSIONS, math.inf)}):
+        num_stored, taken = _stored(checkpoint)
+        left = start + after - time.monotonic() - overhead
+        affordable = num_stored * left / max(taken, 1e-4)
         target = min(_MOST, (count + int(affordable)) // block * block)
         if target >= _WORTHWHILE * count:
             count = target
             nads, warned, overhead = _compute(model, count, checkpoint, options)
         before = time.monotonic()
-        yield nads, warned, due < deadline
+        yield nads, warned, after < seconds
         overhead += time.monotonic() - before
 
 
