@@ -89,8 +89,9 @@ def run(
     try:
         for nads, warned, more in _versions(model, checkpoint, start, 60 * minutes, options):
             count = nads.provenance["num_networks"]
-            arguments = "".join(f", {key}={value!r}" for key, value in options.items())
-            call = f"nc.compute_nads({model!r}, {count}{arguments}, checkpoint='nads.ckpt')"
+            arguments = "".join(f"    {key}={value!r},\n" for key, value in options.items())
+            arguments = f"\n    {model!r},\n    {count},\n{arguments}    checkpoint='nads.ckpt',\n"
+            call = f"nc.compute_nads({arguments})"
             call = call.replace("=Smoothed", "=nc.Smoothed")
             report_on(
                 nads,

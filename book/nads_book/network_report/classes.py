@@ -53,7 +53,8 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         )
     sentences.append("Only class means count here, not what else distinguishes classes.")
     figures = []
-    extremes = {"lowest": known[:_DRAWN], "highest": known[_DRAWN:][: -_DRAWN - 1 : -1]}
+    drawn = known if overall.low > 0 else []  # otherwise the networks are too few
+    extremes = {"lowest": drawn[:_DRAWN], "highest": drawn[_DRAWN:][: -_DRAWN - 1 : -1]}
     for kind, chosen in extremes.items():
         for pair in chosen:
             first, second = (means[label].numpy() for label in pair.classes)
