@@ -648,14 +648,14 @@ def test_energy_is_the_quadratic_form(seed, count):
 @pytest.mark.parametrize("missing", [1, 60])
 def test_a_completed_basis(missing):
     nads = compute(num_directions=64 - missing)
-    whole = nads.completed()
+    whole = nads.complete_basis()
     assert whole.directions.shape == (64, 1, 8, 8) and whole.directions.dtype == torch.float32
     assert_orthonormal(whole.directions)
     assert torch.equal(whole.directions[:-missing], nads.directions)
     assert torch.equal(whole.eigenvalues, torch.cat([nads.eigenvalues, torch.zeros(missing)]))
     assert whole.types == nads.types + ("rest",) * missing and len(set(whole.names)) == 64
     assert torch.equal(whole.certainty[:-missing], nads.certainty)
-    assert not whole.certainty[-missing:].any() and whole.completed() is whole
+    assert not whole.certainty[-missing:].any() and whole.complete_basis() is whole
 
 
 # --- published artefacts

@@ -343,7 +343,7 @@ class NADs:
 
     to_pandas, plot = export.to_pandas, export.plot
 
-    def completed(self) -> NADs:
+    def complete_basis(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with
         eigenvalue 0.
         """
