@@ -326,6 +326,23 @@ def test_no_direction_is_certain_where_all_are_equal(num_networks):
         assert band.certainty < float((first @ second.T).square().sum() / len(first)) + 0.1
 
 
+@pytest.mark.parametrize("head", [0, 60])
+def test_a_flat_tail_at_few_networks_claims_no_more_than_it_keeps(head):
+    levels = torch.where(torch.arange(256) < head, 5.0, 0.5)
+    claimed, shared = [], []
+    for seed in range(4):
+        drawn = normal(200, 1, 256, seed=seed) * levels.sqrt()
+        drawn = drawn + 0.1 * normal(200, 4, 256, seed=seed + 10)
+        result = find_eigenpairs(*filled(drawn), 256, (256,))
+        assert result.uncertainty.certainty[head:].max() < 0.1
+        squares = result.directions.double().square()
+        for band in result.uncertainty.bands:
+            inside = list(band.indices)
+            claimed.append(band.certainty * len(inside))
+            shared.append(float(squares[inside][:, inside].sum()))
+    assert -0.15 < (sum(claimed) - sum(shared)) / (4 * 256) < 0.05
+
+
 def test_where_the_floor_decides_nothing_is_certified():
     levels = torch.cat([LEVELS[:8], torch.zeros(D - 8)])
     moments, first = filled(contributions(1_000, 5, levels=levels))

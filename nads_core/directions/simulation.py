@@ -160,9 +160,9 @@ def estimate_uncertainty(
     of_more = replace(model, num_networks=sample_ratio * num_networks)
     simulated = of_more.simulated(levels, _DRAWS, seed=1)
 
-    overlaps = simulated.overlaps  # (2, k, k), of two halves of the draws
-    if _may_be_equal(values, noise, num_networks / float(ratios.mean())):
-        overlaps = torch.full_like(overlaps, 1 / (shown + bulk.dimension))  # of random directions
+    flat = _start_of_flat_tail(values, noise, num_networks / float(ratios.mean()))
+    # (2, k, k), of two halves of the draws
+    overlaps = _random_from(flat, simulated.overlaps, bulk.dimension)
     certainty = overlaps.mean(0)  # (k, k)
     uncertainty = TypeUncertainty(
         certainty=certainty.diagonal(),
@@ -282,21 +282,42 @@ class _SamplingError:
         return _smoothed(visible, spread)
 
 
-def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
-    """Whether a sample of k equal levels could have these eigenvalues (k,), of more ranks than a
-    window has.
+def _start_of_flat_tail(values: Tensor, noise: Tensor, num_vectors: float) -> int:
+    """Return the first rank from which on eigenvalues (k,), of more ranks than a window has, could
+    be those of a sample of equal levels; k if there is none.
 
-    The simulation would take what sampling spreads for differences between levels. Source:
-    Marchenko and Pastur (1967): equal levels p give n vectors eigenvalues up to p (1 + sqrt(k /
+    There the simulation would take what sampling spreads for differences between levels. Source:
+    Marchenko and Pastur (1967): t equal levels p give n vectors eigenvalues up to p (1 + sqrt(t /
     n))^2. Here the noise spreads, too:
 
-        edge = level + (level + noise) ((1 + sqrt(k / n))^2 - 1).
+        edge = level + (level + noise) ((1 + sqrt(t / n))^2 - 1).
     """
-    if len(values) <= _WINDOW:
-        return False
-    stretch = (1 + (len(values) / num_vectors) ** 0.5) ** 2 - 1
-    edge = values.mean() + (values + noise).mean() * stretch
-    return bool(values[0] <= 1.05 * edge)  # the largest one scatters around the edge
+    sizes = torch.arange(len(values), 0, -1)  # t, of the tail from each rank on
+    level = values.flip(0).cumsum(0).flip(0) / sizes
+    power = (values + noise).flip(0).cumsum(0).flip(0) / sizes
+    edge = level + power * ((1 + (sizes / num_vectors).sqrt()) ** 2 - 1)
+    # The largest one scatters around the edge
+    flat = ((values <= 1.05 * edge) & (sizes > _WINDOW)).nonzero()
+    return int(flat[0]) if len(flat) else len(values)
+
+
+def _random_from(first: int, overlaps: Tensor, num_unseen: int) -> Tensor:
+    """Return squared coordinates (2, k, k) where the eigenvectors from one rank on are random in
+    the space of these ranks and of ``num_unseen`` dimensions beside.
+
+    A direction of the head has equal shares of all directions of the tail, and they of it. The rest
+    of a direction of the tail is spread over t + m dimensions: (1 - its share of the head) / (t +
+    m).
+    """
+    size = overlaps.shape[1] - first
+    if not size:
+        return overlaps
+    of_tail = overlaps[:, :first, first:].mean(2, keepdim=True).expand(-1, -1, size)
+    of_head = overlaps[:, first:, :first].mean(1, keepdim=True).expand(-1, size, -1)
+    rest = (1 - of_head.sum(2, keepdim=True)) / (size + num_unseen)
+    head = torch.cat([overlaps[:, :first, :first], of_tail], dim=2)
+    tail = torch.cat([of_head, rest.expand(-1, -1, size)], dim=2)
+    return torch.cat([head, tail], dim=1)
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
