@@ -356,7 +356,7 @@ class NADs:
         )
         directions = torch.cat([rows, complement]).view(-1, *self.directions.shape[1:])
         eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(missing)])
-        uncertainty = self.uncertainty and self.uncertainty.completed(len(directions))
+        uncertainty = self.uncertainty and self.uncertainty.padded(len(directions))
         return NADs(directions, eigenvalues, self.provenance, uncertainty)
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:

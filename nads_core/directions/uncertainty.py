@@ -115,7 +115,7 @@ class DirectionUncertainty:
         measures = {name: getattr(self, name)[:count] for name in _MEASURES}
         return DirectionUncertainty(self.types[:count], bands=bands, **measures)
 
-    def completed(self, count: int) -> DirectionUncertainty:
+    def padded(self, count: int) -> DirectionUncertainty:
         """Return the uncertainty of ``count`` directions, of which nothing is known about those
         that these lack.
         """

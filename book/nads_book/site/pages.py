@@ -8,6 +8,7 @@ import hashlib
 import html
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -20,6 +21,7 @@ from PIL import Image
 from nads_book import explorer
 from nads_book.explorer.wave_bet import MAPS, NETWORKS, Guess, guess_data  # noqa: F401
 from nads_book.figures.variants import MIME, VARIANTS, Variants
+from nads_core.directions import NADs
 
 # Notebooks
 
@@ -207,17 +209,45 @@ def plot_strip(pictures: dict[str, np.ndarray], columns: int = 4) -> Figure:
 
 def draw_strip(path: Path) -> None:
     """Draw the strip with its variants for dark and narrow pages."""
+    pictures = combine_pictures()
+    _draw_variants(path, lambda narrow: plot_strip(pictures, 2 if narrow else 4))
+
+
+def _draw_variants(path: Path, plot: Callable[[bool], Figure]) -> None:
+    """Save what a function of whether the page is narrow draws, for light and dark pages."""
     from nads_book.figures.settings import DARK, STYLE, drawn_with
 
-    pictures = combine_pictures()
-    for name, columns, look in (
-        ("", 4, {}),
-        (".dark", 4, DARK),
-        (".narrow", 2, {}),
-        (".narrow-dark", 2, DARK),
+    for name, narrow, look in (
+        ("", False, {}),
+        (".dark", False, DARK),
+        (".narrow", True, {}),
+        (".narrow-dark", True, DARK),
     ):
-        figure = drawn_with(STYLE | look, functools.partial(plot_strip, pictures, columns))
+        figure = drawn_with(STYLE | look, functools.partial(plot, narrow))
         figure.savefig(path.with_suffix(f"{name}.png"), dpi=180, facecolor=figure.get_facecolor())
+
+
+def draw_certainty(path: Path) -> None:
+    """Draw the picture of the page *How certain is a NAD?* with its variants."""
+    from nads_core import load_nads
+
+    nads = load_nads("lenet")
+    _draw_variants(path, lambda narrow: plot_certainty(nads, "++s", 24 if narrow else 48))
+
+
+def plot_certainty(nads: NADs, kind: str, count: int) -> Figure:
+    """Draw the eigenvalues of one symmetry type with their errors, above the certainty of each direction."""
+    chosen = [index for index, name in enumerate(nads.types) if name == kind][:count]
+    ranks, width = range(len(chosen)), 4.0 if count < 40 else 7.6
+    figure, (upper, lower) = plt.subplots(
+        2, 1, sharex=True, figsize=(width, 3.6), layout="constrained"
+    )
+    values, errors = nads.eigenvalues[chosen], nads.eigenvalue_std[chosen]
+    upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
+    upper.set(yscale="log", ylabel="eigenvalue")
+    lower.bar(ranks, nads.certainty[chosen], color="tab:blue", width=0.7)
+    lower.set(ylim=(0, 1), ylabel="certainty", xlabel=f"rank within the type {kind}")
+    return figure
 
 
 def draw_question(path: Path, side: int = 32) -> None:

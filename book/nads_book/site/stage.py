@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from nads_book import explorer, predictions
+from nads_book.pages.nad_computation import certainty
 from nads_book.site import gaps, pages, sharing
 
 PREDICTIONS = "predictions.json"  # in the staging folder: path of a registration -> Markdown
@@ -35,6 +36,12 @@ def stage(folder: Path, root: Path) -> None:
     found = predictions.everything()
     page = target / "book" / "predictions.md"
     text = page.read_text("utf8").replace("<!-- predictions -->", predictions.page(found))
+    page.write_text(text, "utf8")
+    pages.draw_certainty(target / "book" / "_static" / "certainty.png")
+    page = target / "book" / "certainty.md"
+    text = page.read_text("utf8")
+    for marker, table in certainty.TABLES.items():
+        text = text.replace(f"<!-- {marker} -->", table())
     page.write_text(text, "utf8")
     counts = gaps.write(target / "book" / "_static" / "gaps", root)
     course = target / "book" / "course.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import figures, report
 from nads_book.benchmarks import load_costs
+from nads_book.benchmarks.stored import results_folder
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.pages.nad_computation.estimators import Source
@@ -180,6 +182,65 @@ def table_shrinking() -> str:
     return report.markdown_table(rows, ["energy of other networks along", *HOW])
 
 
+_FIFTHS = ("0 to .2", ".2 to .4", ".4 to .6", ".6 to .8", ".8 to 1")
+_FEW = 0.002  # share of all directions below which a fifth has no entry
+
+
+def _pair(claimed: float, measured: float) -> str:
+    """Return two squared cosines as one cell that does not wrap."""
+    return "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}".join(f"{x:.2f}" for x in (claimed, measured))
+
+
+def table_by_certainty() -> str:
+    """Return claimed and measured squared cosines, for each set of runs and fifth of certainties.
+
+    The last column is the standard deviation of the measured mean of one run between .4 and .8: the bins' standard
+    error over runs, times the root of their number.
+    """
+    rows = []
+    for facts in diagrams().values():
+        cells = []
+        for number in range(len(_FIFTHS)):
+            inside = [one for one in facts["bins"] if int(5 * one["promised"]) == number]
+            weights = np.array([one["share"] for one in inside])
+            if weights.sum() < _FEW:
+                cells.append("–")
+                continue
+            claimed, measured = (
+                np.average([one[name] for one in inside], weights=weights)
+                for name in ("promised", "kept")
+            )
+            cells.append(_pair(claimed, measured))
+        middle = [one for one in facts["bins"] if 0.4 <= one["promised"] < 0.8]
+        spread = np.mean([one["error"] for one in middle]) * facts["runs"] ** 0.5
+        label = report.LABELS.get(facts["architecture"], "Deep linear, exact C")
+        runs = f"{facts['runs']} × {facts['num_networks']:,}"
+        rows.append([label, runs, *cells, report.fixed(float(spread), 2)])
+    return report.markdown_table(rows, ["network", "runs × networks", *_FIFTHS, "one run"])
+
+
+def table_flat_tails() -> str:
+    """Return claimed and measured overlaps of bands, with the rule for flat tails and without."""
+    stored = json.loads((results_folder() / "flat_tails.json").read_text("utf8"))["rows"]
+    shown = {
+        (row["spectrum"], row["networks"], row["readouts"], row["rule"]): _pair(*row["bands"])
+        for row in stored
+    }
+    rows = [
+        [
+            spectrum,
+            f"{networks:,} × {readouts}",
+            shown[spectrum, networks, readouts, "windows"],
+            cell,
+        ]
+        for (spectrum, networks, readouts, rule), cell in shown.items()
+        if rule == "flat tails"
+    ]
+    return report.markdown_table(
+        rows, ["eigenvalues of C", "networks × readouts", "without the rule", "with it"]
+    )
+
+
 def table_calibration() -> str:
     """Return the largest excess of a promise, and the coverage of eigenvalues, by set of runs."""
     rows = []
@@ -231,5 +292,13 @@ LAB_TABLES: dict[str, Callable[[], str]] = {
     "NADs that ship": table_shipped,
     "Two runs of LeNet, direction by direction": table_agreement,
     "Calibration of certainties": table_calibration,
+    "Claimed and measured squared cosines": table_by_certainty,
+    "Bands in flat tails": table_flat_tails,
     "What is done with the noise of finitely many inputs": table_shrinking,
+}
+
+# Of the page "How certain is a NAD?": marker in its text -> table
+TABLES: dict[str, Callable[[], str]] = {
+    "calibration": table_by_certainty,
+    "flat tails": table_flat_tails,
 }
