@@ -87,24 +87,6 @@ def test_output_shape(architecture, in_channels, num_classes):
     assert module.eval()(torch.zeros(2, in_channels, 32, 32)).shape == (2, num_classes)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "part", "shape"),
-    [
-        (nc.VGG11, "features", (1, 512, 1, 1)),
-        (nc.RESNET18, "blocks", (1, 512, 4, 4)),
-        (nc.DENSENET121, "features", (1, 1024, 4, 4)),
-    ],
-    ids=by_name,
-)
-def test_resolution_before_the_head(architecture, part, shape):
-    module, seen = network(architecture), []
-    getattr(module, part).register_forward_hook(
-        lambda module, args, out: seen.append(tuple(out.shape))
-    )
-    module(inputs(1, 1, 32, 32))
-    assert seen == [shape]
-
-
 @pytest.mark.parametrize("architecture", PAPERS, ids=by_name)
 def test_weights_have_the_initialisation_of_pytorch_or_that_of_vgg(architecture):
     for layer in network(architecture).modules():
