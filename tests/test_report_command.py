@@ -9,9 +9,10 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.atlas import load_atlas
 from nads_book.cli import main, report
 from nads_book.network_report.classes import PARTS, class_pairs
-from nads_book.network_report.frequencies import FINE, frequencies
+from nads_book.network_report.frequencies import FINE, frequencies, reference_maps
 from nads_book.network_report.inputs import input_shape
 from nads_book.network_report.sample import Estimate, Sample
 from scipy import stats
@@ -363,11 +364,19 @@ def test_a_file_of_nads_is_described_without_its_networks(folder, run):
 
 def test_a_name_is_text_and_missing_numbers_are_null(run):
     nads, path = run
-    facts = nads.provenance | {"architecture": "<b>net</b>", "asymmetry": math.nan}
+    facts = nads.provenance | {"architecture": "<b>net</b>$", "asymmetry": math.nan}
     made = nb.report_on(nc.NADs(nads.directions, nads.eigenvalues, facts, nads.uncertainty))
     assert "<b>" not in made.html and "&lt;b&gt;net" in made.html
     content = json.loads(re.search(r'id="numbers">(.*?)</script>', made.html, re.DOTALL)[1])
     assert content["What was drawn"]["asymmetry"] is None
+
+
+def test_references_in_the_package_are_those_of_the_atlas():
+    """An installed package has no results of the atlas, to which reports compare."""
+    maps, atlas = reference_maps(), load_atlas()
+    assert {*maps} == {"lenet", "resnet18", *(f"atlas/{name}" for name in atlas.entries)}
+    for name, energies in zip(atlas.entries, atlas.waves, strict=True):
+        np.testing.assert_array_equal(maps[f"atlas/{name}"], energies)
 
 
 def test_white_noise_in_sequences_says_nothing():

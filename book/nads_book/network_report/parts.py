@@ -137,7 +137,8 @@ def chart(curves: Mapping[str, tuple[np.ndarray, Sequence[Any]]], xlabel: str, a
     def draw(axis: Axes) -> None:
         for name, (frequencies, energies) in curves.items():
             value, *interval = np.reshape(energies, (len(frequencies), -1)).T
-            axis.plot(frequencies, np.where(value > 0, value, np.nan), label=name)
+            label = name.replace("$", r"\$")  # which would begin a formula
+            axis.plot(frequencies, np.where(value > 0, value, np.nan), label=label)
             if interval:
                 axis.fill_between(frequencies, *interval, alpha=0.2, linewidth=0)
         axis.set(yscale="log", xlim=(0, None), xlabel=xlabel)

@@ -32,7 +32,7 @@ def similar_networks(nads: NADs, sample: Sample) -> Section | None:
         return None
     assert nads.uncertainty is not None
     spans = nads.uncertainty.leading_certainty[FEWEST - 1 : COMPARED]
-    if shape != (1, 32, 32) or float(spans.max()) < CERTAIN:
+    if shape != (1, 32, 32) or not (spans >= CERTAIN).any():
         return _by_profiles(nads.name, sample)
     k = FEWEST + int(spans.argmax())
     found = most_similar(nads, k)
