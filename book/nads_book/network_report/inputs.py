@@ -29,8 +29,14 @@ def input_shape(model: str, folder: Path | None = None) -> tuple[int, ...]:
     """
     if isinstance(factory := architecture_named(model, (1, 32, 32)), Architecture):
         return 1, 32, 32
+    try:
+        candidates = [*_candidates(model, factory(), folder)]
+    except TypeError as error:
+        raise ValueError(
+            f"{model}: {error}: name a function without arguments that returns a new network"
+        ) from None
     reasons = []
-    for shape in _candidates(model, factory(), folder):
+    for shape in candidates:
         try:
             network = architecture_named(model, shape)()  # type: ignore[operator]  # a function
             with torch.no_grad():
