@@ -1,4 +1,4 @@
-"""Statistics that the tests share: tolerances come from standard errors, never from taste."""
+"""What the tests share: statistics, whose tolerances come from standard errors, and maps of images."""
 
 import math
 
@@ -29,24 +29,20 @@ def assert_normal(samples: Tensor, std: float) -> None:
     )
 
 
-def log_slopes(sizes: Tensor, values: Tensor) -> Tensor:
-    """Slopes of log(values) against log(sizes) by least squares: values (R, len(sizes)) -> (R,)."""
-    x = torch.log(torch.as_tensor(sizes, dtype=torch.float64))
-    x = x - x.mean()
-    return (torch.log(values.double()) * x).sum(1) / x.square().sum()
-
-
-def assert_rate(sizes: Tensor, errors: Tensor, rate: float, num_errors: float = 4.0) -> None:
-    """Fail unless errors (R replications, sizes) fall as sizes^rate, judged by the scatter of their slopes."""
-    slopes = log_slopes(sizes, errors)
-    error = float(standard_error(slopes))
-    assert error < 0.1, f"{len(slopes)} replications know the slope to {error:.2f} only"
-    assert abs(float(slopes.mean()) - rate) < num_errors * error, (
-        f"slope {float(slopes.mean()):.3f} +- {error:.3f}"
-    )
-
-
 def rank_correlation(first: Tensor, second: Tensor) -> float:
     """Spearman's rank correlation of two vectors without ties."""
     ranks = torch.stack([values.argsort().argsort().double() for values in (first, second)])
     return float(torch.corrcoef(ranks)[0, 1])
+
+
+def second_moment(nads) -> Tensor:
+    """Return the matrix (D, D) of NADs."""
+    basis = nads.basis.double()
+    return (basis * nads.eigenvalues.double()) @ basis.T
+
+
+MAPS = {
+    "flip_rows": lambda x: x.flip(-2),
+    "flip_columns": lambda x: x.flip(-1),
+    "transpose": lambda x: x.transpose(-1, -2),
+}

@@ -3,7 +3,7 @@ import math
 
 import pytest
 import torch
-from convergence import assert_mean, assert_normal
+from convergence import MAPS, assert_mean, assert_normal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,11 +15,7 @@ PAPERS = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
 DECLARED = [
     (architecture, symmetry) for architecture in ALL for symmetry in architecture.symmetries_at(32)
 ]
-MAPS = {
-    "flip_rows": lambda x: x.flip(-2),
-    "flip_columns": lambda x: x.flip(-1),
-    "transpose": lambda x: x.transpose(-1, -2),
-}
+
 LAST_SIZE = {
     "logreg": 32,
     "lenet": 5,

@@ -3,7 +3,7 @@ import math
 
 import pytest
 import torch
-from convergence import assert_mean
+from convergence import MAPS, assert_mean
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -253,9 +253,7 @@ def test_gram_eigenpairs_equal_those_of_the_matrix(seed, networks, noise):
 
 # --- symmetries
 
-MAPS = {
-    "flip_rows": lambda x: x.flip(-2), "flip_columns": lambda x: x.flip(-1), "transpose": lambda x: x.transpose(-1, -2),
-}  # fmt: skip
+
 SUBSETS = [subset for count in range(4) for subset in itertools.combinations(MAPS, count)]
 SHAPE = (2, 4, 4)
 

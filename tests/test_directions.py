@@ -12,7 +12,7 @@ from importlib import resources
 import numpy as np
 import pytest
 import torch
-from convergence import assert_mean, rank_correlation
+from convergence import assert_mean, rank_correlation, second_moment
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -42,11 +42,6 @@ def compute(factory=convnet, num_networks: int = 100, **options) -> nc.NADs:
         **options,
     }
     return nc.compute_nads(factory, num_networks, **options)
-
-
-def second_moment(nads: nc.NADs) -> Tensor:
-    basis = nads.basis.double()
-    return (basis * nads.eigenvalues.double()) @ basis.T
 
 
 def assert_orthonormal(rows: Tensor, tolerance: float = 1e-5) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from convergence import second_moment
 from hypothesis import given
 from hypothesis import strategies as st
 from nads_book.benchmarks import kernel_references
@@ -535,10 +536,6 @@ def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(twins):
 # --- the whole of it
 
 
-def matrix(nads: nc.NADs) -> Tensor:
-    return nads.basis.double() * nads.eigenvalues.double() @ nads.basis.double().T
-
-
 @needs_triton
 def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch, request):
     monkeypatch.setattr(
@@ -557,9 +554,12 @@ def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch, request):
         for extra in ({"kernels": "triton"}, {"kernels": "triton", "batch_size": 6}, {})
     )
     torch.testing.assert_close(
-        matrix(ours), matrix(theirs), rtol=1e-3, atol=1e-5 * float(theirs.eigenvalues[0])
+        second_moment(ours),
+        second_moment(theirs),
+        rtol=1e-3,
+        atol=1e-5 * float(theirs.eigenvalues[0]),
     )
-    assert torch.equal(matrix(theirs), matrix(batched))
+    assert torch.equal(second_moment(theirs), second_moment(batched))
     assert (ours.provenance["kernels"], others.provenance["kernels"]) == ("triton", "torch")
     assert ours.overlap(others, 5) < 0.999  # other networks of the same distribution
 
@@ -573,7 +573,10 @@ def test_networks_of_other_types_have_the_same_weights(dtype, tolerance, twins):
         nc.compute_nads(small, 64, **options, dtype=kind) for kind in (torch.float32, dtype)
     )
     torch.testing.assert_close(
-        matrix(other), matrix(single), rtol=0, atol=tolerance * float(single.eigenvalues[0])
+        second_moment(other),
+        second_moment(single),
+        rtol=0,
+        atol=tolerance * float(single.eigenvalues[0]),
     )
 
 

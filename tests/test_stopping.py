@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from convergence import second_moment
 from torch import nn
 
 import nads_core as nc
@@ -45,10 +46,6 @@ def at_once(monkeypatch) -> None:
 def compute(num_networks, estimator, factory=convnet, **options):
     options = {"image_shape": SHAPE, "progress": False, "device": "cpu", **options}
     return nc.compute_nads(factory, num_networks, estimator=estimator, **options)
-
-
-def second_moment(nads):
-    return (nads.basis.double() * nads.eigenvalues.double()) @ nads.basis.double().T
 
 
 # --- readouts
