@@ -18,13 +18,13 @@ import pytest
 import torch
 from hypothesis import settings
 
-# On a busy machine two threads that wait for each other make a network ten times slower. `make test` repeats what is
-# marked `stored` on another number of threads and with other instructions.
+# On a busy machine two threads that wait for each other make a network ten times slower.
+# `make test` repeats what is marked `stored` with other threads and instructions.
 torch.set_num_threads(int(os.environ.get("NADS_TEST_THREADS", "1")))
 settings.register_profile("nads", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("nads")
 
-# Without a GPU, Triton's kernels run in its interpreter: it is chosen when triton is first imported.
+# Without a GPU, Triton's kernels run in its interpreter, chosen when triton is first imported.
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
@@ -41,11 +41,12 @@ _PUBLISHED = {
 
 def pytest_report_header() -> str:
     """Name what the floats of this run depend on."""
-    return f"instructions: {torch.backends.cpu.get_cpu_capability()}, threads of torch: {torch.get_num_threads()}"
+    instructions = torch.backends.cpu.get_cpu_capability()
+    return f"instructions: {instructions}, threads of torch: {torch.get_num_threads()}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the chapters begin, which take longest; the pages follow last, when most chapters are there."""
+    """Let the chapters begin, which take longest; the pages, which show them, follow last."""
     rank = {"test_chapters.py": 0, "test_pages.py": 2}
     items.sort(key=lambda item: rank.get(item.path.name, 1))
 
@@ -64,7 +65,7 @@ def pytest_runtest_makereport():
 
 @pytest.fixture(scope="session")
 def published() -> Callable[[str], torch.Tensor]:
-    """Give the authors' directions of "lenet" or "resnet18", (1023, 1, 32, 32); skip without NADS_REFERENCE."""
+    """Give the authors' directions of "lenet" or "resnet18", (1023, 1, 32, 32)."""
     folder = os.environ.get("NADS_REFERENCE")
     if not folder:
         pytest.skip(
@@ -101,7 +102,7 @@ class _ConvolutionTwin:
 
 @pytest.fixture
 def twins(monkeypatch) -> None:
-    """Replace Triton's kernels by their PyTorch references on any device; importing the kernels fails."""
+    """Replace Triton's kernels by their PyTorch references; importing the kernels fails."""
     from nads_book.benchmarks import kernel_references
 
     from nads_core.directions import moments
@@ -117,40 +118,31 @@ def twins(monkeypatch) -> None:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory) -> Path:
-    """Build sdist and wheel as a release does, offline, from a copy that no earlier build has touched."""
+    """Build sdist and wheel as a release does, offline, from a copy without traces of builds."""
     folder = tmp_path_factory.mktemp("release")
     for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in"):
         shutil.copy(_ROOT / name, folder)
     for name in ("nads_core", "book/nads_book", "tests"):
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--no-isolation",
-        "--outdir",
-        "dist",
-        ".",
-    ]  # the wheel from the sdist
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / "dist"
 
 
-# Variables that make a situation: whatever this machine has, or neither photos nor published directions.
+# Variables of a situation: whatever this machine has, or neither photos nor published directions.
 SITUATIONS = {
     "here": {},
     "no data": {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""},
 }
 
 
-# Chapters whose figures are drawn with all variants, which take longer than the figures; tests/test_figures.py draws
-# those of every figure.
+# Chapters whose figures are drawn with all variants, which take longer than the figures;
+# tests/test_figures.py draws those of every figure.
 WITH_VARIANTS = ("04_pooling_theory", "08_flip")
 
-_failures: dict[
-    tuple[str, str], Exception
-] = {}  # a chapter that failed is not executed again for the next test
+# A chapter that failed is not executed again for the next test.
+_failures: dict[tuple[str, str], Exception] = {}
 
 
 def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) -> Path:
@@ -181,10 +173,8 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
         FileLock(folder / f"{chapter}.lock", timeout=-1 if wait else 0),
         pytest.MonkeyPatch.context() as patch,
     ):
-        one_core = {
-            "OMP_NUM_THREADS": "1",
-            "LOKY_MAX_CPU_COUNT": "1",
-        }  # other workers use the others
+        # Other workers use the other cores.
+        one_core = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
         for name, value in (one_core | SITUATIONS[situation]).items():
             patch.setenv(name, value)
         if chapter not in WITH_VARIANTS:
@@ -199,7 +189,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
 
 @pytest.fixture(scope="session")
 def html() -> Path:
-    """Build the book from the chapters executed at `smoke`, once for all workers; a warning of Sphinx is an error."""
+    """Build the book from the chapters executed at `smoke`; a warning of Sphinx is an error."""
     build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
     from filelock import FileLock, Timeout
 
@@ -217,25 +207,26 @@ def html() -> Path:
     with FileLock(BOOK / "html.lock"):
         stamp = BOOK / "html.sha256"
         if not stamp.is_file() or stamp.read_text() != digest.hexdigest():
-            # In a process of its own, as for a reader: what this one has cached would not be read again, so that
-            # the build would take a stored result for one that no page loads.
+            # In a process of its own, as for a reader: what this one has cached would not be read
+            # again, so that the build would take a stored result for one that no page loads.
             command = [
                 sys.executable,
                 "-m",
-                "nads_book.site.build",
+                "nads_book.site",
                 "--folder",
                 BOOK,
                 "--preset",
                 "smoke",
             ]
             built = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
-            assert built.returncode == 0, f"{built.stdout}\n{built.stderr}"
+            made = (BOOK / "html" / "index.html").is_file()
+            assert built.returncode == 0 and made, f"{built.stdout}\n{built.stderr}"
             stamp.write_text(digest.hexdigest())
     return BOOK / "html"
 
 
 def chromium() -> str | None:
-    """Return the Chromium of this machine, or what NADS_CHROMIUM names: set to nothing, there is none."""
+    """Return the Chromium of this machine, or what NADS_CHROMIUM names, which may be nothing."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return (
         os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), None)) or None
@@ -251,11 +242,8 @@ def browser():
     if chromium() is None:
         pytest.skip("no Chromium on this machine: the tests of the pages need one")
     with sync_api.sync_playwright() as playwright:
-        options = [
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-ipc-flooding-protection",
-        ]  # many addresses in a row
+        # Many addresses in a row are no flood.
+        options = ["--no-sandbox", "--disable-gpu", "--disable-ipc-flooding-protection"]
         chrome = playwright.chromium.launch(executable_path=chromium(), args=options)
         yield chrome
         chrome.close()
