@@ -90,13 +90,12 @@ def test_the_first_cell_that_follows_the_parameters_checks_all_of_them(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
-def test_chapter_takes_a_preset_and_ends_in_a_takeaway(path):
+def test_chapter_takes_a_preset(path):
     cells = nbformat.read(path, as_version=4).cells
     parameters = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     assert len(parameters) == 1 and re.search(r'^preset = "auto"', parameters[0], re.MULTILINE)
     chosen = re.compile(r"preset = nb\.choose_preset\(preset|\.Trial\(\s*preset=preset")
     assert sum(len(chosen.findall(cell.source)) for cell in cells) == 1
-    assert any(":class: takeaway" in cell.source for cell in cells)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
@@ -610,6 +609,15 @@ def test_details_are_folded_up_to_the_next_heading_or_their_end():
     nested = nbformat.v4.new_notebook(cells=[inside])
     with pytest.raises(ValueError, match="within others"):
         pages.with_details(nested)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
+def test_the_takeaway_stands_in_a_box_of_the_page_alone(path):
+    notebook = nbformat.read(path, as_version=4)
+    assert not any(":::{admonition}" in cell.source for cell in notebook.cells)
+    page = "\n".join(cell.source for cell in pages.with_takeaway(notebook).cells)
+    assert page.count(":::{admonition} Takeaway\n:class: takeaway\n") == 1
+    assert "<!-- takeaway -->" not in page
 
 
 def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):

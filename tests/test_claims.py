@@ -33,7 +33,7 @@ verdict = "verified"
 falsified_by = "The other one."
 follows = { measured = "verified", errata-lemma = "falsified" }
 """
-TAKEAWAY = "```{{admonition}} Takeaway\n:class: takeaway\n{}\n```\n"
+TAKEAWAY = "<!-- takeaway -->\n**Takeaway**\n\n{}\n<!-- end of takeaway -->\n"
 MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: derived -->"
 
 

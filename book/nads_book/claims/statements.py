@@ -8,8 +8,10 @@ from pathlib import Path
 from nads_book.claims.register import ROOT, ClaimError, load
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
+# What a notebook shows as a paragraph, and a page in a box; the comments are seen in neither.
 TAKEAWAY = re.compile(
-    r"^(```|:::)\{admonition\}.*\n:class: takeaway\n(.*?)^\1", re.MULTILINE | re.DOTALL
+    r"^<!-- takeaway -->\n\*\*Takeaway\*\*\n\n(.*?)\n<!-- end of takeaway -->$",
+    re.MULTILINE | re.DOTALL,
 )
 SENTENCE_END = re.compile(r"(?<=[.!?])[”\")]*\s+(?=[^a-z\d\s(])")
 
@@ -40,7 +42,7 @@ def marked(text: str) -> list[tuple[str, str]]:
 def unregistered(text: str) -> list[str]:
     """Return the sentences of the takeaways in a text that have no mark of their own."""
     missing = []
-    for _, body in TAKEAWAY.findall(text):
+    for body in TAKEAWAY.findall(text):
         *chunks, rest = MARK.split(body)[::2]
         for chunk in chunks:
             missing += sentences(chunk)[:-1]

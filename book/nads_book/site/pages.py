@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from nads_book import explorer
+from nads_book.claims.statements import TAKEAWAY
 from nads_book.explorer.wave_bet import MAPS, NETWORKS, Guess, guess_data  # noqa: F401
 from nads_book.figures.variants import MIME, VARIANTS, Variants
 from nads_core.directions import NADs
@@ -57,6 +58,15 @@ def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         0
     ].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{notes}{rest}"
     notebook.cells = [cell for cell in notebook.cells if cell not in lifted]
+    return notebook
+
+
+def with_takeaway(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Put the takeaway of a chapter into a box, which Jupyter and Colab would show as its source."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            box = r":::{admonition} Takeaway\n:class: takeaway\n\1\n:::"
+            cell.source = TAKEAWAY.sub(box, cell.source)
     return notebook
 
 
