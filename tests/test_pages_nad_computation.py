@@ -87,3 +87,26 @@ def test_our_first_directions_are_nearly_the_published_ones():
     found = page.estimators.published_overlaps()
     for label in ("LeNet", "ResNet-18"):
         assert found[label][10] > 0.85 and found[label][50] > 0.7
+
+
+def test_the_page_about_certainties_shows_the_stored_calibration():
+    table = page.certainty.table_by_certainty().splitlines()
+    assert len(table) == 2 + len(page.certainty.diagrams())
+    for row in table[2:]:
+        cells = [cell for cell in row.split(" | ") if "→" in cell]
+        claimed = [float(cell.split("→")[0]) for cell in cells]
+        assert claimed == sorted(claimed) and claimed[0] < 0.2 < claimed[-1] <= 1
+
+
+def test_no_band_in_a_flat_tail_is_claimed_above_what_it_keeps():
+    for row in page.certainty.table_flat_tails().splitlines()[2:]:
+        claimed, measured = map(float, row.strip(" |").rpartition("|")[2].split("→"))
+        assert claimed < measured + 0.02, row
+
+
+def test_the_picture_of_certainties_has_a_bar_for_each_direction():
+    from nads_book.site.pages import plot_certainty
+
+    upper, lower = plot_certainty(nc.load_nads("lenet"), "++s", 24).axes
+    assert len(lower.patches) == 24 and upper.get_yscale() == "log"
+    assert lower.patches[0].get_height() > 0.9

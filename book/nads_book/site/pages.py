@@ -252,10 +252,10 @@ def plot_certainty(nads: NADs, kind: str, count: int) -> Figure:
     figure, (upper, lower) = plt.subplots(
         2, 1, sharex=True, figsize=(width, 3.6), layout="constrained"
     )
-    values, errors = nads.eigenvalues[chosen], nads.eigenvalue_std[chosen]
+    values, errors = nads.eigenvalues[chosen].numpy(), nads.eigenvalue_std[chosen].numpy()
     upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
     upper.set(yscale="log", ylabel="eigenvalue")
-    lower.bar(ranks, nads.certainty[chosen], color="tab:blue", width=0.7)
+    lower.bar(ranks, nads.certainty[chosen].numpy(), color="tab:blue", width=0.7)
     lower.set(ylim=(0, 1), ylabel="certainty", xlabel=f"rank within the type {kind}")
     return figure
 
