@@ -241,14 +241,14 @@ def test_gram_eigenpairs_equal_those_of_the_matrix(seed, networks, noise):
     else:
         spreads = 0.5 * normal(noise * networks, dimension, seed=seed + 1)
     matrix = (means.T @ means - spreads.T @ spreads) / networks
-    values, rows = gram_eigenpairs(means, spreads, dimension)
+    values, rows = gram_eigenpairs([means], [spreads], dimension)
     expected = torch.linalg.eigvalsh(matrix).flip(0)
     count = int((expected > 1e-9 * expected[0]).sum())
     assert len(values) == count
     torch.testing.assert_close(values, expected[:count], rtol=1e-8, atol=1e-10)
     close(rows @ rows.T, torch.eye(count).double(), 1e-8)
     close(rows @ matrix, values[:, None] * rows, 1e-8)
-    assert len(gram_eigenpairs(means, spreads, 1)[0]) == 1
+    assert len(gram_eigenpairs([means], [spreads], 1)[0]) == 1
 
 
 # --- symmetries

@@ -129,7 +129,7 @@ def test_eigenpairs_by_columns_equal_those_of_all_rows_at_once(monkeypatch):
     from nads_core.directions import covariance
 
     means, spreads = torch.randn(2, 7, 50, dtype=torch.float64)
-    values, rows = gram_eigenpairs(means, spreads, 4)
+    values, rows = gram_eigenpairs([means], [spreads], 4)
     monkeypatch.setattr(covariance, "_GRAM_COLUMNS", 8)
     parts = gram_eigenpairs([means[:3], means[3:]], [spreads[:6], spreads[6:]], 4)
     torch.testing.assert_close(parts[0], values)

@@ -100,30 +100,22 @@ def leading_eigenpairs(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def gram_eigenpairs(
-    means: Tensor | Sequence[Tensor], spreads: Tensor | Sequence[Tensor], count: int
+    means: Sequence[Tensor], spreads: Sequence[Tensor], count: int
 ) -> tuple[Tensor, Tensor]:
     """Return leading eigenpairs of M - W from its vectors, without forming a D x D matrix.
 
     Goes through the vectors a few columns at a time, so that no second copy of them is made.
 
     Args:
-        means: (N, D) with M = means^T means / N; or blocks of its rows, as `GramMoments.vectors`
-            returns them.
-        spreads: (R, D) with W = spreads^T spreads / N; or blocks.
+        means: blocks of the rows of (N, D) with M = means^T means / N (`GramMoments.vectors`).
+        spreads: blocks of the rows of (R, D) with W = spreads^T spreads / N.
         count: largest number of eigenpairs; those with a positive eigenvalue are returned.
 
     Returns:
         Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the means' type but
         at least float32.
     """
-    means, spreads = (
-        [blocks] if isinstance(blocks, Tensor) else list(blocks) for blocks in (means, spreads)
-    )
-    # X, the blocks below each other, is (N + R, D)
-    blocks, num_means = (
-        means + spreads,
-        sum(map(len, means)),
-    )
+    blocks, num_means = [*means, *spreads], sum(map(len, means))  # X, below each other (N + R, D)
     num_rows, dimension = sum(map(len, blocks)), blocks[0].shape[1]
     chunks = [slice(i, i + _GRAM_COLUMNS) for i in range(0, dimension, _GRAM_COLUMNS)]
     gram = torch.zeros(num_rows, num_rows, dtype=torch.float64, device=blocks[0].device)  # X X^T
@@ -147,9 +139,8 @@ def gram_eigenpairs(
     kind = torch.promote_types(blocks[0].dtype, torch.float32)
     directions = torch.empty(len(weights), dimension, dtype=kind, device=gram.device)
     for columns in chunks:
-        directions[:, columns] = (
-            weights @ torch.cat([block[:, columns] for block in blocks]).double()
-        )
+        rows = torch.cat([block[:, columns] for block in blocks]).double()
+        directions[:, columns] = weights @ rows
     return levels[positive], directions
 
 

@@ -7,6 +7,8 @@ and types of several partners hold the same block once for each partner. Archite
 maps in `networks.architectures`.
 """
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -98,47 +100,44 @@ def symmetry_types(
 
     require_symmetries(image_shape, symmetries)
     if not symmetries:
-        return (
-            SymmetryType(("",), (_sparse(sparse.eye_array(int(torch.Size(image_shape).numel()))),)),
-        )
-    maps = set(symmetries) - {"channels"}
-    # Conjugating one flip by the transpose gives the other
-    if "transpose" in maps and len(maps) > 1:
-        maps = {"flip_rows", "flip_columns", "transpose"}
+        dimension = int(torch.Size(image_shape).numel())
+        return (SymmetryType(("",), (_sparse(sparse.eye_array(dimension)),)),)
     channels, height, width = image_shape
-    rows, columns = (
-        _parity_bases(height, "flip_rows" in maps),
-        _parity_bases(width, "flip_columns" in maps),
-    )
-    types: list[
-        tuple[tuple[str, ...], tuple[Any, ...]]
-    ] = []  # names and planes, sparse (d, H * W), of the partners
-    for row_name, row_basis in rows.items():
-        for column_name, column_basis in columns.items():
-            name, planes = row_name + column_name, sparse.kron(row_basis, column_basis, "csr")
-            if "transpose" not in maps:
-                types.append(((name,), (planes,)))
-            elif row_name == column_name:
-                size = row_basis.shape[0]
-                types += [
-                    ((name + "s",), (_exchange_basis(size, 1) @ planes,)),
-                    ((name + "a",), (_exchange_basis(size, -1) @ planes,)),
-                ]
-            elif row_name == "+":
-                transposed = planes[:, np.arange(height**2).reshape(height, height).T.ravel()]
-                types.append(((name, name[::-1]), (planes, transposed)))
-    parts, labels = [sparse.eye_array(channels)], [""]
-    if "channels" in symmetries:
-        parts = [parts[0].tocsr()[[channel]] for channel in range(channels)]
+    labels, parts = [""], [sparse.eye_array(channels)]
+    if "channels" in symmetries:  # one partner for each channel
         labels = [f"c{channel} " for channel in range(channels)]
+        parts = [sparse.eye_array(channels).tocsr()[[channel]] for channel in range(channels)]
     return tuple(
         SymmetryType(
             tuple((label + name).strip() for label in labels for name in names),
             tuple(_sparse(sparse.kron(part, plane)) for part in parts for plane in planes),
         )
-        for names, planes in types
+        for names, planes in _types_of_planes(height, width, set(symmetries) - {"channels"})
         if planes[0].shape[0]  # a single row has nothing odd
     )
+
+
+def _types_of_planes(
+    height: int, width: int, maps: set[str]
+) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """Yield names, and bases (d, H * W), sparse, of the partners of each type of one channel."""
+    from scipy import sparse
+
+    if "transpose" in maps and len(maps) > 1:  # it turns one flip into the other
+        maps = {"flip_rows", "flip_columns", "transpose"}
+    rows = _parity_bases(height, "flip_rows" in maps)
+    columns = _parity_bases(width, "flip_columns" in maps)
+    for row, column in itertools.product(rows, columns):
+        name, planes = row + column, sparse.kron(rows[row], columns[column], "csr")
+        if "transpose" not in maps:
+            yield (name,), (planes,)
+        elif row == column:
+            size = rows[row].shape[0]
+            yield (name + "s",), (_exchange_basis(size, 1) @ planes,)
+            yield (name + "a",), (_exchange_basis(size, -1) @ planes,)
+        elif row == "+":
+            transposed = planes[:, np.arange(height**2).reshape(height, height).T.ravel()]
+            yield (name, name[::-1]), (planes, transposed)
 
 
 def _parity_bases(size: int, flipped: bool) -> dict[str, Any]:
