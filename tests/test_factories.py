@@ -403,8 +403,8 @@ def edited(gain=1.0, slope=0.01, clip=None, rare=0.0, width=24):
 
 
 EDITS = {
-    "gain": ({"gain": 1.04}, "2.weight"),
-    "small gain": ({"gain": 1.003}, "2.weight"),
+    "gain": ({"gain": 1.04}, "4 %"),
+    "small gain": ({"gain": 1.003}, "0.3 %"),
     "slope": ({"slope": 0.05}, "negative_slope=0.05"),
     "far from most inputs": ({"clip": 8.0}, "outputs of its first networks"),
     "number of parameters": ({"width": 25}, "num_parameters"),
@@ -451,5 +451,5 @@ def test_a_factory_is_recognised_in_other_types_too(dtype, tmp_path):
     options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt", "dtype": dtype}
     nc.compute_nads(edited(), 128, **options)
     nc.compute_nads(edited(), 192, **options)
-    with pytest.raises(ValueError, match="2.weight"):
+    with pytest.raises(ValueError, match="0.4 %"):
         nc.compute_nads(edited(1.004), 256, **options)
