@@ -321,7 +321,7 @@ def test_marks_become_signs_and_records_become_anchors(book):
     )
     text, anchor, code = notebook.cells
     assert (
-        "<!--" not in text.source
+        "<!-- claim" not in text.source
         and 'href="../book/lab_notes/01_small.html#measured" title="Claim: verified"' in text.source
     )
     assert (
