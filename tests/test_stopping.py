@@ -194,20 +194,19 @@ def test_the_error_told_is_the_error_there_is():
 
 
 @pytest.mark.parametrize(
-    ("criterion", "expected"),
+    ("criterion", "block_size", "expected"),
     [
-        ({"tolerance": 0.05}, [8, 10, 12, 16, 20, 24]),
-        (
-            {"num_certain": 3},
-            [8, 12, 18, 27, 40, 61],
-        ),  # finding eigenpairs costs more: fewer checks
-        ({}, [math.inf]),
+        ({"tolerance": 0.05}, 8, [8, 10, 12, 16, 20, 24]),
+        ({"tolerance": 0.05}, 1024, [4, 5, 6, 7, 8, 9]),
+        # Finding eigenpairs costs more: fewer checks
+        ({"num_certain": 3}, 8, [8, 12, 18, 27, 40, 61]),
+        ({}, 8, [math.inf]),
     ],
     ids=str,
 )
-def test_checks_become_rarer(criterion, expected):
+def test_checks_become_rarer(criterion, block_size, expected):
     rule = StoppingRule(StoppingCriterion(**criterion), SHAPE)
-    assert [*islice(rule.check_schedule(8), 6)] == expected
+    assert [*islice(rule.check_schedule(block_size), 6)] == expected
 
 
 @pytest.mark.parametrize("moments", [DenseMoments, GramMoments])

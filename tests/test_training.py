@@ -170,6 +170,10 @@ BAD_CALLS = [  # call, and what the error shows
         "TensorDataset",
     ),
     (lambda: train_one(small_network(), nc.load_images("generated", num_images=4)), "ImageSet"),
+    (
+        lambda: train_one(small_network(), DATA[0], (IMAGES, LABELS.float())),
+        "test must be .*float32",
+    ),
     (lambda: train_many(lambda: ONE_NETWORK, DATA * 2), "same network twice"),
     (lambda: train_many(small_network, DATA * 2, stop_loss=0.1, **GRAPH), "different steps"),
     (lambda: train_many(dropping, DATA * 2, **GRAPH), "dropout"),
