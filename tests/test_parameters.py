@@ -45,19 +45,28 @@ def test_documented_values_are_accepted():
     check_parameters(index=1022, last_index=1022, strength=0.001, second="", job=None)
 
 
-@pytest.mark.parametrize("seed", [*NUMBERS, -1, 0.5, 2**32])
-def test_a_seed_is_an_integer_of_32_bits(seed):
-    rejected(seed=seed)
+NAMES = ("foo", "LeNet", 3)
+BAD = {  # parameter: values that it cannot have
+    "seed": [*NUMBERS, -1, 0.5, 2**32],
+    "strength": [*NUMBERS, 0, -1, 1e-4, 33, 1e9],
+    "index": [*NUMBERS, -1, 1024, 0.5],
+    "architecture": [*NAMES, "", None],
+    "dataset": [*NAMES, ""],
+    "second": [*NAMES, None],
+    "job": NAMES[:2],
+}
 
 
-@pytest.mark.parametrize("strength", [*NUMBERS, 0, -1, 1e-4, 33, 1e9])
-def test_a_strength_is_one_that_an_image_can_have(strength):
-    rejected(strength=strength)
-
-
-@pytest.mark.parametrize("index", [*NUMBERS, -1, 1024, 0.5])
-def test_an_index_is_that_of_a_nad(index):
-    rejected(index=index)
+@pytest.mark.parametrize(("name", "value"), [(name, v) for name in BAD for v in BAD[name]])
+def test_values_that_a_parameter_cannot_have_are_rejected(name, value):
+    if name == "job":
+        with pytest.raises(ValueError, match=re.escape(repr(value))):
+            check_parameters(job=value)
+    else:
+        rejected(**{name: value})
+    if name == "architecture":
+        with pytest.raises(ValueError, match="lenet.*resnet18"):
+            choose_architecture(value)
 
 
 def test_a_carrier_needs_the_next_nad_too():
@@ -72,18 +81,6 @@ def test_a_network_may_be_a_function_of_a_module():
     for value in ("foo", None, 3):
         with pytest.raises(ValueError, match=re.escape(repr(value))):
             choose_network(value)
-
-
-@pytest.mark.parametrize("value", ["foo", "LeNet", "", 3, None])
-def test_names_are_those_of_the_book(value):
-    rejected(architecture=value)
-    rejected(dataset=value) if value is not None else None
-    rejected(second=value) if value != "" else None
-    with pytest.raises(ValueError, match=r"lenet.*resnet18"):
-        choose_architecture(value)
-    if isinstance(value, str):
-        with pytest.raises(ValueError, match=re.escape(repr(value))):
-            check_parameters(job=value)
 
 
 # The folder with the photos
@@ -174,11 +171,8 @@ def test_a_folder_with_photos_is_read_and_one_without_is_rejected(tmp_path, titl
 
 
 def test_preset_that_is_named_is_kept(capsys):
-    assert [choose_preset(name, gpu="paper") for name in ("smoke", "demo", "paper")] == [
-        "smoke",
-        "demo",
-        "paper",
-    ]
+    for name in ("smoke", "demo", "paper"):
+        assert choose_preset(name, gpu="paper") == name
     assert capsys.readouterr().out.count("\n") == 1  # that smoke gives no results
     with pytest.raises(ValueError, match="'tiny'"):
         choose_preset("tiny")
