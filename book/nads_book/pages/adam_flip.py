@@ -1,4 +1,4 @@
-"""Why Adam loses accuracy on flipped photos (a section of the chapters on the flip and on photos)."""
+"""Why Adam loses accuracy on flipped photos (a section of ``13_scores_on_data``)."""
 
 from __future__ import annotations
 

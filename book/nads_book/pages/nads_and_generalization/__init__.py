@@ -2,8 +2,9 @@
 
 `waves` and `fall` compare untrained networks with trained ones along waves and along NADs; `law`
 has a formula for accuracy, which `predictions` puts to the test; `gain` the experiment at equal
-energy; `estimators` asks which estimator orders waves best; `paper` and `sentences` are about what
-the paper says.
+energy; `estimators` asks which estimator orders waves best; `rival_theory` compares with lazy
+training and spectral bias, `nonlinear_tasks` has other tasks; `paper` and `sentences` are about
+what the paper says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nads_book.evidence import Evidence
-from nads_book.pages import published_spectra
+from nads_book.pages import nonlinear_tasks, published_spectra, rival_theory
 from nads_book.pages.nads_and_generalization import (
     estimators,
     fall,
@@ -31,6 +32,8 @@ from nads_book.pages.nads_and_generalization.waves import (
     plot_maps,
     published_accuracies,
 )
+from nads_book.pages.nonlinear_tasks import plot_tasks
+from nads_book.pages.rival_theory import plot_theories
 
 __all__ = [
     "CLAIMS",
@@ -41,6 +44,8 @@ __all__ = [
     "plot_law",
     "plot_maps",
     "plot_rank_correlations",
+    "plot_tasks",
+    "plot_theories",
     "published_accuracies",
     "show_sentences_of_paper",
 ]
@@ -52,6 +57,8 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     **law.CLAIMS,
     **predictions.CLAIMS,
     **estimators.CLAIMS,
+    **rival_theory.CLAIMS,
+    **nonlinear_tasks.CLAIMS,
 }
 LAB_TABLES: dict[str, Callable[[], str]] = {
     **waves.LAB_TABLES,
@@ -62,4 +69,6 @@ LAB_TABLES: dict[str, Callable[[], str]] = {
     **predictions.LAB_TABLES,
     **estimators.LAB_TABLES,
     **published_spectra.LAB_TABLES,
+    **rival_theory.LAB_TABLES,
+    **nonlinear_tasks.LAB_TABLES,
 }

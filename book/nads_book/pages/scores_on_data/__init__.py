@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from nads_book import predictions
 from nads_book.evidence import Evidence
+from nads_book.pages import adam_flip
+from nads_book.pages.adam_flip import plot_bases
 from nads_book.pages.scores_on_data import optimisers, ranking, series, stored
 from nads_book.pages.scores_on_data.ranking import plot_pairs
 from nads_book.pages.scores_on_data.series import (
@@ -23,6 +25,7 @@ __all__ = [
     "accuracy_after",
     "effective_inputs",
     "permutation",
+    "plot_bases",
     "plot_pairs",
     "plot_series",
     "plot_yours",
@@ -44,6 +47,7 @@ LAB_TABLES: dict[str, Callable[[], str]] = {
     "Losses and smoothness by data set": ranking.table_by_data,
     "Accuracies and scores of all pairs (%)": ranking.table_of_accuracies,
     "The MLP with Adam and with SGD": optimisers.table_of_optimisers,
+    **adam_flip.LAB_TABLES,
     "Predictions and results": table_of_predictions,
 }
 CLAIMS: dict[str, Callable[[], Evidence]] = {
@@ -53,4 +57,5 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "pairs-loss": ranking.ranks_the_losses,
     "pairs-smoothness": ranking.smoothness_ranks_better,
     "adam-basis": optimisers.adam_loses,
+    **adam_flip.CLAIMS,
 }
