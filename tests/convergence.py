@@ -1,4 +1,4 @@
-"""What the tests share: statistics, whose tolerances come from standard errors, and maps of images."""
+"""What tests share: statistics with tolerances from standard errors, and maps of images."""
 
 import math
 

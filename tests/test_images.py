@@ -121,7 +121,7 @@ def test_draws_are_even_and_fixed_by_the_seed():
     assert one.labels.bincount().tolist() == [20] * 10
     test = nc.load_images("generated", train=False, num_images=200)
     assert not torch.equal(one.images, test.images)
-    # Many images have one rank in their class: a sort that is not stable would order them as the processor does.
+    # Many images have one rank in their class: a sort must be stable, on every processor.
     drawn = images._draw_evenly(np.arange(300) % 7, 40, 3)
     assert drawn[:9].tolist() == [98, 162, 171, 291, 62, 58, 180, 161, 246]
     assert drawn[-7:].tolist() == [32, 45, 21, 218, 153, 254, 187] and len(drawn) == 40

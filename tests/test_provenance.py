@@ -50,7 +50,10 @@ def test_a_fingerprint_names_bytes_type_and_shape():
 def other_products(monkeypatch):
     """Let matrix products differ in their last bit, as on another processor."""
     product = torch.Tensor.__matmul__
-    nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
+
+    def nudged(a, b):
+        return torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))
+
     yield lambda: monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)
     trainings.shipped_nads.cache_clear()
 

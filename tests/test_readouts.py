@@ -63,7 +63,7 @@ def mean_and_error(products: list[Tensor]) -> tuple[float, float]:
 def plain_trace(
     factory: Callable[[], nn.Module], num_networks: int = 300, pairs: int = 8
 ) -> tuple[float, float]:
-    """Return the trace of the second moment of smoothed gradients, one input at a time, and its error."""
+    """Return the trace for smoothed gradients, one input at a time, and its standard error."""
     torch.manual_seed(100)
     products = []
     for _ in range(num_networks):
