@@ -13,8 +13,8 @@ from nads_core.directions import NADs, SmoothedGradient, compute_nads
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.run import DENSE_LIMIT
 
-_VERSIONS = (60, 180)  # seconds after which the first versions are due
-_FIRST, _MOST = 4, 100_000  # networks
+_VERSIONS = (60, 180, math.inf)  # seconds after which the first versions are due
+_FIRST, _FEWEST, _MOST = 4, 16, 100_000  # networks: to take the time, of a version, of the last
 _WORTHWHILE = 1.15  # growth of the number of networks from which on another version is computed
 _CODE = """import nads_book as nb
 import nads_core as nc
@@ -102,7 +102,7 @@ def run(
                 status="First version: more networks are being drawn." * more,
             ).save(out)
             written = f"{count:,} networks -> {out}"
-            print(written, flush=True)
+            print(written)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; {written}; the same command resumes") from None
     checkpoint.unlink()
@@ -124,10 +124,11 @@ def _versions(
     count = max(_FIRST, _stored(checkpoint)[0])
     nads, warned, overhead = _compute(model, count, checkpoint, options)
     block = nads.provenance["block_size"]  # networks that are drawn and stored at a time
-    if count < block:
-        count = block
+    fewest = max(_FEWEST, block)
+    if count < fewest:
+        count = fewest
         nads, warned, overhead = _compute(model, count, checkpoint, options)
-    for after in sorted({min(version, seconds) for version in (*_VERSIONS, math.inf)}):
+    for after in sorted({min(version, seconds) for version in _VERSIONS}):
         num_stored, taken = _stored(checkpoint)
         left = start + after - time.monotonic() - overhead
         affordable = num_stored * left / max(taken, 1e-4)

@@ -12,8 +12,8 @@ from nads_core.data import ImageSet, load_folder
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.networks.readouts import with_reinit_readout
 
-_SIDES = (32, 64, 224, 28, 128, 256, 299)  # of images, in pixels
-_LENGTHS = (1_024, 1_000, 8_000, 16_000)  # of sequences
+_SIDES = (32, 64, 224, 28, 128, 299)  # of images, in pixels
+_LENGTHS = (1_024, 1_000, 16_000)  # of sequences
 _LARGEST = 224  # side of photos, above which they are scaled down
 
 
