@@ -10,11 +10,21 @@ import pytest
 from conftest import NEEDS_BOOK
 from nads_book import pages, report
 from nads_book.checks import errata
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import (
+    Evidence,
+    above,
+    all_met,
+    around,
+    below,
+    evidence,
+    exact_share,
+)
 from nads_book.experiments import Results
+from nads_book.experiments.results import results_path
 from nads_book.studies import load_results
 
 claims = pytest.importorskip("nads_book.claims", reason=NEEDS_BOOK)
+lab_notes = pytest.importorskip("nads_book.claims.lab_notes", reason=NEEDS_BOOK)
 paper = pytest.importorskip("nads_book.claims.paper", reason=NEEDS_BOOK)
 verification = pytest.importorskip("nads_book.site.verify", reason=NEEDS_BOOK)
 nbformat = pytest.importorskip("nbformat")
@@ -65,7 +75,7 @@ def test_nothing_is_decided_at_smoke_or_at_an_unknown_size(size):
 def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them():
     rows = [{"seed": 0}, {"seed": 1}, {"seed": 1}]
     small, full = (Results("fig1-lenet", preset, {}, 3, rows, []) for preset in ("laptop", "paper"))
-    a = evidence(np.bool_(True), value=np.float32(0.5), interval=(0, np.nan), results=[full, small])
+    a = evidence(np.bool_(True), np.float32(0.5), 0, np.nan, results=[full, small])
     b = evidence(False, results=[full])
     assert (a.holds, a.value, a.interval) == (True, 0.5, (0.0, None))
     assert (a.size, a.num_seeds, a.num_trainings) == ("laptop", 2, 6)
@@ -82,7 +92,7 @@ def book(tmp_path):
     for folder in ("book/results", "notebooks", "executed"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "book" / "claims.toml").write_text(REGISTER)
-    (tmp_path / "book" / "results" / "job.json").write_text("{}")
+    shutil.copy(results_path("fig8-lenet"), tmp_path / "book" / "results" / "job.json")
     (tmp_path / "book" / "errata.md").write_text("# Errata\n")
     (tmp_path / "README.md").write_text("# A book\n\nIt is\n3.<!-- claim: measured -->\n")
     write(tmp_path)
@@ -225,23 +235,49 @@ def test_every_statement_of_the_paper_is_registered():
         assert claim.statement.startswith("“") is (key not in errata.STATEMENTS), key
 
 
+# Rules that many claims share
+
+
+def test_an_interval_decides_on_which_side_of_a_limit_an_estimate_is():
+    found = around(1.0, 0.5)
+    assert found == (1.0, 0.5, 1.5)
+    assert above(found, 0.4).holds and not above(found, 0.5).holds and not below(found, 1.5).holds
+    one = below(found, 1.6, size="paper")
+    assert (one.holds, one.value, one.interval) == (True, 1.0, (0.5, 1.5))
+    assert (one.null, one.size) == (1.6, "paper")
+
+
+@pytest.mark.parametrize("a, b, expected", [
+    (True, True, True), (True, None, None), (None, False, False), (True, False, False),
+])  # fmt: skip
+def test_registered_criteria_are_met_together(a, b, expected):
+    assert all_met({"a": a, "b": b, "c": False}, "a", "b") is expected
+
+
+def test_a_share_of_few_has_its_exact_interval():
+    share, low, high = exact_share([True, True, True, False])
+    assert share == 0.75 and (low, high) == pytest.approx((0.194, 0.994), abs=1e-3)
+
+
+def test_rows_of_a_study_give_seeds_and_trainings():
+    one = evidence(None, rows=[{"seed": 0}, {"seed": 1}, {"seed": 1}], size="laptop")
+    assert (one.num_seeds, one.num_trainings, one.holds) == (2, 3, None)
+
+
 # The page of errata
-
-
-TEXTS = {
-    "lemma1": {
-        "verdict": "<strong>holds with a changed constant</strong>; see", "evidence": "24", "counterexample": "D = 2",
-    },
-    "zeta": {"verdict": "<strong>holds as printed</strong>", "evidence": "30"},
-    "eq1-indivisible": {"verdict": "<strong>fails</strong>", "evidence": "4"},
-}  # fmt: skip
 
 
 def statements(**others):
     """Return claims about statements of the paper, and one about a sentence that follows from another claim."""
+    answers = {
+        "zeta": "holds as printed",
+        "lemma1": "holds with a changed constant; see",
+        "eq1-indivisible": "fails",
+    }
     found = {}
-    for key in ("zeta", "lemma1", "eq1-indivisible"):
-        found[f"errata-{key}"] = claims.Claim(f"errata-{key}", "falsified", statement=key)
+    for key, answer in answers.items():
+        facts = {"statement": key, "answer": answer, "measured": "24", "counterexample": "D = 2"}
+        found[f"errata-{key}"] = claims.Claim(f"errata-{key}", "falsified", **facts)
     found["gain"] = claims.Claim("gain", "verified", statement="Gain counts.", value=7.3)
     sentence = {"statement": "“Energy is all”", "registered": "falsified", **others}
     found["errata-all"] = claims.Claim("errata-all", **sentence)
@@ -250,37 +286,23 @@ def statements(**others):
 
 def test_statements_that_fail_come_first_and_are_counted():
     found = statements(follows={"gain": "falsified"})
-    page = paper.page(f"{paper.NUMBERED}\n{paper.OTHERS}", found, TEXTS)
+    page = paper.page(f"{paper.NUMBERED}\n{paper.OTHERS}", found)
     fails, constant, holds = (
         page.index(f'id="errata-{key}"') for key in ("eq1-indivisible", "lemma1", "zeta")
     )
     assert fails < constant < holds
     assert "The 3 numbered statements" in page and "holds with a changed constant (**1**);" in page
-    assert "<span>D = 2</span>" in page
-    assert "<strong>does not hold</strong>" in page and "Gain counts. (value: 7.3" in page
+    assert "<span>D = 2</span>" in page and "**holds with a changed constant**; see" in page
+    assert "**does not hold**" in page and "Gain counts. (value: 7.3" in page
 
 
-def test_a_sentence_without_a_chapters_words_is_told_by_its_evidence_or_fails():
+def test_a_sentence_is_told_by_its_evidence_or_fails():
     told = statements(measured="Nine of ten.", answer="not always")
-    page = paper.page(paper.OTHERS, told, TEXTS)
-    assert "<strong>not always</strong>" in page and "Nine of ten." in page
+    page = paper.page(paper.OTHERS, told)
+    assert "**not always**" in page and "Nine of ten." in page
     assert told["errata-all"].label == "not always"
-    assert told["errata-zeta"].label == "holds as printed"
     with pytest.raises(claims.ClaimError, match="errata-all"):
-        paper.page(paper.OTHERS, statements(), TEXTS)
-
-
-def test_texts_are_read_from_executed_chapters(tmp_path):
-    output = nbformat.v4.new_output(
-        "display_data",
-        {"application/papermill.record/text/html": "<span>holds</span>"},
-        metadata={"scrapbook": {"name": "eq1-indivisible-verdict"}},
-    )
-    cell = nbformat.v4.new_code_cell("1", outputs=[output])
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
-    assert claims.pasted([tmp_path / "a.ipynb"]) == {
-        "eq1-indivisible": {"verdict": "<span>holds</span>"}
-    }
+        paper.page(paper.OTHERS, statements())
 
 
 def test_stored_results_that_decide_claims_are_there():
@@ -383,6 +405,7 @@ def test_lab_notes_have_the_chapters_claims_and_tables(book):
         assert f"### {claim.id}\n" in notes and claim.falsified_by in notes
     assert "value: 3; 2 trainings; 1 seed" in notes
     assert "### Sizes\n\n```{raw} html\n<table></table>\n```" in notes
+    assert "| `job.json` | 4 of 4 | 2 | 50,000 × 50 |" in notes
     others = claims.notes(NOTES, "02_other", found.values(), {}, root=book)
     assert not any(claim.falsified_by in others for claim in found.values())
 

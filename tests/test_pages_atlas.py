@@ -136,8 +136,7 @@ def test_equal_accuracies_make_a_constant_right(retrained):
     assert errors[trained.trained().learned] == pytest.approx(0)
 
 
-def test_tables_have_a_row_for_each_entry_and_prediction():
-    entries = atlas.LAB_TABLES["All entries"]().splitlines()[2:]
-    outcomes = atlas.LAB_TABLES["Predictions and results"]().splitlines()[2:]
-    assert len(entries) == 54 and len(outcomes) == len(changes.judged()) == 49
-    assert "failed" in outcomes[0] and sum("| met |" in row for row in outcomes) == 43
+def test_each_entry_has_a_row_and_each_prediction_an_outcome():
+    assert len(atlas.LAB_TABLES["All entries"]().splitlines()[2:]) == 54
+    outcomes = [outcome.verdict for _, outcome in changes.judged()]
+    assert len(outcomes) == 49 and outcomes.count("held") == 43

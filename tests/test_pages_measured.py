@@ -183,8 +183,7 @@ def test_claims_and_figures_of_small_components_follow_their_rows(stored):
     assert found["small-components"].value == pytest.approx(5)
     assert found["large-components"].value == pytest.approx(60)
     assert len(small_components.plot_groups().axes) == 2
-    assert "8.0" in small_components.table_examples() and "10.0" in small_components.table_groups()
-    assert "5.0" in small_components.summary()
+    assert "10.0" in small_components.table_groups()
     stored(component_rows(0.2, 0.3))
     assert not any(decide().holds for decide in small_components.CLAIMS.values())
 

@@ -140,7 +140,6 @@ def test_predictions_and_trainings_are_matched_cell_by_cell():
 
 
 def test_intervals_of_few_units_are_exact_or_students():
-    assert predictions.exact_interval(5, 6) == pytest.approx((0.3588, 0.9958), abs=1e-3)
     assert predictions.gain_pairs().interval == pytest.approx((0.3588, 0.9958), abs=1e-3)
     found = predictions.more_steps()
     assert found.interval == pytest.approx((2.80, 14.58), abs=0.01)
@@ -197,12 +196,3 @@ def test_the_gradient_at_a_point_orders_waves_worst():
     value, low, high = estimators.ahead("point")
     assert value == pytest.approx(found["smoothed"] - found["point"]) and low > 0
     assert estimators.averages_agree().holds
-
-
-def test_a_sentence_of_the_paper_is_pasted_once(monkeypatch):
-    pasted = []
-    monkeypatch.setattr(page.sentences.errata, "paste", lambda key, *texts: pasted.append(key))
-    for _, paste in page.sentences.SENTENCES.values():
-        verdict, text = paste()
-        assert verdict and text.endswith(".")
-    assert pasted == list(page.sentences.SENTENCES)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from nads_book.experiments import Results
 
 
@@ -26,6 +28,8 @@ class Evidence:
         num_seeds: number of seeds.
         num_trainings: number of trainings.
         sources: results files, relative to the repository.
+        answer: verdict on a statement of the paper in words, unless the register has one.
+        counterexample: smallest counter-example to a statement, in words.
     """
 
     holds: bool | None
@@ -37,16 +41,18 @@ class Evidence:
     num_seeds: int | None = None
     num_trainings: int | None = None
     sources: tuple[str, ...] = ()
+    answer: str = ""
+    counterexample: str = ""
 
 
 def evidence(
     holds: object,
-    sentence: str = "",
-    *,
     value: float | None = None,
-    interval: Sequence[float] | None = None,
+    *interval: float,
+    sentence: str = "",
     null: float | None = None,
     results: Sequence[Results] = (),
+    rows: Sequence[Mapping[str, Any]] = (),
     size: str = "theory",
     num_seeds: int | None = None,
     num_trainings: int | None = None,
@@ -55,30 +61,63 @@ def evidence(
 
     Args:
         holds: whether the numbers support the claim, of any type that `bool` takes; None where they do not decide it.
+        value: any number; nan and infinity become None, as in ``interval``.
+        *interval: lower and upper end, or nothing: an estimate goes in as ``*estimate``.
         sentence: sentence of the claim; this and the following arguments are those of `Evidence`.
-        value: any number; nan and infinity become None, as in `interval`.
-        interval: two numbers.
         null: number.
         results: stored results that decide the claim, which give size, seeds, trainings and sources.
+        rows: rows of a study that decide it, which give seeds and trainings.
         size: size, where there are no ``results``.
-        num_seeds: number of seeds, where there are no ``results``.
-        num_trainings: number of trainings, where there are no ``results``.
+        num_seeds: number of seeds, where there are neither ``results`` nor ``rows``.
+        num_trainings: number of trainings, where there are neither.
     """
     if results:
         size = next((one.preset for one in results if one.preset != "paper"), "paper")
         num_seeds = max(len({row["seed"] for row in one.rows}) for one in results)
         num_trainings = sum(len(one.rows) for one in results)
+    elif rows:
+        num_seeds, num_trainings = len({row["seed"] for row in rows}), len(rows)
     return Evidence(
         holds=None if holds is None else bool(holds),
         sentence=sentence,
         value=_finite(value),
-        interval=None if interval is None else tuple(map(_finite, interval)),
+        interval=tuple(map(_finite, interval)) or None,
         null=null,
         size=size,
         num_seeds=num_seeds,
         num_trainings=num_trainings,
         sources=tuple(f"book/results/{one.job}{_ending(one)}.json" for one in results),
     )
+
+
+def above(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence:
+    """Decide whether the interval of an estimate, (value, low, high), lies above a limit; see `evidence`."""
+    return evidence(estimate[1] > limit, *estimate, null=limit, **facts)
+
+
+def below(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence:
+    """Decide whether the interval of an estimate lies below a limit."""
+    return evidence(estimate[2] < limit, *estimate, null=limit, **facts)
+
+
+def all_met(outcomes: Mapping[str, bool | None], *criteria: str) -> bool | None:
+    """Return whether registered criteria are met: False if one failed, None if one of the others is open."""
+    met = [outcomes[name] for name in criteria]
+    return False if False in met else None if None in met else True
+
+
+def around(value: float, half: float) -> tuple[float, float, float]:
+    """Return an estimate with its interval from half of its width."""
+    return value, value - half, value + half
+
+
+def exact_share(hits: Sequence[bool] | np.ndarray) -> tuple[float, float, float]:
+    """Return a share of few units with its exact 95 % interval (Clopper and Pearson's)."""
+    from scipy.stats import binomtest
+
+    count, total = int(sum(hits)), len(hits)
+    interval = binomtest(count, total).proportion_ci(method="exact")
+    return count / total, float(interval.low), float(interval.high)
 
 
 def _finite(number: float | None) -> float | None:

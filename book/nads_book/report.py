@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from nads_core.training.accuracies import accuracy_interval, difference_interval
-
 if TYPE_CHECKING:
     from nads_book.experiments import Results
     from nads_core.data import ImageSet
@@ -100,40 +98,13 @@ def estimate(values: Iterable[float], digits: int = 2, sign: bool = False) -> st
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """Return a share in percent, with a fixed count of decimals.
+    """Return a share in percent, with a fixed count of decimals; a missing one as a dash.
 
-    >>> percent(0.321), percent(0.0005, 2)
-    ('32 %', '0.05 %')
+    >>> percent(0.321), percent(0.0005, 2), percent(float("nan"))
+    ('32 %', '0.05 %', '–')
     """
-    return f"{fixed(100 * share, digits)} %"
-
-
-def bold_share(share: float, count: int) -> str:
-    """Return a share of a count, in bold, with its 95 % interval.
-
-    >>> bold_share(0.5, 100)
-    '**50.0 %** (40.4 to 59.6)'
-    """
-    low, high = accuracy_interval(share, count)
-    return f"**{percent(share, 1)}** ({fixed(100 * low)} to {fixed(100 * high)})"
-
-
-def effect(before: float, after: float, count: int) -> str:
-    """Return what a change does to an accuracy, as far as the test images resolve it.
-
-    Args:
-        before: accuracy without the change.
-        after: accuracy with it.
-        count: number of test images of each.
-
-    >>> effect(0.8, 0.7, 1_000), effect(0.8, 0.8, 1_000)[:44]
-    ('costs **10.0 points** (6.2 to 13.8)', 'costs nothing that 1,000 images resolve (95 ')
-    """
-    low, high = difference_interval(before, after, count)
-    if low <= 0 <= high:
-        return f"costs nothing that {count:,} images resolve (95 % interval {points(low)} to {points(high)} points)"
-    verb, low, high = ("costs", low, high) if low > 0 else ("gains", -high, -low)
-    return f"{verb} **{points(abs(before - after))} points** ({points(low)} to {points(high)})"
+    text = fixed(100 * share, digits)
+    return text if text == "–" else f"{text} %"
 
 
 def markdown_table(rows: Iterable[Sequence[object]], head: Sequence[object]) -> str:
@@ -187,11 +158,9 @@ def badge(source: ImageSet | Results | str) -> str:
     )
 
 
-def table(
-    rows: Iterable[Sequence[object]], head: Sequence[object], below: str = "", badge: str = ""
-) -> None:
-    """Display a table with its badge, and below it a paragraph: see `markdown_table` and `badge`."""
-    show("\n\n".join(filter(None, (badge and f"`{badge}`", markdown_table(rows, head), below))))
+def table(rows: Iterable[Sequence[object]], head: Sequence[object]) -> None:
+    """Display a table: see `markdown_table`."""
+    show(markdown_table(rows, head))
 
 
 def publish(id: str, shown: bool = False) -> None:
@@ -204,22 +173,6 @@ def publish(id: str, shown: bool = False) -> None:
     from IPython.display import publish_display_data
 
     publish_display_data({CLAIM: {"id": id, **({"shown": True} if shown else {})}})
-
-
-def size_of_run(results: Results, images: str = "training photos", draws: str = "") -> str:
-    """Return how much of a job with images was trained.
-
-    Args:
-        results: the results of the job.
-        images: name of the training images.
-        draws: a remark that follows the number of seeds.
-    """
-    seeds = len({row["seed"] for row in results.rows})
-    photos = " ".join(str(results.photos).split())
-    return (
-        f"{len(results.rows)} of {results.num_units} networks ({seeds} seed{'s' * (seeds > 1)}{draws}), "
-        f"{results.settings['num_train']:,} {images}, {photos}, {results.settings['recipe']['epochs']} epochs"
-    )
 
 
 def place_of_run(results: Results) -> str:

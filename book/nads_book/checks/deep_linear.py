@@ -125,13 +125,13 @@ def sample_hessians(
 
 
 @check_function
-def check_lemma1(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_lemma1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Lemma 1: the expected Hessian with respect to phi, at the signal, at noise, and between two aliases."""
     for m in MODELS:
         samples = sample_hessians(
             *m.task, **m.scales, num_samples=num_samples, generator=generator, block="phi"
         )
-        ours = factor * deep_linear.expected_hessian(*m.task, **m.scales)
+        ours = deep_linear.expected_hessian(*m.task, **m.scales)
         printed = deep_linear.expected_hessian_printed(*m.task, theta_std=m.theta_std)
         response = m.task[1]
         other = max(
@@ -147,13 +147,11 @@ def check_lemma1(num_samples: int, generator: torch.Generator, factor: float) ->
 
 
 @check_function
-def check_lemma1_theta(
-    num_samples: int, generator: torch.Generator, factor: float
-) -> Iterator[Check]:
+def check_lemma1_theta(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """The Hessian with respect to theta, and the mixed block, which the printed lemma leaves out."""
     for m in MODELS:
         samples = sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator)
-        ours = factor * deep_linear.expected_hessian(*m.task, **m.scales, block="both")
+        ours = deep_linear.expected_hessian(*m.task, **m.scales, block="both")
         signal, noise = (
             m.size + frequency % m.outputs for frequency in (m.frequency, m.frequency + 1)
         )
@@ -166,7 +164,7 @@ def check_lemma1_theta(
 
 
 @check_function
-def check_zeta(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_zeta(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Below Lemma 1: the ratio of the curvature that the signal adds to the largest curvature of the noise."""
     size = 8
     settings = itertools.product(
@@ -193,11 +191,11 @@ def check_zeta(num_samples: int, generator: torch.Generator, factor: float) -> I
         setting = (
             f"D = {size}, S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
         )
-        yield Check("zeta", setting, float(ratio), float(error), factor * formula, formula)
+        yield Check("zeta", setting, float(ratio), float(error), formula, formula)
 
 
 @check_function
-def check_eq4(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_eq4(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (4): the covariance of input gradients, by automatic differentiation."""
     for m in MODELS:
         response = m.task[1]
@@ -207,13 +205,13 @@ def check_eq4(num_samples: int, generator: torch.Generator, factor: float) -> It
         output = deep_linear.deep_linear_output(theta, phi, x, response, m.stride)
         (gradients,) = torch.autograd.grad(output.sum(), x)  # (N, D)
         samples = gradients[:, :, None] * gradients[:, None, :]  # (N, D, D)
-        ours = factor * deep_linear.gradient_covariance(response, m.stride, **m.scales)
+        ours = deep_linear.gradient_covariance(response, m.stride, **m.scales)
         printed = deep_linear.gradient_covariance_printed(response, **m.scales)
         yield from m.checks("eq4", samples, ours, printed, _entries(m))
 
 
 @check_function
-def check_eq5(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_eq5(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (5): the second moment of the mixed derivative, by automatic differentiation."""
     for m in MODELS:
         response = m.task[1]
@@ -236,7 +234,7 @@ def check_eq5(num_samples: int, generator: torch.Generator, factor: float) -> It
         samples = (
             mixed @ mixed.mT
         )  # (N, D, M + D), rows pixels, columns weights -> B^T B: (N, D, D)
-        ours = factor * deep_linear.mixed_second_moment(response, m.stride, **m.scales)
+        ours = deep_linear.mixed_second_moment(response, m.stride, **m.scales)
         printed = deep_linear.mixed_second_moment_printed(response, m.stride, **m.scales)
         yield from m.checks("eq5", samples, ours, printed, _entries(m))
 

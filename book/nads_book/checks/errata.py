@@ -1,13 +1,7 @@
-"""The numbered statements of the paper, and the verdicts that chapters pass to the errata page.
+"""The numbered statements of the paper, and the verdicts on them; ``errata.toml`` has the statements."""
 
-A chapter runs the checks of statements and calls `show_verdicts`; `book/errata.md` pastes what it
-stores, so that its verdicts cannot differ from those of the chapters. ``errata.toml`` has the statements.
-"""
-
-import html
-import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,28 +9,19 @@ import torch
 from torch import Tensor
 
 from nads_book import report
-from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
-from nads_book.checks.deep_linear import (
-    check_eq4,
-    check_eq5,
-    check_lemma1,
-    check_lemma1_theta,
-    check_zeta,
+from nads_book.checks import deep_linear as checks_of_model
+from nads_book.checks import lemma2 as checks_of_lemma2
+from nads_book.checks import pooling as checks_of_pooling
+from nads_book.checks.check import (
+    LIMIT,
+    Check,
+    CheckFunction,
+    passed,
+    readable_z,
+    table,
+    worst,
 )
-from nads_book.checks.lemma2 import (
-    check_eq6,
-    check_eq6_dipole,
-    check_lemma2,
-    check_lemma2_dipole,
-)
-from nads_book.checks.pooling import (
-    check_eq1,
-    check_eq1_indivisible,
-    check_theorem1,
-    check_theorem1_complex,
-    check_theorem1_folded,
-)
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence
 from nads_book.report import readable
 from nads_book.theory import deep_linear, lemma2
 from nads_core.theory import pooling
@@ -104,12 +89,6 @@ class Statement:
         return f"{self.example} {ours}; printed {printed}"
 
 
-def summary(key: str, results: Sequence[Check]) -> str:
-    """Return one line of Markdown for a chapter: title, verdict and evidence."""
-    statement = STATEMENTS[key]
-    return f"**{statement.title}: {statement.verdict(results)}.** {statement.evidence(results)}"
-
-
 def decide(key: str, results: Sequence[Check]) -> Evidence:
     """Return the evidence that checks give for a statement of the paper as printed, or for ours where none is printed.
 
@@ -121,22 +100,33 @@ def decide(key: str, results: Sequence[Check]) -> Evidence:
     as_stated = passed(results, printed=statement.is_printed) or (
         False if statement.is_exact else None
     )
-    return evidence(as_stated if passed(results) else None, statement.title)
-
-
-def paste_statement(key: str, results: Sequence[Check]) -> None:
-    """Store verdict, evidence and counter-example in the notebook, for the errata page to paste; nothing is shown."""
-    statement = STATEMENTS[key]
-    paste(
-        key,
-        statement.verdict(results),
+    return Evidence(
+        as_stated if passed(results) else None,
         statement.evidence(results),
-        statement.counterexample() or "none",
+        answer=statement.verdict(results),
+        counterexample=statement.counterexample() or "none",
     )
 
 
+def decisions(
+    results: Callable[[], Mapping[str, Sequence[Check]]], keys: Iterable[str]
+) -> tuple[dict[str, Callable[[], Evidence]], dict[str, Callable[[], str]]]:
+    """Return what a page decides about statements of the paper, and tables with all settings, for its lab notes.
+
+    Args:
+        results: function that returns the results of the checks.
+        keys: keys of `STATEMENTS`.
+    """
+    claims: dict[str, Callable[[], Evidence]] = {}
+    tables: dict[str, Callable[[], str]] = {}
+    for key in keys:
+        claims[f"errata-{key}"] = lambda key=key: decide(key, results()[key])  # type: ignore[misc]
+        tables[STATEMENTS[key].title] = lambda key=key: table(results()[key])  # type: ignore[misc]
+    return claims, tables
+
+
 def show_verdicts(results: Mapping[str, Sequence[Check]]) -> None:
-    """Display the verdict on each statement, and hand it to the errata page.
+    """Display the verdict on each statement.
 
     Args:
         results: key of `STATEMENTS` -> results of its check.
@@ -144,31 +134,9 @@ def show_verdicts(results: Mapping[str, Sequence[Check]]) -> None:
     rows = []
     for key, found in results.items():
         statement = STATEMENTS[key]
-        paste_statement(key, found)
         report.publish(f"errata-{key}")
         rows.append((statement.title, f"**{statement.verdict(found)}**", statement.evidence(found)))
     report.table(rows, ("statement of the paper", "verdict", "evidence"))
-
-
-def paste(key: str, verdict: str, evidence: str, counterexample: str | None = None) -> None:
-    """Store texts in the notebook, under the names that `book/errata.md` pastes; nothing is shown.
-
-    The outputs carry the metadata of `myst_nb.glue`, which therefore need not be installed where a chapter runs.
-    """
-    from IPython.display import publish_display_data
-
-    first, mark, rest = verdict.partition("; ")  # only the answer is bold
-    parts = {
-        "verdict": f"<strong>{html.escape(first)}</strong>{mark}{html.escape(rest)}",
-        "evidence": html.escape(evidence),
-    }
-    if counterexample is not None:
-        parts["counterexample"] = html.escape(counterexample)
-    parts = {part: re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text) for part, text in parts.items()}
-    prefix = "application/papermill.record/"
-    for part, text in parts.items():
-        metadata = {"scrapbook": {"name": f"{key}-{part}", "mime_prefix": prefix}}
-        publish_display_data({f"{prefix}text/html": f"<span>{text}</span>"}, metadata)
 
 
 def _indivisible() -> tuple[float, float]:
@@ -227,23 +195,13 @@ _NUMBERS: dict[str, Callable[[], tuple[float, float]]] = {
     "lemma2-dipole": _dipole_bound,
     "eq6-dipole": _dipole_tail,
 }
-_CHECKS: dict[str, CheckFunction] = {
-    "eq1": check_eq1,
-    "eq1-indivisible": check_eq1_indivisible,
-    "theorem1": check_theorem1,
-    "theorem1-folded": check_theorem1_folded,
-    "theorem1-complex": check_theorem1_complex,
-    "lemma1": check_lemma1,
-    "lemma1-theta": check_lemma1_theta,
-    "zeta": check_zeta,
-    "eq4": check_eq4,
-    "eq5": check_eq5,
-    "lemma2": check_lemma2,
-    "lemma2-dipole": check_lemma2_dipole,
-    "eq6": check_eq6,
-    "eq6-dipole": check_eq6_dipole,
+CHECKS: dict[str, CheckFunction] = {  # "lemma1-theta" -> `check_lemma1_theta`
+    name.removeprefix("check_").replace("_", "-"): getattr(module, name)
+    for module in (checks_of_pooling, checks_of_model, checks_of_lemma2)
+    for name in dir(module)
+    if name.startswith("check_") and name != "check_function"
 }
 STATEMENTS = {
-    key: Statement(check=_CHECKS[key], numbers=_NUMBERS.get(key), **texts)
+    key: Statement(check=CHECKS[key], numbers=_NUMBERS.get(key), **texts)
     for key, texts in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8")).items()
 }

@@ -75,13 +75,16 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
 
 
 def _bounds(
-    statement: str, setting: str, ours: tuple[Tensor, Tensor], printed: tuple[Tensor, Tensor], factor: float,
+    statement: str,
+    setting: str,
+    ours: tuple[Tensor, Tensor],
+    printed: tuple[Tensor, Tensor],
     metrics: Sequence[Metric] = METRICS,
-) -> Iterator[Check]:  # fmt: skip
+) -> Iterator[Check]:
     """Compare the expected gradient norm of g(abs(s)) with both bounds of Lemma 2, from slopes and rates."""
     for metric in metrics:
         mean, error = mean_and_error(lemma2.dipole_gradient_norms(metric.function, *ours))
-        bound = factor * float(lemma2.lemma2_bound(*ours, metric.alpha, metric.beta))
+        bound = float(lemma2.lemma2_bound(*ours, metric.alpha, metric.beta))
         bound_printed = float(lemma2.lemma2_bound_printed(*printed, metric.alpha, metric.beta))
         yield Check(
             statement,
@@ -94,47 +97,42 @@ def _bounds(
         )
 
 
-def _tail(
-    statement: str, setting: str, energy: Tensor, printed: Tensor, multiple: float, factor: float
-) -> Check:
+def _tail(statement: str, setting: str, energy: Tensor, printed: Tensor, multiple: float) -> Check:
     """Compare P(q >= eta) with Markov's bound, and with the printed one, where eta is a multiple of E q."""
     level = multiple * float(energy.mean())
     share = float((energy >= level * (1 - 1e-12)).double().mean())
     error = math.sqrt(share * (1 - share) / len(energy))
     return Check(
-        statement, setting, share, error, factor / multiple, float(printed.mean()) / level, True
+        statement, setting, share, error, 1 / multiple, float(printed.mean()) / level, True
     )
 
 
-def lemma2_checks(name: str, slopes: Tensor, rates: Tensor, *, factor: float = 1.0) -> list[Check]:
+def lemma2_checks(name: str, slopes: Tensor, rates: Tensor) -> list[Check]:
     """Compare the expected gradient norm of g(abs(s)) with the bound of Lemma 2, for every metric, on given networks.
 
     Args:
         name: description of the networks, for the setting.
         slopes: slopes of the networks, (N,): see `lemma2.dipole_statistics`.
         rates: norms of the gradients of the slopes, (N,).
-        factor: factor of the bound.
     """
-    return list(_bounds("lemma2", name, (slopes, rates), (slopes, rates), factor))
+    return list(_bounds("lemma2", name, (slopes, rates), (slopes, rates)))
 
 
-def markov_checks(name: str, slopes: Tensor, *, factor: float = 1.0) -> list[Check]:
+def markov_checks(name: str, slopes: Tensor) -> list[Check]:
     """Compare P(s^2 >= eta) with E s^2 / eta, for levels from half the mean to eight times it, on given networks."""
     energy = slopes.square()
-    return [_tail("eq6", f"{name}, η = {m} E s²", energy, energy, m, factor) for m in MULTIPLES]
+    return [_tail("eq6", f"{name}, η = {m} E s²", energy, energy, m) for m in MULTIPLES]
 
 
 @check_function
-def check_lemma2(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_lemma2(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes are known."""
     for name, (slopes, rates) in _toy_slopes(num_samples, generator).items():
-        yield from lemma2_checks(name, slopes, rates, factor=factor)
+        yield from lemma2_checks(name, slopes, rates)
 
 
 @check_function
-def check_lemma2_dipole(
-    num_samples: int, generator: torch.Generator, factor: float
-) -> Iterator[Check]:
+def check_lemma2_dipole(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f = theta x^2 at x near 0.
 
     There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v + v^2). The bound holds
@@ -145,23 +143,21 @@ def check_lemma2_dipole(
         ours = theta * (2 * point + 1), torch.full_like(theta, 2 * point + 1)
         printed = 2 * theta * point, torch.full_like(theta, 2 * point)
         setting = f"f = θx², x = {point}, v = 1"
-        yield from _bounds("lemma2-dipole", setting, ours, printed, factor, (metric,))
+        yield from _bounds("lemma2-dipole", setting, ours, printed, (metric,))
 
 
 @check_function
-def check_eq6(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_eq6(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (6), Markov's inequality for the squared slope."""
     for name, (slopes, _) in _toy_slopes(num_samples, generator).items():
-        yield from markov_checks(name, slopes, factor=factor)
+        yield from markov_checks(name, slopes)
 
 
 @check_function
-def check_eq6_dipole(
-    num_samples: int, generator: torch.Generator, factor: float
-) -> Iterator[Check]:
+def check_eq6_dipole(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (6) read from end to end, for q itself and not for its linearisation: f = theta x^2 at x near 0, v = 1."""
     for point, multiple in itertools.product((0.0, 0.05, 0.1), MULTIPLES):
         theta = _toy_weights(num_samples, generator, point)
         metric, linearised = (theta * (2 * point + 1)).square(), (2 * theta * point).square()
         setting = f"f = θx², x = {point}, η = {multiple} E q"
-        yield _tail("eq6-dipole", setting, metric, linearised, multiple, factor)
+        yield _tail("eq6-dipole", setting, metric, linearised, multiple)

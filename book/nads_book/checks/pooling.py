@@ -13,59 +13,43 @@ from nads_core.theory import pooling
 
 
 @check_function
-def check_eq1(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_eq1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (1), S divides D: pooling in space, by torch's own average pooling where it applies, against the spectrum."""
     for size, stride, name in itertools.product((8, 24, 120), (2, 4), pooling.PREFILTERS):
         impulse = pooling.prefilter(name, size, stride)
         x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
         pooled = F.avg_pool1d(x, stride) if name == "average" else pooling.pool(x, impulse, stride)
         spectrum = pooling.pool_spectrum(torch.fft.fft(x, norm="ortho"), impulse, stride)
-        ours = torch.fft.fft(pooled, norm="ortho")
         index = int(torch.randint(1, size // stride, (), generator=generator))
         value = float(spectrum[:, index].real.mean())
-        rounding = (
-            4
-            * size
-            * torch.finfo(torch.float64).eps
-            * float(x.norm(dim=-1).max() * impulse.abs().sum())
-        )
+        simulated = float(torch.fft.fft(pooled, norm="ortho")[:, index].real.mean())
+        largest = float(x.norm(dim=-1).max() * impulse.abs().sum())
+        rounding = 4 * size * torch.finfo(torch.float64).eps * largest
         setting = f"D = {size}, S = {stride}, {name}, t = {index}"
-        simulated = float(ours[:, index].real.mean())
-        yield Check("eq1", setting, simulated, rounding, factor * value, value)
+        yield Check("eq1", setting, simulated, rounding, value, value)
 
 
 @check_function
-def check_eq1_indivisible(
-    num_samples: int, generator: torch.Generator, factor: float
-) -> Iterator[Check]:
+def check_eq1_indivisible(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (1) with M = ceil(D / S) where S does not divide D: every frequency leaks into every output."""
     for size, stride in itertools.product((3, 5, 7, 11, 13, 17, 23), (2, 4, 6)):
-        num_outputs = math.ceil(size / stride)
+        outputs = math.ceil(size / stride)
+        t = outputs - 1
         x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
         spectrum = torch.fft.fft(x, norm="ortho")
-        times, t = torch.arange(num_outputs, dtype=torch.float64), num_outputs - 1
-        frequencies = torch.arange(size, dtype=torch.float64)[:, None]
-        waves = torch.exp(
-            2j * math.pi * times * (frequencies * stride / size - t / num_outputs)
-        )  # (D, M)
-        kernel = waves.sum(-1) / math.sqrt(
-            num_outputs * size
-        )  # (D,): how much of each frequency leaks into output t
+        times = torch.arange(outputs, dtype=torch.float64)
+        cycles = torch.arange(size, dtype=torch.float64)[:, None] * stride / size - t / outputs
+        waves = torch.exp(2j * math.pi * times * cycles)  # (D, M)
+        # How much of each frequency leaks into output t: (D,)
+        kernel = waves.sum(-1) / math.sqrt(outputs * size)
         leaking = (spectrum @ kernel.to(spectrum.dtype)).real.mean()
-        printed = spectrum[:, (num_outputs * torch.arange(stride) + t) % size].sum(
-            -1
-        ).real.mean() / math.sqrt(stride)
+        aliases = spectrum[:, (outputs * torch.arange(stride) + t) % size]
+        printed = aliases.sum(-1).real.mean() / math.sqrt(stride)
         simulated = torch.fft.fft(x[:, ::stride], norm="ortho")[:, t].real.mean()
         rounding = 40 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max())
         setting = f"D = {size}, S = {stride}, identity, t = {t}"
-        yield Check(
-            "eq1-indivisible",
-            setting,
-            float(simulated),
-            rounding,
-            factor * float(leaking),
-            float(printed),
-        )
+        values = float(simulated), rounding, float(leaking), float(printed)
+        yield Check("eq1-indivisible", setting, *values)
 
 
 def _accuracy_and_error(correct: int, num_samples: int) -> tuple[float, float]:
@@ -106,56 +90,60 @@ def simulate_bayes_accuracy(
     return _accuracy_and_error(correct, num_samples)
 
 
+def _theorem1(
+    statement: str,
+    setting: str,
+    task: tuple[int, Tensor, int, float, float],
+    phase: float | None,
+    num_samples: int,
+    generator: torch.Generator,
+) -> Check:
+    """Compare the simulated accuracy on real signals with both formulas.
+
+    Args:
+        statement: key of the statement.
+        setting: sizes and parameters, in words.
+        task: frequency, impulse response, stride, eps and sigma.
+        phase: phase of the wave; that of `pooling.direction` by default.
+        num_samples: number of samples.
+        generator: source of the samples.
+    """
+    frequency, impulse, stride, margin, noise_std = task
+    direction = pooling.direction(frequency, len(impulse), phase)
+    layer = pooling.pooling_matrix(impulse, stride)
+    simulated = simulate_bayes_accuracy(
+        direction, layer, margin, noise_std, num_samples, generator=generator
+    )
+    ours = float(pooling.bayes_accuracy(*task, phase=phase))
+    return Check(statement, setting, *simulated, ours, float(pooling.bayes_accuracy_printed(*task)))
+
+
 @check_function
-def check_theorem1(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_theorem1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Theorem 1 on real signals, at frequencies that do not fold onto their own mirror image."""
-    size = 48
     frequencies = {2: (0, 5, 17), 4: (0, 4, 9, 24), 8: (2, 7, 10)}
     for stride, name in itertools.product(frequencies, ("average", "binomial", "identity")):
-        impulse = pooling.prefilter(name, size, stride)
-        layer = pooling.pooling_matrix(impulse, stride)
+        impulse = pooling.prefilter(name, 48, stride)
         for number, frequency in enumerate(frequencies[stride]):
-            margin, noise_std = (1.0, 3.0) if number % 2 else (1.0, 0.7)
-            simulated, error = simulate_bayes_accuracy(
-                pooling.direction(frequency, size),
-                layer,
-                margin,
-                noise_std,
-                num_samples,
-                generator=generator,
-            )
-            setting = f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
-            ours = pooling.bayes_accuracy(frequency, impulse, stride, factor * margin, noise_std)
-            printed = pooling.bayes_accuracy_printed(frequency, impulse, stride, margin, noise_std)
-            yield Check("theorem1", setting, simulated, error, float(ours), float(printed))
+            noise_std = 3.0 if number % 2 else 0.7
+            setting = f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {1 / noise_std:.2g}"
+            task = (frequency, impulse, stride, 1.0, noise_std)
+            yield _theorem1("theorem1", setting, task, None, num_samples, generator)
 
 
 @check_function
-def check_theorem1_folded(
-    num_samples: int, generator: torch.Generator, factor: float
-) -> Iterator[Check]:
+def check_theorem1_folded(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Theorem 1 on real signals where l and -l are different frequencies and alias to the same output."""
-    size, phases = 24, (-math.pi / 2, -1.2, 0.0, 0.6, 2.0)
+    phases = (-math.pi / 2, -1.2, 0.0, 0.6, 2.0)
     tasks = itertools.product(((4, 3), (4, 6), (8, 6)), ("average", "identity"), phases)
     for (stride, frequency), name, phase in tasks:
-        impulse = pooling.prefilter(name, size, stride)
-        direction, layer = (
-            pooling.direction(frequency, size, phase),
-            pooling.pooling_matrix(impulse, stride),
-        )
-        simulated, error = simulate_bayes_accuracy(
-            direction, layer, 1.0, 1.0, num_samples, generator=generator
-        )
         setting = f"S = {stride}, {name}, ℓ = {frequency}, phase {phase:.2f}"
-        ours = float(pooling.bayes_accuracy(frequency, impulse, stride, factor, 1.0, phase=phase))
-        printed = float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, 1.0))
-        yield Check("theorem1-folded", setting, simulated, error, ours, printed)
+        task = (frequency, pooling.prefilter(name, 24, stride), stride, 1.0, 1.0)
+        yield _theorem1("theorem1-folded", setting, task, phase, num_samples, generator)
 
 
 @check_function
-def check_theorem1_complex(
-    num_samples: int, generator: torch.Generator, factor: float
-) -> Iterator[Check]:
+def check_theorem1_complex(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Theorem 1 for the complex direction F^-1(e_l) and circular complex noise of variance sigma^2 per coefficient."""
     size, noise_std = 24, 0.9
     for stride, name, frequency in itertools.product(
@@ -175,7 +163,7 @@ def check_theorem1_complex(
         ]  # (N,)
         scores = (pooled * pooling.frequency_response(impulse)[frequency].conj()).real
         accuracy = _accuracy_and_error(int((scores.sign() == labels).sum()), num_samples)
-        ours = float(pooling.bayes_accuracy_complex(frequency, impulse, stride, factor, noise_std))
+        ours = float(pooling.bayes_accuracy_complex(frequency, impulse, stride, 1.0, noise_std))
         printed = float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, noise_std))
         yield Check(
             "theorem1-complex", f"S = {stride}, {name}, ℓ = {frequency}", *accuracy, ours, printed

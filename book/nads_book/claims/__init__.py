@@ -9,33 +9,6 @@ lab notes of its chapter (`lab_notes`), and all of them on the page *Claims* and
 from nads_book.claims.decide import decide, decided, places
 from nads_book.claims.history import first_in_history
 from nads_book.claims.lab_notes import notes, place
-from nads_book.claims.paper import pasted
 from nads_book.claims.register import ROOT, VERDICTS, Claim, ClaimError, load, problems, verdict
 from nads_book.claims.render import conclusion, page, with_badges, with_claims, write
 from nads_book.claims.statements import check_pages, marked, sentences, unregistered
-
-__all__ = [
-    "ROOT",
-    "VERDICTS",
-    "Claim",
-    "ClaimError",
-    "check_pages",
-    "conclusion",
-    "decide",
-    "decided",
-    "first_in_history",
-    "load",
-    "marked",
-    "notes",
-    "page",
-    "pasted",
-    "place",
-    "problems",
-    "places",
-    "sentences",
-    "unregistered",
-    "verdict",
-    "with_badges",
-    "with_claims",
-    "write",
-]

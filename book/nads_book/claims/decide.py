@@ -35,11 +35,12 @@ def decided(claim: Claim, one: Evidence) -> Claim:
         ClaimError: for evidence of an unknown size.
     """
     facts = asdict(one)
-    sentence = facts.pop("sentence")
+    sentence, answer = facts.pop("sentence"), facts.pop("answer")
+    claim.answer = claim.answer or answer  # the register has the last word, as on the statement
     claim.sources += [source for source in facts.pop("sources") if source not in claim.sources]
     for name, value in facts.items():
         setattr(claim, name, list(value) if name == "interval" and value else value)
-    if claim.statement:  # the register has the last word
+    if claim.statement:
         claim.measured = sentence
     claim.statement = claim.statement or sentence
     try:

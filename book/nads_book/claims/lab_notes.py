@@ -9,6 +9,8 @@ from pathlib import Path
 from nads_book.claims import paper
 from nads_book.claims.register import ROOT, Claim, ClaimError
 from nads_book.claims.render import chapter, colon, facts, kind, page, sign, titles, with_badges
+from nads_book.experiments.results import Results
+from nads_book.report import markdown_table, place_of_run, without_html
 
 PLACE = "<!-- lab notes -->"
 SIZES = {"toy": "at reduced size"}  # words for verdicts of the register
@@ -52,6 +54,18 @@ def entry(claim: Claim, names: Mapping[str, str], own: Mapping[str, str]) -> str
     return f"### {claim.id}\n\n:::{{div}} claim-row\n{body}\n:::"
 
 
+def trainings(paths: Iterable[Path]) -> str:
+    """Return what was trained for some results files, and where."""
+    rows = []
+    for path in paths:
+        found = Results.load(path)
+        number = f"{len(found.rows)} of {found.num_units}"
+        seeds = len({row["seed"] for row in found.rows})
+        images = f"{found.settings['num_train']:,} × {found.settings['recipe']['epochs']}"
+        rows.append([f"`{path.name}`", number, seeds, images, without_html(place_of_run(found))])
+    return markdown_table(rows, ["results", "networks", "seeds", "images × epochs", "where"])
+
+
 def notes(
     text: str,
     name: str,
@@ -90,6 +104,10 @@ def notes(
     if shown:
         parts.append("## Predictions")
     parts += [f"### {path}\n\n{text}" for path, text in shown.items()]
+    jobs = {root / source for claim in mine for source in claim.sources}
+    jobs = {path for path in jobs if path.parent.name == "results" and path.is_file()}
+    if jobs:
+        tables = {**tables, "What was trained, and where": lambda: trainings(sorted(jobs))}
     if tables:
         parts.append("## Tables")
     for title, make in tables.items():
@@ -106,7 +124,6 @@ def place(
     claims: dict[str, Claim],
     tables: Mapping[str, Tables],
     predictions: Mapping[str, str] | None = None,
-    errata: paper.Texts | None = None,
     root: Path = ROOT,
 ) -> None:
     """Write the page *Claims* and the lab notes into the staging folder, and replace the marks of other pages there.
@@ -116,15 +133,8 @@ def place(
         claims: the claims by id, decided.
         tables: tables of the lab notes, by chapter.
         predictions: table of predictions by the path of their registration, see `notes`.
-        errata: texts for the page of errata, see `paper.pasted`.
         root: folder of the repository.
     """
-    errata_page = stage / "book" / "errata.md"
-    if (
-        errata_page.is_file()
-    ):  # first, since it says in words what other pages show of its statements
-        text = with_badges(errata_page.read_text("utf8"), claims)
-        errata_page.write_text(paper.page(text, claims, errata or {}), "utf8")
     for path in (stage / "book").rglob("*.md"):
         text = path.read_text("utf8")
         if path.parent.name == "lab_notes":
@@ -132,6 +142,8 @@ def place(
             changed = notes(text, path.stem, claims.values(), mine, predictions, root)
         elif path.stem == "claims":
             changed = page(text, claims, root)
+        elif path.stem == "errata":
+            changed = paper.page(with_badges(text, claims), claims)
         else:
             changed = with_badges(text, claims)
         if changed != text:

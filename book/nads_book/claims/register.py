@@ -85,12 +85,13 @@ class Claim:
         prediction: outcome of the registered prediction that the claim reports, one of `OUTCOMES`; empty where it
             reports none. A failed prediction can be a verified claim ("against our prediction, …"), but has no ✓.
         post_hoc: whether the claim, its limit or its selection was chosen after seeing the results.
-        answer: verdict on a sentence of the paper in words, where no chapter hands one to the page of errata.
+        answer: verdict on a statement of the paper in words; what follows a semicolon is on the page of errata only.
         judgement: our reading of the verdict, where the registered rule says less or more than the numbers.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.
         measured: sentence of the evidence, where the statement is a quotation.
+        counterexample: smallest counter-example to a numbered statement, in words.
         pages: pages that state it.
         cell: page and anchor of the cell that shows it.
         chapter: chapter whose module decides it, such as ``07_poison``.
@@ -113,6 +114,7 @@ class Claim:
     sources: list[str] = field(default_factory=list)
     statement: str = ""
     measured: str = ""
+    counterexample: str = ""
     pages: list[str] = field(default_factory=list)
     cell: str | None = None
     chapter: str = ""
@@ -147,7 +149,10 @@ class Claim:
     @property
     def label(self) -> str:
         """The verdict in words: of a statement of the paper those of the page of errata, else `kind`."""
-        return self.answer or self.kind
+        if not self.id.startswith("errata-"):
+            return self.kind
+        words = {"verified": "holds", "falsified": "does not hold"}
+        return self.answer.partition(";")[0] or words.get(self.known, self.kind)
 
     @property
     def kind(self) -> str:

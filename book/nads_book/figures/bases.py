@@ -289,31 +289,26 @@ def plot_durations(rows: Mapping[str, Mapping[str, float]]) -> Figure:
 
 
 @styled
-def plot_class_differences(
-    results: Mapping[str, tuple[NADs, ClassDifferences]], num_shown: int = 4
-) -> Figure:
-    """Draw the variance that the classes explain along each NAD, and the NADs with the largest class variance.
+def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]]) -> Figure:
+    """Draw the variance that the classes explain along each NAD, and the four NADs with the largest class variance.
 
     Each network has one row. The grey line is the 95th percentile of random labels. Directions of colour images are
     averaged over their channels.
 
     Args:
         results: NADs and class differences of each network by its label.
-        num_shown: number of directions per network.
     """
-    figure = Figure(figsize=(7.6, 1.75 * len(results) + 0.3), dpi=150, layout="constrained")
-    axes = figure.subplots(
-        len(results), 1 + num_shown, squeeze=False, width_ratios=[2.6, *[1.0] * num_shown]
+    figure, axes = subplots(
+        len(results), 5, 1.75 * len(results) + 0.3, grid=None, width_ratios=[2.6, 1, 1, 1, 1]
     )
     for row, (label, (nads, differences)) in zip(axes, results.items(), strict=True):
         ranks = np.arange(1, len(nads) + 1)
-        row[0].plot(
-            ranks, 100 * differences.explained, ".", color="#0072b2", ms=3, alpha=0.7, mew=0
-        )
-        row[0].plot(ranks, 100 * differences.chance, color="0.5", lw=1, label="random labels")
+        dots = {"color": COLOURS[0], "ms": 3, "alpha": 0.7, "mew": 0}
+        row[0].plot(ranks, 100 * differences.explained, ".", **dots)
+        row[0].plot(ranks, 100 * differences.chance, color=shade(0.5), lw=1, label="random labels")
         row[0].set(xscale="log", ylabel="explained by classes (%)", title=label, ylim=(0, None))
         row[0].set_xlabel("rank of the NAD")
-        for axis, index in zip(row[1:], differences.leading(num_shown), strict=False):
+        for axis, index in zip(row[1:], differences.leading(4), strict=False):
             draw_direction(axis, nads.directions[index].mean(0, keepdim=True))
             axis.set_title(f"NAD {index}: {100 * differences.explained[index]:.0f} %")
             axis.spines[:].set_visible(False)

@@ -20,46 +20,29 @@ from nads_book.figures.style import (
 
 
 @styled
-def plot_accuracy_by_nad(
-    curves: Mapping[str, Mapping[str, Sequence[Any]]],
-    eigenvalues: Mapping[str, Sequence[float]],
-    published: Mapping[str, Mapping[int, float] | None] | None = None,
-    published_eigenvalues: Mapping[str, tuple[Sequence[int], Sequence[float]]] | None = None,
-) -> Figure:
+def plot_accuracy_by_nad(networks: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw test accuracy on D(u_i) against i, above the eigenvalues (Fig. 6), one architecture a column.
 
     Args:
-        curves: architecture -> {"index": (n,), "accuracy": (n,), "interval": (n, 2)}, maybe with n = 0; accuracies
-            in [0, 1].
-        eigenvalues: architecture -> all of them, descending.
-        published: architecture -> {index: accuracy}; drawn in grey.
-        published_eigenvalues: architecture -> indices (n,) and eigenvalues (n,); drawn in grey.
+        networks: architecture -> "ours": indices (n,), accuracies (n,) in [0, 1], intervals (n, 2), maybe with n = 0;
+            "eigenvalues", descending; "published": index -> accuracy, and "published eigenvalues": indices (n,),
+            eigenvalues (n,), both drawn in grey.
     """
-    figure, axes = subplots(2, len(curves), 4.0, sharex=True, sharey="row", height_ratios=[2, 1])
-    for (label, curve), (top, bottom) in zip(curves.items(), axes.T, strict=True):
-        theirs = (published or {}).get(label)
-        if theirs:
-            style = {"color": shade(0.55), "markersize": 2, "label": "paper"}
-            top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", **style)
-        accuracies, lengths = (
-            np.asarray(curve["accuracy"]),
-            bars(curve["accuracy"], curve["interval"]),
-        )
-        style = {
-            "color": COLOURS[0],
-            "markersize": 3.5,
-            "capsize": 1.5,
-            "elinewidth": 0.8,
-            "label": "ours",
-        }
-        top.errorbar(curve["index"], 100 * accuracies, lengths, fmt="o", **style)
+    figure, axes = subplots(2, len(networks), 4.0, sharex=True, sharey="row", height_ratios=[2, 1])
+    for (label, found), (top, bottom) in zip(networks.items(), axes.T, strict=True):
+        theirs = found["published"]
+        grey = {"color": shade(0.55), "markersize": 2, "label": "paper"}
+        top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", **grey)
+        indices, accuracies, intervals = found["ours"]
+        style = {"color": COLOURS[0], "markersize": 3.5, "capsize": 1.5, "elinewidth": 0.8}
+        lengths = bars(accuracies, intervals)
+        top.errorbar(indices, 100 * np.asarray(accuracies), lengths, fmt="o", label="ours", **style)
         top.axhline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
-        values = np.asarray(eigenvalues[label], dtype=float)
+        values = np.asarray(found["eigenvalues"], dtype=float)
         bottom.plot(np.arange(len(values)), values / values[0], color=COLOURS[2])
-        if published_eigenvalues and label in published_eigenvalues:
-            indices, spectrum = published_eigenvalues[label]
-            scaled = np.asarray(spectrum) / max(spectrum)
-            bottom.plot(indices, scaled, color=shade(0.55), linewidth=1.2, linestyle="--")
+        where, spectrum = found["published eigenvalues"]
+        scaled = np.asarray(spectrum) / max(spectrum)
+        bottom.plot(where, scaled, color=shade(0.55), linewidth=1.2, linestyle="--")
         bottom.set(xlabel="NAD index", yscale="log", ylim=(5e-6, 2))
         top.set(title=label, xlabel="NAD index", ylim=(45, 102))
     axes[0, 0].set_ylabel("test accuracy (%)")
@@ -69,44 +52,31 @@ def plot_accuracy_by_nad(
 
 
 @styled
-def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]) -> Figure:
+def plot_law(families: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
     """Draw measured accuracies against the predicted signal-to-noise ratio; the first-step law is the black line.
 
     Families of more than 200 directions are drawn as dots.
 
     Args:
-        panels: title -> family of directions -> ratios (n,) and accuracies (n,) in [0, 1].
+        families: family of directions -> ratios (n,) and accuracies (n,) in [0, 1].
     """
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    figure, axes = subplots(rows, columns, 0.5 + 2.2 * rows, sharex=True, sharey=True)
-    families = list(dict.fromkeys(family for points in panels.values() for family in points))
+    labels = {"xlabel": "predicted signal to noise", "ylabel": "test accuracy (%)"}
+    figure, (axis,) = panel_row([""], 2.7, **labels)
+    for place, (family, (ratios, accuracies)) in enumerate(families.items()):
+        crowded = len(accuracies) > 200
+        style = {
+            "color": colours()[place],
+            "markersize": 2 if crowded else 3,
+            "alpha": 0.7,
+            "zorder": 1 if crowded else 2,
+            "label": family,
+        }
+        axis.plot(ratios, 100 * np.asarray(accuracies), "." if crowded else "osD"[place], **style)
     scores = np.geomspace(0.01, 50, 200)
     law = 100 * predicted_accuracy(scores)
-    for axis, (title, points) in zip(axes.flat, panels.items(), strict=False):
-        for family, (ratios, accuracies) in points.items():
-            index, crowded = families.index(family), len(accuracies) > 200
-            marker = "." if crowded else "osD^vP"[index % 6]
-            size, order = (2, 1) if crowded else (3, 2)
-            style = {
-                "color": colours()[index],
-                "markersize": size,
-                "alpha": 0.7,
-                "zorder": order,
-                "label": family,
-            }
-            axis.plot(ratios, 100 * np.asarray(accuracies), marker, **style)
-        axis.plot(scores, law, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
-        axis.set(title=title, xscale="log", ylim=(45, 102), xlim=(scores[0], scores[-1]))
-    for axis in axes.flat[len(panels) :]:
-        axis.set_axis_off()
-    for axis in axes.flat[len(panels) - columns : len(panels)]:  # the lowest of each column
-        axis.tick_params(labelbottom=True)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("test accuracy (%)")
-    for axis in axes.flat:
-        axis.set_xlabel("predicted signal to noise")
-    legend(figure, axes.flat, "outside lower center", ncols=3, markerscale=1.5)
+    axis.plot(scores, law, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
+    axis.set(xscale="log", ylim=(45, 102), xlim=(scores[0], scores[-1]))
+    legend(figure, axis, "outside lower center", ncols=3, markerscale=1.5)
     return figure
 
 

@@ -11,15 +11,12 @@ Estimates = Mapping[str, Mapping[str, Sequence[float]]]  # series -> row -> valu
 
 
 @styled
-def plot_intervals(
-    panels: Mapping[str, Estimates], labels: Sequence[str], zero: float | None = 0.0
-) -> Figure:
+def plot_intervals(panels: Mapping[str, Estimates], labels: Sequence[str]) -> Figure:
     """Draw estimates with 95 % intervals, one row per item and one colour per series.
 
     Args:
         panels: title -> series -> item -> value, lower and upper end; NaN ends draw no line.
         labels: labels of the horizontal axes.
-        zero: position of a vertical line in each panel; None for no line.
     """
     rows = list(dict.fromkeys(row for one in panels.values() for s in one.values() for row in s))
     series = list(dict.fromkeys(name for one in panels.values() for name in one))
@@ -29,8 +26,7 @@ def plot_intervals(
     offsets = offsets if len(series) > 1 else dict.fromkeys(series, 0.0)
     colour_of = dict(zip(series, colours(), strict=False))
     for axis, label, one in zip(axes, labels, panels.values(), strict=True):
-        if zero is not None:
-            axis.axvline(zero, color=shade(0.5), linewidth=0.8)
+        axis.axvline(0, color=shade(0.5), linewidth=0.8)
         for name, estimates in one.items():
             for row, (value, low, high) in estimates.items():
                 place, colour = rows.index(row) + offsets[name], colour_of[name]

@@ -1,13 +1,12 @@
 """Figures of which directions networks learn from data, over the plane of frequencies."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -29,6 +28,7 @@ from nads_book.figures.style import (
 from nads_core.data.fourier import Frequency
 
 FrequencyMap = Mapping[Frequency, float]
+SIZE = 32  # height and width of the images
 
 
 @styled
@@ -67,82 +67,47 @@ def plot_accuracy_dots(
     return figure
 
 
-def _filled(values: FrequencyMap, size: int, step: int) -> np.ndarray:
+def _grid(values: FrequencyMap, step: int) -> np.ndarray:
     """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for both."""
-    both = {wrapped(-ky, -kx, size): value for (ky, kx), value in values.items()}
-    both |= {wrapped(ky, kx, size): value for (ky, kx), value in values.items()}
-    grid = np.full((size // step, size // step), np.nan)
-    for (ky, kx), value in both.items():
-        grid[(ky + size // 2) // step, (kx + size // 2) // step] = min(
-            value, 1e12
-        )  # an infinity has no colour
+    half = SIZE // 2
+    grid = np.full((SIZE // step, SIZE // step), np.nan)
+    for sign in (-1, 1):
+        for (ky, kx), value in values.items():
+            y, x = wrapped(sign * ky, sign * kx)
+            grid[(y + half) // step, (x + half) // step] = min(
+                value, 1e12
+            )  # infinity has no colour
     return grid
-
-
-def _step(maps: Sequence[FrequencyMap], size: int) -> int:
-    """Return the largest spacing of a grid that holds every frequency."""
-    return math.gcd(size // 2, *(abs(f) for values in maps for k in values for f in k))
-
-
-def _in_words(values: FrequencyMap | None, norm: Callable[[Any], Any]) -> str:
-    """Return a text for a map of many waves that has one colour to the eye; otherwise an empty one."""
-    if not values:
-        return "not run"
-    low, high = min(values.values()), max(values.values())
-    if len(values) < 9 or not math.isfinite(high) or float(norm(high) - norm(low)) > 0.03:
-        return ""
-    ends = [f"{end:.3g}" for end in (low, high)]
-    return f"{ends[0]}\neverywhere" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}\neverywhere"
 
 
 @styled
 def plot_frequency_maps(
-    rows: Mapping[str, Mapping[str, FrequencyMap | None]],
+    rows: Mapping[str, Mapping[str, FrequencyMap]],
     label: str = "test accuracy (%)",
     limits: tuple[float, float] = (50, 100),
     *,
     scale: str = "linear",
     over: str | None = None,
-    size: int = 32,
     own: Mapping[str, tuple[str, tuple[float, float], str]] | None = None,
     marked: Sequence[int] = (),
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to 3).
 
-    Cells without a value are grey; a panel that is None has a text. One of k and -k stands for both. More rows than
-    columns are drawn as columns.
+    Cells without a value are grey. One of k and -k stands for both.
 
     Args:
-        rows: row label -> column title -> {(ky, kx): value}; the rows may have different columns.
+        rows: row label -> column title -> {(ky, kx): value}; all rows have the same columns.
         label: label of the colour bar.
         limits: limits of the colours, shared by all panels.
         scale: scale of the colours, "linear" or "log".
         over: meaning of a value beyond the upper limit, which is drawn in red.
-        size: height and width of the images.
         own: rows of energies, with a colour map of their own: label of the bar, limits, scale.
         marked: numbers of cycles, across or down, that get dotted lines.
     """
     own = own or {}
-    columns = list(dict.fromkeys(title for panels in rows.values() for title in panels))
-    if len(rows) > len(columns) and not own:
-        rows = {
-            title: {name: panels.get(title) for name, panels in rows.items()} for title in columns
-        }
-        columns = list(rows[columns[0]])
-    step = _step([values for panels in rows.values() for values in panels.values() if values], size)
-    kinds = {
-        name: SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
-        for name in rows
-    }
-    cmaps = {
-        name: mpl.colormaps[k].with_extremes(bad=shade(0.82), over="#7a0c02")
-        for name, k in kinds.items()
-    }
-    scales = {name: own.get(name, (label, limits, scale)) for name in rows}
-    norms = {
-        name: (LogNorm if kind == "log" else Normalize)(*ends)
-        for name, (_, ends, kind) in scales.items()
-    }
+    columns = list(next(iter(rows.values())))
+    keys = [k for panels in rows.values() for values in panels.values() for k in values]
+    step = math.gcd(SIZE // 2, *(abs(f) for k in keys for f in k))  # of a grid that holds them all
     side = min((WIDTH - 1.6) / len(columns), 2.5 if len(rows) + len(columns) > 2 else 4.0)
     figure, axes = subplots(
         len(rows), len(columns), 0.75 + side * len(rows), grid=None, sharex=True, sharey=True
@@ -150,58 +115,39 @@ def plot_frequency_maps(
     figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
     if len(columns) == 1:
         figure.set_figwidth(2.2 + side)
-    edge, half = size // 2, step / 2
-    extent, ticks = (
-        (-edge - half, edge - half, edge - half, -edge - half),
-        [-edge, -edge // 2, 0, edge // 2],
-    )
-    for axis, title in zip(axes[0], columns, strict=True):
-        axis.set_title(title)
+    edge, half = SIZE // 2, step / 2
+    ends, ticks = (-edge - half, edge - half), [-edge, -edge // 2, 0, edge // 2]
+    legends: dict[str, tuple[Any, list[Any]]] = {}  # label of a colour bar -> picture, axes
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
-        for axis, title in zip(line, columns, strict=True):
-            values = panels.get(title)
-            grid, words = _filled(values or {}, size, step), _in_words(values, norms[name])
-            shown = np.ma.masked_array(
-                grid, np.isnan(grid) | bool(words)
-            )  # a number shows more than one colour
-            ran = values and words  # a panel with words has no grey cells
-            colouring = {
-                "cmap": cmaps[name].with_extremes(bad=(0,) * 4) if ran else cmaps[name],
-                "norm": norms[name],
-            }
-            axis.imshow(shown, **colouring, interpolation="nearest", extent=extent)
-            axis.spines[:].set_visible(bool(ran))
-            if words:
-                axis.text(
-                    0.5,
-                    0.5,
-                    words,
-                    ha="center",
-                    va="center",
-                    transform=axis.transAxes,
-                    color=shade(0.2),
-                )
+        title, range_, kind = own.get(name, (label, limits, scale))
+        map_name = SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
+        look = {
+            "cmap": mpl.colormaps[map_name].with_extremes(bad=shade(0.82), over="#7a0c02"),
+            "norm": (LogNorm if kind == "log" else Normalize)(*range_),
+            "extent": (*ends, *ends[::-1]),
+            "interpolation": "nearest",
+        }
+        for axis, column in zip(line, columns, strict=True):
+            image = axis.imshow(np.ma.masked_invalid(_grid(panels[column], step)), **look)
+            axis.spines[:].set_visible(False)
             axis.set(xticks=ticks, yticks=ticks)
-            for place in {sign * cycles for cycles in marked for sign in (1, -1)} & set(
-                range(-edge, edge)
-            ):
-                style = {"color": "white", "linewidth": 1, "linestyle": ":"}
-                axis.axhline(place, **style)
-                axis.axvline(place, **style)
+            for cycles in marked:
+                for place in {wrapped(cycles, 0)[0], -cycles}:
+                    style = {"color": "white", "linewidth": 1, "linestyle": ":"}
+                    axis.axhline(place, **style)
+                    axis.axvline(place, **style)
         line[0].set_ylabel(name)
+        legends.setdefault(title, (image, []))[1].extend(line)
+    for axis, column in zip(axes[0], columns, strict=True):
+        axis.set_title(column)
     if axes.size == 1:
         axes[0, 0].set(xlabel="cycles across", ylabel="cycles down")
     else:
         figure.supxlabel("cycles across", fontsize=9)
         figure.supylabel("cycles down", fontsize=9)
     extend = "neither" if over is None else "max"
-    for title in dict.fromkeys(title for title, _, _ in scales.values()):
-        chosen = [index for index, name in enumerate(rows) if scales[name][0] == title]
-        first, places = list(rows)[chosen[0]], axes[chosen]
-        mappable = ScalarMappable(norms[first], cmaps[first])
-        bar = figure.colorbar(
-            mappable, ax=places, label=title, extend=extend, shrink=0.8, aspect=15
-        )
+    for title, (image, places) in legends.items():
+        bar = figure.colorbar(image, ax=places, label=title, extend=extend, shrink=0.8, aspect=15)
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
     return figure
@@ -209,56 +155,49 @@ def plot_frequency_maps(
 
 @styled
 def plot_accuracy_by_energy(
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
-    learned: float | None = None,
+    title: str,
+    energies: Sequence[float],
+    accuracies: Sequence[float],
+    learned: float,
     own: tuple[float, float] | None = None,
 ) -> Figure:
-    """Draw test accuracy against the energy of a direction before training, one panel per network.
+    """Draw published test accuracies against the energies of directions before training.
 
     Args:
-        panels: title -> series -> energies (n,), accuracies (n,) in [0, 1].
+        title: name of the network.
+        energies: (n,).
+        accuracies: (n,), in [0, 1].
         learned: accuracy to mark.
-        own: energy and accuracy of the reader's network, drawn as a star in ink in the first panel.
+        own: energy and accuracy of the reader's network, drawn as a star in ink.
     """
-    figure, axes = panel_row(
-        panels, 2.9, xlabel="energy before training", ylabel="test accuracy (%)", sharey=True
-    )
-    kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
-    for axis, series in zip(axes, panels.values(), strict=True):
-        if learned is not None:
-            label = f"learned: above {100 * learned:.0f} %"
-            axis.axhline(100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=label)
-        for label, (energies, accuracies) in series.items():
-            place = kinds.index(label)
-            style = {"color": COLOURS[place], "markersize": 4 - place, "alpha": 0.6, "label": label}
-            axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], **style)
-        axis.set(xscale="log", ylim=(45, 102))
+    labels = {"xlabel": "energy before training", "ylabel": "test accuracy (%)"}
+    figure, (axis,) = panel_row([title], 2.9, **labels)
+    label = f"learned: above {100 * learned:.0f} %"
+    axis.axhline(100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=label)
+    style = {"color": COLOURS[0], "markersize": 4, "alpha": 0.6, "label": "published"}
+    axis.plot(energies, 100 * np.asarray(accuracies), "o", **style)
+    axis.set(xscale="log", ylim=(45, 102))
     if own:
-        style = {"color": shade(0), "markersize": 13, "label": "yours"}
-        axes[0].plot(own[0], 100 * own[1], "*", **style)
-    if len(kinds) + (learned is not None) > 1:
-        legend(figure, axes, "outside lower center", ncols=3)
+        axis.plot(own[0], 100 * own[1], "*", color=shade(0), markersize=13, label="yours")
+    legend(figure, axis, "outside lower center", ncols=3)
     return figure
 
 
 @styled
-def plot_train_test(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """Draw training against test accuracy, one panel per network; overfitting is above the diagonal.
+def plot_train_test(test: Sequence[float], train: Sequence[float]) -> Figure:
+    """Draw training against test accuracy; overfitting is above the diagonal.
 
     Args:
-        panels: title -> test accuracies (n,), training accuracies (n,); in [0, 1].
+        test: test accuracies (n,) in [0, 1].
+        train: training accuracies (n,) in [0, 1].
     """
     labels = {"xlabel": "test accuracy (%)", "ylabel": "training accuracy (%)"}
-    figure, axes = panel_row(
-        panels, 0.5 + min(2.9, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True, **labels
-    )
-    for axis, (test, train), colour in zip(axes, panels.values(), colours(), strict=False):
-        axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
-        axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
-        _accuracy_pairs(axis, test, train, colour)
-    if len(panels) == 1:
-        figure.set_size_inches(3.6, 3.4)
-    axes[0].legend(loc="lower right")
+    figure, (axis,) = panel_row(["LeNet"], 3.4, **labels)
+    axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
+    axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
+    _accuracy_pairs(axis, test, train, COLOURS[0])
+    figure.set_size_inches(3.6, 3.4)
+    axis.legend(loc="lower right")
     return figure
 
 

@@ -141,10 +141,10 @@ def bars(shares: Sequence[float] | np.ndarray, intervals: Sequence[Any] | np.nda
     return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(shares))
 
 
-def show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = None) -> None:
+def show_signed(axis: Axes, image: Tensor | np.ndarray) -> None:
     """Draw a signed image with zero in the middle of the colour map: (H, W)."""
     image = np.asarray(image)
-    limit = limit or np.abs(image).max()
+    limit = np.abs(image).max()
     axis.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
     bare(axis)
 

@@ -14,11 +14,10 @@ Nothing is decided in a cell, and a function draws or computes the same at every
 module, and add its name to `MODULES`. A verdict that flips is an error of ``make verify`` and of the build.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 
 from nads_book import claims
 from nads_book.evidence import Evidence
@@ -46,7 +45,10 @@ MODULES = (
 )
 
 
-def decisions() -> dict[str, Callable[[], Evidence]]:
+Decide = Callable[[], Evidence]
+
+
+def decisions() -> dict[str, Decide]:
     """Return the functions of all pages: id of a claim -> function that decides it."""
     return {key: decide for name in MODULES for key, decide in _module(name).CLAIMS.items()}
 
@@ -77,6 +79,13 @@ def conclude(id: str) -> None:
         claim = claims.decided(claims.load()[id], found)
         if claim.statement:
             show(claims.conclusion(claim))
+
+
+def gathered(*parts: ModuleType) -> tuple[Mapping[str, Decide], Mapping[str, Callable[[], str]]]:
+    """Return the claims and the tables of a chapter whose module is a package of several parts."""
+    claims = {key: each for part in parts for key, each in getattr(part, "CLAIMS", {}).items()}
+    tables = {key: each for part in parts for key, each in getattr(part, "LAB_TABLES", {}).items()}
+    return claims, tables
 
 
 def chapter_of(module: str) -> str:

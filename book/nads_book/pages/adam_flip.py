@@ -1,16 +1,11 @@
 """Why Adam loses accuracy on flipped photos (a section of ``13_scores_on_data``)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence
 from nads_book.figures.style import colours, legend, panel_row, shade, styled
-from nads_book.pages.scored_rows import rows_of, scored
+from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies.adam_flip import BASES, EQUAL_VARIANCES, ONE_STEP_SIZE, TREATMENTS
 
@@ -43,7 +38,7 @@ def plot_bases() -> Figure:
     )
     where = effective()
     for colour, treatment in zip(colours(), TREATMENTS, strict=False):
-        found = {basis: e for basis, e in scored(STUDY).estimates[treatment].items()}
+        found = scored(STUDY).estimates[treatment]
         order = sorted(found, key=lambda basis: where[basis])
         x = [where[basis] for basis in order]
         value, low, high = np.array([found[basis] for basis in order]).T
@@ -77,38 +72,20 @@ def table_bases() -> str:
     return markdown_table(rows, ["points lost", "effective inputs", *LABELS.values()])
 
 
-def sizes() -> dict[str, Any]:
-    """Return size and numbers of a claim."""
-    rows = rows_of(STUDY)
-    return {
-        "size": "laptop",
-        "num_seeds": len({row["seed"] for row in rows}),
-        "num_trainings": len(rows),
-    }
+def flip_costs(treatment: str, *criteria: str) -> Evidence:
+    """Decide by registered criteria, and show what the flip costs with a treatment."""
+    return registered(STUDY, criteria, scored(STUDY).estimates[treatment].get("flipped", ()))
 
 
-def registered(criteria: tuple[str, ...], treatment: str, basis: str) -> Evidence:
-    """Decide by registered criteria, and show one of the losses with its interval."""
-    met = [scored(STUDY).met[name] for name in criteria]
-    holds = False if False in met else (None if None in met else True)
-    found = scored(STUDY).estimates[treatment].get(basis)
-    if found is None:
-        return evidence(holds, **sizes())
-    value, *ends = found
-    return evidence(holds, value=value, interval=ends, **sizes())
-
-
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Adam by basis of the inputs": table_bases,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
-    "adam-uneven": lambda: registered(
-        ("uneven bases cost with Adam", "an even basis costs nothing with Adam"), "adam", "flipped"
+CLAIMS = {
+    "adam-uneven": lambda: flip_costs(
+        "adam", "uneven bases cost with Adam", "an even basis costs nothing with Adam"
     ),
-    "adam-step-sizes": lambda: registered(
-        ("no basis costs with one step size",), ONE_STEP_SIZE, "flipped"
-    ),
-    "sgd-equal-variances": lambda: registered(
-        ("SGD on equal variances loses like Adam",), EQUAL_VARIANCES, "flipped"
+    "adam-step-sizes": lambda: flip_costs(ONE_STEP_SIZE, "no basis costs with one step size"),
+    "sgd-equal-variances": lambda: flip_costs(
+        EQUAL_VARIANCES, "SGD on equal variances loses like Adam"
     ),
 }

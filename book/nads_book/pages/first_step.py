@@ -1,14 +1,13 @@
 """The first step of training by exact derivatives (a section of ``11_training``)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, all_met, evidence
 from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import estimate, markdown_table
 from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS
@@ -103,30 +102,35 @@ def table_balanced() -> str:
     return markdown_table(rows, ["", "networks", *RIVALS.values()])
 
 
-def sizes(*networks: str, kind: str = "derivative") -> dict[str, Any]:
-    """Return size and numbers of a claim about some networks, from one kind of rows."""
+def registered(
+    criteria: Sequence[str],
+    estimate: Sequence[float],
+    networks: Sequence[str],
+    kind: str = "derivative",
+    null: float | None = None,
+) -> Evidence:
+    """Decide by registered criteria, and show an estimate, with the number of networks of a kind of rows."""
     found = [
         row["num_networks"]
         for row in rows_of(STUDY)
         if row["network"] in networks and row["measured"] == kind
     ]
-    size = "narrow" if "resnet" in networks else "paper"
-    return {"size": size, "num_seeds": 1, "num_trainings": max(found, default=0)}
+    facts: dict[str, Any] = {"size": "paper", "num_seeds": 1}
+    holds = all_met(scored(STUDY).met, *criteria)
+    return evidence(holds, *estimate, null=null, num_trainings=max(found, default=0), **facts)
 
 
 def along_law() -> Evidence:
     """Decide whether LeNet's first change is opposite to G₀SG₀ (registered)."""
-    value, *ends = derivatives()["lenet"]["change"]["cosine"][LAW]
-    holds = scored(STUDY).met["lenet, opposite"]
-    return evidence(holds, value=value, interval=ends, null=0, **sizes("lenet"))
+    cosine = derivatives()["lenet"]["change"]["cosine"][LAW]
+    return registered(["lenet, opposite"], cosine, ["lenet"], null=0)
 
 
 def shrinks() -> Evidence:
     """Decide whether the first step shrinks tr G in LeNet, the small CNN and the MLP (registered)."""
-    met = [scored(STUDY).met[f"{name}, shrinks"] for name in ("lenet", "cnn", "mlp")]
-    value, *ends = derivatives()["lenet"]["growth"]
-    holds = None if None in met else all(met)
-    return evidence(holds, value=value, interval=ends, null=0, **sizes("lenet", "cnn", "mlp"))
+    names = ("lenet", "cnn", "mlp")
+    criteria = [f"{name}, shrinks" for name in names]
+    return registered(criteria, derivatives()["lenet"]["growth"], names, null=0)
 
 
 def follows_signal() -> Evidence:
@@ -136,24 +140,22 @@ def follows_signal() -> Evidence:
         cosines = row["change"]["cosine"]
         rivals = [values[2] for law, values in cosines.items() if law != "signal"]
         leads.append(cosines["signal"][1] - max(rivals))
-    met = [scored(STUDY).met[f"{name}, signal"] for name in ("lenet", "cnn")]
-    holds = None if None in met else all(met)
-    return evidence(holds, value=min(leads, default=None), **sizes("lenet", "cnn", kind="balanced"))
+    names = ("lenet", "cnn")
+    criteria = [f"{name}, signal" for name in names]
+    return registered(criteria, [min(leads, default=np.nan)], names, "balanced")
 
 
 def others_are_opposite() -> Evidence:
     """Decide whether the small CNN's and the MLP's first changes are opposite to G₀SG₀ (registered)."""
-    met = [scored(STUDY).met[f"{name}, opposite"] for name in ("cnn", "mlp")]
-    value, *ends = derivatives()["cnn"]["change"]["cosine"][LAW]
-    holds = None if None in met else all(met)
-    return evidence(holds, value=value, interval=ends, **sizes("cnn", "mlp"))
+    cosine = derivatives()["cnn"]["change"]["cosine"][LAW]
+    return registered(["cnn, opposite", "mlp, opposite"], cosine, ["cnn", "mlp"])
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "The first step by exact derivatives": table_first_step,
     "Steps 10 and 30 with as many photos of both classes": table_balanced,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "first-step-along-law": along_law,
     "first-step-shrinks": shrinks,
     "first-step-elsewhere": others_are_opposite,

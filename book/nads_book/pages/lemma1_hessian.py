@@ -1,9 +1,6 @@
 """The page ``06_lemma1_hessian``: curvature and speed of training, and Lemma 2."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -19,7 +16,7 @@ from nads_book.analysis.statistics import rank_correlation
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.theory import deep_linear, lemma2
-from nads_book.theory.descent import Descent, gradient_descent
+from nads_book.theory.descent import gradient_descent
 
 SIZE, STRIDE = 128, 4  # of the paper's Fig. 4
 FREQUENCIES = torch.arange(1, SIZE // 2 + 1)
@@ -54,26 +51,18 @@ def response_of(prefilter: str = "average", size: int = SIZE, stride: int = STRI
     return nc.pooling.frequency_response(nc.pooling.prefilter(prefilter, size, stride)).abs()
 
 
-def safe_rate(response: Tensor, stride: int = STRIDE) -> float:
+def safe_rate(response: Tensor) -> float:
     """Return a small learning rate: a fiftieth of the inverse largest curvature of the noise."""
-    curvature = deep_linear.expected_hessian(0, response, stride, 0.0, NOISE_STD).max()
+    curvature = deep_linear.expected_hessian(0, response, STRIDE, 0.0, NOISE_STD).max()
     return 0.02 / float(curvature)
 
 
-@cache
-def small_rate() -> Descent:
-    """Return the training of all frequencies at one small learning rate (Fig. 4b)."""
-    response = response_of()
-    return gradient_descent(
-        FREQUENCIES,
-        response,
-        STRIDE,
-        MARGIN,
-        NOISE_STD,
-        learning_rate=safe_rate(response),
-        num_steps=NUM_STEPS,
-        **STARTS,
-    )
+def descend(
+    frequencies: Tensor, response: Tensor, rate: float, num_steps: int = NUM_STEPS
+) -> Tensor:
+    """Return the steps until the loss is small, at some frequencies and from many starts, (F, runs)."""
+    options = STARTS | {"learning_rate": rate, "num_steps": num_steps}
+    return gradient_descent(frequencies, response, STRIDE, MARGIN, NOISE_STD, **options).iterations
 
 
 def steps_needed(frequencies: Tensor, largest: float) -> tuple[Tensor, Tensor]:
@@ -88,17 +77,8 @@ def steps_needed(frequencies: Tensor, largest: float) -> tuple[Tensor, Tensor]:
     response[0] = largest**0.5
     steps = []
     for rate in rates:
-        run = gradient_descent(
-            frequencies,
-            response,
-            STRIDE,
-            MARGIN,
-            NOISE_STD,
-            learning_rate=rate,
-            num_steps=300,
-            **STARTS,
-        )
-        steps.append(run.iterations.double().quantile(0.9, dim=1))
+        iterations = descend(frequencies, response, rate, 300)
+        steps.append(iterations.double().quantile(0.9, dim=1))
     return deep_linear.zeta(frequencies, response, MARGIN, NOISE_STD), torch.stack(steps).amin(0)
 
 
@@ -231,53 +211,15 @@ def show_verdicts(*keys: str) -> None:
     errata.show_verdicts({key: results()[key] for key in keys})
 
 
-def show_zeta_verdict() -> None:
-    """Display the verdict on the paper's sentence about ζ ≲ 1, and hand it to the errata page."""
-    example = steps_of_example()
-    (_, first), (zeta, few), (low, slow) = (example[key] for key in (1.0, 16.0, 1_024.0))
-    slope, *_ = exponent()
-    verdict = "fails as a border; far below 1 training is slow, but by another law"
-    measured = (
-        f"Deep linear model, best of eight learning rates, ℓ = {EXAMPLE}: ζ = "
-        f"{report.readable(zeta)} costs {few / first:.2f} times the steps of the largest ζ, and "
-        f"ζ = {report.readable(low)} costs {slow / first:.1f} times. There the steps grow as the "
-        f"response to the power −{slope:.2f}; as 1/ζ the power would be −2."
-    )
-    errata.paste("zeta-speed", verdict, measured)
-    report.publish("errata-zeta-speed")
-    report.show(
-        f"“If ζ ≲ 1, the speed of convergence will be much slower”: **{verdict}**. {measured}"
-    )
-
-
 # Tables
-
-
-def table_steps() -> str:
-    """Return the table of `steps_of_example`."""
-    rows = [
-        [f"{largest:,.0f}", f"{zeta:.3f}", f"{steps:.0f}"]
-        for largest, (zeta, steps) in steps_of_example().items()
-    ]
-    return report.markdown_table(rows, ["max m²", f"ζ({EXAMPLE})", "steps"])
-
-
-def table_eigenvalues() -> str:
-    """Return the extreme eigenvalues of the expected Hessian at the start, by frequency."""
-    response = response_of("average", 16)
-    rows = []
-    for frequency, values in eigenvalues_at_start().items():
-        ratio = deep_linear.zeta(frequency, response, MARGIN, 0.8)
-        numbers = (response[frequency], ratio, values[0], values[-1])
-        rows.append([frequency, *(report.readable(round(float(one), 3), 3) for one in numbers)])
-    return report.markdown_table(rows, ["ℓ", "m", "ζ", "smallest eigenvalue", "largest eigenvalue"])
 
 
 # Claims
 
 
-def eigenvalues_at_start(starts: Sequence[int] = range(1, 9)) -> dict[int, Tensor]:
+def eigenvalues_at_start() -> dict[int, Tensor]:
     """Return the eigenvalues of the expected Hessian of both weights at the start, by frequency."""
+    starts = range(1, 9)
     task = (response_of("average", 16), STRIDE, MARGIN, 0.8)
     scales = {"theta_std": STARTS["theta_std"], "phi_std": STARTS["phi_std"]}
     matrices = deep_linear.expected_hessian(torch.tensor(starts), *task, **scales, block="both")
@@ -286,14 +228,14 @@ def eigenvalues_at_start(starts: Sequence[int] = range(1, 9)) -> dict[int, Tenso
 
 def zeta_order() -> Evidence:
     """Decide whether frequencies converge in the order of ζ at one small learning rate."""
-    iterations = small_rate().iterations
+    iterations = descend(FREQUENCIES, response_of(), safe_rate(response_of()))
     zetas = deep_linear.zeta(FREQUENCIES, response_of(), MARGIN, NOISE_STD)
     passed = zetas > 1e-9
     speed = iterations.double().log().mean(1)
     correlation = rank_correlation(speed[passed].numpy(), zetas[passed].numpy())
     never = (iterations > NUM_STEPS).all(1)
     holds = correlation < -0.95 and never[~passed].all()
-    return evidence(holds, value=correlation, num_seeds=STARTS["num_runs"])
+    return evidence(holds, correlation, num_seeds=STARTS["num_runs"])
 
 
 def origin_saddle() -> Evidence:
@@ -308,7 +250,7 @@ def origin_saddle() -> Evidence:
     mixed = -2 * MARGIN * float(response[2]) / STRIDE**0.5
     alone = hessian.diagonal() > -1e-12
     holds = alone.all() and lowest < 0 and math.isclose(float(hessian[0, 1]), mixed)
-    return evidence(holds, value=lowest)
+    return evidence(holds, lowest)
 
 
 def saddle_pull() -> Evidence:
@@ -319,60 +261,55 @@ def saddle_pull() -> Evidence:
         for frequency, values in eigenvalues_at_start().items()
         if response[frequency] > 1e-9
     ]
-    return evidence(0.6 < min(ratios) and max(ratios) < 1, value=min(ratios))
+    return evidence(0.6 < min(ratios) and max(ratios) < 1, min(ratios))
 
 
 def largest_response() -> Evidence:
     """Decide whether the largest response limits the steps once the noise dominates."""
     steps = {largest: found for largest, (_, found) in steps_of_example().items()}
     factor = steps[256.0] / steps[64.0]
-    return evidence(steps[16.0] < 1.2 * steps[1.0] and 2.5 < factor < 5.5, value=factor)
+    return evidence(steps[16.0] < 1.2 * steps[1.0] and 2.5 < factor < 5.5, factor)
 
 
 def pull_not_zeta() -> Evidence:
     """Decide whether steps grow as the inverse response and not as the inverse of ζ."""
     slope, low, high = exponent()
-    return evidence(abs(slope - 1) < 0.3 and high < 2, value=slope, interval=(low, high), null=2)
+    return evidence(abs(slope - 1) < 0.3 and high < 2, slope, low, high, null=2)
 
 
 def zeta_border() -> Evidence:
     """Decide whether a ζ well below 1 costs steps."""
     example = steps_of_example()
     zeta, steps = example[16.0]
-    return evidence(zeta < 0.5 and steps < 1.2 * example[1.0][1], value=zeta)
+    return evidence(zeta < 0.5 and steps < 1.2 * example[1.0][1], zeta)
 
 
 def zeta_speed() -> Evidence:
     """Decide the paper's sentence about ζ ≲ 1, against which speaks a small ζ without a cost."""
-    border = zeta_border()
-    quote = "“if ζ(ℓ) ≲ 1, the speed of convergence will be much slower” (section 2.2)"
-    return evidence(not border.holds, quote, value=border.value)
+    example = steps_of_example()
+    (_, first), (zeta, few), (low, slow) = (example[key] for key in (1.0, 16.0, 1_024.0))
+    slope, *_ = exponent()
+    text = (
+        f"Deep linear model, best of eight learning rates, ℓ = {EXAMPLE}: ζ = "
+        f"{report.readable(zeta)} costs {few / first:.2f} times the steps of the largest ζ, and "
+        f"ζ = {report.readable(low)} costs {slow / first:.1f} times. There the steps grow as the "
+        f"response to the power −{slope:.2f}; as 1/ζ the power would be −2."
+    )
+    return evidence(not zeta_border().holds, zeta, sentence=text)
 
 
 def large_rate() -> Evidence:
     """Decide whether a ten times larger rate fails where rate times curvature exceeds 2."""
     response = response_of()
     rate = 10 * safe_rate(response)
-    run = gradient_descent(
-        FAST,
-        response,
-        STRIDE,
-        MARGIN,
-        NOISE_STD,
-        learning_rate=rate,
-        num_steps=NUM_STEPS,
-        **STARTS,
-    )
+    iterations = descend(FAST, response, rate)
     steepness = rate * 4 * MARGIN * response[FAST] / STRIDE**0.5
-    never = run.iterations.double().median(1).values >= NUM_STEPS
-    return evidence((never == (steepness > 2)).all() and never[0], value=float(never.sum()))
+    never = iterations.double().median(1).values >= NUM_STEPS
+    return evidence((never == (steepness > 2)).all() and never[0], float(never.sum()))
 
 
-def _statement(key: str) -> Callable[[], Evidence]:
-    return lambda: errata.decide(key, results()[key])
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+_STATEMENTS, LAB_TABLES = errata.decisions(results, STATEMENTS)
+CLAIMS = {
     "zeta-order": zeta_order,
     "origin-saddle": origin_saddle,
     "saddle-pull": saddle_pull,
@@ -381,14 +318,5 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "zeta-border": zeta_border,
     "large-rate": large_rate,
     "errata-zeta-speed": zeta_speed,
-} | {f"errata-{key}": _statement(key) for key in STATEMENTS}
-
-
-def _settings(key: str) -> Callable[[], str]:
-    return lambda: checks.table(results()[key])
-
-
-LAB_TABLES: dict[str, Callable[[], str]] = {
-    f"Steps at ℓ = {EXAMPLE} and the best of eight learning rates": table_steps,
-    "Eigenvalues of the average Hessian at the start": table_eigenvalues,
-} | {errata.STATEMENTS[key].title: _settings(key) for key in STATEMENTS}
+    **_STATEMENTS,
+}

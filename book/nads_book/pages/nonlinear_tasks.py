@@ -1,20 +1,16 @@
 """Tasks that are not linear along NADs (a section of ``03_nads_and_generalization``)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence
 from nads_book.figures.style import colours, legend, panel_row, shade, styled
-from nads_book.pages.scored_rows import rows_of, scored
-from nads_book.report import fixed, markdown_table, minus
+from nads_book.pages.scored_rows import registered, rows_of, scored
+from nads_book.report import fixed, markdown_table
 from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
 
 STUDY = "nonlinear-tasks"
+CELLS = [f"{network}, {task}" for network in NETWORKS for task in NONLINEAR]
 LABELS = {"lenet": "LeNet", "cnn": "small CNN"}
 TASK_LABELS = {
     "xor": "XOR",
@@ -78,53 +74,41 @@ def table_orders() -> str:
     for cell, found in scored(STUDY).estimates.items():
         network, task = cell.split(", ")
         names = ("rank correlation with NADs", "rank correlation with frequency", "last learned")
-        order, frequency, last = (found[name][0] for name in names)
-        numbers = [minus(f"{order:.2f}"), minus(f"{frequency:.2f}"), f"{last:.0f}"]
+        numbers = [fixed(found[name][0], 2) for name in names]
         rows.append([LABELS[network], TASK_LABELS[task], *numbers])
     head = ["", "task", "rank correlation with NADs", "with frequency", "last pair above 55 %"]
     return markdown_table(rows, head)
 
 
-def sizes() -> dict[str, Any]:
-    """Return size and numbers of a claim."""
-    rows = rows_of(STUDY)
+def correlations(score: str) -> dict[str, float]:
+    """Return the rank correlation of a score with what is learned, in each cell that is stored."""
+    found = scored(STUDY).estimates
     return {
-        "size": "laptop",
-        "num_seeds": len({row["seed"] for row in rows}),
-        "num_trainings": len(rows),
+        cell: found[cell][f"rank correlation with {score}"][0] for cell in CELLS if cell in found
     }
 
 
 def nads_order_tasks() -> Evidence:
-    """Decide whether NADs order what both networks learn in all three tasks (registered)."""
-    met = [scored(STUDY).met[f"{network}, {task}"] for network in NETWORKS for task in NONLINEAR]
-    found = scored(STUDY).estimates
-    cells = [f"{network}, {task}" for network in NETWORKS for task in NONLINEAR]
-    orders = [found[cell]["rank correlation with NADs"][0] for cell in cells if cell in found]
-    # A prediction that failed anywhere is false; a task that is too easy or too hard decides nothing.
-    holds = False if False in met else (None if None in met else True)
-    return evidence(holds, value=max(orders, default=None), **sizes())
+    """Decide whether NADs order what both networks learn in all three tasks (registered).
+
+    A task that is too easy or too hard decides nothing.
+    """
+    weakest = max(correlations("NADs").values(), default=np.nan)
+    return registered(STUDY, CELLS, [weakest])
 
 
 def nads_before_frequency() -> Evidence:
     """Decide whether NADs order at least four of six tasks as well as frequency does (registered)."""
-    found = scored(STUDY).estimates
-    cells = [f"{network}, {task}" for network in NETWORKS for task in NONLINEAR]
-    leads = [
-        found[cell]["rank correlation with frequency"][0]
-        - found[cell]["rank correlation with NADs"][0]
-        for cell in cells
-        if cell in found
-    ]
-    holds = scored(STUDY).met["order ahead of frequency"]
-    return evidence(holds, value=float(np.mean(leads)) if leads else None, **sizes())
+    nads, frequency = (np.array([*correlations(name).values()]) for name in ("NADs", "frequency"))
+    lead = np.mean(frequency - nads) if len(nads) else np.nan
+    return registered(STUDY, ["order ahead of frequency"], [float(lead)])
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Tasks that are not linear along NADs": table_tasks,
     "Order of what is learned in these tasks": table_orders,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "nonlinear-order": nads_order_tasks,
     "nonlinear-before-frequency": nads_before_frequency,
 }

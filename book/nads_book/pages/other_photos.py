@@ -1,17 +1,14 @@
 """The page ``14_other_photos``: the poison and the flip on Fashion-MNIST and Imagenette, and in a deeper network."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book import predictions
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, around, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
 from nads_book.pages.flip.images import MAPS, train_on_map
@@ -52,24 +49,22 @@ def _study() -> Any:
     return load_study("replications.json")
 
 
+def _cells(names: Mapping[str, tuple[str, str]]) -> dict[str, Cell]:
+    rows = [*_study()["rows"], *replication.rows_on_cifar10()]
+    designs = _study()["designs"]
+    return {label: Cell(rows, *name, designs.get(", ".join(name))) for label, name in names.items()}
+
+
 @cache
 def cells() -> dict[str, Cell]:
     """Return the trainings of each architecture on each data set."""
-    rows = [*_study()["rows"], *replication.rows_on_cifar10()]
-    return {
-        label: Cell(rows, *names, _study()["designs"].get(", ".join(names)))
-        for label, names in CELLS.items()
-    }
+    return _cells(CELLS)
 
 
 @cache
 def linear() -> dict[str, Cell]:
     """Return the trainings of logistic regression on each data set."""
-    rows = [*_study()["rows"], *replication.rows_on_cifar10()]
-    return {
-        label: Cell(rows, data, "logreg", _study()["designs"].get(f"{data}, logreg"))
-        for label, (data, _) in LENETS.items()
-    }
+    return _cells({label: (data, "logreg") for label, (data, _) in LENETS.items()})
 
 
 @cache
@@ -141,27 +136,25 @@ def plot_yours(
 def criterion_holds(label: str, criterion: str) -> Evidence:
     """Decide whether a registered criterion holds on a data set, by the estimates as registered."""
     cell = cells()[label]
-    value: float
+    found: list[float]
     if criterion == HOLE:
-        value = cell.hole_ratio
+        found = [cell.hole_ratio]
     elif criterion == READ:
-        value = 100 * cell.following(cell.indices[0])
-    elif criterion == FLIP:
-        value = cell.loss_of_map("flipped")[0] - cell.loss_of_map("random signs")[0]
+        found = [100 * cell.following(cell.indices[0])]
     else:
-        value = cell.loss_of_map("opposed")[0] - cell.loss_of_map("matched")[0]
-    ends = {FLIP: ("random signs", "flipped"), MATCH: ("matched", "opposed")}.get(criterion)
-    interval = cell.difference(*ends)[1:] if ends else []
-    shown = interval if len(interval) == 2 else None
-    return evidence(_judged(label)[criterion], value=value, interval=shown, **_sizes(label))
+        names = ("random signs", "flipped") if criterion == FLIP else ("matched", "opposed")
+        less, more = (cell.loss_of_map(name)[0] for name in names)
+        interval = cell.difference(*names)[1:]
+        found = [more - less, *(interval if len(interval) == 2 else [])]
+    return evidence(_judged(label)[criterion], *found, **_sizes(label))
 
 
 def each_map_halves() -> Evidence:
     """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of each other."""
     losses = [cells()[DEEP].loss_of_map(name)[0] for name in MAPS if name != "as is"]
     difference = max(losses) - min(losses)
-    sizes: dict[str, Any] = {"size": "narrow", "num_seeds": 1, "num_trainings": 4}
-    return evidence(min(losses) > 25 and difference < 4, value=difference, **sizes)
+    holds = min(losses) > 25 and difference < 4
+    return evidence(holds, difference, size="narrow", num_seeds=1, num_trainings=4)
 
 
 def table_of_maps() -> str:
@@ -199,9 +192,9 @@ def removal_is_a_part() -> Evidence:
     The registered band for the hole is .8 to 1.2.
     """
     ratios = [mean_hole_ratio(label) for label in LENETS]
-    trainings = sum(len(cells()[label].rows) for label in LENETS)
-    sizes: dict[str, Any] = {"size": "narrow", "num_seeds": 3, "num_trainings": trainings}
-    return evidence(max(ratios) < RATIOS[0], value=max(ratios), **sizes)
+    number = sum(len(cells()[label].rows) for label in LENETS)
+    holds = max(ratios) < RATIOS[0]
+    return evidence(holds, max(ratios), size="narrow", num_seeds=3, num_trainings=number)
 
 
 def losses_by_part(label: str) -> dict[str, dict[int, Estimate]]:
@@ -218,10 +211,10 @@ def losses_by_part(label: str) -> dict[str, dict[int, Estimate]]:
         lost = poison_parts.points_lost(DEVIATIONS[label], load_study("poison-parts.json")["rows"])
         loud = lost[poison_parts.DEVIATION]
         variance = pooled_variance(loud.values())
-        found[poison_parts.DEVIATION] = {}
-        for index, values in loud.items():
-            mean, half = float(np.mean(values)), variance.half_width(len(values))
-            found[poison_parts.DEVIATION][index] = [mean, mean - half, mean + half]
+        found[poison_parts.DEVIATION] = {
+            index: [*around(float(np.mean(values)), variance.half_width(len(values)))]
+            for index, values in loud.items()
+        }
     return found
 
 
@@ -260,74 +253,25 @@ def plot_following() -> Figure:
     return figure
 
 
-def _deviation(cell: Cell, index: int) -> float:
-    """Return the deviation of the coordinate that is replaced."""
-    return float(cell.shortcut_rows(index, "kept", "replaced", 0.05)[0]["deviation"])
-
-
 def table_of_holes() -> str:
-    """Return the points lost by each part of the poison, summed over NADs and at the first one."""
-    rows = []
-    for name, change in SHORTCUTS.items():
-        row: list[str] = []
-        for cell in cells().values():
-            loss = cell.loss_of_shortcut(cell.indices[0], *change)
-            row.append(estimate(loss, 1) if np.isfinite(loss[0]) else "–")
-        rows.append([f"{name}, NAD 0 (points)", *row])
-    rows.append(["hole at zero / poison, sum", *(fixed(c.hole_ratio, 2) for c in cells().values())])
-    rows.append(["hole at the mean / poison, sum"])
-    rows[-1] += [fixed(mean_hole_ratio(label), 2) for label in LENETS] + ["–"]
-    for index in (0, 1_000):
-        values = [
-            fixed(0.05 / _deviation(cell, index), 2) if index in cell.indices else "–"
-            for cell in cells().values()
-        ]
-        rows.append([f".05 / deviation of photos, NAD {index:,}", *values])
-    return markdown_table(rows, ["", *cells()])
-
-
-def table_of_following() -> str:
-    """Return the share of photos that follow a large number, for each NAD."""
-    indices = sorted({index for cell in cells().values() for index in cell.indices})
+    """Return the points lost by each part of the poison, at the first NAD and summed over NADs."""
+    every = cells()
     rows = [
-        [f"{index:,}"]
-        + [
-            fixed(100 * cell.following(index), 0) if index in cell.indices else "–"
-            for cell in cells().values()
-        ]
-        for index in indices
+        [f"{name}, NAD 0 (points)"]
+        + [estimate(cell.loss_of_shortcut(cell.indices[0], *change), 1) for cell in every.values()]
+        for name, change in SHORTCUTS.items()
     ]
-    return markdown_table(rows, ["NAD", *cells()])
+    rows.append(["hole at zero / poison, sum", *(fixed(c.hole_ratio, 2) for c in every.values())])
+    means = [fixed(mean_hole_ratio(label), 2) for label in LENETS]
+    rows.append(["hole at the mean / poison, sum", *means, "–"])
+    return markdown_table(rows, ["", *every])
 
 
-# What was trained, and predictions
-
-
-def table_of_trainings() -> str:
-    """Return what was trained on each data set."""
-    photos = {"fashion-mnist": 10_000, "cifar10": 10_000, "imagenette": 8_000}
-    rows = []
-    for label, (data, network) in CELLS.items():
-        cell = cells()[label]
-        number = 5_000 if network == "resnet" else photos[data]
-        seeds, nads = len(cell.seeds), ", ".join(f"{index:,}" for index in cell.indices)
-        rows.append([label, f"{number:,}", len(cell.rows), seeds, nads])
-    return markdown_table(rows, ["data, network", "photos", "trainings", "seeds", "NADs"])
-
-
-def table_of_predictions() -> str:
-    """Return each registered prediction with its outcome."""
-    return predictions.table(predictions.data.replication_predictions())
-
-
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Orthogonal maps: points lost": table_of_maps,
     "The poison and its parts": table_of_holes,
-    "Photos that follow a large number, carriers at their mean (%)": table_of_following,
-    "What was trained": table_of_trainings,
-    "Predictions and results": table_of_predictions,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "hole-fashion": partial(criterion_holds, "Fashion-MNIST", HOLE),
     "hole-imagenette": partial(criterion_holds, "Imagenette", HOLE),
     "hole-resnet": partial(criterion_holds, DEEP, HOLE),

@@ -1,8 +1,6 @@
 """The page ``04_pooling_theory``: which waves a pooling layer keeps, loses, and makes the same."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -15,11 +13,11 @@ from torch.nn.functional import avg_pool1d, max_pool1d
 import nads_core as nc
 from nads_book import figures
 from nads_book.analysis import frequency_maps, published, statistics, waves
-from nads_book.checks import Check, check_eq1, check_eq1_indivisible, errata
+from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.explorer.bundle import element
 from nads_book.publishing import publishing
-from nads_book.report import markdown_table, percent, publish, readable, show
+from nads_book.report import markdown_table, percent, readable, show
 from nads_book.theory import regression
 from nads_core.data.fourier import Frequency
 from nads_core.theory import pooling
@@ -54,27 +52,12 @@ def show_folding() -> HTML:
 @cache
 def checks_of_eq1() -> dict[str, list[Check]]:
     """Return the checks of eq. (1), by their key on the errata page."""
-    return {"eq1": check_eq1(seed=0), "eq1-indivisible": check_eq1_indivisible(seed=0)}
+    return {key: errata.STATEMENTS[key].check(seed=0) for key in ("eq1", "eq1-indivisible")}
 
 
 def show_eq1() -> None:
-    """Show how far eq. (1) is from a simulation, and hand both verdicts to the errata page."""
-    for key, checks in checks_of_eq1().items():
-        errata.paste_statement(key, checks)
-        publish(f"errata-{key}")
-        show(errata.summary(key, checks))
-
-
-def settings_of_eq1() -> str:
-    """Return some of the settings that were checked."""
-    divides, rest = checks_of_eq1().values()
-    rows = []
-    for check in divides[:4] + rest[:2]:
-        differences = check.simulated - check.formula, check.simulated - check.printed
-        numbers = (readable(number, 3) for number in (check.simulated, *differences))
-        rows.append([check.setting, *numbers])
-    head = ["setting", "output of the layer", "minus our form", "minus the printed form"]
-    return markdown_table(rows, head)
+    """Show how far eq. (1) is from a simulation."""
+    errata.show_verdicts(checks_of_eq1())
 
 
 # The share of a wave that is kept
@@ -137,13 +120,11 @@ def budget_is_kept() -> Evidence:
 
 def prefilters_spend() -> Evidence:
     """Decide whether the identity alone spends its budget evenly, and the ideal low-pass all of it on coarse waves."""
-    even = {name: torch.allclose(q[1], q[30]) for name, q in kept_shares().items()}
-    coarse = {
-        name: torch.allclose(q[[1, 30]], torch.tensor([1.0, 0.0]).double())
-        for name, q in kept_shares().items()
-    }
-    names = [[name for name, holds in found.items() if holds] for found in (even, coarse)]
-    return evidence(names == [["identity"], ["lowpass"]])
+    shares = {name: kept[[1, 30]] for name, kept in kept_shares().items()}
+    even = [name for name, kept in shares.items() if torch.isclose(*kept)]
+    all_coarse = torch.tensor([1.0, 0.0]).double()
+    coarse = [name for name, kept in shares.items() if torch.allclose(kept, all_coarse)]
+    return evidence((even, coarse) == (["identity"], ["lowpass"]))
 
 
 @cache
@@ -159,18 +140,13 @@ def signal_to_noise() -> dict[int, Tensor]:
     return found
 
 
-def first_weak_waves() -> dict[int, int]:
-    """Return the first frequency at which γ is below 1, by stride."""
-    return {
-        stride: 1 + int((gamma < 1 - 1e-9).double().argmax())
-        for stride, gamma in signal_to_noise().items()
-    }
-
-
 def weak_beyond_half() -> Evidence:
     """Decide whether γ falls below 1 at half of the number of outputs."""
-    distance = max(abs(first - 64 // stride) for stride, first in first_weak_waves().items())
-    return evidence(distance <= 1, value=distance)
+    distances = [
+        abs(1 + int((gamma < 1 - 1e-9).double().argmax()) - 64 // stride)
+        for stride, gamma in signal_to_noise().items()
+    ]
+    return evidence(max(distances) <= 1, max(distances))
 
 
 def plot_signal_to_noise() -> Figure:
@@ -181,20 +157,6 @@ def plot_signal_to_noise() -> Figure:
     }
     frequencies = range(1, 65)
     return figures.plot_curves(frequencies, panels, "γ(ℓ)", yscale="log", ylim=(1e-2, 100))
-
-
-def table_of_signal_to_noise() -> str:
-    """Return where γ falls below 1, and its zeros, by stride."""
-    rows = [
-        [
-            stride,
-            first_weak_waves()[stride],
-            64 // stride,
-            ", ".join(str(1 + i) for i in np.flatnonzero(gamma.numpy() < 1e-9)) or "none",
-        ]
-        for stride, gamma in signal_to_noise().items()
-    ]
-    return markdown_table(rows, ["stride", "γ below 1 from", "half of the outputs", "zeros of γ"])
 
 
 # Other layers
@@ -244,7 +206,7 @@ def share_formula() -> Evidence:
     """Decide whether the measured shares of average pooling are those of the formula."""
     shares, errors = measured_shares()["average"]
     deviations = (shares - kept_shares()["average"]).abs()
-    return evidence((deviations < 6 * errors + 1e-9).all(), value=float(deviations.max()))
+    return evidence((deviations < 6 * errors + 1e-9).all(), float(deviations.max()))
 
 
 def max_pooling_keeps() -> Evidence:
@@ -252,25 +214,14 @@ def max_pooling_keeps() -> Evidence:
     most, average = measured_shares()["max"][0], kept_shares()["average"]
     ratio = float((most / average)[1:6].mean())
     shape = float(torch.corrcoef(torch.stack([most, average]))[0, 1])
-    return evidence(0.3 < ratio < 0.8 and shape > 0.9, value=ratio)
+    return evidence(0.3 < ratio < 0.8 and shape > 0.9, ratio)
 
 
 def filters_lose_nothing() -> Evidence:
     """Decide whether four filters of five taps keep everything, and other counts or shorter filters do not."""
     means = {name: float(shares.mean()) for name, shares in filter_shares().items()}
     enough = means.pop(ENOUGH)
-    return evidence(enough > 0.999 and max(means.values()) < 0.8, value=enough)
-
-
-def table_of_other_layers() -> str:
-    """Return the mean share that each layer keeps, over all waves and over the coarse ones."""
-    curves = {f"{name} pooling": found[0] for name, found in measured_shares().items()}
-    curves |= filter_shares()
-    rows = [
-        [name, f"{float(shares.mean()):.3f}", f"{float(shares[1:6].mean()):.3f}"]
-        for name, shares in curves.items()
-    ]
-    return markdown_table(rows, ["layer", "mean share, all waves", "mean share, ℓ = 1 to 5"])
+    return evidence(enough > 0.999 and max(means.values()) < 0.8, enough)
 
 
 # LeNet's dark lines
@@ -314,7 +265,7 @@ def silent_waves_are_the_dark_lines() -> Evidence:
     lines = [k for k in published_accuracies() if any(abs(f) in (8, 16) for f in k)]
     most = max(published_accuracies()[k] for k in silent())
     clear = min(responses()[k] for k in beside()) > 0.03
-    return evidence(set(silent()) == set(lines) and clear and most < 0.55, value=most, size="paper")
+    return evidence(set(silent()) == set(lines) and clear and most < 0.55, most, size="paper")
 
 
 @cache
@@ -334,14 +285,14 @@ def blind_without_noise() -> Evidence:
     """Decide whether a random LeNet gives one output for v and −v on the dark lines, and two beside them."""
     most = max(sign_differences()[k] for k in silent())
     least = min(sign_differences()[k] for k in beside())
-    return evidence(most < ROUNDING and least > 1e-6, value=most)
+    return evidence(most < ROUNDING and least > 1e-6, most)
 
 
 def response_orders() -> Evidence:
     """Decide whether accuracy beside the dark lines follows the response."""
     pairs = np.array([(responses()[k], published_accuracies()[k]) for k in beside()]).T
-    rank, *ends = statistics.correlation_interval(*pairs)
-    return evidence(rank > 0.8, value=rank, interval=ends, size="paper")
+    rank = statistics.correlation_interval(*pairs)
+    return evidence(rank[0] > 0.8, *rank, size="paper")
 
 
 def table_of_dark_waves() -> str:
@@ -358,18 +309,14 @@ def table_of_dark_waves() -> str:
     return markdown_table(rows, ["response", "waves", "of these at chance", "published accuracy"])
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {
-    "Eq. (1): some of the settings": settings_of_eq1,
+_STATEMENTS, _SETTINGS = errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible"))
+LAB_TABLES = {
+    **_SETTINGS,
     "Four prefilters": table_of_budgets,
-    "Signal-to-noise ratio after average pooling of 128 samples": table_of_signal_to_noise,
-    "Shares that other layers keep": table_of_other_layers,
     "LeNet's published accuracies by response": table_of_dark_waves,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
-    "errata-eq1": lambda: errata.decide("eq1", checks_of_eq1()["eq1"]),
-    "errata-eq1-indivisible": lambda: errata.decide(
-        "eq1-indivisible", checks_of_eq1()["eq1-indivisible"]
-    ),
+CLAIMS = {
+    **_STATEMENTS,
     "pooling-share": share_formula,
     "pooling-budget": budget_is_kept,
     "prefilter-spends": prefilters_spend,

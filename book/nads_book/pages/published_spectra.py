@@ -1,8 +1,5 @@
 """The authors' eigenvalues of Fig. 6 beside ours (a section of ``03_nads_and_generalization``)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 from nads_book.pages.scored_rows import rows_of
@@ -31,6 +28,6 @@ def table_spectra() -> str:
     )
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Eigenvalues of Fig. 6 and ours, and overlaps of directions": table_spectra,
 }

@@ -1,15 +1,12 @@
 """A rival theory, lazy training, against energies (a section of ``03_nads_and_generalization``)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.evidence import Evidence, evidence
-from nads_book.pages.scored_rows import rows_of, scored
+from nads_book.evidence import Evidence
+from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies.rival_theory import cells, keys, predictions
 
@@ -79,46 +76,31 @@ def table_levels() -> str:
     return markdown_table(rows, head)
 
 
-def sizes() -> dict[str, Any]:
-    """Return size and numbers of a claim."""
-    rows = rows_of(STUDY)
-    return {
-        "size": "laptop",
-        "num_seeds": len({row["seed"] for row in rows}),
-        "num_trainings": len(rows),
-    }
-
-
-def registered(criterion: str, cell: str, key: str) -> Evidence:
-    """Decide by a registered criterion, and show a lead with its interval."""
-    holds = scored(STUDY).met[criterion]
-    found = scored(STUDY).estimates.get(cell, {}).get(key)
-    if found is None:
-        return evidence(holds, **sizes())
-    value, *ends = found
-    return evidence(holds, value=value, interval=ends, **sizes())
+def lead(criterion: str, cell: str, key: str) -> Evidence:
+    """Decide by a registered criterion, and show a lead of one theory over another."""
+    return registered(STUDY, [criterion], scored(STUDY).estimates.get(cell, {}).get(key, ()))
 
 
 def lazy_training_stays_below() -> Evidence:
     """Decide whether kernel regression stays far below trained LeNets along waves (registered)."""
     one = predictions(rows_of(STUDY), "lenet", "waves")
-    value = None if one is None else 100 * float(one.values["kernel"].max())
-    return evidence(scored(STUDY).met["waves, kernel far below training"], value=value, **sizes())
+    best = [] if one is None else [100 * float(one.values["kernel"].max())]
+    return registered(STUDY, ["waves, kernel far below training"], best)
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Theories against trained accuracies": table_theories,
     "How far kernel regression gets": table_levels,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "lazy-below": lazy_training_stays_below,
-    "kernel-orders-waves": lambda: registered(
+    "kernel-orders-waves": lambda: lead(
         "waves, alignment not worse than energy", "lenet, waves", "alignment before energy"
     ),
-    "energy-before-frequency": lambda: registered(
+    "energy-before-frequency": lambda: lead(
         "waves, energy ahead of frequency", "lenet, waves", "frequency before energy"
     ),
-    "kernel-sees-gain": lambda: registered(
+    "kernel-sees-gain": lambda: lead(
         "designed, alignment ahead of energy", "lenet, designed", "alignment before energy"
     ),
 }

@@ -1,9 +1,12 @@
 """Rows of a study and what its registered rule says of them, loaded and scored once."""
 
+from collections.abc import Sequence
 from functools import cache
 
+from nads_book import evidence
 from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Evidence, Row
+from nads_book.experiments.study import Evidence as Scored
+from nads_book.experiments.study import Row
 from nads_book.experiments.study_files import FileStudy
 from nads_book.studies import experiment
 
@@ -21,7 +24,22 @@ def rows_of(name: str) -> list[Row]:
 
 
 @cache
-def scored(name: str) -> Evidence:
+def scored(name: str) -> Scored:
     """Return what the registered rule of a study says about its stored rows."""
-    found: Evidence = experiment(name).score(rows_of(name))
+    found: Scored = experiment(name).score(rows_of(name))
     return found
+
+
+def registered(
+    name: str, criteria: Sequence[str], estimate: Sequence[float] = (), size: str = "laptop"
+) -> evidence.Evidence:
+    """Decide by registered criteria of a study, and show an estimate with its interval.
+
+    Args:
+        name: name of the study.
+        criteria: criteria that must all be met.
+        estimate: value, lower and upper end; empty where it is not known yet.
+        size: size of the trainings.
+    """
+    holds = evidence.all_met(scored(name).met, *criteria)
+    return evidence.evidence(holds, *estimate, rows=rows_of(name), size=size)

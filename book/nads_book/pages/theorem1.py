@@ -1,8 +1,6 @@
 """The page ``05_theorem1``: the best accuracy after pooling, as printed and as corrected."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -12,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book import checks, figures, report
+from nads_book import checks, figures
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.theory import classifiers, regression
@@ -21,11 +19,7 @@ SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0
 STRIDES = (2, 4, 8)
 NUM_SAMPLES = 10_000  # in each setting of a check
-CHECKS = {
-    "theorem1": checks.check_theorem1,
-    "theorem1-folded": checks.check_theorem1_folded,
-    "theorem1-complex": checks.check_theorem1_complex,
-}
+CHECKS = ("theorem1", "theorem1-folded", "theorem1-complex")  # readings of Theorem 1
 ROUNDING = 1e-12
 PHASES = torch.linspace(-torch.pi / 2, torch.pi / 2, 61)  # from a sine over the cosine to a sine
 
@@ -33,7 +27,7 @@ PHASES = torch.linspace(-torch.pi / 2, torch.pi / 2, 61)  # from a sine over the
 @cache
 def results() -> dict[str, list[Check]]:
     """Return the simulations of the three readings of Theorem 1."""
-    return {key: check(NUM_SAMPLES, seed=0) for key, check in CHECKS.items()}
+    return {key: errata.STATEMENTS[key].check(NUM_SAMPLES, seed=0) for key in CHECKS}
 
 
 def simulated(
@@ -62,6 +56,24 @@ def mahalanobis_accuracy(layer: Tensor, v: Tensor) -> Tensor:
 # Figures
 
 
+Case = tuple[Tensor | list[Tensor], Tensor, list[float], list[tuple[float, float]]]
+
+
+def _plot(places: Tensor, cases: Mapping[str, Case], xlabel: str) -> Figure:
+    """Draw our formula, the printed one, and simulations at some places: title -> these three."""
+    return figures.plot_curves(
+        places,
+        {title: {"corrected formula": ours} for title, (ours, *_) in cases.items()},
+        "best accuracy",
+        points={
+            title: (some, *zip(*found, strict=True)) for title, (*_, some, found) in cases.items()
+        },
+        dashed={title: {"paper's formula": printed} for title, (_, printed, *_) in cases.items()},
+        xlabel=xlabel,
+        ylim=(0.45, 1.02),
+    )
+
+
 def plot_accuracies(
     prefilter: str = "average",
     strides: Sequence[int] = STRIDES,
@@ -77,26 +89,16 @@ def plot_accuracies(
         seed: seed of the simulations.
     """
     frequencies = torch.arange(1, SIZE // 2)
-    panels, printed, points = {}, {}, {}
+    some = frequencies[::3].tolist()
+    directions = [nc.pooling.direction(frequency, SIZE) for frequency in some]
+    cases: dict[str, Case] = {}
     for stride in strides:
-        title = f"{prefilter}, S = {stride}"
         impulse = nc.pooling.prefilter(prefilter, SIZE, stride)
         task = (frequencies, impulse, stride, MARGIN, NOISE_STD)
-        panels[title] = {"corrected formula": nc.pooling.bayes_accuracy(*task)}
-        printed[title] = {"paper's formula": nc.pooling.bayes_accuracy_printed(*task)}
-        some = frequencies[::3].tolist()
-        directions = [nc.pooling.direction(frequency, SIZE) for frequency in some]
         found = simulated(directions, impulse, stride, num_samples, seed)
-        points[title] = (some, *zip(*found, strict=True))
-    return figures.plot_curves(
-        frequencies,
-        panels,
-        "best accuracy",
-        points=points,
-        dashed=printed,
-        xlabel="frequency ℓ (cycles per signal)",
-        ylim=(0.45, 1.02),
-    )
+        formulas = nc.pooling.bayes_accuracy(*task), nc.pooling.bayes_accuracy_printed(*task)
+        cases[f"{prefilter}, S = {stride}"] = (*formulas, some, found)
+    return _plot(frequencies, cases, "frequency ℓ (cycles per signal)")
 
 
 def plot_phases(
@@ -113,28 +115,17 @@ def plot_phases(
         num_samples: number of samples of each simulation.
         seed: seed of the simulations.
     """
-    panels, flat, points = {}, {}, {}
+    some = PHASES[::6].tolist()
+    drawn: dict[str, Case] = {}
     for prefilter, frequency in cases:
-        title = f"{prefilter}, S = {stride}, ℓ = {frequency}"
         impulse = nc.pooling.prefilter(prefilter, SIZE, stride)
         task = (frequency, impulse, stride, MARGIN, NOISE_STD)
-        ours = [nc.pooling.bayes_accuracy(*task, phase=float(phase)) for phase in PHASES]
-        panels[title] = {"corrected formula": ours}
-        level = nc.pooling.bayes_accuracy_printed(*task)
-        flat[title] = {"paper's formula": level.expand(len(PHASES))}
-        some = PHASES[::6].tolist()
+        ours = [nc.pooling.bayes_accuracy(*task, phase=phase) for phase in PHASES.tolist()]
+        printed = nc.pooling.bayes_accuracy_printed(*task).expand(len(PHASES))
         directions = [nc.pooling.direction(frequency, SIZE, phase) for phase in some]
         found = simulated(directions, impulse, stride, num_samples, seed)
-        points[title] = (some, *zip(*found, strict=True))
-    return figures.plot_curves(
-        PHASES,
-        panels,
-        "best accuracy",
-        points=points,
-        dashed=flat,
-        xlabel="phase φ (radians)",
-        ylim=(0.45, 1.02),
-    )
+        drawn[f"{prefilter}, S = {stride}, ℓ = {frequency}"] = ours, printed, some, found
+    return _plot(PHASES, drawn, "phase φ (radians)")
 
 
 def plot_learning(
@@ -170,18 +161,13 @@ def plot_learning(
         "linear": {"learning_rate": 0.03},
         "small CNN": {"learning_rate": 5e-3, "weight_decay": 0.1},
     }
-    sizes: dict[str, Any] = {
-        "num_test": num_test,
-        "num_runs": num_runs,
-        "num_steps": num_steps,
-        "seed": seed,
-    }
-    curves = {
-        name: classifiers.learning_curve(
-            build, waves, layer, MARGIN, NOISE_STD, train_sizes, **sizes, **rates[name]
+    sizes = {"num_test": num_test, "num_runs": num_runs, "num_steps": num_steps, "seed": seed}
+    curves = {}
+    for name, build in builds.items():
+        options = sizes | rates[name]
+        curves[name] = classifiers.learning_curve(
+            build, waves, layer, MARGIN, NOISE_STD, train_sizes, **options
         )
-        for name, build in builds.items()
-    }
     bounds = nc.pooling.bayes_accuracy(
         torch.tensor(frequencies), prefilter, stride, MARGIN, NOISE_STD
     )
@@ -191,11 +177,12 @@ def plot_learning(
 
 def plot_checks() -> Figure:
     """Draw how far each simulation is from our formula and from the printed one."""
-    titles = {key: errata.STATEMENTS[key].title for key in CHECKS}
-    return figures.plot_checks({titles[key]: found for key, found in results().items()})
+    return figures.plot_checks(
+        {errata.STATEMENTS[key].title: found for key, found in results().items()}
+    )
 
 
-# Tables
+# Claims
 
 
 def show_verdicts() -> None:
@@ -212,17 +199,6 @@ def errors_by_stride() -> dict[tuple[str, int], float]:
     return found
 
 
-def table_errors() -> str:
-    """Return the table of `errors_by_stride`."""
-    names = {"theorem1": "real signals", "theorem1-complex": "complex signals"}
-    found = errors_by_stride()
-    rows = [
-        [name, *(checks.readable_z(found[key, stride]) for stride in STRIDES)]
-        for key, name in names.items()
-    ]
-    return report.markdown_table(rows, ["printed formula", *(f"S = {s}" for s in STRIDES)])
-
-
 def shares_after_two_averages() -> dict[int, Tensor]:
     """Return the shares of waves of 32 samples that averages of four keep: cycles -> (phases,)."""
     layer = nc.pooling.pooling_matrix(nc.pooling.prefilter("average", 32, 4), 4)
@@ -232,15 +208,6 @@ def shares_after_two_averages() -> dict[int, Tensor]:
         waves = [nc.pooling.direction(frequency, 32, phase) for phase in phases]
         shares[frequency] = regression.row_space_energy(layer, torch.stack(waves))
     return shares
-
-
-def table_shares() -> str:
-    """Return the table of `shares_after_two_averages`."""
-    rows = [
-        [frequency, f"{float(share.min()):.2f}", f"{float(share.max()):.2f}"]
-        for frequency, share in shares_after_two_averages().items()
-    ]
-    return report.markdown_table(rows, ["cycles", "smallest share q", "largest share q"])
 
 
 # Claims
@@ -261,14 +228,14 @@ def angle_formula() -> Evidence:
             frequencies, impulse, stride, MARGIN, NOISE_STD, phase=phase
         )
         largest = max(largest, float((by_angle - closed).abs().max()))
-    return evidence(largest < ROUNDING, value=largest)
+    return evidence(largest < ROUNDING, largest)
 
 
 def printed_right() -> Evidence:
     """Decide for which strides the printed formula is right."""
     right = {place for place, error in errors_by_stride().items() if error < checks.LIMIT}
     expected = {("theorem1", 2), ("theorem1-complex", 4)}
-    return evidence(right == expected, value=len(right))
+    return evidence(right == expected, len(right))
 
 
 def phase_not_lines() -> Evidence:
@@ -276,25 +243,13 @@ def phase_not_lines() -> Evidence:
     shares = shares_after_two_averages()
     lost = [one for one, share in shares.items() if share.max() < 1e-9]
     phased = [one for one, share in shares.items() if share.max() - share.min() > 1e-9]
-    return evidence(lost == [8, 16] and phased == [4, 12], value=len(lost))
+    return evidence(lost == [8, 16] and phased == [4, 12], len(lost))
 
 
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+_STATEMENTS, LAB_TABLES = errata.decisions(results, CHECKS)
+CLAIMS = {
     "angle-formula": angle_formula,
     "printed-right": printed_right,
     "phase-not-lines": phase_not_lines,
-    "errata-theorem1": lambda: errata.decide("theorem1", results()["theorem1"]),
-    "errata-theorem1-folded": lambda: errata.decide(
-        "theorem1-folded", results()["theorem1-folded"]
-    ),
-    "errata-theorem1-complex": lambda: errata.decide(
-        "theorem1-complex", results()["theorem1-complex"]
-    ),
-}
-LAB_TABLES: dict[str, Callable[[], str]] = {
-    "Error of the printed formula, in standard errors of the simulation": table_errors,
-    "Theorem 1, real signals": lambda: checks.table(results()["theorem1"]),
-    "Theorem 1, where ℓ and −ℓ alias": lambda: checks.table(results()["theorem1-folded"]),
-    "Theorem 1, complex signals": lambda: checks.table(results()["theorem1-complex"]),
-    "Shares that averages of four keep, over all phases": table_shares,
+    **_STATEMENTS,
 }

@@ -135,8 +135,7 @@ def tell(folder: Path, preset: str, root: Path) -> dict[str, claims.Claim]:
     predictions = json.loads(tables.read_text("utf8")) if tables.is_file() else {}
     try:
         notes = lab_tables() if root == ROOT else {}
-        texts = claims.pasted(executed)
-        claims.place(folder / "stage", register, notes, predictions, texts, root)
+        claims.place(folder / "stage", register, notes, predictions, root)
     except claims.ClaimError as error:
         raise BuildError(str(error)) from None
     return register

@@ -90,7 +90,7 @@ def measured_energy(
     return shares.mean(0), shares.std(0) / math.sqrt(num_batches)
 
 
-def with_products(outputs: Tensor, reach: int = 3) -> Tensor:
+def with_products(outputs: Tensor) -> Tensor:
     """Append products of neighbouring outputs, so that a linear regression becomes quadratic: (N, M) -> (N, M')."""
-    products = [outputs * outputs.roll(shift, -1) for shift in range(reach + 1)]
+    products = [outputs * outputs.roll(shift, -1) for shift in range(4)]
     return torch.cat([outputs, *products], -1)

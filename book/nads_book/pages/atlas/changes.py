@@ -1,9 +1,7 @@
 """What one change of an architecture does to its directions: figures and claims of the stored atlas."""
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,7 +17,6 @@ from nads_book.atlas import (
     predictions,
     score,
 )
-from nads_book.atlas.trained_waves import branch_ratios
 from nads_book.evidence import Evidence, evidence
 from nads_book.report import show
 from nads_core.directions import NADs
@@ -51,8 +48,8 @@ def waves(name: str) -> np.ndarray:
 def _decided(holds: object, found: Measured | float) -> Evidence:
     """Return evidence of the stored atlas, whose networks are small."""
     if isinstance(found, Measured):
-        return evidence(holds, value=found.value, interval=found.interval, size="narrow")
-    return evidence(holds, value=found, size="narrow")
+        return evidence(holds, found.value, *found.interval, size="narrow")
+    return evidence(holds, found, size="narrow")
 
 
 # Figures
@@ -159,9 +156,11 @@ def judged() -> list[tuple[Prediction, Score]]:
 
 def show_counts() -> None:
     """Show how many of the registered predictions held."""
-    verdicts = [outcome.verdict for _, outcome in judged()]
-    held, failed, still = (verdicts.count(name) for name in ("held", "failed", "open"))
-    show(f"**{held} of {len(verdicts)} predictions held, {failed} failed, {still} are open.**")
+    number = Counter(outcome.verdict for _, outcome in judged())
+    show(
+        f"**{number['held']} of {number.total()} predictions held, {number['failed']} failed, "
+        f"{number['open']} are open.**"
+    )
 
 
 def nonlinearities_lower_frequencies() -> Evidence:
@@ -244,12 +243,7 @@ def waves_have_partners() -> Evidence:
     return _decided(max(tanh, relu) < 0.03 and skipless > 0.1, tanh)
 
 
-def ratios_of_branches() -> dict[str, list[float]]:
-    """Return how large residual branches are beside their shortcuts, with PyTorch's weights and with He's."""
-    return {"PyTorch": branch_ratios("resnet"), "He": branch_ratios("resnet-he")}
-
-
-CLAIMS: dict[str, Any] = {
+CLAIMS = {
     "downsampling-first": downsampling_moves_most,
     "width-hardly": width_hardly_matters,
     "max-or-average": averages_hardly_matter,

@@ -1,7 +1,5 @@
 """Trained entries of the atlas: which waves they learned, by the energies of untrained networks."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -113,7 +111,7 @@ def most_energy_is_learned() -> Evidence:
     areas = [area_under_curve(found.energies[part], found.learned[part]) for part in rows]
     alone = sum(bool((found.learned[part] == coarsest[part]).all()) for part in rows)
     holds = min(areas) == 1 and alone + 1 >= len(rows)
-    return evidence(holds, value=min(areas), **_sizes())
+    return evidence(holds, min(areas), **_sizes())
 
 
 def one_bit_per_network() -> Evidence:
@@ -123,7 +121,7 @@ def one_bit_per_network() -> Evidence:
     areas = [
         area_under_curve(each[part], found.learned[part]) for each in (found.laws, found.energies)
     ]
-    return evidence(max(areas) < 0.7, value=max(areas), **_sizes())
+    return evidence(max(areas) < 0.7, max(areas), **_sizes())
 
 
 def errors_of_predictors() -> dict[str, np.ndarray]:
@@ -147,7 +145,7 @@ def level_is_not_energy() -> Evidence:
     curve, _, constant = (
         each[trained().learned].mean() for each in errors_of_predictors().values()
     )
-    return evidence(curve > constant, value=100 * (curve - constant), **_sizes())
+    return evidence(curve > constant, 100 * (curve - constant), **_sizes())
 
 
 def transformer_learns_what_repeats() -> Evidence:
@@ -156,14 +154,14 @@ def transformer_learns_what_repeats() -> Evidence:
     repeats = np.array([all(k % PATCH_CYCLES == 0 for k in wave) for wave in found.waves])
     own = found.of("vit")
     least, most = found.accuracies[own & repeats].min(), found.accuracies[own & ~repeats].max()
-    return evidence(least > 0.9 and most < LEARNED, value=least, **_sizes())
+    return evidence(least > 0.9 and most < LEARNED, least, **_sizes())
 
 
 def flat_networks_learn_all() -> Evidence:
     """Decide whether networks with hardly any preference learned all waves."""
     found = trained()
     whole = [name for name in found.names if found.learned[found.of(name)].all()]
-    return evidence(set(FLAT) <= set(whole), value=len(whole), **_sizes())
+    return evidence(set(FLAT) <= set(whole), len(whole), **_sizes())
 
 
 def training_was_too_short() -> Evidence:
@@ -175,10 +173,10 @@ def training_was_too_short() -> Evidence:
     }
     least = min(accuracies[COARSEST])
     holds = least > LEARNED > max(accuracies[FINEST])
-    return evidence(holds, value=least, size="laptop", num_seeds=1, num_trainings=len(longer))
+    return evidence(holds, least, size="laptop", num_seeds=1, num_trainings=len(longer))
 
 
-CLAIMS: dict[str, Any] = {
+CLAIMS = {
     "most-energy-learned": most_energy_is_learned,
     "one-bit": one_bit_per_network,
     "level-not-energy": level_is_not_energy,

@@ -7,11 +7,7 @@
 - `reduced`: trainings of reduced size, and deep networks.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
-from nads_book.evidence import Evidence
+from nads_book.pages import gathered
 from nads_book.pages.directional_bias import maps, reduced, speed, tasks, without_pooling
 from nads_book.pages.directional_bias.maps import (
     plot_agreement,
@@ -29,32 +25,7 @@ from nads_book.pages.directional_bias.tasks import (
 )
 from nads_book.pages.directional_bias.without_pooling import (
     plot_without_pooling,
-    show_equalized,
     show_playground,
 )
 
-__all__ = [
-    "CLAIMS",
-    "LAB_TABLES",
-    "plot_agreement",
-    "plot_bet",
-    "plot_deep_networks",
-    "plot_lenet_map",
-    "plot_memorised",
-    "plot_published_maps",
-    "plot_speed",
-    "plot_tasks",
-    "plot_without_pooling",
-    "plot_your_training",
-    "show_equalized",
-    "show_playground",
-    "show_replay",
-]
-
-_PARTS = (tasks, maps, speed, without_pooling, reduced)
-CLAIMS: dict[str, Callable[[], Evidence]] = {
-    key: decide for part in _PARTS for key, decide in part.CLAIMS.items()
-}
-LAB_TABLES: dict[str, Callable[[], str]] = {
-    title: table for part in _PARTS for title, table in part.LAB_TABLES.items()
-}
+CLAIMS, LAB_TABLES = gathered(tasks, maps, speed, without_pooling, reduced)

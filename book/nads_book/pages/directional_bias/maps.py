@@ -1,8 +1,6 @@
 """All waves of the published grid: the authors' accuracies and ours, and how well two maps agree (Fig. 1)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import combinations
 
@@ -15,7 +13,7 @@ from nads_book.analysis.frequency_maps import LEARNED, Pairs
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.results import Results
 from nads_book.pages import stored
-from nads_book.report import LABELS, markdown_table, minus, percent
+from nads_book.report import LABELS, markdown_table, percent
 from nads_core.data.fourier import Frequency
 
 DEEP = ("vgg11", "resnet18", "densenet121")
@@ -90,30 +88,15 @@ def equally_long() -> list[tuple[Frequency, Frequency]]:
 def dark_lines() -> Evidence:
     """Decide whether LeNet is at chance on the dark lines, and learns another wave that is as fine."""
     most = max(value for k, value in accuracies("lenet").items() if on_lines(k))
-    return evidence(most < LEARNED and equally_long(), value=most, results=[sweep("lenet")])
+    return evidence(most < LEARNED and equally_long(), most, results=[sweep("lenet")])
 
 
 def finer_is_harder() -> Evidence:
     """Decide whether accuracy beside the dark lines falls with the length of the frequency."""
     beside = off_lines(accuracies("lenet"))
     lengths = np.array([length(k) for k in beside])
-    rank, *ends = statistics.correlation_interval(lengths, np.array([*beside.values()]))
-    return evidence(rank < -0.5, value=rank, interval=ends, results=[sweep("lenet")])
-
-
-def table_of_dark_lines() -> str:
-    """Return LeNet's accuracies on and beside the dark lines, the authors' and ours."""
-    rows = []
-    for whose, found in {"published": authors("lenet"), "ours": accuracies("lenet")}.items():
-        on = [value for k, value in found.items() if on_lines(k)]
-        finest = max((k for k in found if found[k] > 0.6), key=length)
-        last = f"{finest}, {length(finest):.1f} cycles: {percent(found[finest], 1)}"
-        rows.append([whose, _range(on), _range(off_lines(found).values()), minus(last)])
-    on, off = min(equally_long(), key=lambda pair: pair[0][0] < 0)
-    found = [f"{k}: {percent(accuracies('lenet')[k], 1)}" for k in (on, off)]
-    rows.append([f"ours, two waves of {length(on):.0f} cycles", *map(minus, found), "–"])
-    head = ["LeNet", "8 or 16 cycles across or down", "all other waves", "finest wave above 60 %"]
-    return markdown_table(rows, head)
+    rank = statistics.correlation_interval(lengths, np.array([*beside.values()]))
+    return evidence(rank[0] < -0.5, *rank, results=[sweep("lenet")])
 
 
 # The maps of all networks
@@ -128,14 +111,14 @@ def plot_published_maps() -> Figure:
 def published_logreg() -> Evidence:
     """Decide whether the published logistic regression makes no error."""
     least = min(authors("logreg").values())
-    return evidence(least == 1, value=least, size="paper")
+    return evidence(least == 1, least, size="paper")
 
 
 def published_densenet() -> Evidence:
     """Decide whether the published DenseNet-121 is at chance for most waves, and nearly perfect for a few."""
     values = np.array([*authors("densenet121").values()])
     share = (values < LEARNED).mean()
-    return evidence(share > 0.85 and 0 < (values > 0.9).sum() < 13, value=share, size="paper")
+    return evidence(share > 0.85 and 0 < (values > 0.9).sum() < 13, share, size="paper")
 
 
 def own_preferences() -> Evidence:
@@ -146,7 +129,7 @@ def own_preferences() -> Evidence:
     between, within = (
         [len(a ^ b) for a, b in combinations(sets, 2)] for sets in (networks, trainings)
     )
-    return evidence(min(between) > max(within), value=min(between), size="paper")
+    return evidence(min(between) > max(within), min(between), size="paper")
 
 
 def table_of_maps() -> str:
@@ -169,26 +152,22 @@ def copied_half() -> Evidence:
     """Decide whether one half of each published map is a copy of the other."""
     counts = [frequency_maps.copied_cells(published.fourier_accuracies(n)) for n in CONVOLUTIONAL]
     least = min(equal / total for equal, total in counts)
-    return evidence(least == 1, value=least, size="paper")
+    return evidence(least == 1, least, size="paper")
 
 
 @cache
-def pairs() -> dict[str, Pairs]:
-    """Return pairs of single trainings of LeNet along one wave, or along two that are equally hard."""
-    cells, one = published.fourier_accuracies("lenet"), authors("lenet", right=True)
-    first = frequency_maps.by_frequency(sweep("lenet"), seed=0)
-    return {
-        "ours and published": frequency_maps.common_pairs(first, one),
-        "ours, two seeds": frequency_maps.seed_pairs(sweep("lenet")),
-        "ours, transposed waves": frequency_maps.transposed_pairs(first),
-        "published, transposed waves": frequency_maps.transposed_pairs(one),
-        "published, **k** and −**k**": frequency_maps.negative_pairs(cells),
-    }
-
-
 def learned_pairs(kind: str) -> Pairs:
-    """Return those of `pairs` of which one training has learned the wave."""
-    return [pair for pair in pairs()[kind] if max(pair) > LEARNED]
+    """Return pairs of single trainings of LeNet along one wave, of which one has learned the wave.
+
+    Args:
+        kind: "ours, two seeds", or "ours and published".
+    """
+    if kind == "ours, two seeds":
+        pairs = frequency_maps.seed_pairs(sweep("lenet"))
+    else:
+        first = frequency_maps.by_frequency(sweep("lenet"), seed=0)
+        pairs = frequency_maps.common_pairs(first, authors("lenet", right=True))
+    return [pair for pair in pairs if max(pair) > LEARNED]
 
 
 def plot_agreement() -> Figure:
@@ -197,15 +176,14 @@ def plot_agreement() -> Figure:
         "ours and published": ("our training", "published training"),
         "ours, two seeds": ("our first seed", "our second seed"),
     }
-    panels = {}
-    for kind, labels in kinds.items():
-        panels[kind] = (*labels, *np.array(learned_pairs(kind)).T)
-    return figures.plot_agreement(panels)
+    return figures.plot_agreement(
+        {kind: (*labels, *np.array(learned_pairs(kind)).T) for kind, labels in kinds.items()}
+    )
 
 
-def difference(found: Pairs) -> tuple[float, float, float]:
-    """Return the mean difference of the pairs in points, with its interval."""
-    gaps = 100 * np.abs(np.diff(np.array(found)))[:, 0]
+def difference(kind: str) -> tuple[float, float, float]:
+    """Return the mean difference of `learned_pairs` in points, with its interval."""
+    gaps = 100 * np.abs(np.diff(np.array(learned_pairs(kind))))[:, 0]
     return statistics.with_interval(
         statistics.resampled(np.mean, gaps, num_resamples=statistics.MANY)
     )
@@ -213,9 +191,9 @@ def difference(found: Pairs) -> tuple[float, float, float]:
 
 def between_trainings() -> Evidence:
     """Decide whether our LeNets differ from the published ones hardly more than from each other."""
-    value, *ends = difference(learned_pairs("ours and published"))
-    itself, *_ = difference(learned_pairs("ours, two seeds"))
-    return evidence(value < 1.25 * itself, value=value, interval=ends, results=[sweep("lenet")])
+    found = difference("ours and published")
+    holds = found[0] < 1.25 * difference("ours, two seeds")[0]
+    return evidence(holds, *found, results=[sweep("lenet")])
 
 
 def coarse_waves_differ() -> Evidence:
@@ -226,23 +204,7 @@ def coarse_waves_differ() -> Evidence:
         for values in (accuracies("lenet"), authors("lenet", right=True))
     )
     gain = float(ours - theirs)
-    return evidence(gain > 0.02, value=100 * gain, results=[sweep("lenet")])
-
-
-def table_of_agreement() -> str:
-    """Return how far single trainings of LeNet are from each other."""
-    rows = []
-    for kind, found in pairs().items():
-        rows.append([kind, *frequency_maps.agreement(found).cells().split(" | ")])
-        few = frequency_maps.agreement(learned_pairs(kind)).cells().split(" | ")
-        rows.append([f"{kind}, where one is above 55 %", *few])
-    head = [
-        "single run against single run",
-        "pairs",
-        "mean difference (points)",
-        "rank correlation",
-    ]
-    return markdown_table(rows, head)
+    return evidence(gain > 0.02, 100 * gain, results=[sweep("lenet")])
 
 
 def _range(shares: Iterable[float]) -> str:
@@ -250,12 +212,10 @@ def _range(shares: Iterable[float]) -> str:
     return f"{percent(min(ends), 1)} to {percent(max(ends), 1)}"
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {
-    "LeNet's dark lines": table_of_dark_lines,
+LAB_TABLES = {
     "The maps in numbers": table_of_maps,
-    "Agreement of single trainings of LeNet": table_of_agreement,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "dark-lines": dark_lines,
     "finer-is-harder": finer_is_harder,
     "published-logreg": published_logreg,

@@ -1,7 +1,5 @@
 """Two tasks that are mirror images of each other, of which LeNet learns one; and what the reader trains."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -73,10 +71,8 @@ def plot_bet(
 
 def _accuracies(result: TrainingResult) -> list[tuple[float, float]]:
     """Return the accuracies of each network on new images and on its training images."""
-    both = torch.stack(
-        [torch.as_tensor(result.test_accuracy), torch.as_tensor(result.train_accuracy)]
-    )
-    return [(test, train) for test, train in both.T.tolist()]
+    test, train = map(torch.as_tensor, (result.test_accuracy, result.train_accuracy))
+    return list(zip(test.tolist(), train.tolist(), strict=True))
 
 
 def stored_beside(k: Frequency) -> dict[str, tuple[float, float | None, tuple[float, float]]]:
@@ -92,11 +88,8 @@ def stored_beside(k: Frequency) -> dict[str, tuple[float, float | None, tuple[fl
     found: dict[str, Any] = {}
     for name, label in LABELS.items():
         accuracy = authors(name)[nearest]
-        found[f"{label}, published, {nearest}"] = (
-            accuracy,
-            None,
-            nc.accuracy_interval(accuracy, 10_000),
-        )
+        interval = nc.accuracy_interval(accuracy, 10_000)
+        found[f"{label}, published, {nearest}"] = accuracy, None, interval
     ours, train = accuracies("lenet")[nearest], by_frequency(sweep("lenet"), "train_accuracy")
     found[f"LeNet, ours, {nearest}"] = (ours, train[nearest], nc.accuracy_interval(ours, 20_000))
     return found
@@ -172,7 +165,7 @@ def one_cloud() -> Evidence:
     error = (mirrored @ waves[1].flatten().double() - signs).abs().max()
     moved = (torch.pdist(mirrored) - torch.pdist(images)).abs().max()
     most = float(max(error, moved))
-    return evidence(most < 1e-4, value=most)
+    return evidence(most < 1e-4, most)
 
 
 # What LeNet of the paper's size does
@@ -181,14 +174,14 @@ def one_cloud() -> Evidence:
 def train_and_test() -> tuple[np.ndarray, np.ndarray]:
     """Return our LeNets' accuracies on new images and on training images, in the same order of waves."""
     train = by_frequency(sweep("lenet"), "train_accuracy")
-    return np.array([*accuracies("lenet").values()]), np.array(
-        [train[k] for k in accuracies("lenet")]
-    )
+    pairs = [(test, train[k]) for k, test in accuracies("lenet").items()]
+    new, seen = np.array(pairs).T
+    return new, seen
 
 
 def plot_memorised() -> Figure:
     """Draw LeNet's accuracy on training images against that on new images, one dot per wave."""
-    return figures.plot_train_test({"LeNet": train_and_test()})
+    return figures.plot_train_test(*train_and_test())
 
 
 def two_tasks() -> Evidence:
@@ -197,7 +190,7 @@ def two_tasks() -> Evidence:
     holds = lenet[COARSE] > 0.65 and lenet[FINE] < LEARNED and train[FINE] > 0.65
     linear = min(accuracies("logreg").values()) > 0.95
     results = [sweep("lenet"), sweep("logreg")]
-    return evidence(holds and linear, value=lenet[COARSE] - lenet[FINE], results=results)
+    return evidence(holds and linear, lenet[COARSE] - lenet[FINE], results=results)
 
 
 def out_of_reach() -> Evidence:
@@ -205,18 +198,17 @@ def out_of_reach() -> Evidence:
     test, _ = train_and_test()
     holds = (test < LEARNED).any() and min(accuracies("logreg").values()) > 0.99
     results = [sweep("lenet"), sweep("logreg")]
-    return evidence(holds, value=(test < LEARNED).mean(), results=results)
+    return evidence(holds, (test < LEARNED).mean(), results=results)
 
 
 def fits_noise() -> Evidence:
     """Decide whether LeNet fits training images along waves on which it stays at chance."""
     test, train = train_and_test()
     median = np.median(train[test < LEARNED])
-    return evidence(median > 0.65, value=median, results=[sweep("lenet")])
+    return evidence(median > 0.65, median, results=[sweep("lenet")])
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {}
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "two-tasks": two_tasks,
     "one-cloud": one_cloud,
     "out-of-reach": out_of_reach,

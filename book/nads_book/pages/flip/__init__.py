@@ -1,13 +1,10 @@
 """The page ``08_flip``: what it costs networks to have the order of NAD coordinates reversed, and why."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import evidence
 from nads_book.pages.flip import costs, images, match, rough, stored, tables
-from nads_book.pages.flip.costs import plot_costs, plot_signs, plot_yours, show_errata, widget
+from nads_book.pages.flip.costs import plot_costs, plot_signs, plot_yours, widget
 from nads_book.pages.flip.images import (
     MAPS,
     flip_matrix,
@@ -18,34 +15,16 @@ from nads_book.pages.flip.images import (
 )
 from nads_book.pages.flip.match import plot_maps
 
-__all__ = [
-    "CLAIMS",
-    "LAB_TABLES",
-    "MAPS",
-    "flip_matrix",
-    "logistic_losses",
-    "mapped",
-    "nads_of_flips",
-    "plot_costs",
-    "plot_maps",
-    "plot_signs",
-    "plot_yours",
-    "run_full_scale",
-    "show_errata",
-    "widget",
-]
-
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Paper and ours": tables.table_of_paper,
     "What the flip and random signs cost": tables.table_of_costs,
     "LeNet's maps": partial(tables.table_of_maps, "lenet"),
     "ResNet-18's maps": partial(tables.table_of_maps, "resnet18"),
     "Match and smoothness": tables.table_of_regressions,
-    "What was trained": tables.table_of_trainings,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "flip-is-rotation": images.is_rotation,
-    "flip-full-lenet": partial(costs.costs_at_full_size, "lenet"),
+    "flip-full-lenet": costs.costs_at_full_size,
     "flip-costs-lenet": partial(costs.costs, "lenet"),
     "flip-costs-resnet18": partial(costs.costs, "resnet18"),
     "flip-predicted-vgg11": partial(costs.predicted_cost, "vgg11"),
@@ -53,7 +32,7 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "signs-cost-lenet": partial(costs.signs_cost, "lenet"),
     "signs-cost-resnet18": partial(costs.signs_cost, "resnet18"),
     "flip-takes-three": costs.lowers_match_and_smoothness,
-    "errata-flip": partial(evidence, None, size="live"),
+    "errata-flip": costs.fits_noise,
     "errata-flip-training": costs.fits_training_photos,
     "match-with-smoothness": match.match_goes_with_smoothness,
     "equally-rough": match.equally_rough,

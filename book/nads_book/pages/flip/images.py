@@ -1,7 +1,5 @@
 """The flip and other orthogonal maps of images, and networks that are trained on them now."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

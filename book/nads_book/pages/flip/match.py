@@ -1,20 +1,18 @@
 """Does the match of photos and network explain the cost, or their smoothness?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import t
 
 from nads_book import figures, report
 from nads_book.analysis import statistics
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, around, evidence
 from nads_book.pages import stored
 from nads_book.pages.flip.stored import (
-    around,
     components,
     difference,
     maps,
@@ -75,7 +73,7 @@ def plot_maps(name: str, upright: bool = True) -> Figure:
     if name == "lenet":  # logistic regression was trained at its size
         level = {"logistic regression": mean(stored("maps-logreg", "laptop").rows)}
     badge = report.badge(results)
-    return figures.plot_scatter(panels, "test accuracy (%)", level, lines, badge=badge)
+    return figures.plot_scatter(panels, level, lines, badge=badge)
 
 
 class Regression(NamedTuple):
@@ -85,13 +83,11 @@ class Regression(NamedTuple):
         effects: points for one standard deviation of each, the other held, with Student's interval.
         alone: share of the variance that each explains alone.
         together: rank correlation of the two.
-        num_kinds: number of kinds of maps.
     """
 
     effects: Mapping[str, tuple[float, float, float]]
     alone: Mapping[str, float]
     together: float
-    num_kinds: int
 
 
 @cache
@@ -102,68 +98,61 @@ def regressed(name: str, without: str = "") -> Regression:
         name: network.
         without: basis whose maps are left out.
     """
-    from scipy.stats import t
-
-    lost = [
-        row for row in maps(name).rows if order_of(row) != AS_THEY_ARE and row["target"] != without
-    ]
-    chosen = {kind_of(row) for row in lost}
+    chosen = {
+        kind_of(row)
+        for row in maps(name).rows
+        if order_of(row) != AS_THEY_ARE and row["target"] != without
+    }
     kinds = [kind for kind in by_kind(maps(name)) if kind.label in chosen]
     columns = np.array([[kind.match, kind.neighbours] for kind in kinds])
     accuracies = 100 * np.array([kind.test_accuracy for kind in kinds])
     standard = (columns - columns.mean(0)) / columns.std(0)
     design = np.column_stack([standard, np.ones(len(kinds))])  # (n, 3)
-    fitted, *_ = np.linalg.lstsq(design, accuracies, rcond=None)
+    fitted, squares, *_ = np.linalg.lstsq(design, accuracies, rcond=None)
     degrees = len(kinds) - design.shape[1]
-    variance = np.square(accuracies - design @ fitted).sum() / degrees
-    errors = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
+    errors = np.sqrt(squares / degrees * np.diag(np.linalg.inv(design.T @ design)))
     halves = t.ppf(0.975, degrees) * errors
     names = ("match", "smoothness")
-    effects = {
-        key: (float(value), float(value - half), float(value + half))
-        for key, value, half in zip(names, fitted, halves, strict=False)
-    }
+    effects = dict(zip(names, map(around, fitted.tolist(), halves.tolist()), strict=False))
     alone = {
         key: float(np.corrcoef(values, accuracies)[0, 1] ** 2)
         for key, values in zip(names, columns.T, strict=True)
     }
-    return Regression(effects, alone, statistics.rank_correlation(*columns.T), len(kinds))
+    return Regression(effects, alone, statistics.rank_correlation(*columns.T))
 
 
 def match_goes_with_smoothness() -> Evidence:
     """Decide whether match and smoothness are so correlated over LeNet's maps that they cannot be distinguished."""
     together = regressed("lenet").together
-    return evidence(together > 0.9, value=together, results=[maps("lenet")])
+    return evidence(together > 0.9, together, results=[maps("lenet")])
 
 
 def equally_rough() -> Evidence:
     """Decide whether LeNet scores more on that of two equally rough sets which matches less."""
     kept, back = (components("resnet18", order) for order in ("kept", "reversed"))
-    value, half = difference("lenet", back, kept)
+    lead = difference("lenet", back, kept)
     matches = [
         mean([row for row in maps("lenet").rows if side.items() <= row.items()], "match")
         for side in (kept, back)
     ]
-    holds = value > half and 0.05 > matches[0] > matches[1]
-    return evidence(holds, results=[maps("lenet")], **around(value, half))
+    holds = lead[1] > 0 and 0.05 > matches[0] > matches[1]
+    return evidence(holds, *lead, null=0, results=[maps("lenet")])
 
 
 def smoothness_counts(name: str) -> Evidence:
     """Decide whether smoother maps score more, with the match held."""
-    value, *ends = regressed(name).effects["smoothness"]
-    return evidence(ends[1] > 0, value=value, interval=ends, null=0, results=[maps(name)])
+    effect = regressed(name).effects["smoothness"]
+    return evidence(effect[2] > 0, *effect, null=0, results=[maps(name)])
 
 
 def match_over_fourier() -> Evidence:
     """Decide whether principal components on LeNet's NADs score more than on the Fourier basis."""
-    value, half = difference("lenet", components("lenet", "kept"), components("fourier", "kept"))
-    return evidence(value > 0, results=[maps("lenet")], **around(value, half))
+    lead = difference("lenet", components("lenet", "kept"), components("fourier", "kept"))
+    return evidence(lead[0] > 0, *lead, null=0, results=[maps("lenet")])
 
 
 def order_within_octaves() -> Evidence:
     """Decide whether the order within an octave of indices is worth less than 1.5 points to LeNet."""
     kept, octaves = (components("lenet", order) for order in ("kept", "shuffled in octaves"))
-    value, half = difference("lenet", kept, octaves)
-    ends = (value - half, value + half)
-    holds = abs(value) + half < 1.5
-    return evidence(holds, value=value, interval=ends, results=[maps("lenet")])
+    lead = difference("lenet", kept, octaves)
+    return evidence(-1.5 < lead[1] and lead[2] < 1.5, *lead, results=[maps("lenet")])

@@ -1,16 +1,13 @@
 """ResNet-18: maps after which neighbouring pixels are uncorrelated, so that only the match differs."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from functools import cache
 from itertools import permutations
 
 import numpy as np
+from scipy.stats import rankdata, spearmanr
 
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, around, evidence
 from nads_book.pages.flip.stored import (
-    around,
     components,
     difference,
     maps,
@@ -28,46 +25,36 @@ def rough_maps() -> list[KindOfMap]:
     return [kind for kind in by_kind(maps("resnet18")) if abs(kind.neighbours) < ROUGH]
 
 
-def exact_rank_test(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """Return Spearman's correlation of up to nine pairs without ties, and its exact two-sided p-value."""
-    ranks = [np.argsort(np.argsort(values)) for values in (a, b)]
-    count = len(ranks[0])
-    every = np.array([*permutations(range(count))])
-    products = (every * np.arange(count)).sum(1)  # of all orders; the correlation is linear in it
-    centre = count * ((count - 1) / 2) ** 2
-    scale = float(np.square(np.arange(count)).sum()) - centre
-    found = float((ranks[0] * ranks[1]).sum()) - centre
-    p_value = float(np.mean(np.abs(products - centre) >= abs(found) - 1e-9))
-    return found / scale, p_value
-
-
 def match_is_open() -> Evidence:
-    """Decide whether match and accuracy have no significant rank correlation over equally rough maps."""
-    rough = rough_maps()
-    rho, p_value = exact_rank_test(
-        [kind.match for kind in rough], [kind.test_accuracy for kind in rough]
-    )
+    """Decide whether match and accuracy have no significant rank correlation over equally rough maps.
+
+    The p-value is exact, from all orders of the maps.
+    """
+    pairs = np.array([(kind.match, kind.test_accuracy) for kind in rough_maps()]).T
+    rho = float(spearmanr(*pairs).statistic)
+    ranks = rankdata(pairs, axis=1)
+    products = np.array([*permutations(ranks[1])]) @ ranks[0]  # of all orders, as found the first
+    distances = np.abs(products - products.mean())
+    p_value = np.mean(distances >= distances[0] - 1e-9)
     # Fisher's transform: artanh(rho) has a standard error of about 1 / sqrt(n - 3).
-    ends = np.tanh(np.arctanh(rho) + np.array([-1.96, 1.96]) / np.sqrt(len(rough) - 3))
-    results = [maps("resnet18")]
-    return evidence(p_value > 0.05, value=rho, interval=[*ends], null=0, results=results)
+    half = 1.96 / (pairs.shape[1] - 3) ** 0.5
+    ends = np.tanh(np.arctanh(rho) + np.array([-half, half]))
+    return evidence(p_value > 0.05, rho, *ends, null=0, results=[maps("resnet18")])
 
 
 def best_matches_score_higher() -> Evidence:
     """Decide whether the rough maps that match best score higher, though accuracy does not follow any further."""
     best = [kind for kind in rough_maps() if kind.match >= 0.2]
-    labels = {kind.label for kind in best}
-    groups: tuple[list[Row], list[Row]] = ([], [])
-    rough = {kind.label for kind in rough_maps()}
+    groups: dict[bool, list[Row]] = {True: [], False: []}
+    kinds = {kind.label: kind in best for kind in rough_maps()}
     for row in maps("resnet18").rows:
-        if kind_of(row) in rough:
-            groups[kind_of(row) not in labels].append(row)
-    value = 100 * (mean(groups[0]) - mean(groups[1]))
-    half = half_interval(maps("resnet18"), *groups)
+        if kind_of(row) in kinds:
+            groups[kinds[kind_of(row)]].append(row)
+    half = half_interval(maps("resnet18"), *groups.values())
+    lead = around(100 * (mean(groups[True]) - mean(groups[False])), half)
     falling = sorted(best, key=lambda kind: kind.test_accuracy)
     no_further = falling == sorted(best, key=lambda kind: -kind.match)
-    results = [maps("resnet18")]
-    return evidence(value > half and no_further, results=results, **around(value, half))
+    return evidence(lead[1] > 0 and no_further, *lead, null=0, results=[maps("resnet18")])
 
 
 def order_beats_others() -> Evidence:
@@ -75,15 +62,13 @@ def order_beats_others() -> Evidence:
     kept = components("resnet18", "kept")
     orders = [components("resnet18", order) for order in ("shuffled", "shuffled in octaves")]
     found = [difference("resnet18", kept, other) for other in ({"target": "random"}, *orders)]
-    value, half = found[-1]
-    ends = (value - half, value + half)
-    holds = all(value > half for value, half in found)
-    return evidence(holds, value=value, interval=ends, results=[maps("resnet18")])
+    holds = all(low > 0 for _, low, _ in found)
+    return evidence(holds, *found[-1], results=[maps("resnet18")])
 
 
 def own_flip() -> Evidence:
     """Decide whether the flip by a network's own NADs is the worst: open while no difference is resolved."""
     one = own("resnet18", "reversed")
     found = [difference("resnet18", one, own(other, "reversed")) for other in ("lenet", "fourier")]
-    unresolved = all(abs(value) < half for value, half in found)
-    return evidence(None if unresolved else False, value=found[0][0], results=[maps("resnet18")])
+    unresolved = all(low < 0 < high for _, low, high in found)
+    return evidence(None if unresolved else False, found[0][0], results=[maps("resnet18")])

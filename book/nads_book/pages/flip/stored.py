@@ -1,14 +1,12 @@
 """Stored networks on flipped photos and on photos under other maps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 import nads_core as nc
+from nads_book.evidence import around
 from nads_book.experiments.results import Results
 from nads_book.pages import stored
 from nads_book.report import LABELS
@@ -36,10 +34,9 @@ def maps(name: str) -> Results:
 
 def sides_of(results: Results) -> dict[str, list[Row]]:
     """Return the networks on upright and those on flipped photos."""
-    sides = {"as is": False, "flipped": True}
     return {
-        label: [row for row in results.rows if row["flipped"] is side]
-        for label, side in sides.items()
+        label: [row for row in results.rows if row["flipped"] is flipped]
+        for label, flipped in (("as is", False), ("flipped", True))
     }
 
 
@@ -71,18 +68,8 @@ def mean(rows: Sequence[Row], key: str = "test_accuracy") -> float:
     return float(np.mean([row[key] for row in rows]))
 
 
-def difference(name: str, one: Row, other: Row) -> tuple[float, float]:
-    """Return by how many points one kind of photos beats another, and half of the interval.
-
-    Raises:
-        ValueError: if one of the two was not trained.
-    """
+def difference(name: str, one: Row, other: Row) -> tuple[float, float, float]:
+    """Return by how many points one kind of photos beats another, with its interval."""
     found = contrast(maps(name), one, other)
-    if found is None:
-        raise ValueError(f"{maps(name)} has no networks of {one} or of {other}")
-    return found[0], found[1]
-
-
-def around(value: float, half: float) -> dict[str, Any]:
-    """Return value and interval of a difference that must exclude zero."""
-    return {"value": value, "interval": (value - half, value + half), "null": 0}
+    assert found, f"{maps(name)} has no networks of {one} or of {other}"
+    return around(*found[:2])

@@ -1,10 +1,5 @@
 """Tables of the lab notes."""
 
-from __future__ import annotations
-
-import numpy as np
-
-from nads_book import report
 from nads_book.analysis import published
 from nads_book.pages.flip.match import regressed
 from nads_book.pages.flip.stored import (
@@ -18,7 +13,7 @@ from nads_book.pages.flip.stored import (
     sides_of,
     three_ways,
 )
-from nads_book.report import LABELS, estimate, fixed, markdown_table
+from nads_book.report import LABELS, estimate, fixed, markdown_table, percent, points
 from nads_book.studies.transform_summaries import by_kind
 
 
@@ -26,13 +21,12 @@ def table_of_paper() -> str:
     """Return the paper's accuracies and ours."""
     rows = []
     for name, accuracies in published.FLIP.items():
-        paper = " → ".join(f"{100 * value:.0f} %" for value in accuracies)
-        ours = photos = "–"
+        ours, photos = "–", "–"
         if name in flips():
             sides = sides_of(flips()[name]).values()
-            ours = " → ".join(f"{100 * mean(side):.0f} %" if side else "–" for side in sides)
+            ours = " → ".join(percent(mean(side)) for side in sides)
             photos = f"{flips()[name].settings['num_train']:,}"
-        rows.append([LABELS[name], paper, ours, photos])
+        rows.append([LABELS[name], " → ".join(map(percent, accuracies)), ours, photos])
     return markdown_table(rows, ["network", "paper: upright → flipped", "ours", "photos of ours"])
 
 
@@ -40,14 +34,12 @@ def table_of_costs() -> str:
     """Return what the flip and random signs cost each network, with smoothness and training accuracy."""
     rows = []
     for name in SIZES:
-        kept, signs, back = own(name, "kept"), own(name, "kept", True), own(name, "reversed")
-        changes = {"random signs": (kept, signs), "flipped": (kept, back)}
+        changed = {"random signs": own(name, "kept", True), "flipped": own(name, "reversed")}
         for label, side in three_ways(name).items():
             cost = "–"
-            if label in changes:
-                value, half = difference(name, *changes[label])
-                cost = estimate((value, value - half, value + half), 1)
-            fitted = f"{100 * mean(side, 'train_accuracy'):.0f} %"
+            if label in changed:
+                cost = estimate(difference(name, own(name, "kept"), changed[label]), 1)
+            fitted = percent(mean(side, "train_accuracy"))
             rows.append([NAMES[name], label, cost, fixed(mean(side, "neighbours"), 2), fitted])
     head = ["network", "photos", "points lost", "neighbours' correlation", "training accuracy"]
     return markdown_table(rows, head)
@@ -58,11 +50,10 @@ def table_of_maps(name: str) -> str:
     rows = [
         [
             kind.label,
-            f"{100 * kind.test_accuracy:.1f}"
-            + (f" ± {kind.half:.1f}" * bool(np.isfinite(kind.half))),
-            f"{kind.match:.2f}",
+            points(kind.test_accuracy, kind.half),
+            fixed(kind.match, 2),
             fixed(kind.neighbours, 2),
-            f"{100 * kind.train_accuracy:.1f}",
+            points(kind.train_accuracy),
             kind.num_networks,
         ]
         for kind in by_kind(maps(name))
@@ -78,7 +69,7 @@ def table_of_regressions() -> str:
         for label, without in (("all", ""), ("without Fourier", "fourier")):
             found = regressed(name, without)
             for key, effect in found.effects.items():
-                shares = [f"{100 * found.alone[key]:.0f} %", fixed(found.together, 2)]
+                shares = [percent(found.alone[key]), fixed(found.together, 2)]
                 rows.append([f"{NAMES[name]}, {label}", key, estimate(effect, 1), *shares])
     head = [
         "points for one deviation, other held (Student)",
@@ -86,12 +77,3 @@ def table_of_regressions() -> str:
         "correlation of both",
     ]
     return markdown_table(rows, ["maps", "", *head])
-
-
-def table_of_trainings() -> str:
-    """Return what was trained, where and when."""
-    rows = []
-    for name, results in [*flips().items(), *((name, maps(name)) for name in SIZES)]:
-        size = report.size_of_run(results)
-        rows.append([LABELS[name], results.job, size, report.place_of_run(results)])
-    return markdown_table(rows, ["network", "job", "what was trained", "where"])

@@ -1,7 +1,5 @@
 """How well NADs are known: independent runs, certainties, and the noise of the inputs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -101,7 +99,7 @@ def ordered_basis() -> Evidence:
     found = agreement()["by_name"][certain]
     subspace = load_study("agreement.json")["lenet"]["overlaps"]["300"]
     holds = found.mean() > CERTAIN and certain.sum() > 100 and subspace > 0.9
-    return evidence(holds, value=found.mean(), size="paper", num_seeds=2)
+    return evidence(holds, found.mean(), size="paper", num_seeds=2)
 
 
 def head_known() -> Evidence:
@@ -112,13 +110,13 @@ def head_known() -> Evidence:
         inside = (predicted > low) & (predicted <= low + 0.2)
         if inside.sum() >= 5:
             shortfalls.append(predicted[inside].mean() - found[inside].mean())
-    return evidence(max(shortfalls) < 0.05, value=max(shortfalls), size="paper", num_seeds=2)
+    return evidence(max(shortfalls) < 0.05, max(shortfalls), size="paper", num_seeds=2)
 
 
 def names_steadier() -> Evidence:
     """Decide whether directions of one name agree better than those of one index."""
     gain = (agreement()["by_name"] - agreement()["by_index"])[:50].mean()
-    return evidence(gain > 0, value=gain, size="paper", num_seeds=2)
+    return evidence(gain > 0, gain, size="paper", num_seeds=2)
 
 
 def certificates_bold() -> Evidence:
@@ -129,7 +127,7 @@ def certificates_bold() -> Evidence:
         for one in facts["bins"]
         if one["share"] > 0.02
     )
-    return evidence(excess > 0.05, value=excess, size="paper")
+    return evidence(excess > 0.05, excess, size="paper")
 
 
 HOW = ("none", "subtract", "shrink, floor 0.1")
@@ -157,10 +155,10 @@ def shrinking() -> Evidence:
         kept, subtracted, shrunk = shares["last 200"]
         holds &= shrunk < min(1.01 * kept, subtracted)
         ratios.append(shrunk / subtracted)
-    return evidence(holds, value=max(ratios), size="paper")
+    return evidence(holds, max(ratios), size="paper")
 
 
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "ordered-basis": ordered_basis,
     "head-known": head_known,
     "names-steadier": names_steadier,
@@ -170,16 +168,6 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
 
 
 # Tables
-
-
-def table_shrinking() -> str:
-    """Return the table of `energy_shares`."""
-    rows = [
-        [f"{count:,} networks, {part}", *(report.percent(share, 2) for share in shares)]
-        for count, of_parts in energy_shares().items()
-        for part, shares in of_parts.items()
-    ]
-    return report.markdown_table(rows, ["energy of other networks along", *HOW])
 
 
 _FIFTHS = ("0 to .2", ".2 to .4", ".4 to .6", ".6 to .8", ".8 to 1")
@@ -243,34 +231,24 @@ def table_flat_tails() -> str:
 
 def table_calibration() -> str:
     """Return the largest excess of a promise, and the coverage of eigenvalues, by set of runs."""
-    rows = []
-    for facts in diagrams().values():
-        errors = {
-            least: max(
-                (one["promised"] - one["kept"] for one in facts["bins"] if one["share"] > least),
-                key=abs,
-            )
-            for least in (0.02, 0.0)
-        }
-        label = (
-            f"{facts['runs']} runs of {facts['architecture']}, {facts['num_networks']:,} networks"
+
+    def largest(facts: dict[str, Any], least: float) -> str:
+        kept = [one for one in facts["bins"] if one["share"] > least]
+        return report.fixed(
+            max((one["promised"] - one["kept"] for one in kept), key=abs), 3, sign=True
         )
-        numbers = [report.fixed(error, 3, sign=True) for error in errors.values()]
-        rows.append([label, *numbers, report.percent(facts["coverage"])])
-    head = ["predicted minus measured, where it is largest", "bins with over 2 % of directions"]
-    return report.markdown_table(
-        rows, [*head, "all bins", "eigenvalues within 1.96 standard deviations"]
-    )
 
-
-def table_agreement() -> str:
-    """Return the agreement of two runs of LeNet's NADs, of some directions."""
-    names = nc.load_nads("lenet").names
     rows = [
-        [index, names[index], *(f"{values[index]:.2f}" for values in agreement().values())]
-        for index in (0, 1, 2, 3, 10, 50, 100, 300, 600, 1000)
+        [
+            f"{facts['runs']} runs of {facts['architecture']}, {facts['num_networks']:,} networks",
+            largest(facts, 0.02),
+            largest(facts, 0.0),
+            report.percent(facts["coverage"]),
+        ]
+        for facts in diagrams().values()
     ]
-    head = ["index", "name", "cos² of equal index", "cos² of equal name", "predicted at least"]
+    head = ["predicted minus measured, where it is largest", "bins with over 2 % of directions"]
+    head += ["all bins", "eigenvalues within 1.96 standard deviations"]
     return report.markdown_table(rows, head)
 
 
@@ -288,13 +266,11 @@ def table_shipped() -> str:
     return report.markdown_table(rows, [*head, "certain above 0.9"])
 
 
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "NADs that ship": table_shipped,
-    "Two runs of LeNet, direction by direction": table_agreement,
     "Calibration of certainties": table_calibration,
     "Claimed and measured squared cosines": table_by_certainty,
     "Bands in flat tails": table_flat_tails,
-    "What is done with the noise of finitely many inputs": table_shrinking,
 }
 
 # Of the page "How certain is a NAD?": marker in its text -> table

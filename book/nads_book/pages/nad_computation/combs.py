@@ -1,8 +1,5 @@
 """Why NADs look as they do: strides, poolings and the last average explain the combs."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
 from typing import Literal
 
@@ -12,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 import nads_core as nc
-from nads_book import figures, report
+from nads_book import figures
 from nads_book.atlas import load_atlas
 from nads_book.evidence import Evidence, evidence
 from nads_core.directions import NADs
@@ -120,7 +117,7 @@ def comb() -> Evidence:
     """Decide whether ResNet-18's second moment is a comb, and DenseNet-121's one spike of it."""
     resnet = measured()["ResNet-18"]
     gap = resnet[TEETH].min() / resnet[~TEETH].max()
-    return evidence(gap > 5 and measured()["DenseNet-121"][0] > 80, value=gap, size="paper")
+    return evidence(gap > 5 and measured()["DenseNet-121"][0] > 80, gap, size="paper")
 
 
 def lenet_dips() -> Evidence:
@@ -128,32 +125,18 @@ def lenet_dips() -> Evidence:
     rows = measured()["LeNet"]
     above = np.append(rows[1:], np.inf)  # nothing is beyond 16 cycles
     dips = [k for k in range(1, 17) if rows[k] < min(rows[k - 1], above[k])]
-    return evidence(dips == [8, 16], value=max(rows[k] for k in dips), size="paper")
+    return evidence(dips == [8, 16], max(rows[k] for k in dips), size="paper")
 
 
 def comb_border() -> Evidence:
     """Decide whether circular padding removes the energy between the teeth."""
     between = between_teeth()
     holds = between["zero"] > 5 > 0.5 > abs(between["circular"])
-    return evidence(holds, value=between["zero"], size="narrow")
+    return evidence(holds, between["zero"], size="narrow")
 
 
-def table_rows() -> str:
-    """Return the energy by row of the three networks, measured and predicted."""
-    rows = [
-        [label, *(f"{value:.2f}" for value in values)]
-        for name in measured()
-        for label, values in (
-            (f"{name}, measured", measured()[name]),
-            (f"{name}, predicted", predicted()[name]),
-        )
-    ]
-    return report.markdown_table(rows, ["energy of a row (%), by frequency", *STEPS])
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "comb": comb,
     "lenet-dips": lenet_dips,
     "comb-border": comb_border,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {"Combs, row by row": table_rows}

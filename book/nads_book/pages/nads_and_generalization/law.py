@@ -1,8 +1,5 @@
 """The first-step law: a formula for accuracy from random weights, and what it misses."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,7 +21,7 @@ from nads_book.experiments.stored import load_study
 from nads_book.pages import stored
 from nads_book.pages.nads_and_generalization.fall import family, lenets
 from nads_book.pages.nads_and_generalization.paper import random_family
-from nads_book.report import fixed, markdown_table, percent
+from nads_book.report import fixed, markdown_table
 
 FAMILIES = {
     "fig6-lenet": "NADs, σ = 1",
@@ -50,7 +47,7 @@ def ratios(label: str) -> np.ndarray:
 def plot_law() -> Figure:
     """Draw accuracies of LeNets against the ratios of the law."""
     return figures.plot_law(
-        {"": {label: (ratios(label), one.accuracies) for label, one in families().items()}}
+        {label: (ratios(label), one.accuracies) for label, one in families().items()}
     )
 
 
@@ -83,9 +80,9 @@ def distances(label: str) -> np.ndarray:
 def law_or_step() -> Evidence:
     """Decide whether the law or a fitted step is closer to LeNet's accuracies along NADs."""
     law, step, chance = map(distances, ("first-step law", "a step, fitted", "always 50 %"))
-    value, *interval = statistics.with_interval(statistics.resampled(np.mean, step - law))
+    lead = statistics.with_interval(statistics.resampled(np.mean, step - law))
     holds = law.mean() < chance.mean() and abs(law.mean() - step.mean()) < 2
-    return evidence(holds, value=value, interval=interval, null=0, results=[lenets()])
+    return evidence(holds, *lead, null=0, results=[lenets()])
 
 
 def law_is_low_for_waves() -> Evidence:
@@ -93,7 +90,7 @@ def law_is_low_for_waves() -> Evidence:
     one = families()[FAMILIES["fig1-lenet"]]
     best = one.accuracies.argmax()
     beyond = one.accuracies[best] - predicted_accuracy(ratios(FAMILIES["fig1-lenet"]))[best]
-    return evidence(beyond > 0.1, value=100 * beyond, results=[stored("fig1-lenet")])
+    return evidence(beyond > 0.1, 100 * beyond, results=[stored("fig1-lenet")])
 
 
 def misses_repeat() -> Evidence:
@@ -108,12 +105,12 @@ def misses_repeat() -> Evidence:
         signal_to_noise(nads, nads.directions[keys], lenets().settings["num_train"], 1.0)
     )
     between = informative(pair.mean(0))
-    value, *interval = statistics.with_interval(
+    alike = statistics.with_interval(
         statistics.resampled(
             lambda one, other: float(np.corrcoef(one, other)[0, 1]), *(pair - says)[:, between]
         )
     )
-    return evidence(value > 0.8, value=value, interval=interval, null=0, results=[lenets()])
+    return evidence(alike[0] > 0.8, *alike, null=0, results=[lenets()])
 
 
 def equal_energy() -> Evidence:
@@ -124,7 +121,7 @@ def equal_energy() -> Evidence:
     measured = np.interp(twin, one.keys, statistics.isotonic_fit(one.accuracies))
     beyond = 100 * (measured - accuracies.max())
     holds = measured > accuracies.mean() + 0.02
-    return evidence(holds, value=beyond, results=[lenets(), stored("random-lenet")])
+    return evidence(holds, beyond, results=[lenets(), stored("random-lenet")])
 
 
 # Candidates for what is missing
@@ -180,8 +177,8 @@ def directions_count() -> Evidence:
         100 * np.abs(by_law("fig6-lenet", law) - one["accuracy"])[tail]
         for law in ("shipped", "independent")
     )
-    value, *interval = statistics.with_interval(statistics.resampled(np.mean, own - others))
-    return evidence(value > 0, value=value, interval=interval, null=0, size="paper", num_seeds=2)
+    closer = statistics.with_interval(statistics.resampled(np.mean, own - others))
+    return evidence(closer[0] > 0, *closer, null=0, size="paper", num_seeds=2)
 
 
 def probes() -> list[dict[str, Any]]:
@@ -195,7 +192,7 @@ def later_steps() -> Evidence:
     one, other = probes()
     gap = one["accuracy"] - other["accuracy"]
     most = np.abs(np.subtract(one["later_steps"], other["later_steps"])).max()
-    return evidence(gap > 2 * most, value=gap / most, size="paper", num_seeds=2)
+    return evidence(gap > 2 * most, gap / most, size="paper", num_seeds=2)
 
 
 def kernel_parts() -> Evidence:
@@ -203,21 +200,21 @@ def kernel_parts() -> Evidence:
     one, other = probes()
     gap = abs(one["kernels"][-1] - other["kernels"][-1])
     holds = gap < (one["accuracy"] - other["accuracy"]) / 4
-    return evidence(holds, value=100 * gap, size="paper", num_seeds=2)
+    return evidence(holds, 100 * gap, size="paper", num_seeds=2)
 
 
 def gain_carries_to_waves() -> Evidence:
     """Decide whether the gain brings a law that was fitted to NADs closer to waves."""
     without, with_gain = (missed("fig1-lenet", law) for law in ("without_gain", "with_gain"))
     holds = with_gain < without / 1.5
-    return evidence(holds, value=without - with_gain, size="paper", num_seeds=2)
+    return evidence(holds, without - with_gain, size="paper", num_seeds=2)
 
 
 def point_gradient_is_flat() -> Evidence:
     """Decide whether the gradient at a point has almost the same energy for all waves."""
     found = load_study("estimator-orders.json")["energies"]["DFT"]
     flat, uneven = (max(found[label]) / min(found[label]) for label in ("point", "smoothed"))
-    return evidence(flat < 1.5 and uneven > 3, value=flat)
+    return evidence(flat < 1.5 and uneven > 3, flat)
 
 
 # Tables of the lab notes
@@ -250,28 +247,7 @@ def table_of_laws() -> str:
     return markdown_table(rows, ["points, the law from …", *FAMILIES.values()])
 
 
-def table_of_probes() -> str:
-    """Return what later steps and the whole tangent kernel predict along eight NADs."""
-
-    def each(values: list[float]) -> str:
-        return ", ".join(percent(value) for value in values)
-
-    rows = [
-        [
-            one["index"],
-            fixed(one["gain"]),
-            percent(one["accuracy"], 1),
-            percent(float(predicted_accuracy(one["z"])), 1),
-            *map(each, one["later_steps"][:2]),
-            each(one["kernels"]) or "–",
-        ]
-        for one in candidates()["probes"]
-    ]
-    head = ["gain", "LeNet", "law", "linear model, 1, 4, 10 epochs", "at ten times the rate"]
-    return markdown_table(rows, ["NAD", *head, "tangent kernel of 1, 4, 8 LeNets"])
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "law-or-step": law_or_step,
     "law-low-for-waves": law_is_low_for_waves,
     "misses-repeat": misses_repeat,
@@ -282,8 +258,7 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "gain-to-waves": gain_carries_to_waves,
     "point-gradient-flat": point_gradient_is_flat,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Along LeNet’s NADs: distance of the law and of fitted curves": table_of_fits,
     "Four laws, between chance and perfect": table_of_laws,
-    "Later steps and the whole kernel, along eight NADs": table_of_probes,
 }

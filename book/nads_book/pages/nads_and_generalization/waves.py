@@ -1,9 +1,6 @@
 """Random weights predict which waves are learned: energies and published accuracies."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import torch
@@ -14,6 +11,7 @@ import nads_core as nc
 from nads_book import figures
 from nads_book.analysis import frequency_maps as maps
 from nads_book.analysis import published, statistics, waves
+from nads_book.analysis.statistics import area_under_curve
 from nads_book.evidence import Evidence, evidence
 from nads_book.report import LABELS, estimate, markdown_table
 from nads_core.data.fourier import Frequency
@@ -36,7 +34,6 @@ FREQUENCY_RULES = (
     "a multiple of four",
     "two averages",
 )
-Score = Callable[[np.ndarray], float]
 
 
 @cache
@@ -66,13 +63,13 @@ def scores(name: str) -> dict[str, np.ndarray]:
     passed = nc.pooling.frequency_response(nc.pooling.prefilter("average", 32, 4)).abs().numpy()
     other = max(
         (energies(one) for one in DEEP if one != name),
-        key=partial(_area, learned=learned),
+        key=lambda score: area_under_curve(score, learned),
     )
     found = {
         OWN: energies(name),
         "random weights, cosine": energies(name, "cosine"),
         "low frequency": -lengths,
-        "fitted band": max(reversed(bands), key=partial(_area, learned=learned)),
+        "fitted band": max(reversed(bands), key=lambda score: area_under_curve(score, learned)),
         "near an axis": -np.abs(keys).min(1).astype(float),
         "a multiple of four": (keys % 4 == 0).any(1).astype(float),
         "two averages": np.round(passed[keys].prod(1), 9),
@@ -85,13 +82,9 @@ def scores(name: str) -> dict[str, np.ndarray]:
     return found
 
 
-def _area(score: np.ndarray, learned: np.ndarray) -> float:
-    return statistics.area_under_curve(score, learned)
-
-
 def area(name: str, label: str = OWN) -> float:
     """Return the share of pairs of waves in which a score ranks the learned one first."""
-    return _area(scores(name)[label], arrays(name)[1] > LEARNED)
+    return area_under_curve(scores(name)[label], arrays(name)[1] > LEARNED)
 
 
 def drawn(name: str, label: str, measure: str) -> np.ndarray:
@@ -110,7 +103,7 @@ def drawn(name: str, label: str, measure: str) -> np.ndarray:
     for draw in (np.arange(len(keys)), *statistics.drawn_groups(groups, 500)):
         learned = accuracies[draw] > LEARNED
         if measure == "area":
-            found.append(_area(score[draw], learned))
+            found.append(area_under_curve(score[draw], learned))
         else:
             found.append(
                 statistics.rank_correlation(score[draw][learned], accuracies[draw][learned])
@@ -148,8 +141,8 @@ def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = N
         energy: energies of its waves, (n,), in the order of `published_accuracies`.
         own: energy and accuracy of a wave that the reader's network learned.
     """
-    series = {"published": (energy.tolist(), list(published_accuracies(name).values()))}
-    return figures.plot_accuracy_by_energy({LABELS[name]: series}, learned=LEARNED, own=own)
+    accuracies = list(published_accuracies(name).values())
+    return figures.plot_accuracy_by_energy(LABELS[name], energy.tolist(), accuracies, LEARNED, own)
 
 
 # Claims
@@ -158,27 +151,27 @@ def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = N
 def energy_predicts() -> Evidence:
     """Decide whether energies separate learned waves, better than those of another network."""
     smallest = min(
-        _area(energies(name, phase), arrays(name)[1] > limit)
+        area_under_curve(energies(name, phase), arrays(name)[1] > limit)
         for name in DEEP
         for phase in ("sine", "cosine")
         for limit in np.arange(52, 61) / 100
     )
     ahead = all(area(name, OTHERS) < area(name) for name in DEEP)
-    return evidence(smallest > 0.95 and ahead, value=smallest, size="paper")
+    return evidence(smallest > 0.95 and ahead, smallest, size="paper")
 
 
 def rules_come_close() -> Evidence:
     """Decide whether a rule chosen for each network comes close, and no rule works for all."""
     smallest = min(area(name, RULES[name]) for name in DEEP)
     alone = all(min(area(name, rule) for name in DEEP) < 0.8 for rule in FREQUENCY_RULES)
-    return evidence(smallest > 0.97 and alone, value=smallest, size="paper")
+    return evidence(smallest > 0.97 and alone, smallest, size="paper")
 
 
 def how_well_is_open() -> Evidence:
     """Decide whether low frequency orders DenseNet-121's learned waves better than energies do."""
     lead = drawn("densenet121", "low frequency", "rank") - drawn("densenet121", OWN, "rank")
     ahead, low, _ = statistics.with_interval(lead)
-    return evidence(None if low < 0 else False, value=ahead, size="paper")
+    return evidence(None if low < 0 else False, ahead, size="paper")
 
 
 # Tables of the lab notes
@@ -186,29 +179,28 @@ def how_well_is_open() -> Evidence:
 
 def table_of(measure: str, digits: int) -> str:
     """Return areas, or rank correlations among the learned waves, of every score and network."""
-    labels = list(dict.fromkeys(label for name in DEEP for label in scores(name)))
+    labels = dict.fromkeys(label for name in DEEP for label in scores(name))
 
     def cell(name: str, label: str) -> str:
         score = scores(name).get(label)
-        ordered = score is not None and (measure == "area" or len(set(score.tolist())) > 2)
-        return (
-            estimate(statistics.with_interval(drawn(name, label, measure)), digits)
-            if ordered
-            else "–"
-        )
+        if score is None or (measure == "rank" and len(np.unique(score)) < 3):
+            return "–"
+        return estimate(statistics.with_interval(drawn(name, label, measure)), digits)
 
     rows = [[label, *(cell(name, label) for name in DEEP)] for label in labels]
-    counts = {name: int((arrays(name)[1] > LEARNED).sum()) for name in DEEP}
-    head = [f"{LABELS[name]}, {counts[name]} of {len(arrays(name)[1])} learned" for name in DEEP]
+    learned = {name: arrays(name)[1] > LEARNED for name in DEEP}
+    head = [
+        f"{LABELS[name]}, {found.sum()} of {len(found)} learned" for name, found in learned.items()
+    ]
     return markdown_table(rows, [measure, *head])
 
 
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "energy-predicts": energy_predicts,
     "rules-come-close": rules_come_close,
     "how-well-open": how_well_is_open,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Which waves are learned? Area under the curve (95 %, groups of mirrored waves drawn again)": (
         lambda: table_of("area", 3)
     ),

@@ -1,8 +1,5 @@
 """The paper's experiment: accuracy by carrier, and the NADs that poisoned networks use."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -14,15 +11,13 @@ import nads_core as nc
 from nads_book import figures, report
 from nads_book.analysis import published
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.checks import errata
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, above, around, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Row
 from nads_book.explorer import load_pictures
 from nads_book.pages import stored
-from nads_book.pages.poison.numbers import paste_order
 from nads_book.pages.poison.parts import injected
-from nads_book.report import LABELS, markdown_table, percent, show
+from nads_book.report import LABELS, markdown_table, percent
 from nads_book.studies import load_results, poison_parts
 from nads_book.studies import toy_shortcuts as toys
 
@@ -30,11 +25,6 @@ ENOUGH = 100  # changed predictions of the clean network, from which on a ratio 
 STRENGTH = 0.05  # the paper's
 SMALL = 8  # grey levels of 255, within which attacks call a change small
 FAR_BEHIND = 100  # NAD from which on use far behind a carrier is counted
-SENTENCES = {
-    "poison-separable": "“… renders the training set linearly separable …”",
-    "poison-order": "“NADs define the order of selection …”",
-    "poison-ignores": "“… ignores all those after it”",
-}
 # Two samples of one class and two of another, in units of the strength, each with its own number.
 COUNTER_EXAMPLE = torch.tensor([[1.0, -2.0], [1.0, 4.0], [-2.0, 1.0], [4.0, 1.0]])
 
@@ -110,8 +100,7 @@ def rises_not_steadily() -> Evidence:
     means = {index: float(np.mean(values)) for index, values in found.items() if index is not None}
     drop = 100 * max(means[i] - means[j] for i in means for j in means if i < j)
     limit = 100 * pooled_variance(found.values()).half_width(2, 2)
-    interval = (drop - limit, drop + limit)
-    return evidence(drop > limit, value=drop, interval=interval, null=0, results=[lenets()])
+    return above(around(drop, limit), results=[lenets()])
 
 
 # Use of the NADs behind the carrier
@@ -128,7 +117,7 @@ def plot_use() -> Figure:
         use = rows[index]["use"]
         intervals = [nc.accuracy_interval(share, use["num_images"]) for share in use["flip"]]
         curves[label] = (use["indices"], list(use["flip"]), intervals)
-    return figures.plot_use({"": curves}, shown, badge=report.badge(lenets()))
+    return figures.plot_use(curves, shown, badge=report.badge(lenets()))
 
 
 def changed_predictions(row: Row, clean: Row, index: int) -> list[tuple[float, float]]:
@@ -166,14 +155,14 @@ def ratios_behind() -> list[float]:
 def nads_behind_are_used() -> Evidence:
     """Decide whether poisoned LeNets use the NADs behind the carrier half as much as clean ones."""
     least = min(ratios_behind())
-    return evidence(least > 0.5, value=least, results=[lenets()])
+    return evidence(least > 0.5, least, results=[lenets()])
 
 
 def far_nads_are_used_less() -> Evidence:
     """Decide whether LeNets poisoned at NAD 0, 5 or 10 respond less to the NADs from 100 on."""
     counted = counts_by_carrier(FAR_BEHIND - 2)
     ratios = [used / clean for i in (0, 5, 10) for _, (used, clean) in counted[i]]
-    return evidence(max(ratios) < 0.75, value=max(ratios), results=[lenets()])
+    return evidence(max(ratios) < 0.75, max(ratios), results=[lenets()])
 
 
 # What the paper says
@@ -181,7 +170,12 @@ def far_nads_are_used_less() -> Evidence:
 
 def separable() -> Evidence:
     """Decide by a counter-example whether numbers make classes linearly separable."""
-    return evidence(toys.linearly_separable(COUNTER_EXAMPLE, torch.tensor([0, 0, 1, 1])))
+    holds = toys.linearly_separable(COUNTER_EXAMPLE, torch.tensor([0, 0, 1, 1]))
+    text = (
+        "Counter-example: of one class (ε, −2ε) and (ε, 4ε), of another (−2ε, ε) and (4ε, ε). "
+        "The number determines the class, but no line separates the two."
+    )
+    return evidence(holds, sentence=text)
 
 
 def small_modification() -> Evidence:
@@ -195,11 +189,11 @@ def small_modification() -> Evidence:
     levels = 255 * abs(mean) * largest
     return evidence(
         levels < SMALL,
-        f"At NAD 0 the most changed pixel of a photo with the mean coordinate moves by "
+        levels,
+        sentence=f"At NAD 0 the most changed pixel of a photo with the mean coordinate moves by "
         f"{levels:.0f} of 255 grey levels. The number alone moves it by "
         f"{report.readable(255 * STRENGTH * largest)}; the rest is the photo’s own coordinate, "
         "which is removed.",
-        value=levels,
     )
 
 
@@ -209,57 +203,21 @@ def of_resnet() -> Evidence:
     shown = ", ".join(f"{np.mean(values):.0f} at NAD {index}" for index, values in lost.items())
     return evidence(
         None,
-        "No ResNet-18 was trained at the paper’s size. One of a quarter of the width, on 5,000 "
+        sentence="No ResNet-18 was trained at the paper’s size. One of a quarter of the width, on 5,000 "
         f"photos for 10 epochs, loses these points of accuracy: {shown}.",
         results=[stored("notes-resnet18", "narrow")],
     )
 
 
-def paste_separable() -> tuple[str, str]:
-    """Hand the verdict on separability to the errata page, and return it."""
-    verdict = "does not hold in general"
-    text = (
-        "Counter-example: of one class (ε, −2ε) and (ε, 4ε), of another (−2ε, ε) and (4ε, ε). "
-        "The number determines the class, but no line separates the two."
-    )
-    errata.paste("poison-separable", verdict, text)
-    return verdict, text
-
-
-def paste_ignores() -> tuple[str, str]:
-    """Hand the verdict on the paper's explanation to the errata page, and return it."""
-    ratios, last = (
-        ratios_behind(),
-        max(
-            index
-            for index, values in counts_by_carrier().items()
-            if any(clean >= ENOUGH for _, (_, clean) in values)
-        ),
-    )
-    verdict = (
-        "the paper offers it as a possible explanation; measured on LeNet, NADs behind the carrier "
-        "are used"
-    )
+def behind_is_ignored() -> Evidence:
+    """Tell how much poisoned networks use the NADs behind the carrier, which decides nothing."""
+    ratios = ratios_behind()
     text = (
         f"At the paper’s size, behind the carrier a turned sign changes {min(ratios):.2f} to "
         f"{max(ratios):.2f} times as many predictions of poisoned LeNets as of LeNets trained on "
-        f"clean photos (up to NAD {last}; behind later carriers too few change)."
+        "clean photos; behind late carriers too few change."
     )
-    errata.paste("poison-ignores", verdict, text)
-    return verdict, text
-
-
-def show_sentences_of_paper() -> None:
-    """Show what the paper says of the experiment, and what we found; the errata page pastes it."""
-    found = {
-        "poison-separable": paste_separable(),
-        "poison-order": paste_order(),
-        "poison-ignores": paste_ignores(),
-    }
-    rows = [[SENTENCES[key], f"**{verdict}**"] for key, (verdict, _) in found.items()]
-    show(markdown_table(rows, ["the paper’s section 4.2", "what we found"]))
-    for key in found:
-        report.publish(f"errata-{key}")
+    return evidence(None, sentence=text, results=[lenets()])
 
 
 # Tables of the lab notes
@@ -267,40 +225,16 @@ def show_sentences_of_paper() -> None:
 
 def table_of_paper() -> str:
     """Return the paper's accuracies and ours."""
-    paper = published.POISON_RESNET18
     ours = {LABELS[name]: accuracies_by_carrier(found) for name, found in poisoned().items()}
     rows = [
-        [index, percent(paper[index])]
-        + [
-            percent(float(np.mean(found[index]))) if index in found else "–"
-            for found in ours.values()
-        ]
-        for index in sorted(paper)
+        ["none" if index is None else index, percent(value)]
+        + [percent(float(np.mean(found.get(index, np.nan)))) for found in ours.values()]
+        for index, value in [*sorted(published.POISON_RESNET18.items()), (None, np.nan)]
     ]
-    rows.append(
-        ["none", "not shown", *(percent(float(np.mean(found[None]))) for found in ours.values())]
-    )
     return markdown_table(rows, ["NAD", "paper, ResNet-18", *ours])
 
 
-def table_of_use() -> str:
-    """Return the use before and behind each carrier."""
-
-    def spread(pairs: Sequence[tuple[float, float]]) -> str:
-        texts = []
-        for used, clean in pairs:
-            ratio = f"{used / clean:.2f}" if clean >= ENOUGH else "too few"
-            texts.append(f"{ratio} ({used:,.0f} / {clean:,.0f})" if used + clean else "none")
-        return ", ".join(texts)
-
-    rows = [
-        [index, *map(spread, zip(*values, strict=True))]
-        for index, values in sorted(counts_by_carrier().items())
-    ]
-    return markdown_table(rows, ["NAD", "before it (poisoned / clean), per seed", "behind it"])
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "note-gives-class": number_gives_class,
     "poison-not-steady": rises_not_steadily,
     "used-behind": nads_behind_are_used,
@@ -308,9 +242,8 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "errata-poison-separable": separable,
     "errata-small-modification": small_modification,
     "errata-fig7-resnet": of_resnet,
-    "errata-poison-ignores": lambda: evidence(None, results=[lenets()]),
+    "errata-poison-ignores": behind_is_ignored,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "The paper’s accuracies and ours, all 50,000 photos, 50 epochs": table_of_paper,
-    "Predictions that change with a turned sign, before and behind the carrier": table_of_use,
 }

@@ -1,22 +1,19 @@
 """Which numbers are followed where all photos lack the carrier, and after how many epochs."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from functools import cache, partial
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import linregress, t
 
 from nads_book import figures, report
-from nads_book.analysis.statistics import Coefficient, rank_correlation
-from nads_book.checks import errata
-from nads_book.evidence import Evidence, evidence
+from nads_book.analysis.statistics import rank_correlation
+from nads_book.evidence import Evidence, around, evidence, exact_share
 from nads_book.experiments.results import Results
 from nads_book.figures.poison import Sweep
 from nads_book.pages import stored
-from nads_book.pages.poison.parts import injected
-from nads_book.report import estimate, fixed, markdown_table, points
+from nads_book.pages.poison.parts import injected, means
+from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses as responses
 from nads_book.studies import poison_parts
 from nads_book.studies import toy_shortcuts as toys
@@ -102,7 +99,7 @@ def late_numbers_are_ignored() -> Evidence:
     heard = min(value for index in read for value in each[index])
     unheard = max(value for index in ignored for value in each[index])
     holds = heard > 0.5 > unheard and (max(read), min(ignored)) == (30, LATE)
-    return evidence(holds, value=100 * unheard, results=[injected()])
+    return evidence(holds, 100 * unheard, results=[injected()])
 
 
 def small_numbers_are_ignored() -> Evidence:
@@ -114,24 +111,14 @@ def small_numbers_are_ignored() -> Evidence:
         for values in responses.follow_shares(results, added(0.05)).values()
         for value in values
     )
-    return evidence(most < 0.01, value=100 * most, results=every)
+    return evidence(most < 0.01, 100 * most, results=every)
 
 
 def read_after(epochs: int) -> Evidence:
     """Decide at which late carriers how many LeNets follow a number of 0.5."""
-    shares = np.array(late_shares(0.5, epochs))
-    share = float((shares > 0.5).mean())
-    half = _exact_interval(int((shares > 0.5).sum()), len(shares))
+    share = exact_share(np.array(late_shares(0.5, epochs)) > 0.5)
     holds = followers(0.5, epochs) == FOLLOWERS[epochs]
-    return evidence(holds, value=share, interval=half, results=[by_epochs()[epochs]])
-
-
-def _exact_interval(count: int, total: int) -> tuple[float, float]:
-    """Return the exact 95 % interval (Clopper and Pearson's) of a share of few trainings."""
-    from scipy.stats import binomtest
-
-    found = binomtest(count, total).proportion_ci(method="exact")
-    return float(found.low), float(found.high)
+    return evidence(holds, *share, results=[by_epochs()[epochs]])
 
 
 def border_depends() -> Evidence:
@@ -144,14 +131,14 @@ def border_depends() -> Evidence:
     after = max(late_shares(0.5, shortest)) < 0.5 < max(late_shares(0.5, longest))
     value = sum(share > 0.5 for share in late_shares(0.5, longest))
     results = [*by_epochs().values()]
-    return evidence(bool(between) and after and smaller < 0.5, value=value, results=results)
+    return evidence(bool(between) and after and smaller < 0.5, value, results=results)
 
 
 def seeds_decide() -> Evidence:
     """Decide whether two LeNets differ by more than 20 points at some carrier."""
     shares = follow_shares(0.5, PAPERS_EPOCHS)
     widest = max(max(values) - min(values) for values in shares.values())
-    return evidence(widest > 0.2, value=100 * widest, results=[by_epochs()[PAPERS_EPOCHS]])
+    return evidence(widest > 0.2, 100 * widest, results=[by_epochs()[PAPERS_EPOCHS]])
 
 
 def hole_costs_the_same() -> Evidence:
@@ -165,7 +152,7 @@ def hole_costs_the_same() -> Evidence:
     moved = max(
         abs(costs[0][index] - costs[1][index]) for index in follow_shares(0.5, PAPERS_EPOCHS)
     )
-    return evidence(moved < 0.05, value=100 * moved, results=both)
+    return evidence(moved < 0.05, 100 * moved, results=both)
 
 
 # What following depends on
@@ -179,33 +166,24 @@ def energies() -> dict[int, float]:
 
 
 @cache
-def slope(background: str) -> Coefficient:
-    """Regress following a number on the log energy of its carrier, over twelve carriers.
+def slope() -> tuple[float, float, float]:
+    """Return how many more photos follow a number per deviation of the log energy of its carrier, in points.
 
-    Each carrier was offered the same numbers by as many networks. The interval is Student's.
-
-    Args:
-        background: state of the photos along the carrier, "emptied" or "scaled".
+    Each of twelve carriers, emptied, was offered the same numbers by as many networks. The interval is Student's.
     """
-    from scipy.stats import linregress, t
-
     shares: dict[int, list[float]] = {}
     for size in INJECTED_SIZES:
-        condition = ("photos", background, "added", size)
-        for index, values in responses.follow_shares(injected(), condition).items():
+        for index, values in responses.follow_shares(injected(), added(size)).items():
             shares.setdefault(index, []).extend(values)
     energy = np.log10([energies()[index] for index in shares])
     means = [100 * np.mean(values) for values in shares.values()]
     fit = linregress((energy - energy.mean()) / energy.std(), means)
-    half = t.ppf(0.975, len(means) - 2) * fit.stderr
-    return Coefficient(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
+    return around(float(fit.slope), float(t.ppf(0.975, len(means) - 2) * fit.stderr))
 
 
 def following_rises_with_energy() -> Evidence:
     """Decide whether numbers along carriers with more energy are followed more."""
-    one = slope("emptied")
-    interval = (one.low, one.high)
-    return evidence(one.value > 0, value=one.value, interval=interval, null=0, results=[injected()])
+    return evidence(slope()[0] > 0, *slope(), null=0, results=[injected()])
 
 
 def energy_goes_with_depth() -> Evidence:
@@ -213,7 +191,7 @@ def energy_goes_with_depth() -> Evidence:
     energy, sizes = energies(), poison_parts.deviations("lenet")
     both = [np.array([one[index] for index in energy]) for one in (energy, sizes)]
     joint = rank_correlation(both[0], both[1])
-    return evidence(joint > 0.8, value=joint, results=[injected()])
+    return evidence(joint > 0.8, joint, results=[injected()])
 
 
 # A narrow ResNet-18
@@ -242,43 +220,27 @@ def equal_roughness() -> Evidence:
     first, *later = 100 * followed_by_resnet().mean
     rough = roughness()
     holds = max(rough) - min(rough) < 0.15 and first > 50 and max(later) < 5
-    return evidence(holds, value=max(later), results=[narrow()])
+    return evidence(holds, max(later), results=[narrow()])
 
 
 # The paper's sentence on the order of NADs
 
 
-def paste_order() -> tuple[str, str]:
-    """Hand the verdict on the order of NADs to the errata page, and return it."""
-    one, deep = slope("emptied"), followed_by_resnet()
-    number = poison_parts.points_lost("lenet")[poison_parts.DEVIATION]
-    early, late = (
-        [np.mean(values) for index, values in number.items() if (index > LATE) == after]
-        for after in (False, True)
-    )
-    verdict = (
-        "as a trend for LeNet where nothing is missing (order and smoothness go together there); "
-        "the paper’s own experiment mixes order, size and removal"
-    )
+def order_as_a_trend() -> Evidence:
+    """Decide whether following rises with energy, so that the paper's sentence holds as a trend."""
+    one, deep = slope(), followed_by_resnet()
+    number = means(poison_parts.DEVIATION)
+    early = [lost for index, lost in number.items() if index <= LATE]
+    late = [lost for index, lost in number.items() if index > LATE]
     text = (
         f"A number of one deviation, with nothing removed, costs LeNet {min(early):.0f} to "
         f"{max(early):.0f} points up to NAD {LATE}, and at most {max(late):.1f} from NAD 100 on. "
-        f"Where all photos lack the carrier, following a number rises by {one.value:.0f} points "
-        f"({one.low:.0f} to {one.high:.0f}) per standard deviation of the carrier’s log energy. "
-        "A narrow ResNet-18 follows a number of 0.5 by "
-        + ", ".join(
-            f"{fixed(100 * share, 0)} points at NAD {index}"
-            for index, share in zip(deep.indices, deep.mean, strict=True)
-        )
-        + "."
+        f"Where all photos lack the carrier, following a number rises by {one[0]:.0f} points "
+        f"({one[1]:.0f} to {one[2]:.0f}) per standard deviation of the carrier’s log energy. "
+        f"A narrow ResNet-18 follows a number of 0.5 by {fixed(100 * deep.mean[0], 0)} points at "
+        f"NAD {deep.indices[0]}, and by {fixed(100 * max(deep.mean[1:]), 0)} at most at later ones."
     )
-    errata.paste("poison-order", verdict, text)
-    return verdict, text
-
-
-def order_as_a_trend() -> Evidence:
-    """Decide whether following rises with energy, so that the paper's sentence holds as a trend."""
-    return evidence(slope("emptied").low > 0, results=[injected()])
+    return evidence(one[1] > 0, sentence=text, results=[injected()])
 
 
 # Tables of the lab notes
@@ -295,34 +257,7 @@ def table_of_following(size: float) -> str:
     return markdown_table(rows, ["NAD", *(f"{epochs} epochs" for epochs in every)])
 
 
-def table_of_slopes() -> str:
-    """Return how following rises with the energy of the carrier."""
-    titles = {"emptied": "at their mean", "scaled": "scaled to one deviation"}
-    found = {title: slope(background) for background, title in titles.items()}
-    rows = [
-        [title, estimate((one.value, one.low, one.high), 0, sign=True)]
-        for title, one in found.items()
-    ]
-    return markdown_table(rows, ["photos along the carrier", "points of following (95 %)"])
-
-
-def table_of_resnet() -> str:
-    """Return what a narrow ResNet-18 follows, and its accuracy on emptied carriers."""
-    follow, right = (responses.responses(narrow(), name) for name in ("class", "test_accuracy"))
-    curves: Mapping[str, Response] = {
-        "follow 0.2 (points)": follow[added(0.2)],
-        "follow 0.5 (points)": follow[added(0.5)],
-        "accuracy, emptied (%)": right["photos", "emptied", "none", None],
-    }
-    rows = [
-        [int(index)]
-        + [points(one.mean[i], 100 * (one.high - one.mean)[i]) for one in curves.values()]
-        for i, index in enumerate(followed_by_resnet().indices)
-    ]
-    return markdown_table(rows, ["NAD", *curves])
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "late-unread-10": late_numbers_are_ignored,
     "small-unread": small_numbers_are_ignored,
     "late-read-50": lambda: read_after(50),
@@ -336,13 +271,11 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "equal-roughness": equal_roughness,
     "errata-poison-order": order_as_a_trend,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     **{
         f"Test photos that follow a wrong number of {size:g}, carriers at their mean (%)": partial(
             table_of_following, size
         )
         for size in (0.5, 0.2)
     },
-    "Following per standard deviation of the carrier’s log energy": table_of_slopes,
-    "A narrow ResNet-18, carriers at their mean": table_of_resnet,
 }

@@ -1,8 +1,6 @@
 """The poison in parts: two holes, a small number, and a number of one deviation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -11,7 +9,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures, report
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, all_met, around, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.stored import load_study
 from nads_book.experiments.study import Row
@@ -72,11 +70,11 @@ def means(part: str, case: str = "lenet") -> dict[int, float]:
 
 def sweep(by_index: dict[int, list[float]]) -> Sweep:
     """Return means over seeds with 95 % intervals (Student's), as figures take them."""
-    centres = np.array([np.mean(values) for values in by_index.values()])
-    halves = [pooled_variance([values]).half_width(len(values)) for values in by_index.values()]
-    halves = np.array([np.inf if np.isnan(half) else half for half in halves])
-    ends = (centres - halves).tolist(), (centres + halves).tolist()
-    return Sweep(list(by_index), centres.tolist(), *ends)
+    ends = [
+        around(float(np.mean(values)), pooled_variance([values]).half_width(len(values)))
+        for values in by_index.values()
+    ]
+    return Sweep(list(by_index), *zip(*ends, strict=True))
 
 
 # Figures
@@ -156,24 +154,16 @@ def number_of_one_deviation() -> Evidence:
     lost = means(DEVIATION)
     early = min(value for index, value in lost.items() if index <= LAST_EARLY)
     late = max(value for index, value in lost.items() if index > LAST_EARLY)
-    return evidence(early >= 20 and late < 3, value=early, results=[injected()])
+    return evidence(early >= 20 and late < 3, early, results=[injected()])
 
 
 def registered(*criteria: str) -> Evidence:
     """Decide by registered criteria of the study `poison-parts`, once its trainings are stored."""
-    rows = added_rows()
-    outcomes = poison_parts.PoisonParts().score(rows).met
-    met = [outcomes[name] for name in criteria]
-    holds = None if None in met else all(met)
-    case = criteria[0].partition(",")[0]
+    rows, case = added_rows(), criteria[0].partition(",")[0]
     mine = [row for row in rows if row["case"] == case]
-    return evidence(
-        holds,
-        value=means(DEVIATION, case).get(0),
-        size="narrow" if case == "resnet" else "laptop",
-        num_seeds=len({row["seed"] for row in mine}) or None,
-        num_trainings=len(mine) or None,
-    )
+    first = [lost for index, lost in means(DEVIATION, case).items() if index == 0]
+    holds = all_met(poison_parts.PoisonParts().score(rows).met, *criteria)
+    return evidence(holds, *first, rows=mine, size="narrow" if case == "resnet" else "laptop")
 
 
 def hole_costs_as_much() -> Evidence:
@@ -182,7 +172,7 @@ def hole_costs_as_much() -> Evidence:
     costly = [index for index in both if max(both[index], hole[index]) > COSTLY]
     apart = max(abs(both[index] - hole[index]) for index in costly)
     holds = (len(costly), len(both)) == (7, 12) and apart < COSTLY
-    return evidence(holds, value=apart, results=[injected()])
+    return evidence(holds, apart, results=[injected()])
 
 
 def removal_is_half() -> Evidence:
@@ -193,9 +183,8 @@ def removal_is_half() -> Evidence:
     )  # (seeds,) each, summed over carriers
     ratios = hole / poison
     half = pooled_variance([ratios]).half_width(len(ratios))
-    value = float(hole.sum() / poison.sum())
-    holds = 1 / 3 < value < 2 / 3
-    return evidence(holds, value=value, interval=(value - half, value + half), results=[injected()])
+    share = around(float(hole.sum() / poison.sum()), half)
+    return evidence(1 / 3 < share[0] < 2 / 3, *share, results=[injected()])
 
 
 def size_orders_as_well() -> Evidence:
@@ -206,20 +195,20 @@ def size_orders_as_well() -> Evidence:
         one["rank correlation with NAD"][0] - one["rank correlation with size"][0] for one in cases
     ]
     holds = len(cases) > 1 and max(leads) < 0.1
-    return evidence(holds, value=max(leads), results=[injected()])
+    return evidence(holds, max(leads), results=[injected()])
 
 
 def number_alone() -> Evidence:
     """Decide whether a number of the poison's size costs less than three points."""
     loss = max(means("number of .05").values())
-    return evidence(loss < 3, value=loss, results=[injected()])
+    return evidence(loss < 3, loss, results=[injected()])
 
 
 def depth_of_hole() -> Evidence:
     """Decide whether photos vary ten times more along one carrier than along another."""
     deviations = list(poison_parts.deviations("lenet").values())
     ratio = max(deviations) / min(deviations)
-    return evidence(ratio > 10, value=ratio, results=[injected()])
+    return evidence(ratio > 10, ratio, results=[injected()])
 
 
 def spans() -> dict[int, float]:
@@ -235,16 +224,14 @@ def hole_beside_the_photos() -> Evidence:
     shifted = {index for index, span in spans().items() if span > FAR}
     far = {index for index, more in beside.items() if more >= 10}
     holds = (len(far), len(shifted)) == (3, 4) and far <= shifted
-    return evidence(holds, value=max(beside.values()), results=[injected()])
+    return evidence(holds, max(beside.values()), results=[injected()])
 
 
 def poison_in_mixture() -> Evidence:
     """Decide whether the poison acts on a mixture of Gaussians at the first NAD only."""
     response = on_clean()["mixture", "kept", "replaced", 0.05]
     first, last = (untouched("mixture") - response.mean)[[0, -1]]
-    return evidence(
-        first > 0.05 and abs(last) < 0.03, value=100 * float(first), results=[injected()]
-    )
+    return evidence(first > 0.05 and abs(last) < 0.03, 100 * float(first), results=[injected()])
 
 
 @cache
@@ -280,7 +267,7 @@ def dip_is_explained() -> Evidence:
     )
     return evidence(
         apart > 10 and beyond == [0, 10, 75, 200] and elsewhere < 3,
-        value=apart,
+        apart,
         size="laptop",
         num_seeds=3,
         num_trainings=len(dips()["rows"]),
@@ -310,35 +297,7 @@ def table_of_parts(case: str) -> str:
     return markdown_table(rows, ["NAD", "photos' deviation", *PARTS])
 
 
-def table_of_dips() -> str:
-    """Return the points lost at the dips of the curve, one number per seed."""
-    modes = {"replaced": "poison", "ablated": "hole at zero", "mean_ablated": "hole at the mean"}
-    lost, beyond = lost_at_dips(), spans_at_dips()
-    rows = [
-        [index, fixed(beyond[index]), *(_each(lost[index, mode]) for mode in modes)]
-        for index in sorted({index for index, _ in lost})
-    ]
-    return markdown_table(rows, ["NAD (version 1)", "photos' mean / deviation", *modes.values()])
-
-
-def table_of_mixture() -> str:
-    """Return the points that the poison costs in a mixture of Gaussians."""
-    response = on_clean()["mixture", "kept", "replaced", 0.05]
-    lost = 100 * (untouched("mixture") - response.mean)
-    rows = zip(response.indices, map(fixed, lost), strict=True)
-    return markdown_table(rows, ["NAD", "points lost"])
-
-
-def table_of_criteria() -> str:
-    """Return the registered criteria of the study `poison-parts`, and their outcomes."""
-    words = {True: "met", False: "failed", None: "open"}
-    met = poison_parts.PoisonParts().score(added_rows()).met
-    return markdown_table(
-        [[name, words[outcome]] for name, outcome in met.items()], ["criterion", "outcome"]
-    )
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "deviation-number": number_of_one_deviation,
     "deviation-number-fashion": lambda: registered(
         "fashion, early numbers cost", "fashion, late numbers cost nothing"
@@ -355,12 +314,9 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "dip-explained": dip_is_explained,
     "poison-in-mixture": poison_in_mixture,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     **{
         f"Points lost by each part, one number per seed: {name}": partial(table_of_parts, case)
         for case, name in NAMES.items()
     },
-    "Registered criteria of the study poison-parts": table_of_criteria,
-    "The dips of the curve at the paper's size, in smaller LeNets: points lost": table_of_dips,
-    "The poison in a mixture of Gaussians with the photos' means and covariance": table_of_mixture,
 }

@@ -1,7 +1,5 @@
 """The reader's run: photos, NADs, a network, and a line that says what trainings take."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,8 +1,5 @@
 """LeNet's NADs at 64 x 64: what one run says about its agreement with another (a section of ``16_scale``)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,17 +21,11 @@ def _criteria() -> Any:
     return load_registered("nads64")["criteria"]
 
 
-def _forecasts(run: int, num_networks: int) -> dict[int, int]:
-    """Return what a run forecast after its first networks: number of networks -> number of certain NADs."""
-    return {
-        each["num_networks"]: each["num_certain"]
-        for each in _stored()["runs"][run]["forecasts"][str(num_networks)]
-    }
-
-
-def _found(run: int, num_networks: int) -> int:
-    """Return how many NADs a run found to be certain."""
-    return int(_stored()["runs"][run]["forecasts"][str(num_networks)][0]["num_certain"])
+def _forecast(run: int, num_networks: int, target: int | None = None) -> int:
+    """Return how many NADs a run found to be certain, or forecast after its first networks for a target."""
+    rows = _stored()["runs"][run]["forecasts"][str(num_networks)]
+    wanted = target or rows[0]["num_networks"]
+    return next(int(row["num_certain"]) for row in rows if row["num_networks"] == wanted)
 
 
 @styled
@@ -58,17 +49,21 @@ def plot_agreement_at_64() -> Figure:
 def table_of_certain_nads() -> str:
     """Return, for each number of networks, how many NADs are forecast and found to be certain, and the cost."""
     few, many = (row["num_networks"] for row in _stored()["rows"])
-    rates = [
-        run["seconds"][str(many)] / (many - few) for run in _stored()["runs"]
-    ]  # seconds per network
-    rows = []
-    for number in (few, many, 65_536, 262_144):
-        forecast = ", ".join(str(_forecasts(run, few)[number]) for run in (0, 1))
-        found = (
-            ", ".join(str(_found(run, number)) for run in (0, 1)) if number in (few, many) else "–"
-        )
-        minutes = fixed(number * float(np.mean(rates)) / 60, 0)
-        rows.append([f"{number:,}", forecast, found, minutes])
+    runs = _stored()["runs"]
+    seconds = np.mean([run["seconds"][str(many)] / (many - few) for run in runs])  # per network
+
+    def both(*arguments: int) -> str:
+        return ", ".join(str(_forecast(run, *arguments)) for run in range(len(runs)))
+
+    rows = [
+        [
+            f"{number:,}",
+            both(few, number),
+            both(number) if number in (few, many) else "–",
+            fixed(number * seconds / 60, 0),
+        ]
+        for number in (few, many, 65_536, 262_144)
+    ]
     head = ["networks", f"forecast from the first {few:,} (two runs)", "found", "core-minutes"]
     return markdown_table(rows, head)
 
@@ -83,16 +78,16 @@ def runs_agree_as_predicted() -> Evidence:
     row = _stored()["rows"][1]
     difference = row["agreement_found"] - row["agreement_predicted"]
     holds = abs(difference) <= _criteria()["agreement"]
-    return evidence(holds, value=difference, **_sizes())
+    return evidence(holds, difference, **_sizes())
 
 
 def runs_forecast_themselves() -> Evidence:
     """Decide whether each run forecasts the number of its certain NADs within the registered limits."""
     few, many = (row["num_networks"] for row in _stored()["rows"])
-    shares = [_forecasts(run, few)[many] / _found(run, many) for run in (0, 1)]
+    shares = [_forecast(run, few, many) / _forecast(run, many) for run in (0, 1)]
     low, high = _criteria()["forecast"]
     worse = max(shares, key=lambda share: abs(np.log(share)))
-    return evidence(all(low <= share <= high for share in shares), value=worse, **_sizes())
+    return evidence(all(low <= share <= high for share in shares), worse, **_sizes())
 
 
 def _sizes() -> dict[str, Any]:
@@ -100,25 +95,10 @@ def _sizes() -> dict[str, Any]:
     return {"size": "paper", "num_seeds": 2, "num_trainings": 2 * many}
 
 
-def table_of_predictions() -> str:
-    """Return each registered prediction with its outcome."""
-    expected = _criteria()["expected"]
-    outcomes = {
-        "two runs agree as one predicts, within .03": ("agreement", runs_agree_as_predicted()),
-        "forecast within a factor of 1.5": ("forecast", runs_forecast_themselves()),
-    }
-    rows = []
-    for text, (key, found) in outcomes.items():
-        answers = ["yes" if holds else "no" for holds in (expected[key], found.holds)]
-        rows.append([text, *answers, "met" if answers[0] == answers[1] else "**failed**"])
-    return markdown_table(rows, ["64 × 64", "expected", "found", "prediction"])
-
-
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Certain NADs at 64 × 64": table_of_certain_nads,
-    "Predictions at 64 × 64": table_of_predictions,
 }
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "larger-predicted": runs_agree_as_predicted,
     "larger-forecast": runs_forecast_themselves,
 }

@@ -1,14 +1,11 @@
 """What the flip costs an MLP with two optimisers."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, above, around
 from nads_book.experiments.stored import load_study
 from nads_book.pages.scores_on_data.stored import DATA, trained
 from nads_book.report import fixed, markdown_table
@@ -40,9 +37,8 @@ def adam_loses() -> Evidence:
     losses = mlp_losses()
     adam, sgd = (np.array(losses[name, "cifar10", "flipped"]) for name in ("Adam", "SGD"))
     half = pooled_variance(losses.values()).half_width(len(adam), len(sgd))
-    gap = float(adam.mean() - sgd.mean())
-    sizes: dict[str, Any] = {"size": "narrow", "num_seeds": 2, "num_trainings": 8}
-    return evidence(gap - half > 0, value=gap, interval=(gap - half, gap + half), null=0, **sizes)
+    gap = around(float(adam.mean() - sgd.mean()), half)
+    return above(gap, size="narrow", num_seeds=2, num_trainings=8)
 
 
 def table_of_optimisers() -> str:

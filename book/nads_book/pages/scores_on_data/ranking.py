@@ -1,13 +1,11 @@
 """Do scores rank architectures on images, and what a change of the data costs them?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.analysis.statistics import SeedVariance
+from nads_book.analysis.statistics import student_mean
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import COLOURS, panel_row, shade, styled
 from nads_book.pages.scores_on_data.stored import (
@@ -21,7 +19,7 @@ from nads_book.pages.scores_on_data.stored import (
     primary,
     scores,
 )
-from nads_book.report import estimate, fixed, markdown_table, percent
+from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate
 
@@ -67,16 +65,14 @@ def _registered(found: Estimate) -> bool | None:
 
 def ranks_the_best() -> Evidence:
     """Decide whether the primary score ranks architectures on given data (registered)."""
-    value, *ends = found = primary("cells")
-    sizes = _pair_sizes(len(pairs().architectures))
-    return evidence(_registered(found), value=value, interval=ends, **sizes)
+    found = primary("cells")
+    return evidence(_registered(found), *found, **_pair_sizes(len(pairs().architectures)))
 
 
 def ranks_the_losses() -> Evidence:
     """Decide whether the primary score ranks what a change of the data costs (registered, without the MLP)."""
-    value, *ends = found = primary("costs", WITHOUT_MLP)
-    sizes = _pair_sizes(len(pairs().architectures) - 1)
-    return evidence(_registered(found), value=value, interval=ends, **sizes)
+    found = primary("costs", WITHOUT_MLP)
+    return evidence(_registered(found), *found, **_pair_sizes(len(pairs().architectures) - 1))
 
 
 def _without_mlp(values: np.ndarray) -> np.ndarray:
@@ -93,13 +89,6 @@ def _in_units(statistic: str, name: str, without_mlp: bool) -> np.ndarray:
     return each.reshape(len(found.data), -1)
 
 
-def student(values: np.ndarray) -> Estimate:
-    """Return the mean of a few units with Student's 95 % interval."""
-    mean = float(values.mean())
-    half = SeedVariance(float(values.std(ddof=1)), values.size - 1).half_width(values.size)
-    return mean, mean - half, mean + half
-
-
 def lead_over_smoothness() -> dict[str, float]:
     """Return by how much the score's rank correlation over variants exceeds that of smoothness: data set -> mean."""
     score, smooth = (_in_units("variants", name, True) for name in (PRIMARY, "smoothness"))
@@ -111,9 +100,9 @@ def smoothness_ranks_better() -> Evidence:
 
     Architectures share the order of smoothness of a data set, so that they are no units of their own.
     """
-    value, *ends = student(np.array([*lead_over_smoothness().values()]))
+    lead = student_mean([*lead_over_smoothness().values()])
     sizes = _pair_sizes(len(pairs().architectures) - 1)
-    return evidence(value < 0, value=value, interval=ends, null=0, **sizes)
+    return evidence(lead[0] < 0, *lead, null=0, **sizes)
 
 
 QUESTIONS = {
@@ -134,20 +123,10 @@ def table_of_questions() -> str:
         units = "–"
         if statistic != "all":
             without_mlp = bool(without) or statistic == "variants"
-            units = estimate(student(_in_units(statistic, PRIMARY, without_mlp).ravel()))
+            units = estimate(student_mean(_in_units(statistic, PRIMARY, without_mlp).ravel()))
         rows.append([question, values[0], units, f"{baseline}: {values[1]}"])
     head = ["question", "score (registered bootstrap)", "score (Student over units)", "baseline"]
     return markdown_table(rows, head)
-
-
-def table_of_chance() -> str:
-    """Return how many of all exchanges of architectures agree at least as well with the accuracies."""
-    rows = []
-    for question, (statistic, _, without) in QUESTIONS.items():
-        if statistic in ("cells", "costs"):
-            share = rules.chance(pairs(), statistic, PRIMARY, without=without)
-            rows.append([question, percent(share)])
-    return markdown_table(rows, ["question", "exchanges that do at least as well"])
 
 
 def table_of_scores() -> str:
@@ -157,17 +136,6 @@ def table_of_scores() -> str:
         for name in scores()["names"]
     ]
     return markdown_table(rows, ["score", "best architecture", "loss, without the MLP"])
-
-
-def table_by_data() -> str:
-    """Return the correlation of losses and the lead over smoothness, for each data set."""
-    losses = _in_units("costs", PRIMARY, True).mean(1)
-    rows = [
-        [DATA[name], fixed(value, 2), fixed(lead_over_smoothness()[name], 2)]
-        for name, value in zip(pairs().data, losses, strict=True)
-    ]
-    head = ["data", "correlation of losses, without the MLP", "lead of the score over smoothness"]
-    return markdown_table(rows, head)
 
 
 def table_of_accuracies() -> str:

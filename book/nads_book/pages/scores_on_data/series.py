@@ -1,7 +1,5 @@
 """MNIST-1D: what an order of the inputs costs four models, and what scores say of it before training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -14,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, above, evidence
 from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
 from nads_book.mnist1d import load_mnist1d
 from nads_book.pages.scores_on_data.stored import PRIMARY, pairs, plan, scores
@@ -170,18 +168,15 @@ def series_tests() -> dict[str, bool]:
     return rules.series_tests(pairs().series, known)
 
 
-def _series_sizes() -> dict[str, Any]:
-    return {"size": "paper", "num_seeds": 1, "num_trainings": 2 * len(MODELS)}
+SIZES: dict[str, Any] = {"size": "paper", "num_seeds": 1, "num_trainings": 2 * len(MODELS)}
 
 
 def ridge_falls() -> Evidence:
     """Decide whether the primary score of the CNN falls by more than two standard errors (registered)."""
-    value, *ends = (100 * one for one in fall("cnn", PRIMARY))
-    holds = series_tests()["the CNN's score falls"]
-    return evidence(holds, value=value, interval=ends, **_series_sizes())
+    points = (100 * one for one in fall("cnn", PRIMARY))
+    return evidence(series_tests()["the CNN's score falls"], *points, **SIZES)
 
 
 def lift_falls() -> Evidence:
     """Decide whether the lift of the CNN falls."""
-    value, *ends = fall("cnn", "lift")
-    return evidence(ends[0] > 0, value=value, interval=ends, null=0, **_series_sizes())
+    return above(fall("cnn", "lift"), **SIZES)

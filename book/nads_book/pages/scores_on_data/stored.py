@@ -1,7 +1,5 @@
 """Stored scores and trainings of all pairs of an architecture and a variant of the data."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NADs of networks that a reader trains, beside stored ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """The second moment of networks that train, step by step, beside simple laws."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -10,7 +8,7 @@ import numpy as np
 from IPython.display import HTML
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, above, below, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
@@ -124,9 +122,16 @@ def plot_changes() -> Figure:
 # Claims
 
 
-def networks_of(conditions: Iterable[tuple[str, str]], step: int = 0) -> dict[str, Any]:
-    """Return size and number of networks of a claim about some conditions."""
-    number = sum(known().rows[(*condition, step)]["num_networks"] for condition in conditions)
+def cosines(
+    networks: Iterable[str], data: str, steps: Iterable[int], law: str = LAW, of: str = "change"
+) -> list[list[float]]:
+    """Return cosines with intervals, of networks and steps on some data: see `Trajectories.cosine`."""
+    return [known().cosine(name, data, step, law, of) for name in networks for step in steps]
+
+
+def facts(networks: Iterable[str], data: str = "photos", step: int = 0) -> dict[str, Any]:
+    """Return size and number of networks of a claim about networks on some data."""
+    number = sum(known().rows[name, data, step]["num_networks"] for name in networks)
     return {"size": "paper", "num_seeds": 1, "num_trainings": number}
 
 
@@ -137,110 +142,97 @@ def bright_above_dark() -> Evidence:
     for step in (0, 100):
         leading = np.array(known().rows["lenet", "photos", step]["leading"][0], dtype=float)
         shares.append(float((leading / np.linalg.norm(leading) @ halves) ** 2))
-    return evidence(
-        shares[0] < 0.1 and shares[1] > 0.4,
-        value=shares[1],
-        **networks_of([("lenet", "photos")], 100),
-    )
+    holds = shares[0] < 0.1 and shares[1] > 0.4
+    return evidence(holds, shares[1], **facts(["lenet"], step=100))
 
 
-def takes_over(data: str = "photos", networks: Iterable[str] = SMALL) -> Evidence:
+def smallest_lead(data: Iterable[str], steps: Iterable[int]) -> tuple[float, float, float]:
+    """Return the smallest lead of the signal over the law, over small networks, data and steps."""
+    leads = [
+        known().lead(network, one, step)
+        for network in SMALL
+        for one in data
+        for step in steps_of(network, one)
+        if step in steps
+    ]
+    value, low, high = min(lead for lead in leads if not np.isnan(lead[0]))
+    return value, low, high
+
+
+def takes_over() -> Evidence:
     """Decide whether the change after ten steps is closer to the signal, in each network."""
-    leads = [known().lead(network, data, 10) for network in networks]
-    resolved = [lead for lead in leads if not np.isnan(lead[0])]
-    value, *interval = min(resolved)
-    holds = min(low for _, low, _ in resolved) > 0
-    facts = networks_of([(network, "photos") for network in SMALL])
-    return evidence(holds, value=value, interval=interval, null=0, **facts)
+    return above(smallest_lead(["photos"], [10]), **facts(SMALL))
 
 
 def registered_takeover() -> Evidence:
     """Decide the whole prediction: from step 10 on, on photos and on the learned wave."""
-    leads = [
-        known().lead(network, data, step)
-        for network in SMALL
-        for data in ("photos", "learned wave")
-        for step in steps_of(network, data)
-        if step >= 10
-    ]
-    value, *interval = min(lead for lead in leads if not np.isnan(lead[0]))
-    conditions = [(network, "photos") for network in SMALL]
-    conditions += [(network, "learned wave") for network in ("lenet", "cnn")]
-    return evidence(interval[0] > 0, value=value, interval=interval, **networks_of(conditions))
+    lead = smallest_lead(["photos", "learned wave"], range(10, LAST + 1))
+    number = sum(
+        facts(names, data)["num_trainings"]
+        for names, data in ((SMALL, "photos"), (("lenet", "cnn"), "learned wave"))
+    )
+    return evidence(lead[1] > 0, *lead, **facts(SMALL) | {"num_trainings": number})
 
 
 def along_start() -> Evidence:
     """Decide whether the ResNet's change at step 30 is closest to G₀ of five matrices."""
     own = {law: known().cosine("resnet", "photos", 30, law) for law in LABELS}
     rivals = max(own[law][2] for law in ("class means", "S", LAW, SIGNAL))
-    value, *interval = own["G_0"]
-    facts = networks_of([("resnet", "photos")], 30) | {"size": "narrow"}
-    return evidence(interval[0] > rivals, value=value, interval=interval, null=rivals, **facts)
+    return above(own["G_0"], rivals, **facts(["resnet"], step=30) | {"size": "narrow"})
 
 
 def shrinks_first() -> Evidence:
     """Decide whether the small CNN's change on a wave is opposite to the law at steps 3 and 10."""
-    found = [known().cosine("cnn", "learned wave", step) for step in (3, 10)]
-    value, *interval = max(found)
-    holds = max(high for *_, high in found) < -0.3
-    facts = networks_of([("cnn", "learned wave")], 3)
-    return evidence(holds, value=value, interval=interval, null=-0.3, **facts)
+    found = max(cosines(["cnn"], "learned wave", (3, 10)))
+    return below(found, -0.3, **facts(["cnn"], "learned wave", 3))
 
 
 def neither_at_the_end() -> Evidence:
     """Decide whether cosines with the signal and the law are below .2 at step 1,000 on photos."""
-    found = [known().cosine(name, "photos", LAST, law) for name in LONG for law in (LAW, SIGNAL)]
-    value, *interval = max(found)
+    found = [one for law in (LAW, SIGNAL) for one in cosines(LONG, "photos", [LAST], law)]
     holds = max(high for *_, high in found) < 0.2
-    facts = networks_of((network, "photos") for network in SMALL)
-    return evidence(holds, value=value, interval=interval, null=0.2, **facts)
+    return evidence(holds, *max(found), null=0.2, **facts(SMALL))
 
 
 def needs_both() -> Evidence:
     """Decide whether the signal is closer than the rivals of rank one, intervals apart."""
     both = ("lenet", "cnn")  # of the other two, G_0 is a multiple of the identity
     margins = [
-        known().cosine(name, "photos", step, SIGNAL)[1]
-        - known().cosine(name, "photos", step, law)[2]
-        for name in both
-        for step in (10, 30)
+        signal[1] - rival[2]
         for law in RIVALS
+        for signal, rival in zip(
+            *(cosines(both, "photos", (10, 30), one) for one in (SIGNAL, law)), strict=True
+        )
     ]
-    facts = networks_of((network, "photos") for network in both)
-    return evidence(min(margins) > 0, value=min(margins), **facts)
+    return evidence(min(margins) > 0, min(margins), **facts(both))
 
 
 def order_survives() -> Evidence:
     """Decide whether energies along LeNet's first NADs keep their order until step 1,000."""
-    value, *interval = known().rows["lenet", "photos", LAST]["order kept"]
-    facts = networks_of([("lenet", "photos")], LAST)
-    return evidence(interval[0] > 0.5, value=value, interval=interval, null=0.5, **facts)
+    row = known().rows["lenet", "photos", LAST]
+    return above(row["order kept"], 0.5, **facts(["lenet"], step=LAST))
 
 
 def order_remembered() -> Evidence:
     """Decide whether random labels leave energies closer to their order at the start."""
     row = known().rows["lenet", "random labels", LAST]
-    value, *interval = row["order kept"]
-    other = row["order of data"][2]
-    facts = networks_of([("lenet", "random labels")], LAST)
-    return evidence(interval[0] > other, value=value, interval=interval, null=other, **facts)
+    return above(
+        row["order kept"], row["order of data"][2], **facts(["lenet"], "random labels", LAST)
+    )
 
 
 def random_labels_keep() -> Evidence:
     """Decide whether the second moment stays close to G₀ with random labels, until step 1,000."""
-    found = [known().cosine(name, "random labels", LAST, "G_0", "moment") for name in LONG]
-    value, *interval = min(found, key=lambda values: values[1])
-    facts = networks_of([(name, "random labels") for name in LONG], LAST)
-    return evidence(interval[0] > 0.75, value=value, interval=interval, null=0.75, **facts)
+    found = cosines(LONG, "random labels", [LAST], "G_0", "moment")
+    weakest = min(found, key=lambda values: values[1])
+    return above(weakest, 0.75, **facts(LONG, "random labels", LAST))
 
 
 def random_labels_law() -> Evidence:
     """Decide whether a deep linear network's change is opposite to the law with random labels."""
-    found = [known().cosine("linear", "random labels", step) for step in (10, 30, 100)]
-    value, *interval = max(found)
+    found = cosines(["linear"], "random labels", (10, 30, 100))
     holds = max(high for *_, high in found) < 0
-    facts = networks_of([("linear", "random labels")])
-    return evidence(holds, value=value, interval=interval, null=0, **facts)
+    return evidence(holds, *max(found), null=0, **facts(["linear"], "random labels"))
 
 
 def by_step(data: str) -> str:
@@ -269,7 +261,7 @@ def by_step(data: str) -> str:
     return markdown_table(rows, [*head, "G with G₀", "order kept", "order of data"])
 
 
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "bright-above-dark": bright_above_dark,
     "signal-takes-over": takes_over,
     "signal-from-ten-on": registered_takeover,
@@ -282,6 +274,4 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "random-labels-keep": random_labels_keep,
     "random-labels-law": random_labels_law,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
-    f"Trajectories on {label}": partial(by_step, data) for data, label in DATA.items()
-}
+LAB_TABLES = {f"Trajectories on {label}": partial(by_step, data) for data, label in DATA.items()}

@@ -1,20 +1,9 @@
 """The page ``12_using_nads``: can NADs repair an architecture, or choose one?"""
 
+from nads_book.pages import gathered
 from nads_book.pages.using_nads import pooling, repair, search
 from nads_book.pages.using_nads.pooling import plot_poolings, table_choices
 from nads_book.pages.using_nads.repair import plot_repairs, table_repairs
 from nads_book.pages.using_nads.search import plot_scores, plot_your_cell
 
-CLAIMS = {**pooling.CLAIMS, **repair.CLAIMS, **search.CLAIMS}
-LAB_TABLES = {**pooling.LAB_TABLES, **repair.LAB_TABLES, **search.LAB_TABLES}
-
-__all__ = [
-    "CLAIMS",
-    "LAB_TABLES",
-    "plot_poolings",
-    "plot_repairs",
-    "plot_scores",
-    "plot_your_cell",
-    "table_choices",
-    "table_repairs",
-]
+CLAIMS, LAB_TABLES = gathered(pooling, repair, search)

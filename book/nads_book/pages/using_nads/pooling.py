@@ -1,18 +1,15 @@
 """Choosing the pooling for a data set: five small CNNs, six data sets."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from nads_book.analysis.statistics import exact_mean, student_mean
+from nads_book.analysis.statistics import exact_mean
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
-from nads_book.report import estimate, fixed, markdown_table, readable, table
+from nads_book.report import fixed, markdown_table, readable, table
 from nads_book.studies.pooling import DATA, HIT, POOLINGS, Choices
 
 UPRIGHT, FLIPPED = DATA.index("photos"), DATA.index("flipped photos")
@@ -81,23 +78,21 @@ def chooses_pooling() -> Evidence:
     rank = exact_mean(choices().ranks)
     lost = {name: values.mean() for name, values in choices().lost.items()}
     holds = lost["the highest energy"] < lost["always max"] and not rank[1] <= 0 <= rank[2]
-    return evidence(holds, value=rank[0], interval=rank[1:], **TRAINED)
+    return evidence(holds, *rank, **TRAINED)
 
 
 def none_beats_energy() -> Evidence:
     """Decide whether never pooling loses fewer points than the choice by energy."""
     lost = choices().lost
-    value, *interval = exact_mean(lost["the highest energy"] - lost["always none"])
-    return evidence(
-        True if interval[0] > 0 else None, value=value, interval=interval, null=0, **TRAINED
-    )
+    lead = exact_mean(lost["the highest energy"] - lost["always none"])
+    return evidence(True if lead[1] > 0 else None, *lead, null=0, **TRAINED)
 
 
 def not_parameters() -> Evidence:
     """Decide whether a wide network with max pooling loses more than half of what max loses."""
     lost = choices().lost
     wide, narrow = (lost[name].mean() for name in ("the wide network with max", "always max"))
-    return evidence(wide > narrow / 2, value=wide, num_trainings=2 * len(DATA), **ON_PHOTOS)
+    return evidence(wide > narrow / 2, wide, num_trainings=2 * len(DATA), **ON_PHOTOS)
 
 
 def flipped_need_another() -> Evidence:
@@ -106,7 +101,7 @@ def flipped_need_another() -> Evidence:
     chosen = choices().scores[FLIPPED].argmax()
     holds = chosen == flipped.argmax() == upright.argmin() == NONE
     value = 100 * (upright.max() - upright[NONE])
-    return evidence(holds, value=value, num_trainings=4 * len(POOLINGS), **ON_PHOTOS)
+    return evidence(holds, value, num_trainings=4 * len(POOLINGS), **ON_PHOTOS)
 
 
 def everything() -> str:
@@ -128,20 +123,12 @@ def everything() -> str:
     return markdown_table(rows, head)
 
 
-def intervals() -> str:
-    """Return the mean rank correlation with two kinds of intervals."""
-    kinds = {"all draws of six data sets": exact_mean, "Student": student_mean}
-    rows = [[name, estimate(interval(choices().ranks))] for name, interval in kinds.items()]
-    return markdown_table(rows, ["interval", "mean rank correlation of energy and accuracy"])
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "flipped-need-another": flipped_need_another,
     "energy-chooses-pooling": chooses_pooling,
     "no-pooling-beats-energy": none_beats_energy,
     "pooling-not-parameters": not_parameters,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Choice of a pooling: energies and accuracies": everything,
-    "Choice of a pooling: the interval that decides": intervals,
 }

@@ -1,8 +1,6 @@
 """Repairing a small DenseNet and a narrow ResNet-18 by one-line changes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +9,7 @@ from matplotlib.figure import Figure
 
 import nads_core as nc
 from nads_book.analysis.statistics import rank_correlation, student_mean
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, above, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
 from nads_book.report import estimate, fixed, markdown_table, table
@@ -109,47 +107,45 @@ def single_changes() -> Evidence:
     found = repaired()
     right = [found.right(name) for name in SINGLE]
     holds = np.all(right) and found.learned("densenet, strided")[-1]
-    return evidence(holds, value=np.sum(right), **facts())
+    return evidence(holds, np.sum(right), **facts())
 
 
 def raises() -> Evidence:
     """Decide whether both changes raise the accuracy along waves that were not learned."""
     before, after = (repaired().waves[name].mean(0) for name in ("densenet", BOTH))
-    value, *interval = student_mean(100 * (after - before)[1:])
-    return evidence(interval[0] > 0, value=value, interval=interval, null=0, **facts())
+    return above(student_mean(100 * (after - before)[1:]), **facts())
 
 
 def costs_little(name: str) -> Evidence:
     """Decide whether a change costs at most two points on photos, with an interval below four."""
-    value, *interval = repaired().cost(name)
-    holds = value <= MOST_COST and interval[1] < RULED_OUT
-    return evidence(holds, value=value, interval=interval, **facts(4))
+    cost = repaired().cost(name)
+    return evidence(cost[0] <= MOST_COST and cost[2] < RULED_OUT, *cost, **facts(4))
 
 
 def most_of_resnet() -> Evidence:
     """Decide whether a change lets the ResNet-18 learn at least 12 waves."""
     most = max(map(number_learned, OF_RESNET))
-    return evidence(most >= GOAL, value=most, **facts(128))
+    return evidence(most >= GOAL, most, **facts(128))
 
 
 def more_by_flat() -> Evidence:
     """Decide whether a flat last layer lets the ResNet-18 learn more waves."""
     more = number_learned("resnet, flat") - number_learned("resnet")
-    return evidence(more > 0, value=more, **facts())
+    return evidence(more > 0, more, **facts())
 
 
 def flat_lowers_best() -> Evidence:
     """Decide whether a flat last layer lowers the three best accuracies of the ResNet-18."""
     before, after = (repaired().waves[name].mean(0) for name in ("resnet", "resnet, flat"))
     fall = 100 * (before - after)[before > BEST]
-    return evidence(len(fall) == 3 and fall.min() > 20, value=fall.min(), **facts())
+    return evidence(len(fall) == 3 and fall.min() > 20, fall.min(), **facts())
 
 
 def low_energy() -> Evidence:
     """Decide whether at most one wave of low energy is learned, over all eight networks."""
     found = repaired()
     learned = np.concatenate([found.learned(name)[found.energies[name] < LOW] for name in NETWORKS])
-    return evidence(learned.sum() <= 1, value=(~learned).sum(), **facts(256))
+    return evidence(learned.sum() <= 1, (~learned).sum(), **facts(256))
 
 
 def averages_help() -> Evidence:
@@ -159,7 +155,7 @@ def averages_help() -> Evidence:
     least = min(low for _, low, _ in gains)
     holds = least > 2 and number_learned("resnet, average") < number_learned("resnet")
     interval = (least, max(high for *_, high in gains))
-    return evidence(holds, value=min(gains)[0], interval=interval, null=2, **facts(8))
+    return evidence(holds, min(gains)[0], *interval, null=2, **facts(8))
 
 
 def by_network() -> str:
@@ -196,15 +192,13 @@ def by_wave() -> str:
     return markdown_table(rows, ["wave", *map(named, NETWORKS)])
 
 
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "repair-original": lambda: evidence(
-        number_learned("densenet") <= 3, value=number_learned("densenet"), **facts()
+        number_learned("densenet") <= 3, number_learned("densenet"), **facts()
     ),
     "repair-single": single_changes,
     "repair-raises": raises,
-    "repair-both": lambda: evidence(
-        number_learned(BOTH) >= GOAL, value=number_learned(BOTH), **facts()
-    ),
+    "repair-both": lambda: evidence(number_learned(BOTH) >= GOAL, number_learned(BOTH), **facts()),
     "repair-cost": lambda: costs_little(BOTH),
     "repair-resnet": most_of_resnet,
     "repair-resnet-flat": more_by_flat,
@@ -213,7 +207,7 @@ CLAIMS: dict[str, Callable[[], Evidence]] = {
     "low-energy-unlearned": low_energy,
     "averages-help-photos": averages_help,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Repair: networks": by_network,
     "Repair: energy and test accuracies (%) of both seeds, by wave": by_wave,
 }

@@ -1,8 +1,6 @@
 """Choosing an architecture: scores of random networks, published proxies, and counts."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -15,7 +13,7 @@ from nads_book.analysis.statistics import (
     rank_correlations,
     with_interval,
 )
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, above, below, evidence
 from nads_book.experiments.stored import load_registered
 from nads_book.experiments.study import Estimate
 from nads_book.figures import style
@@ -208,60 +206,41 @@ def facts(used: np.ndarray | None = None) -> dict[str, Any]:
     return {"size": "paper", "num_seeds": 1, "num_trainings": number}
 
 
-def positive(found: Estimate, used: np.ndarray | None = None) -> Evidence:
-    """Decide whether an interval lies above zero."""
-    return evidence(found[1] > 0, value=found[0], interval=found[1:], null=0, **facts(used))
-
-
 def reaches(name: str) -> Evidence:
     """Decide by the registered rule, which has no "open", whether an interval lies above a goal."""
-    value, *interval = scored()["cifar10"][name]
-    return evidence(interval[0] > GOALS[name], value=value, interval=interval, **facts())
+    found = scored()["cifar10"][name]
+    return evidence(found[1] > GOALS[name], *found, **facts())
 
 
 def little_gain() -> Evidence:
     """Decide whether the gain over jacov and synflow is in the registered range."""
     gains = [lead("with NADs", "sum", data=data) for data in contest.DATA]
-    largest = max(gains)
     holds = all(GAIN[0] <= value <= GAIN[1] for value, *_ in gains)
-    return evidence(holds, value=largest[0], interval=largest[1:], **facts())
+    return evidence(holds, *max(gains), **facts())
 
 
 def match_misleads(used: np.ndarray | None = None) -> Evidence:
     """Decide whether all three matches with photos are negatively correlated with accuracy."""
-    value, *interval = max(correlation(name, used) for name in MATCHES)
-    return evidence(interval[1] < 0, value=value, interval=interval, null=0, **facts(used))
+    return below(max(correlation(name, used) for name in MATCHES), **facts(used))
 
 
 def over_flops() -> Evidence:
     """Decide whether the directions rank better than FLOPs, on all four benchmarks."""
     leads = [scored()[place]["over flops"] for place in PLACES]
-    value, *interval = min(leads)
     holds = True if min(low for _, low, _ in leads) > 0 else None
-    return evidence(holds, value=value, interval=interval, null=0, **facts())
+    return evidence(holds, *min(leads), null=0, **facts())
 
 
 def macro() -> Evidence:
     """Decide whether the directions rank better than parameters on NAS-Bench-Macro."""
-    value, *interval = scored()["macro"]["over params"]
-    return evidence(
-        interval[0] > 0,
-        value=value,
-        interval=interval,
-        null=0,
-        size="paper",
-        num_seeds=1,
-        num_trainings=300,
-    )
+    return above(scored()["macro"]["over params"], **facts() | {"num_trainings": 300})
 
 
 def not_tails() -> Evidence:
     """Decide whether the directions rank cells with lighter tails with a correlation above .5."""
     tails = table_of()["light tails"]
     light = tails >= np.median(tails)
-    value, *interval = correlation(DIRECTIONS, light)
-    holds = interval[0] > 0.5
-    return evidence(holds, value=value, interval=interval, null=0.5, **facts(light))
+    return above(correlation(DIRECTIONS, light), 0.5, **facts(light))
 
 
 def all_scores() -> str:
@@ -295,52 +274,24 @@ def benchmarks() -> str:
     return markdown_table(rows, ["rank correlation", *PLACES.values()])
 
 
-def by_poolings() -> str:
-    """Return the rank correlations of matches with accuracy, by the number of poolings on paths."""
-    cells = {"all": np.isfinite(table_of()[DIRECTIONS]), "one pooling": with_poolings(1)}
-    cells |= {"no pooling": with_poolings(0), "better half": upper()}
-    names = (*MATCHES, "between over within", DIRECTIONS)
-    rows = [
-        [f"{label} ({used.sum()})", *(estimate(correlation(name, used)) for name in names)]
-        for label, used in cells.items()
-    ]
-    return markdown_table(rows, ["cells", *(LABELS[name] for name in names)])
-
-
-def against_counts() -> str:
-    """Return leads over counts of operations, and what is left of the score given the counts."""
-    rows = [
-        ["convolutions − poolings over directions", estimate(lead(COUNT, DIRECTIONS))],
-        ["the same in the better half", estimate(lead(COUNT, DIRECTIONS, upper()))],
-        ["fitted counts over directions, better half", estimate(lead(FITTED, DIRECTIONS, upper()))],
-        [
-            "partial rank correlation of directions, given the counts",
-            estimate(partial_correlation()),
-        ],
-    ]
-    return markdown_table(rows, ["CIFAR-10, second half", "value"])
-
-
-CLAIMS: dict[str, Callable[[], Evidence]] = {
+CLAIMS = {
     "nas-alone": partial(reaches, "alone"),
     "nas-combined": partial(reaches, "with NADs"),
     "nas-upper": partial(reaches, "upper half, alone"),
     "nas-little-gain": little_gain,
-    "nas-counts-better": lambda: positive(lead(FITTED, DIRECTIONS, upper())),
-    "nas-plain-count": lambda: positive(lead(COUNT, DIRECTIONS)),
-    "nas-beyond-counts": lambda: positive(partial_correlation()),
+    "nas-counts-better": lambda: above(lead(FITTED, DIRECTIONS, upper()), **facts()),
+    "nas-plain-count": lambda: above(lead(COUNT, DIRECTIONS), **facts()),
+    "nas-beyond-counts": lambda: above(partial_correlation(), **facts()),
     "nas-match-misleads": match_misleads,
     "nas-match-one-pool": lambda: match_misleads(with_poolings(1)),
-    "nas-miss-size": lambda: positive(
-        lead("params", DIRECTIONS, with_poolings(0)), with_poolings(0)
+    "nas-miss-size": lambda: above(
+        lead("params", DIRECTIONS, with_poolings(0)), **facts(with_poolings(0))
     ),
     "nas-macro": macro,
     "nas-or-flops": over_flops,
     "nas-not-tails": not_tails,
 }
-LAB_TABLES: dict[str, Callable[[], str]] = {
+LAB_TABLES = {
     "Architecture search: rank correlations with accuracy on CIFAR-10": all_scores,
     "Architecture search: benchmarks": benchmarks,
-    "Architecture search: match with photos, by poolings on paths": by_poolings,
-    "Architecture search: beside counts of operations": against_counts,
 }
