@@ -220,6 +220,11 @@ def test_a_config_is_the_same_as_its_options():
     )
 
 
+def test_the_papers_recipes():
+    assert nc.SEPARABLE_RECIPE == nc.Recipe(20, 0.5, 128, 0.0, 0.0, 0.5)
+    assert nc.CIFAR10_RECIPE == nc.Recipe(50, 0.21, 128, 0.9, 5e-4, 0.5)
+
+
 def test_one_network_alone_may_have_dropout_in_its_graph():
     assert train_many(dropping, DATA * 2, method="graph", workers=1).losses.shape == (2, 9)
 
