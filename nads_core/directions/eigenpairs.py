@@ -73,7 +73,6 @@ def find_eigenpairs(
     image_shape: tuple[int, ...],
     debiasing: str = "shrink",
     symmetries: tuple[str, ...] = (),
-    sample_ratio: float = 1,
     effective_share: float = 1,
 ) -> Eigenpairs:
     """Return the leading eigenpairs of the second moment without the noise of finitely many inputs.
@@ -85,22 +84,16 @@ def find_eigenpairs(
         image_shape: shape of the input.
         debiasing: method of `covariance.debias`.
         symmetries: symmetries whose types are distinguished.
-        sample_ratio: number of networks to predict uncertainties for, over the number of these.
-        effective_share: effective share of the networks, see `moments.effective_share`. Below
-            `HEAVY` the networks' own variances underestimate the effect of a few others; see
+        effective_share: effective share of the networks, see `NormMoments`. Below `HEAVY` the
+            networks' own variances underestimate the effect of a few others; see
             `_with_heavy_tails`.
     """
-    problem = _Problem(
-        moments, half_samples, count, image_shape, debiasing, symmetries, sample_ratio
-    )
-    types, debiasing = problem.solve()
-    if effective_share < HEAVY:
-        types = _with_heavy_tails(replace(problem, debiasing=debiasing), types, effective_share)
-    return _in_one_order(types, count, debiasing)
+    problem = EigenProblem(moments, half_samples, count, image_shape, debiasing, symmetries)
+    return problem.eigenpairs(effective_share)
 
 
 def _with_heavy_tails(
-    problem: _Problem, types: list[_TypeEigenpairs], effective_share: float
+    problem: EigenProblem, types: list[_TypeEigenpairs], effective_share: float
 ) -> list[_TypeEigenpairs]:
     """Return eigenpairs with the uncertainty of unit vectors of the first networks, for the
     effective number.
@@ -167,8 +160,12 @@ class _Spectrum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """Moments and the eigenpairs to find, see `find_eigenpairs`."""
+class EigenProblem:
+    """Moments and the eigenpairs to find, see `find_eigenpairs`.
+
+    ``sample_ratio`` is the number of networks that uncertainties are about, over the number of
+    these.
+    """
 
     moments: Moments
     half_samples: HalfSamples
@@ -176,7 +173,14 @@ class _Problem:
     image_shape: tuple[int, ...]
     debiasing: str
     symmetries: tuple[str, ...]
-    sample_ratio: float
+    sample_ratio: float = 1
+
+    def eigenpairs(self, effective_share: float = 1) -> Eigenpairs:
+        """Return the eigenpairs of all types in one order."""
+        types, debiasing = self.solve()
+        if effective_share < HEAVY:
+            types = _with_heavy_tails(replace(self, debiasing=debiasing), types, effective_share)
+        return _in_one_order(types, self.count, debiasing)
 
     def solve(self) -> tuple[list[_TypeEigenpairs], str]:
         """Return the leading eigenpairs of each type, and the debiasing that was applied."""

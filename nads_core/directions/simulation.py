@@ -14,7 +14,8 @@ returns are on average those that were seen.
 
 Only windows of neighbouring ranks are simulated. Mixing with ranks outside of a window is added in
 first order, and so is mixing with the rest of the space (`bulk`), whose energy is estimated from
-held-out networks.
+held-out networks. A tail of more ranks than a window that could be a sample of equal levels is not
+simulated: its directions are random within their common space (benchmarks/flat_tails.py).
 """
 
 from __future__ import annotations

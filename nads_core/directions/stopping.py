@@ -105,7 +105,7 @@ class StoppingRule:
         """
         if self.criterion.tolerance is not None:
             error, spread = self.error(groups)
-            # See below
+            # Processors differ in their last bits
             enough = bool(distributed.broadcast(error + spread <= self.criterion.tolerance))
             return enough, {"error": error, "spread": spread}
         assert self.criterion.num_certain is not None
@@ -120,7 +120,6 @@ class StoppingRule:
             self.symmetries,
             effective_share=effective_share,
         )
-        # Processors differ in their last bits
         count = int(distributed.broadcast(pairs.uncertainty.num_certain))
         return count >= self.criterion.num_certain, {"certain": count}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nads_core.directions.accumulation import read_checkpoint
-from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, HalfSamples, NormMoments
 from nads_core.directions.run import DENSE_LIMIT
 from nads_core.networks.architectures import ARCHITECTURES
@@ -78,10 +78,16 @@ def forecast(
     forecasts, share = [], NormMoments(*saved["powers"][:3]).effective_share
     for count in num_networks:
         growth = count / done
-        pairs = find_eigenpairs(
-            moments, half_samples, moments.dimension, shape,
-            symmetries=symmetries, sample_ratio=growth, effective_share=share,
-        )  # fmt: skip
+        problem = EigenProblem(
+            moments,
+            half_samples,
+            moments.dimension,
+            shape,
+            "shrink",
+            symmetries,
+            sample_ratio=growth,
+        )
+        pairs = problem.eigenpairs(share)
         forecasts.append(Forecast(count, pairs.uncertainty.num_certain, growth * saved["seconds"]))
     return forecasts
 
