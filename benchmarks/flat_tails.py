@@ -1,4 +1,4 @@
-"""Are bands of directions known as well as is claimed where the tail of the spectrum is flat? Samples of known C.
+"""Are bands of directions known as well as is claimed where a spectrum is flat? Samples of known C.
 
 .venv/bin/python benchmarks/flat_tails.py    # about a minute on one core
 """
@@ -33,7 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "flat_tails.json"
 
 
 def draw(levels: Tensor, networks: int, readouts: int, seed: int) -> Tensor:
-    """Draw vectors (networks * readouts, 4, D) with C = diag(levels), and networks of different norms."""
+    """Draw vectors (networks * readouts, 4, D) with C = diag(levels); networks differ in norm."""
     generator = torch.Generator().manual_seed(seed)
     norms = 0.5 + torch.rand(networks, 1, 1, generator=generator)
     vectors = torch.randn(networks, readouts, DIMENSION, generator=generator) * levels.sqrt()
@@ -43,7 +43,7 @@ def draw(levels: Tensor, networks: int, readouts: int, seed: int) -> Tensor:
 
 
 def compared(levels: Tensor, networks: int, readouts: int) -> dict[str, list[float]]:
-    """Return means of claimed and measured squared cosines: of directions from .2 on, and of large bands."""
+    """Return mean claimed and measured squared cosines: of directions from .2 on, of large bands."""
     claimed, found, bands = [], [], []
     for seed in range(SEEDS):
         moments, samples = DenseMoments(DIMENSION), HalfSamples()

@@ -90,6 +90,7 @@ class Accumulation:
         self.half_samples.load_state_dict(saved["first_networks"])
         for name in _STORED:
             setattr(self, name, saved[name])
+        self.powers = torch.tensor(saved["powers"], dtype=torch.float64)
         self.devices = list(dict.fromkeys([*self.devices, self.device]))
 
     def identify(self, identity: dict[str, Any]) -> None:
@@ -181,6 +182,7 @@ class Accumulation:
         """
         self.seconds, self._clock_start = self.elapsed(), time.perf_counter()
         content = {name: getattr(self, name) for name in _STORED}
+        content["powers"] = self.powers.tolist()
         content["moments"] = [group.state_dict() for group in self.groups]
         content["first_networks"] = self.half_samples.state_dict()
         save_checkpoint(path, content)

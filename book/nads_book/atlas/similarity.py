@@ -1,4 +1,4 @@
-"""NADs of the atlas's entries, and the known architectures whose NADs are most similar to others."""
+"""NADs of the atlas's entries, and the known architectures whose NADs are most similar."""
 
 from pathlib import Path
 
@@ -29,14 +29,15 @@ def load_known_nads(name: str) -> NADs:
 
 
 def most_similar(nads: NADs, k: int | None = None) -> Similarities:
-    """Return the similarity to the known architectures, of the paper and of the atlas, the closest first.
+    """Return the similarity to the architectures of the paper and of the atlas, the closest first.
 
     Args:
         nads: NADs of inputs (1, 32, 32).
-        k: number of leading directions to compare; by default for each the one that both know best. Architectures of
-            which no leading subspace is certain by 0.9 are left out then. Overlaps of different sizes stand in one list
-            by default: four directions are shared more easily than forty, so a ranking needs one k. Of an entry 64
-            directions are stored, and a larger k leaves it out.
+        k: number of leading directions to compare; by default for each the one that both know
+            best. Architectures of which no leading subspace is certain by 0.9 are left out then.
+            Overlaps of different sizes stand in one list by default: four directions are shared
+            more easily than forty, so a ranking needs one k. Of an entry 64 directions are stored,
+            and a larger k leaves it out.
 
     Raises:
         ValueError: for other inputs, or NADs without uncertainty.
@@ -47,8 +48,8 @@ def most_similar(nads: NADs, k: int | None = None) -> Similarities:
     """
     if (shape := tuple(nads.directions.shape[1:])) != (1, 32, 32):
         raise ValueError(
-            f"the known NADs are of inputs (1, 32, 32), these of {shape}: compute NADs of the network with one input "
-            "channel of that size, or compare two networks of yours by `compare`"
+            f"the known NADs are of inputs (1, 32, 32), these of {shape}: compute NADs of the "
+            "network with one input channel of that size, or compare two of yours by `compare`"
         )
     own, similarities = _uncertainty(nads), []
     entries = (f"atlas/{path.stem}" for path in sorted(NADS_FOLDER.glob("*.npz")))
@@ -69,7 +70,7 @@ def _uncertainty(nads: NADs) -> DirectionUncertainty:
 
 
 def _best_known(one: DirectionUncertainty, other: DirectionUncertainty) -> int | None:
-    """Return the dimension of which both know the leading subspace best; None if it is not certain."""
+    """Return the dimension whose leading subspace both know best; None if it is not certain."""
     size = min(len(one), len(other), 1023)
     certainty = one.leading_certainty[:size].minimum(other.leading_certainty[:size])
     certainty[: FEWEST - 1] = 0

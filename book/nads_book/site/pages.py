@@ -246,7 +246,7 @@ def draw_certainty(path: Path) -> None:
 
 
 def plot_certainty(nads: NADs, kind: str, count: int) -> Figure:
-    """Draw the eigenvalues of one symmetry type with their errors, above the certainty of each direction."""
+    """Draw the eigenvalues of one symmetry type with their errors, above the certainties."""
     chosen = [index for index, name in enumerate(nads.types) if name == kind][:count]
     ranks, width = range(len(chosen)), 4.0 if count < 40 else 7.6
     figure, (upper, lower) = plt.subplots(

@@ -182,8 +182,8 @@ def _pair(claimed: float, measured: float) -> str:
 def table_by_certainty() -> str:
     """Return claimed and measured squared cosines, for each set of runs and fifth of certainties.
 
-    The last column is the standard deviation of the measured mean of one run between .4 and .8: the bins' standard
-    error over runs, times the root of their number.
+    The last column is the standard deviation of the measured mean of one run between .4 and .8: the
+    bins' standard error over runs, times the root of their number.
     """
     rows = []
     for facts in diagrams().values():
