@@ -61,8 +61,11 @@ class BatchEvaluator:
                 the factory builds.
         """
         for block, count in blocks:
-            first = block * self.ensemble.block_size
-            for index in range(-(-first // _AUDITED) * _AUDITED, first + count, _AUDITED):
+            networks = range(
+                block * self.ensemble.block_size, block * self.ensemble.block_size + count
+            )
+            # The identity of the run has audited network 0
+            for index in filter(None, networks[-networks.start % _AUDITED :: _AUDITED]):
                 self.ensemble.audit(index)
         parts = [
             (block, slice(first, min(first + self._part, count)))

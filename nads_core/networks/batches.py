@@ -4,7 +4,7 @@ A gradient at one input is read from the gradient of a sum over a batch, which i
 such networks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from nads_core.networks.initialisation import State
 NUM_TEST_INPUTS = 4  # an even number, as pairs of inputs can act on each other
 _ROWS = (1,)  # of the images that are compared with themselves alone: others come before and after
 _MOST_ALONE = 16  # inputs of a larger batch that are evaluated alone
+_EVERY_GRADIENT = 4  # one in so many of these has its gradient compared too
 _DEVIATION = 5e-6  # of the spread of values and of the largest gradient
 _ROUNDING = 10  # times the precision of the numbers, relative to the largest value and gradient
 _JITTER = 10  # times what rounding the input changes
@@ -87,12 +88,14 @@ def require_independent_inputs(
         weights: varying parameters and buffers of one network.
         images: random inputs, (4, C, H, W), of which one is evaluated alone; or more, with up to 16
             alone: what a layer drops beyond a capacity, or takes from the batch from some size on,
-            shows in none of four.
+            shows in none of four. All of these have their values compared, a fourth of them their
+            gradients too.
     """
     try:
         state = function.fixed | weights
-        together = evaluated(function, state, images)
-        if next(_comparisons(function, state, images, together), None) is None:
+        together, rows = evaluated(function, state, images), _rows_alone(len(images))
+        compared = _comparisons(function, state, images, together, rows[::_EVERY_GRADIENT])
+        if _same_values(function, state, images, together, rows) and not next(compared, None):
             return together
         message = function.in_float64(weights, images, partial(_dependence, function))
     except Exception as error:  # whatever the network's author chose to raise
@@ -104,12 +107,39 @@ def require_independent_inputs(
     return together
 
 
+def _rows_alone(count: int) -> Sequence[int]:
+    """Return which of so many images are compared with themselves alone."""
+    return _ROWS if count <= NUM_TEST_INPUTS else range(0, count, -(-count // _MOST_ALONE))
+
+
+def _same_values(
+    function: ScalarFunction,
+    state: State,
+    images: Tensor,
+    together: Evaluated,
+    rows: Sequence[int],
+) -> bool:
+    """Whether f at each of these images alone is its value in the batch, up to rounding; False also
+    where a network rejects a single image.
+    """
+    try:
+        with torch.no_grad():
+            alone = torch.stack([function(state, images[row : row + 1])[0] for row in rows])
+    except Exception:  # whatever the network's author chose to raise
+        return False
+    difference = (alone - together.values[list(rows)]).abs().max()
+    return bool(difference.double().cpu() <= together.allowed()[0])
+
+
 def _comparisons(
-    function: ScalarFunction, state: State, images: Tensor, together: Evaluated
+    function: ScalarFunction,
+    state: State,
+    images: Tensor,
+    together: Evaluated,
+    rows: Sequence[int],
 ) -> Iterator[_Compared]:
     """Yield the images whose value or gradient alone is not that in the batch, up to rounding."""
-    count = len(images)
-    for row in _ROWS if count <= NUM_TEST_INPUTS else range(0, count, -(-count // _MOST_ALONE)):
+    for row in rows:
         single, alone = _alone(function, state, images[row])
         beyond = alone.distance(0, together, row) - together.allowed()
         if (beyond > 0).any():
@@ -119,8 +149,8 @@ def _comparisons(
 def _dependence(function: ScalarFunction, state: State, images: Tensor) -> str | None:
     """Describe how f at one input depends on others; None if it does not."""
     first: _Call | None = None
-    differs = False
-    for compared in _comparisons(function, state, images, evaluated(function, state, images)):
+    differs, together = False, evaluated(function, state, images)
+    for compared in _comparisons(function, state, images, together, _rows_alone(len(images))):
         calls = _recorded(function, state, compared.single)
         precisions = [
             torch.finfo(call.result.dtype).eps for call in calls if call.result.is_floating_point()

@@ -74,15 +74,22 @@ class ScalarFunction:
 
     def __call__(self, weights: State, images: Tensor) -> Tensor:
         """f(x) at K inputs: (K, C, H, W) -> (K,)."""
-        outputs = self.outputs(weights, images)
+        return self._value(self.outputs(weights, images))
+
+    def _value(self, outputs: Tensor) -> Tensor:
         return outputs if callable(self.output) or outputs.dim() == 1 else outputs[:, self.output]
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an
         output function.
         """
+        with self._loaded(weights):
+            return self._loaded_outputs(images)
+
+    def _loaded_outputs(self, images: Tensor) -> Tensor:
+        """Return all outputs with the weights that the module has now."""
         recording = torch.is_grad_enabled()
-        with self._loaded(weights), torch.set_grad_enabled(recording or self.takes_gradients):
+        with torch.set_grad_enabled(recording or self.takes_gradients):
             # The network may write to its input
             outputs = self._selected(self.module(images.clone()))
         return outputs.detach() if self.takes_gradients and not recording else outputs
@@ -187,9 +194,8 @@ class ScalarFunction:
         ):  # checkpoints evaluate layers again in the backward pass
             # An output at one input does not depend on the others: the gradient of the sum over K
             # holds all K.
-            values = (
-                self.outputs(weights, images) if of_all_outputs else self(weights, images)[:, None]
-            )
+            outputs = self._loaded_outputs(images)
+            values = outputs if of_all_outputs else self._value(outputs)[:, None]
             totals = values.sum(0)  # (R,) or (1,)
             if not totals.requires_grad:
                 raise ValueError(

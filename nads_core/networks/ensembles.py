@@ -388,9 +388,7 @@ class Ensemble:
             )
             outputs.append(values.double().cpu())
             for name, tensor in state_of(network).items():
-                squares[name] = squares.get(name, 0.0) + float(
-                    tensor.detach().abs().double().square().sum()
-                )
+                squares[name] = squares.get(name, 0.0) + _norm(tensor.detach()) ** 2
             layers = layers or {
                 name: repr(layer)
                 for name, layer in network.named_modules()
@@ -428,10 +426,8 @@ class Ensemble:
     def _functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
         if self.evaluation != "factory":
-            yield from (
-                (self._function, _state_at(state, b))
-                for b in range(len(next(iter(state.values()))))
-            )
+            rows = zip(*(tensor.unbind() for tensor in state.values()), strict=True)
+            yield from ((self._function, dict(zip(state, row, strict=True))) for row in rows)
             return
         for index in state[_INDEX].tolist():
             block, row = divmod(index, self.block_size)
@@ -868,6 +864,12 @@ class _Captured:
         for held, tensor in zip(self._held, arguments, strict=True):
             held.copy_(tensor)
         return self._call().clone()
+
+
+def _norm(tensor: Tensor) -> float:
+    """Return the norm of all entries, which may be complex numbers or integers."""
+    dtype = torch.promote_types(tensor.dtype, torch.float32)
+    return float(torch.linalg.vector_norm(tensor.to(dtype)))
 
 
 def _state_at(state: State, index: int) -> State:
