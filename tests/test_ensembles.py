@@ -186,7 +186,7 @@ def test_one_replayed_network_is_the_factorys_bitwise(factory):
         factory, shape = partial(factory.build, 1, 32, 1), (1, 32, 32)
     ensemble = Ensemble(factory, shape, seed=3)
     ensemble.block_size = 1
-    assert ensemble.replays
+    assert ensemble.vectorised_init
     state = ensemble.draw(5)
     with torch.random.fork_rng():
         torch.manual_seed(seed_sequence(3, 5, 0))
@@ -198,7 +198,7 @@ def test_one_replayed_network_is_the_factorys_bitwise(factory):
 @pytest.mark.parametrize("factory", CALLED, ids=by_name)
 def test_a_factory_that_cannot_be_replayed_is_called(factory):
     ensemble = Ensemble(factory, SHAPE, seed=4)
-    assert not ensemble.replays
+    assert not ensemble.vectorised_init
     state = ensemble.draw(2)
     with torch.random.fork_rng():
         torch.manual_seed(seed_sequence(4, 2, 0))
@@ -212,7 +212,7 @@ def test_a_factory_that_cannot_be_replayed_is_called(factory):
 @pytest.mark.parametrize("factory", SMALL, ids=by_name)
 def test_a_draw_is_fixed_by_seed_and_block(factory):
     first, again = (Ensemble(factory, SHAPE, seed=4) for _ in range(2))
-    assert first.replays == (factory in REPLAYED) or factory is truncated
+    assert first.vectorised_init == (factory in REPLAYED) or factory is truncated
     again.draw(0)  # earlier draws do not matter
     torch.rand(3)
     a, b, c = first.draw(2), again.draw(2), Ensemble(factory, SHAPE, seed=5).draw(2)
@@ -320,7 +320,7 @@ def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, si
         for block, order in itertools.product((2, 3), (1, -1)):
             whole, starts = estimator.draw(ensemble, block)[:60], range(0, 60, size)
             parts = {
-                first: ensemble.part(slice(first, min(first + size, 60)))
+                first: ensemble.restrict(slice(first, min(first + size, 60)))
                 for first in starts[::order]
             }
             drawn = {first: estimator.draw(part, block) for first, part in parts.items()}
@@ -669,7 +669,7 @@ def test_the_first_call_of_a_factory_may_draw_more_than_the_others():
         return convnet()
 
     ensemble = Ensemble(factory, SHAPE)
-    assert ensemble.replays
+    assert ensemble.vectorised_init
     other = Ensemble(convnet, SHAPE)
     for name, tensor in ensemble.draw(1).items():
         assert torch.equal(tensor, other.draw(1)[name])

@@ -108,7 +108,7 @@ def test_a_choice_by_torchs_numbers_ends_replay_and_occurs_as_often_as_it_should
     ensemble = Ensemble(
         lambda: plain(30 if READ_FROM_TORCH[name]() < RARE else 1), SHAPE, device="cpu"
     )
-    assert not ensemble.replays
+    assert not ensemble.vectorised_init
     sizes = torch.cat([ensemble.draw(block)["1.weight"].abs().amax((1, 2)) for block in range(10)])
     assert (sizes > 1).double().mean() == pytest.approx(RARE, abs=0.04)  # 3.4 standard errors
 
@@ -120,7 +120,7 @@ def test_what_python_reads_of_other_tensors_does_not_end_replay():
         assert network[1].weight.numel() == 128 and bool(torch.zeros(1)) is False
         return network
 
-    assert Ensemble(factory, SHAPE, device="cpu").replays
+    assert Ensemble(factory, SHAPE, device="cpu").vectorised_init
     assert Recording(lambda: plain(float(torch.rand(1))), 1).decides
 
 
@@ -255,8 +255,8 @@ def test_weights_are_those_of_eval_mode(layer):
         return nn.Sequential(nn.Flatten(), layer(16, 8), nn.Tanh(), nn.Linear(8, 10))
 
     ensemble = Ensemble(factory, SHAPE, device="cpu")
-    assert ensemble.replays == (layer is Scaled)
-    weights = ensemble.stack(64)["1.weight"]
+    assert ensemble.vectorised_init == (layer is Scaled)
+    weights = ensemble.stacked_state(64)["1.weight"]
     trained = torch.stack([factory()[1].weight.detach() for _ in range(64)])
     assert weights.square().mean() / trained.square().mean() > 8  # 9 for the scaled layer
     if layer is LowRank:  # called, so that the same networks are rebuilt

@@ -211,7 +211,7 @@ def small() -> nn.Module:
 def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name, twins):
     factory = lambda: nc.ARCHITECTURES[name].build(1, 32, 1)  # noqa: E731
     ensemble = Ensemble(factory, (1, 32, 32), device="cpu", kernels="triton")
-    assert ensemble.keyed
+    assert ensemble.counter_based
     drawn = Initialisation.of(factory, "cpu")
     for parameter, (weights, tensor) in zip(
         drawn.random_parameters(), drawn.varying.items(), strict=True
@@ -269,10 +269,10 @@ def test_other_networks_stay_with_torch(factory, twins):
     theirs, ours = (
         Ensemble(factory, (1, 8, 8), device="cpu", kernels=kind) for kind in ("torch", "triton")
     )
-    assert not ours.keyed and ours.block_size == theirs.block_size
+    assert not ours.counter_based and ours.block_size == theirs.block_size
     for a, b in zip(ours.draw(1).values(), theirs.draw(1).values(), strict=True):
         assert torch.equal(a, b)
-    assert Ensemble(small, (1, 8, 8), device="cpu", kernels="triton").keyed
+    assert Ensemble(small, (1, 8, 8), device="cpu", kernels="triton").counter_based
 
 
 # --- second moments
@@ -492,7 +492,7 @@ def test_which_convolutions_use_the_kernel():
 @pytest.mark.parametrize("evaluation", ["loop", "vmap"])
 def test_networks_evaluated_by_the_kernel_have_their_own_gradients(evaluation, monkeypatch):
     monkeypatch.setattr(
-        "nads_core.networks.ensembles._MAX_BLOCK", 2
+        "nads_core.networks.sampler._MAX_BLOCK", 2
     )  # Triton's interpreter takes its time
 
     def factory():
@@ -539,7 +539,7 @@ def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(twins):
 @needs_triton
 def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch, request):
     monkeypatch.setattr(
-        "nads_core.networks.ensembles._MAX_BLOCK", 4
+        "nads_core.networks.sampler._MAX_BLOCK", 4
     )  # Triton's interpreter takes its time
     options = {
         "image_shape": (1, 8, 8),

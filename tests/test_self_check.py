@@ -239,7 +239,7 @@ def test_what_rebuilding_cannot_do():
             Model, 64, estimator=nc.SmoothedGradient(4, readouts=2), evaluation="factory", **OPTIONS
         )
     with pytest.raises(ValueError, match="cannot be stacked"):
-        Ensemble(Model, SHAPE, evaluation="factory").stack(2)
+        Ensemble(Model, SHAPE, evaluation="factory").stacked_state(2)
     fixed = Model()
     with pytest.raises(ValueError, match="same weights twice"):
         Ensemble(lambda: fixed, SHAPE, evaluation="factory")

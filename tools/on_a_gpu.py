@@ -671,9 +671,9 @@ def main() -> int:
     options = Options(given.out.resolve(), given.commit, given.dry_run, photos, until)
     if given.part:
         if given.dry_run:  # Triton's interpreter takes seconds per network
-            from nads_core.networks import ensembles
+            from nads_core.networks import sampler
 
-            ensembles._MAX_BLOCK = 2
+            sampler._MAX_BLOCK = 2
         RUN[given.part](options)
         return 0
     done = run_all(options, given.minutes, given.parts)

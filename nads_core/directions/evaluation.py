@@ -97,7 +97,7 @@ class BatchEvaluator:
         draw = None
         try:
             draw = Draw.cat(
-                [self.estimator.draw(ensemble.part(rows), block) for block, rows in parts]
+                [self.estimator.draw(ensemble.restrict(rows), block) for block, rows in parts]
             )
             batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
             vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
@@ -144,7 +144,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
             if zero:
                 break
         block, row = divmod(start, ensemble.block_size)
-        draw = estimator.draw(ensemble.part(slice(row, row + count)), block)
+        draw = estimator.draw(ensemble.restrict(slice(row, row + count)), block)
         if start == 0:
             ensemble.require_independent_inputs(draw.state, draw.inputs[:1])
         draw = draw.thin()  # two inputs suffice to see whether f depends on its input

@@ -130,7 +130,7 @@ class Run:
         Raises:
             ValueError: if the file is damaged or that of another run.
         """
-        drawn_on = "any" if self.ensemble.keyed else self.ensemble.device.type
+        drawn_on = "any" if self.ensemble.counter_based else self.ensemble.device.type
         state = Accumulation(
             self.description,
             empty_moments(self.ensemble),
@@ -146,7 +146,7 @@ class Run:
         """Return what the provenance says of the networks, and warn of what leaves the NADs
         incomplete.
         """
-        notes: dict[str, Any] = {"initialisation": self.ensemble.drawn_tensors()}
+        notes: dict[str, Any] = {"initialisation": self.ensemble.initialisation.drawn_tensors()}
         notes |= _zero_init(self.ensemble, self.name)
         return notes | _fixed_weights(self.ensemble, self.name)
 

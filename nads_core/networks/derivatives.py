@@ -172,19 +172,19 @@ class ScalarFunction:
         weights: State,
         images: Tensor,
         of_all_outputs: bool = False,
-        mixing: Tensor | None = None,
+        coefficients: Tensor | None = None,
     ) -> Tensor:
-        """Return the gradient of f, or of each of R outputs, `mixed`: (K, C, H, W) -> (1 or R, K or
+        """Return the gradient of f, or of each of R outputs, `combine`d: (K, C, H, W) -> (1 or R, K or
         J, C, H, W).
         """
-        return self.values_and_gradients(weights, images, of_all_outputs, mixing)[1]
+        return self.values_and_gradients(weights, images, of_all_outputs, coefficients)[1]
 
     def values_and_gradients(
         self,
         weights: State,
         images: Tensor,
         of_all_outputs: bool = False,
-        mixing: Tensor | None = None,
+        coefficients: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the values, (K, 1 or R), and what `input_gradients` returns."""
         images = images.detach().requires_grad_()
@@ -211,7 +211,7 @@ class ScalarFunction:
                     raise ValueError(
                         f"the gradient of the network's output to its input failed: {error}"
                     ) from error
-                gradients.append(mixed(gradient, mixing))
+                gradients.append(combine(gradient, coefficients))
             return values.detach(), torch.stack(gradients)
 
     def in_float64(
@@ -267,11 +267,11 @@ def require_real(outputs: Tensor) -> None:
         )
 
 
-def mixed(gradients: Tensor, mixing: Tensor | None) -> Tensor:
-    """Return the linear combinations (J, ...) of gradients (K, ...) that have weights (J, K); all
-    without weights.
+def combine(gradients: Tensor, coefficients: Tensor | None) -> Tensor:
+    """Return the linear combinations (J, ...) of gradients (K, ...) that have coefficients (J, K);
+    all gradients without them.
     """
-    return gradients if mixing is None else torch.tensordot(mixing, gradients, 1)
+    return gradients if coefficients is None else torch.tensordot(coefficients, gradients, 1)
 
 
 def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:

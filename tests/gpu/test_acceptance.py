@@ -164,7 +164,7 @@ def _moved(factory, shape, device):
     images = torch.randn(
         2, 2, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
-    state = here.stack(2)
+    state = here.stacked_state(2)
     moved = {name: tensor.to(device) for name, tensor in state.items()}
     return _largest(
         there.input_gradients(moved, images.to(device)), here.input_gradients(state, images)

@@ -1,0 +1,333 @@
+"""Weights and random numbers of the networks of one factory, drawn for many networks at once."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from nads_core.kernels import RandomParameter, draw_weights
+from nads_core.networks.derivatives import cast
+from nads_core.networks.initialisation import Initialisation, State
+from nads_core.networks.readouts import Readout
+from nads_core.runtime.seeds import seed_sequence
+
+# Weights drawn from one generator: a block of networks is this large, or one network
+_BLOCK_WEIGHTS = 2**21
+# Weights drawn by one launch of a kernel, which has no generator to share
+_COUNTER_BLOCK_WEIGHTS = 2**26
+_MAX_BLOCK = 64
+# The random stream of the weights; those of the estimators are in `directions.estimators`
+_WEIGHTS = 0
+INDEX = "index of the network"  # the only entry of a state where the factory builds each network
+
+
+class NetworkSampler:
+    """Weights and random numbers of the networks that a factory returns, in blocks of networks.
+
+    On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: each block of
+    ``block_size`` networks has a generator of its own. A GPU's generators give other numbers than a
+    CPU's, unless `counter_based`.
+
+    Args:
+        initialisation: how the factory draws its weights.
+        seed: seed of all weights and inputs.
+        device: device of all numbers.
+        dtype: number type of all numbers. Weights are drawn in the factory's own type and then
+            converted.
+        kernels: ``"torch"``, or ``"triton"`` to draw weights by a kernel where it can.
+        from_factory: whether the factory builds every network, so that none is drawn here.
+    """
+
+    def __init__(
+        self,
+        initialisation: Initialisation,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        *,
+        kernels: str,
+        from_factory: bool,
+    ):
+        self.seed, self.device, self.dtype = seed, device, dtype
+        self.initialisation, self.from_factory = initialisation, from_factory
+        self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
+        self._counted = None if kernels == "torch" else initialisation.random_parameters()
+        together = _COUNTER_BLOCK_WEIGHTS if self.counter_based else _BLOCK_WEIGHTS
+        per_block = together // max(1, self.num_parameters)
+        # A power of two
+        self.block_size = min(_MAX_BLOCK, 2 ** max(0, per_block.bit_length() - 1))
+        self.trainable = {
+            name: (tuple(tensor.shape), tensor.is_complex())
+            for name, tensor in initialisation.network.named_parameters()
+            if tensor.requires_grad
+        }
+        self.readout: Readout | None = None  # the last layer, of which others can be drawn
+        self.no_readout = "the factory builds every network"  # why there is none
+        self._rows = slice(None)  # networks of each block that are drawn
+        self._started = _Started()  # shared by all parts of the blocks
+
+    @property
+    def vectorised_init(self) -> bool:
+        """Whether the weights of many networks are drawn together (else the factory is called for
+        each).
+        """
+        return self.initialisation.steps is not None and not self.from_factory
+
+    @property
+    def counter_based(self) -> bool:
+        """Whether (seed, network, element) fixes each weight and input, whatever the block and the
+        device.
+        """
+        return self._counted is not None
+
+    @property
+    def num_features(self) -> int:
+        """Number of features that the last linear layer reads if `draw_readouts` can draw others,
+        else 0.
+        """
+        return self.readout.num_features if self.readout else 0
+
+    def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield (block, networks to use of it) for the first ``num_networks`` networks, from
+        ``start_block`` on.
+        """
+        for block in range(start_block, -(-num_networks // self.block_size)):
+            yield block, min(self.block_size, num_networks - block * self.block_size)
+
+    def restart(self) -> None:
+        """Forget blocks of which parts are drawn, so that no other sampler continues them."""
+        self._started = _Started()
+
+    def restrict(self, rows: slice) -> Self:
+        """Return a sampler of some networks of each block, ``rows.start`` to ``rows.stop``, which
+        draws them as this one does.
+
+        Parts of a block that are drawn in order continue its random numbers.
+        """
+        if rows == slice(0, self.block_size):
+            return self
+        other = copy.copy(self)
+        other._rows = rows
+        return other
+
+    def draw(self, block: int) -> State:
+        """Draw the weights of networks ``block * block_size`` up to the next block.
+
+        Returns:
+            name -> ``(block_size, *shape)``, for every parameter and buffer that varies between
+            networks. Where the factory builds the networks, only their indices.
+
+        Raises:
+            ValueError: if a factory that reads random numbers built a network that its weights do
+                not reproduce.
+        """
+        if self._rows == slice(None):
+            return self._draw_block(block)
+        if self._started.block != block:
+            self._started.block, self._started.weights = block, self._draw_block(block)
+        return {name: tensor[self._rows] for name, tensor in self._started.weights.items()}
+
+    def _draw_block(self, block: int) -> State:
+        first = block * self.block_size
+        if self.from_factory:
+            return {INDEX: torch.arange(self.block_size) + first}
+        if self._counted is not None:
+            tensors = self._draw_counted(self._counted, block, _WEIGHTS)
+            return dict(zip(self.initialisation.varying, tensors, strict=True))
+        return self._converted(
+            self.initialisation.draw(self.block_size, self.seed_of(block), self._check_built, first)
+        )
+
+    def _check_built(self, network: nn.Module, number: int) -> None:
+        """Check a network that the factory built for its weights; an `Ensemble` compares outputs."""
+
+    def draw_first(self, count: int) -> State:
+        """Draw a few networks for tests, none where the factory builds them."""
+        if self.from_factory:
+            return {}
+        return self._converted(self.initialisation.draw(count, self.seed_of(0)))
+
+    def draw_alone(self, seed: int, number: int) -> State:
+        """Return the weights of the network that the factory draws from a seed, name -> (*shape)."""
+        return self._converted(self.initialisation.drawn_alone(seed, number))
+
+    def seed_of(self, block: int, stream: int = _WEIGHTS) -> int:
+        """Return the seed of one block's generator."""
+        return seed_sequence(self.seed, block, stream)
+
+    def audit_seed(self, index: int) -> int:
+        """Return the seed of one network that is built alone, which no block has."""
+        return seed_sequence(self.seed, index, _WEIGHTS, 1)  # longer than the path of any block
+
+    def _converted(self, state: State) -> State:
+        """Move weights to the device, and convert those that are floating-point numbers."""
+        return {name: cast(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
+
+    def _draw_counted(
+        self, parameters: Sequence[RandomParameter], block: int, stream: int
+    ) -> list[Tensor]:
+        drawn = draw_weights(
+            parameters,
+            seed=seed_sequence(self.seed),
+            first=block * self.block_size,
+            count=self.block_size,
+            stream=stream,
+            device=self.device,
+        )
+        return [tensor.to(self.dtype) for tensor in drawn]
+
+    def _generator(self, block: int, stream: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(self.seed_of(block, stream))
+
+    def _normal(
+        self, block: int, stream: int, shapes: Sequence[tuple[int, ...]], dtype: torch.dtype
+    ) -> list[Tensor]:
+        """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded
+        from ``dtype``.
+        """
+        if self.counter_based:
+            parameters = [RandomParameter(shape, "normal") for shape in shapes]
+            numbers = self._draw_counted(parameters, block, stream)
+        else:
+            generator, sizes = (
+                self._generator(block, stream),
+                [(self.block_size, *s) for s in shapes],
+            )
+            numbers = [
+                torch.randn(size, generator=generator, device=self.device, dtype=dtype)
+                for size in sizes
+            ]
+        return [tensor.to(self.dtype)[self._rows] for tensor in numbers]
+
+    def randn(self, block: int, stream: int, *shape: int) -> Tensor:
+        """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of
+        float32, rounded.
+
+        Args:
+            block: index of the block of networks.
+            stream: index of the random stream; independent quantities have different streams.
+                Stream 0 draws the weights. The library's estimators draw inputs from 1, probes from
+                2 and readouts from 3, so streams from 4 are free.
+            shape: shape of the numbers of one network.
+        """
+        dtype = torch.promote_types(self.dtype, torch.float32)
+        on_cpu = self.device.type == "cpu" and not self.counter_based
+        if self._rows == slice(None) or not on_cpu or self.block_size % _aligned(shape):
+            return self._normal(block, stream, [shape], dtype)[0]
+        numbers = self._started.streams.get(stream)
+        if numbers is None or not numbers.continues(block, shape, self._rows):
+            numbers = _BlockStream(self._generator(block, stream), block, shape, dtype)
+            self._started.streams[stream] = numbers
+        return numbers.rows(self._rows).to(self.dtype)
+
+    def probes(self, block: int, stream: int) -> State:
+        """Draw a standard normal direction in the space of trainable weights for each network;
+        streams as in `randn`.
+
+        Real and imaginary parts of complex weights count as two weights.
+
+        Raises:
+            ValueError: if no parameter requires a gradient.
+        """
+        if not self.trainable:
+            raise ValueError(
+                "no parameter of the network requires a gradient: there is no direction in weight space"
+            )
+        # A complex number is two real ones
+        shapes = [
+            (*shape, 2) if is_complex else shape for shape, is_complex in self.trainable.values()
+        ]
+        numbers = self._normal(block, stream, shapes, self.dtype)
+        # There are no complex numbers of half this precision
+        precision = torch.promote_types(self.dtype, torch.float32)
+        return {
+            name: torch.view_as_complex(tensor.to(precision)) if is_complex else tensor
+            for (name, (_, is_complex)), tensor in zip(self.trainable.items(), numbers, strict=True)
+        }
+
+    def draw_readouts(self, block: int, stream: int, count: int) -> Tensor:
+        """Draw ``count`` orthogonal last linear layers for each network of one block.
+
+        Each alone is uniform on a sphere, with the second moment E[w w^T] of the layer's own
+        initialisation. As f is linear in them, they give the same second moment of gradients.
+
+        Returns:
+            (block_size, count, F), F the number of features.
+
+        Raises:
+            ValueError: if the network does not end in a linear layer with fresh, centred weights,
+                or it has fewer than ``count`` features.
+        """
+        readout = self.require_readout()
+        if count > readout.num_features:
+            raise ValueError(
+                f"{count} readouts asked for, but the last layer reads {readout.num_features} features"
+            )
+        normal = self.randn(block, stream, readout.num_features, count)  # (B, F, count)
+        # There is no QR in bfloat16
+        precise = normal.to(torch.promote_types(self.dtype, torch.float32))
+        orthonormal = torch.linalg.qr(precise).Q.mT  # (B, count, F)
+        return (orthonormal * (readout.std * readout.num_features**0.5)).to(self.dtype)
+
+    def require_readout(self) -> Readout:
+        """Return the last layer of which others can be drawn; raise a ValueError if there is none."""
+        if self.readout is None:
+            needed = "a network that ends in a linear layer, drawn by one distribution around 0, and an index as output"
+            raise ValueError(
+                f"several readouts need {needed}, but {self.no_readout}: use readouts=1"
+            )
+        return self.readout
+
+
+@dataclass
+class _Started:
+    """A block of which parts are drawn: its weights, and the state of its random streams."""
+
+    block: int | None = None
+    weights: State = field(default_factory=dict)
+    streams: dict[int, _BlockStream] = field(default_factory=dict)
+
+
+class _BlockStream:
+    """Standard normal numbers (block_size, *shape) of one block, drawn a few networks at a time.
+
+    Generators of CPUs fill 16 numbers at a time, so that networks are drawn in groups whose numbers
+    are a multiple of 16: only so are they those of the whole block.
+    """
+
+    def __init__(
+        self, generator: torch.Generator, block: int, shape: tuple[int, ...], dtype: torch.dtype
+    ):
+        self._generator, self._dtype, self._of = generator, dtype, (block, shape)
+        self._shape, self._step = shape, _aligned(shape)
+        self._next = 0  # network whose numbers the generator draws next
+
+    def continues(self, block: int, shape: tuple[int, ...], rows: slice) -> bool:
+        """Whether these networks can still be drawn: they are of this block, and none is past."""
+        return (block, shape) == self._of and self._next <= self._group(rows)[0]
+
+    def _group(self, rows: slice) -> tuple[int, int]:
+        """Return the first and last networks, exclusive, of the groups that hold these."""
+        return rows.start // self._step * self._step, -(-rows.stop // self._step) * self._step
+
+    def rows(self, rows: slice) -> Tensor:
+        """Draw the numbers of networks ``rows.start`` to ``rows.stop``."""
+        first, stop = self._group(rows)
+        for _ in range(self._next, first, self._step):
+            self._randn(self._step)
+        numbers, self._next = self._randn(stop - first), stop
+        return numbers[rows.start - first : rows.stop - first]
+
+    def _randn(self, count: int) -> Tensor:
+        return torch.randn(count, *self._shape, generator=self._generator, dtype=self._dtype)
+
+
+def _aligned(shape: tuple[int, ...]) -> int:
+    """Return the number of networks whose numbers of this shape are a multiple of 16."""
+    return 16 // math.gcd(16, math.prod(shape))
