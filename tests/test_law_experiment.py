@@ -16,7 +16,7 @@ from nads_book.studies.gain import first_layer, frozen_network, judge, load_desi
 
 import nads_core as nc
 from nads_core.runtime.provenance import fingerprint
-from nads_core.training.run import NetworkFamily
+from nads_core.training.family import NetworkFamily
 
 FOLDER = Path(__file__).parents[1] / "book" / "preregistered"
 REGISTERED = tomllib.loads((FOLDER / "law.toml").read_text("utf8"))

@@ -12,9 +12,11 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_core.runtime.files import save_checkpoint
 from nads_core.runtime.seeds import seed_sequence
-from nads_core.training import many, single, vectorised
 from nads_core.training import state as checkpoints
-from nads_core.training.run import NetworkFamily
+from nads_core.training import train_many as many
+from nads_core.training import train_one as single
+from nads_core.training import vectorised
+from nads_core.training.family import NetworkFamily
 
 SHAPE = (1, 8, 8)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 PUBLISHED: dict[str, Any] = tomllib.loads(
-    (resources.files("nads_core") / "data" / "published.toml").read_text("utf8")
+    (resources.files("nads_core") / "data" / "datasets.toml").read_text("utf8")
 )
 
 _ZERO, _WHITE = 262, 0  # TIFF's tag of the colour of zero, and its value for white

@@ -8,7 +8,6 @@ from nads_core.training.accuracies import (
     difference_interval,
     predicted_classes,
 )
-from nads_core.training.many import METHODS, train_networks
 from nads_core.training.processes import num_cores
 from nads_core.training.recipes import (
     CIFAR10_RECIPE,
@@ -18,8 +17,9 @@ from nads_core.training.recipes import (
     TrainConfig,
 )
 from nads_core.training.result import TrainingResult, TrainingTimeout
-from nads_core.training.single import train_network
 from nads_core.training.state import TrainingState
+from nads_core.training.train_many import METHODS, train_networks
+from nads_core.training.train_one import train_network
 
 __all__ = [
     "CIFAR10_RECIPE",

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from nads_core.runtime.interrupts import deferred_interrupt
+from nads_core.training.family import TrainingRun
 from nads_core.training.result import TrainingResult
-from nads_core.training.run import TrainingRun
-from nads_core.training.single import progress_bar
+from nads_core.training.train_one import progress_bar
 
 _IDLE_SECONDS = (
     120  # after which idle workers end; loky warns if one ends while tasks are being sent

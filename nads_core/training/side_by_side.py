@@ -17,11 +17,10 @@ from nads_core.data.separable import SeparableDatasets
 from nads_core.networks.initialisation import state_of
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.accuracies import accuracy
+from nads_core.training.family import TrainingRun
 from nads_core.training.recipes import Dataset, batches
-from nads_core.training.result import TrainingResult, TrainingTimeout, require_finite
-from nads_core.training.run import TrainingRun
-from nads_core.training.single import Trainee, progress_bar, require_classifier
+from nads_core.training.result import TrainingTimeout, require_finite
+from nads_core.training.train_one import Trainee, progress_bar, require_classifier
 
 _EVALUATED = 2_000  # images of one evaluation
 
@@ -121,19 +120,13 @@ class _Lanes:
                             f"{len(group)} networks took too long: {number + 1} steps done"
                         )
         by_network = torch.stack(losses, 1).cpu()  # (count, steps)
-        seconds = torch.tensor((time.perf_counter() - start) / len(group))
+        seconds = (time.perf_counter() - start) / len(group)
         for trainee, b, values in zip(self.trainees, group, by_network, strict=False):
             require_finite(values, run.network_label(b))
-            with config.autocast(device):
-                train_accuracy = torch.tensor(accuracy(trainee.network, trainee.data, _EVALUATED))
-                test_accuracy = None
-                if run.test_datasets[b] is not None:
-                    test = _on_device(run.test_datasets, b, device)
-                    test_accuracy = torch.tensor(accuracy(trainee.network, test, _EVALUATED))
-            measure = run.measures[b]
-            measured = measure and measure(trainee.network.eval())
+            tested = run.test_datasets[b] is not None
+            test = _on_device(run.test_datasets, b, device) if tested else None
+            run.finish(b, trainee.network, (trainee.data, test), values, seconds, _EVALUATED)
             trainee.network.train()
-            run.collect(b, TrainingResult(train_accuracy, test_accuracy, values, seconds, measured))
 
 
 def _on_device(datasets: Sequence[Any], b: int, device: torch.device) -> Dataset:

@@ -11,11 +11,10 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
 from nads_core.data.separable import SeparableDatasets
-from nads_core.training.accuracies import accuracy
+from nads_core.training.family import TrainingRun
 from nads_core.training.recipes import Dataset, batches, descend
-from nads_core.training.result import TrainingResult, TrainingTimeout, require_finite
-from nads_core.training.run import TrainingRun
-from nads_core.training.single import progress_bar, require_classifier
+from nads_core.training.result import TrainingTimeout, require_finite
+from nads_core.training.train_one import progress_bar, require_classifier
 
 logger = logging.getLogger(__name__)
 
@@ -80,15 +79,8 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
     for row, b in sorted(enumerate(group), key=lambda item: not losses[item[0]].isfinite().all()):
         require_finite(losses[row], run.network_label(b))
         network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
-        train, test, measure = run.datasets[b], run.test_datasets[b], run.measures[b]
-        with config.autocast(family.device):  # as `train_network` evaluates
-            train_accuracy = torch.tensor(accuracy(network.eval(), train))
-            test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
-        seconds = torch.tensor((time.perf_counter() - start) / len(group))
-        measured = measure and measure(network)
-        run.collect(
-            b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured)
-        )
+        datasets = run.datasets[b], run.test_datasets[b]
+        run.finish(b, network, datasets, losses[row], (time.perf_counter() - start) / len(group))
 
 
 def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[Tensor], Dataset]]:

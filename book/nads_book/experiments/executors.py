@@ -13,7 +13,7 @@ import torch
 from nads_core.runtime.interrupts import deferred_interrupt
 from nads_core.training import TrainingTimeout
 from nads_core.training.processes import num_cores, process_pool
-from nads_core.training.single import progress_bar
+from nads_core.training.train_one import progress_bar
 
 if TYPE_CHECKING:
     from nads_book.experiments.study import Context, Keep, Row, Study, Unit

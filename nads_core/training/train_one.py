@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +40,6 @@ def train_network(
     config: TrainConfig | None = None,
     *,
     timeout: float | None = None,
-    label: str = "training",
     progress: bool = True,
     **options: Any,
 ) -> TrainingResult:
@@ -52,7 +51,6 @@ def train_network(
         test: test images and labels, for the accuracy after training.
         config: options of the training.
         timeout: seconds after which to give up.
-        label: text of the progress bar.
         progress: whether to show a progress bar.
         **options: fields of `TrainConfig`, in place of those of ``config``.
 
@@ -68,24 +66,25 @@ def train_network(
         TrainingTimeout: if training takes longer than ``timeout`` seconds.
     """
     config = merge_options(config, options)
-    device = usable_device(config.device)
-    with seeded(seed_sequence(config.seed, 1), device):
-        seconds = math.inf if timeout is None else timeout
-        return fit(
-            network, train, test, config, device, timeout=seconds, label=label, progress=progress
-        )
+    seconds = math.inf if timeout is None else timeout
+    with seeded(seed_sequence(config.seed, 1), usable_device(config.device)):
+        return fit(network, (train, test), config, timeout=seconds, bar=Bar("training", progress))
+
+
+class Bar(NamedTuple):
+    """A progress bar: its text, which also names the training in errors, and whether it is shown."""
+
+    label: str
+    shown: bool
 
 
 def fit(
     network: nn.Module,
-    train: Dataset,
-    test: Dataset | None,
+    datasets: tuple[Dataset, Dataset | None],
     config: TrainConfig,
-    device: torch.device,
     *,
     timeout: float = math.inf,
-    label: str = "training",
-    progress: bool = False,
+    bar: Bar,
     state: TrainingState | None = None,
 ) -> TrainingResult:
     """Train one network in place; random layers draw from torch's global generators as they are.
@@ -93,6 +92,7 @@ def fit(
     With a ``state`` the training resumes from its file, with the numbers of an uninterrupted
     training. Images are converted to the type of the weights.
     """
+    (train, test), device, label = datasets, usable_device(config.device), bar.label
     require_dataset(train, "train")
     if test is not None:
         require_dataset(test, "test")
@@ -114,15 +114,15 @@ def fit(
         identity = _identity(network, train, config, trainee.weights)
         losses = state.restore(changing, device, identity, trainee.data[0][0])
     first, per_epoch = len(losses), total // recipe.epochs
-    with progress_bar(total, label, "step", progress) as bar:
-        bar.update(first)
+    with progress_bar(total, label, "step", bar.shown) as steps:
+        steps.update(first)
         remaining = islice(batches(num_samples, recipe, config.seed), first, None)
         for done, batch in enumerate(remaining, first + 1):
             rate = recipe.rate(done - 1, total)
             losses.append(
                 step(batch.to(device), rate if device.type == "cpu" else torch.tensor(rate))
             )
-            bar.update()
+            steps.update()
             if time.perf_counter() - start > timeout:
                 raise TrainingTimeout(
                     f"{label} took longer than {timeout:.0f} s: {done} of {total} steps done"
@@ -144,12 +144,23 @@ def fit(
     losses = torch.stack(losses).cpu()
     require_finite(losses, label)
     losses = torch.cat([losses, losses.new_full((total - len(losses),), torch.nan)])
-    network.eval()
-    with config.autocast(device):
-        test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
-        train_accuracy = torch.tensor(accuracy(network, train))
+    accuracies = evaluated(network.eval(), datasets, config, device)
     seconds = time.perf_counter() - start + (state.seconds if state else 0.0)
-    return TrainingResult(train_accuracy, test_accuracy, losses, torch.tensor(seconds))
+    return TrainingResult(*accuracies, losses, torch.tensor(seconds))
+
+
+def evaluated(
+    network: nn.Module,
+    datasets: tuple[Dataset, Dataset | None],
+    config: TrainConfig,
+    device: torch.device,
+    batch_size: int = 250,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the accuracies on a training and a test set, in the precision of the training."""
+    train, test = datasets
+    with config.autocast(device):
+        test_accuracy = None if test is None else torch.tensor(accuracy(network, test, batch_size))
+        return torch.tensor(accuracy(network, train, batch_size)), test_accuracy
 
 
 def _identity(

@@ -21,10 +21,10 @@ from torch import nn
 
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.runtime.arguments import require_choice, require_integers, usable_device
+from nads_core.training.family import Measure, NetworkFamily, TrainingRun
 from nads_core.training.processes import num_cores, train_in_processes
 from nads_core.training.recipes import Dataset, TrainConfig, merge_options, require_dataset
 from nads_core.training.result import TrainingResult, stacked
-from nads_core.training.run import Measure, NetworkFamily, TrainingRun
 from nads_core.training.side_by_side import train_side_by_side
 from nads_core.training.state import TrainingState
 from nads_core.training.vectorised import train_vectorised
@@ -161,7 +161,7 @@ def train_sequentially(run: TrainingRun) -> None:
     """
     for b in range(run.count):
         run.require_time()
-        run.collect(b, run.task(b)(timeout=run.seconds_left, progress=run.progress))
+        run.collect(b, run.task(b, run.progress)(timeout=run.seconds_left))
 
 
 def _require_side_by_side(family: NetworkFamily, workers: int) -> None:

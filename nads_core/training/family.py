@@ -8,15 +8,15 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.initialisation import require_module
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.recipes import Dataset, TrainConfig
 from nads_core.training.result import TrainingResult, TrainingTimeout
-from nads_core.training.single import fit, outputs_of
 from nads_core.training.state import TrainingState
+from nads_core.training.train_one import Bar, evaluated, fit, outputs_of
 
 Measure = Callable[[nn.Module], Any]
 
@@ -57,7 +57,7 @@ class NetworkFamily:
         if self.device.type == "cpu" and not self.config.mixed_precision:
             network = faster_max_pooling(network)
         with seeded(seed_sequence(self.config.seed, 3, network_id), self.device):
-            result = fit(network, train(), test(), self.config, self.device, **options)
+            result = fit(network, (train(), test()), self.config, **options)
         return result if measure is None else replace(result, measured=measure(network))
 
     @property
@@ -118,6 +118,30 @@ class TrainingRun:
         if self.on_result:
             self.on_result(b, result)
 
+    def finish(
+        self,
+        b: int,
+        network: nn.Module,
+        datasets: tuple[Dataset, Dataset | None],
+        losses: Tensor,
+        seconds: float,
+        batch_size: int = 250,
+    ) -> None:
+        """Evaluate and measure network b after its training, and collect the result.
+
+        Args:
+            b: number of the network.
+            network: the trained network, which is in eval mode afterwards.
+            datasets: its training set, and its test set if there is one.
+            losses: loss of each step, (steps,).
+            seconds: its share of the time.
+            batch_size: number of images evaluated at once.
+        """
+        config, measure = self.family.config, self.measures[b]
+        accuracies = evaluated(network.eval(), datasets, config, self.family.device, batch_size)
+        measured = measure and measure(network)
+        self.collect(b, TrainingResult(*accuracies, losses, torch.tensor(seconds), measured))
+
     @property
     def label(self) -> str:
         """Text of the progress bar."""
@@ -127,8 +151,10 @@ class TrainingRun:
         """Return the name of network b in progress bars and errors."""
         return f"network {b + 1} of {self.count}" if self.count > 1 else "training"
 
-    def task(self, b: int) -> Callable[..., TrainingResult]:
-        """Return a function of options of `fit` that trains network b, here or in a worker process."""
+    def task(self, b: int, shown: bool = False) -> Callable[..., TrainingResult]:
+        """Return a function of a timeout that trains network b, here with a progress bar, or in a
+        worker process.
+        """
         return partial(
             self.family.train,
             self.network_ids[b],
@@ -136,7 +162,7 @@ class TrainingRun:
             _getter(self.test_datasets, b),
             self.measures[b],
             state=self.states[b],
-            label=self.network_label(b),
+            bar=Bar(self.network_label(b), shown),
         )
 
 
