@@ -10,7 +10,7 @@ import argparse
 import importlib
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def output_file(text: str) -> Path:
     return path
 
 
-def console(run: Any = main) -> int:
+def console(run: Callable[[], int] = main) -> int:
     """Run one command as a program and return its exit status."""
     status = int(run())
     # The work is stored, so an interrupt needs no traceback

@@ -1,12 +1,18 @@
 """``nads compute``: compute the NADs of an architecture."""
 
+from __future__ import annotations
+
 import argparse
 import glob
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nads_core.cli import output_file
+
+if TYPE_CHECKING:
+    from nads_core.directions import Estimator
+    from nads_core.runtime.arguments import Facts
 
 ESTIMATORS = {
     "smoothed": "SmoothedGradient",
@@ -165,7 +171,7 @@ def _name_checkpoint(pattern: Path) -> None:
         )
 
 
-def _estimator(name: str, given: dict[str, Any]) -> Any:
+def _estimator(name: str, given: Facts) -> Estimator | None:
     """Return the estimator, None for the default; raise a ValueError for an option that it does not
     have.
     """
@@ -189,7 +195,7 @@ def _index(text: str) -> int | str:
     return int(text) if text.isdigit() else text
 
 
-def _symmetries(names: list[str]) -> Any:
+def _symmetries(names: list[str]) -> str | tuple[str, ...]:
     """Return the value of the parameter ``symmetries`` of `compute_nads`."""
     if "test" in names and len(names) > 1:
         raise ValueError(

@@ -2,6 +2,8 @@
 folder per class.
 """
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import os
@@ -13,11 +15,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-PUBLISHED: dict[str, Any] = tomllib.loads(
+from nads_core.runtime.arguments import Facts
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+PUBLISHED: dict[str, Facts] = tomllib.loads(
     (resources.files("nads_core") / "data" / "datasets.toml").read_text("utf8")
 )
 
@@ -41,7 +49,7 @@ class Photos:
         source: origin of the photos, see `images.ImageSet`.
     """
 
-    read: Callable[[int, int], Any]
+    read: Callable[[int, int], Image]
     labels: np.ndarray
     class_names: tuple[str, ...]
     source: str
@@ -240,7 +248,7 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
             source, published = f"{known['title']} ({'JPEG' if lossy else 'lossless'} copy)", True
             names = tuple(known["classes"][each] for each in names)
 
-    def read(index: int, size: int) -> Any:
+    def read(index: int, size: int) -> Image:
         from PIL import ImageOps
 
         photo = _read(files[index])
@@ -294,7 +302,7 @@ def _images_in(folder: Path) -> list[str]:
     return [os.path.join(*place) for place in sorted(images)]
 
 
-def _read(path: str) -> Any:
+def _read(path: str) -> Image:
     """Read an image as it is shown: turned as its EXIF data say, over white where it is
     transparent, in RGB of 8 bits.
 
@@ -385,7 +393,7 @@ def visible_in(folder: Path) -> list[str]:
     )
 
 
-def _datasets() -> Any:
+def _datasets() -> ModuleType:
     """Return torchvision's module of data sets."""
     try:
         from torchvision import datasets

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -62,7 +61,7 @@ def _noise_and_labels(
 
 # Noise and labels by device and type, which are freed with their dataset and not sent to workers
 # with it.
-_COPIES: WeakKeyDictionary["SeparableDatasets", dict[Any, tuple[Tensor, Tensor]]] = (
+_COPIES: WeakKeyDictionary["SeparableDatasets", dict[object, tuple[Tensor, Tensor]]] = (
     WeakKeyDictionary()
 )
 

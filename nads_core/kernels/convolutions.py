@@ -20,6 +20,8 @@ from torch.nn import functional as F
 _MOST_CHANNELS = 32  # a thread sums so many outputs in registers
 
 Pair = tuple[int, int]
+Context = Any  # of autograd and of vmap, which have no types
+Inputs = tuple[Any, ...]
 
 
 def convolution_reference(
@@ -60,20 +62,20 @@ class _Convolution(torch.autograd.Function):
         return convolve(x, weight, bias, stride, padding, relu)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def setup_context(ctx: Context, inputs: Inputs, output: Tensor) -> None:
         x, weight, _, stride, padding, relu = inputs
         ctx.save_for_backward(weight, output if relu else None)
         ctx.geometry = (tuple(x.shape[-2:]), stride, padding)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, gradient: Tensor) -> tuple[Tensor | None, ...]:
         _require_fixed_weights(ctx.needs_input_grad[1:3])
         weight, output = ctx.saved_tensors
         return _Adjoint.apply(gradient, output, weight, *ctx.geometry), *[None] * 5
 
     @staticmethod
     def vmap(
-        info: Any,
+        info: Context,
         in_dims: tuple[int | None, ...],
         x: Tensor,
         weight: Tensor,
@@ -110,12 +112,12 @@ class _Adjoint(torch.autograd.Function):
         return convolve_adjoint(gradient, output, weight, size, stride, padding)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def setup_context(ctx: Context, inputs: Inputs, output: Tensor) -> None:
         _, outputs, weight, _, *ctx.geometry = inputs
         ctx.save_for_backward(outputs, weight)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, gradient: Tensor) -> tuple[Tensor | None, ...]:
         _require_fixed_weights(ctx.needs_input_grad[2:3])
         output, weight = ctx.saved_tensors
         slope = _Convolution.apply(gradient, weight, None, *ctx.geometry, False)
@@ -126,7 +128,7 @@ class _Adjoint(torch.autograd.Function):
 
     @staticmethod
     def vmap(
-        info: Any,
+        info: Context,
         in_dims: tuple[int | None, ...],
         gradient: Tensor,
         output: Tensor | None,

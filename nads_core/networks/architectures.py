@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 import torch
 from torch import Tensor, nn
 
-from nads_core.runtime.arguments import require_choice, require_integers
+from nads_core.runtime.arguments import Facts, require_choice, require_integers
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
@@ -57,7 +57,7 @@ class Architecture:
 
     name: str
     module: Callable[..., nn.Module]
-    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    options: Facts = field(default_factory=dict, hash=False)
     symmetries: tuple[str, ...] = ()
     flip_multiple: int = 1
 
@@ -446,7 +446,7 @@ def _of_library(
     return factory
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str) -> object:
     """Return the number, tuple, boolean or None that a text stands for, or the text itself."""
     try:
         return ast.literal_eval(text)

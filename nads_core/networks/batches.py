@@ -7,7 +7,7 @@ such networks.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -203,7 +203,7 @@ def _recorded(function: ScalarFunction, state: State, images: Tensor) -> list[_C
     """Return what each module of a network returns, in the order in which they end."""
     calls: list[_Call] = []
 
-    def record(name: str, module: nn.Module, _: object, results: Any) -> None:
+    def record(name: str, module: nn.Module, _: object, results: object) -> None:
         tensors = [leaf for leaf in tree_leaves(results) if isinstance(leaf, Tensor)]
         calls.extend(_Call(name, module, tensor.detach().clone()) for tensor in tensors[:1])
 

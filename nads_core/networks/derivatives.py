@@ -14,6 +14,8 @@ from nads_core.networks.initialisation import State, state_of
 from nads_core.runtime.seeds import generator_state
 
 _Result = TypeVar("_Result")
+# Index of an output, or a function of whatever a network returns
+Output = int | Callable[[Any], Tensor]
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,7 @@ class ScalarFunction:
             `require_outputs`.
     """
 
-    def __init__(
-        self, module: nn.Module, varying: set[str], output: int | Callable[[Any], Tensor] = 0
-    ):
+    def __init__(self, module: nn.Module, varying: set[str], output: Output = 0):
         self.module, self.output, self.takes_gradients = module, output, False
         state = state_of(module)
         self.fixed = {
@@ -94,7 +94,7 @@ class ScalarFunction:
             outputs = self._selected(self.module(images.clone()))
         return outputs.detach() if self.takes_gradients and not recording else outputs
 
-    def _selected(self, outputs: Any) -> Tensor:
+    def _selected(self, outputs: Tensor) -> Tensor:
         return self.output(outputs) if callable(self.output) else outputs
 
     @contextmanager
@@ -291,7 +291,7 @@ def _leaf(tensor: Tensor) -> Tensor:
     )
 
 
-def _places(module: nn.Module) -> list[tuple[Any, str, str]]:
+def _places(module: nn.Module) -> list[tuple[dict[str, Any], str, str]]:
     """Return where a module's layers read each parameter and buffer: (dictionary, key in it, name
     in `state_of`).
     """

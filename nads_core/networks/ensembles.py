@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from nads_core.kernels import require_kernels
 from nads_core.networks.batches import NUM_TEST_INPUTS, Evaluated, require_independent_inputs
-from nads_core.networks.derivatives import ScalarFunction, cast, require_real
+from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
 from nads_core.networks.evaluator import EVALUATIONS, NetworkEvaluator, networks_of, prepared
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
 from nads_core.networks.interleaving import interleaved
@@ -29,6 +29,7 @@ from nads_core.networks.self_check import (
     same_outputs,
 )
 from nads_core.runtime.arguments import (
+    Facts,
     is_integer,
     plain,
     require_integers,
@@ -105,7 +106,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         seed: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | str = torch.float32,
-        output: int | Callable[[Any], Tensor] = 0,
+        output: Output = 0,
         evaluation: str | None = None,
         kernels: str = "torch",
     ):
@@ -312,7 +313,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             )
         raise not_reproduced(which, differing(self.template, network))
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Facts:
         """Return what identifies the factory, from its first networks as it builds them, and audit
         these.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
 from nads_core.kernels import faster_layers, few_channel_convolutions
-from nads_core.networks.derivatives import ScalarFunction, cast, combine
+from nads_core.networks.derivatives import Output, ScalarFunction, cast, combine
 from nads_core.networks.initialisation import State
 from nads_core.networks.readouts import Readout
 from nads_core.networks.sampler import INDEX
@@ -39,7 +39,7 @@ class NetworkEvaluator:
         self,
         network: nn.Module,
         varying: set[str],
-        output: int | Callable[[Any], Tensor],
+        output: Output,
         evaluation: str,
         built: Callable[[int], nn.Module],
     ):
@@ -47,7 +47,7 @@ class NetworkEvaluator:
         self.function = ScalarFunction(network, varying, output)
         self.readout: Readout | None = None  # the last layer, if others can take its place
         # Of the input gradients, by the shapes of their arguments
-        self._graphs: dict[Any, _Captured] = {}
+        self._graphs: dict[object, _Captured] = {}
 
     @property
     def template(self) -> nn.Module:

@@ -5,7 +5,7 @@ on tensors with one more leading dimension. The replay is used only if, from the
 repeats the factory's own network bit for bit; otherwise the factory is called once per network.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,6 +24,9 @@ from nads_core.networks.self_check import (
 )
 from nads_core.runtime.seeds import seeded
 
+Operation = Any  # of torch.ops, which has no types
+Arguments = tuple[Any, ...]
+Keywords = dict[str, Any]
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 
 _UNIFORM, _NORMAL = torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default
@@ -77,7 +80,7 @@ class Step:
 
     name: str
     operation: Callable[..., object]
-    args: tuple[Any, ...]
+    args: Arguments
     kwargs: tuple[tuple[str, Any], ...]
 
     def apply(self, tensor: Tensor, generator: torch.Generator) -> None:
@@ -127,7 +130,7 @@ class Recording(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
         # Operation, tensor, other arguments, and whether one of these is random, which no step can
         # repeat
-        self._writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any], bool]] = []
+        self._writes: list[tuple[Operation, Tensor, Arguments, Keywords, bool]] = []
         self._seed = seed
         self._random: dict[
             int, Tensor
@@ -142,7 +145,7 @@ class Recording(TorchDispatchMode):
             self._random_names(plain_attributes(self.network)),
         )
 
-    def _random_names(self, values: dict[str, Any]) -> set[str]:
+    def _random_names(self, values: Mapping[str, object]) -> set[str]:
         return {
             name
             for name, value in values.items()
@@ -160,8 +163,8 @@ class Recording(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Operation, types: object, args: Arguments = (), kwargs: Keywords | None = None
+    ) -> object:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func._schema.is_mutable:
@@ -172,7 +175,7 @@ class Recording(TorchDispatchMode):
         self._trace(func, args, kwargs, out)
         return out
 
-    def _trace(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
+    def _trace(self, func: Operation, args: Arguments, kwargs: Keywords, out: object) -> None:
         """Record whether the tensors that an operation wrote or returned are random."""
         name, mutable = func._schema.name, func._schema.is_mutable
         random = any(
@@ -248,8 +251,8 @@ class _Reading(TorchFunctionMode):
         self._recording = recording
 
     def __torch_function__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Operation, types: object, args: Arguments = (), kwargs: Keywords | None = None
+    ) -> object:
         if getattr(func, "__name__", "") in _READING and self._recording._is_random(args[0]):
             self._recording.decides = True
         return func(*args, **(kwargs or {}))

@@ -6,18 +6,24 @@ or the argument of a hook mixes two networks in one of a thousand evaluations. H
 forced: each thread runs one instruction of the user's Python code, then the other one does.
 """
 
+from __future__ import annotations
+
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import torch
 
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
+
 # Folders of code that shares nothing between networks
 _TRUSTED = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+_Result = TypeVar("_Result")
 _PYTHON = (str(Path(threading.__file__).parent), "<frozen")
 _VISITS = (
     8  # of a function by each thread that are interleaved: layers of one kind run the same code
@@ -62,12 +68,12 @@ class _Turns:
             self._changed.notify_all()
 
 
-class Interleaved(NamedTuple):
+class Interleaved(NamedTuple, Generic[_Result]):
     """Results of two functions, None if one raised an exception or waited for too long, and the
     first one's steps.
     """
 
-    results: list[Any] | None
+    results: list[_Result] | None
     steps: int
 
 
@@ -79,8 +85,11 @@ def _is_trusted(file: str) -> bool:
 
 
 def interleaved(
-    first: Callable[[], Any], second: Callable[[], Any], timeout: float, pause: int | None = None
-) -> Interleaved:
+    first: Callable[[], _Result],
+    second: Callable[[], _Result],
+    timeout: float,
+    pause: int | None = None,
+) -> Interleaved[_Result]:
     """Call two functions in two threads that take turns after instructions of Python code outside
     of torch.
 
@@ -91,12 +100,12 @@ def interleaved(
         pause: step of the first function at which the second one runs from its beginning to its
             end; by default each runs one step at a time.
     """
-    turns, results, steps = _Turns(timeout), dict[int, Any](), [0, 0]
+    turns, results, steps = _Turns(timeout), dict[int, _Result](), [0, 0]
 
-    def run(index: int, function: Callable[[], Any]) -> None:
+    def run(index: int, function: Callable[[], _Result]) -> None:
         visits = Counter[CodeType]()
 
-        def trace(frame: FrameType, event: str, _: object) -> Any:
+        def trace(frame: FrameType, event: str, _: object) -> TraceFunction | None:
             if event == "call":
                 visits[frame.f_code] += 1
                 if _is_trusted(frame.f_code.co_filename) or visits[frame.f_code] > _VISITS:

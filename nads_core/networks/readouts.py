@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -210,7 +210,7 @@ def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
     calls: list[LinearCall] = []
 
     def record(
-        name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor
+        name: str, _: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor], result: Tensor
     ) -> None:
         features = args[0] if args else kwargs["input"]
         calls.append(LinearCall(name, features.detach().clone(), result, result._version))

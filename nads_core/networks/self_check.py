@@ -22,7 +22,7 @@ _TOLERANCE = {
 _OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, children and hooks
 
 
-def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[str, Any]:
+def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[str, object]:
     """Return the class and the attributes of each module, other than parameters and buffers: name
     -> value.
 
@@ -33,7 +33,7 @@ def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[s
         network: network.
         seen: identities of the modules that are listed elsewhere.
     """
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, object] = {}
     seen = set() if seen is None else seen
     seen.update(map(id, network.modules()))
     for path, module in network.named_modules():
@@ -44,7 +44,7 @@ def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[s
     return attributes
 
 
-def _leaves(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _leaves(name: str, value: object, seen: set[int]) -> Iterator[tuple[str, object]]:
     if isinstance(value, (list, tuple, Mapping)):
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _leaves(f"{name}[{key}]", item, seen)

@@ -6,6 +6,9 @@ from typing import Any, TypeGuard
 import numpy as np
 import torch
 
+# Plain values by name, as descriptions, checkpoints and provenance hold them
+Facts = dict[str, Any]
+
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is an integer of Python or numpy, and not a bool."""

@@ -9,6 +9,8 @@ from typing import IO, Any
 
 import torch
 
+from nads_core.runtime.arguments import Facts
+
 # Beginnings of the record of 22 bytes that ends a zip archive, and of its comment
 _END, _SEAL = (
     b"PK\5\6",
@@ -86,7 +88,7 @@ def require_undamaged(path: str | os.PathLike[str]) -> None:
         )
 
 
-def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, content: Facts) -> None:
     """Write tensors and plain values, whole or not at all, with a checksum.
 
     Raises:

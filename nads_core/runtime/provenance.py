@@ -11,14 +11,15 @@ import hashlib
 import json
 import platform
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from nads_core.runtime import __version__
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.threads import num_threads
 
 # They increase only when the same arguments give other numbers. RNG_VERSION stands for the weights
@@ -48,7 +49,7 @@ def fingerprint(*parts: np.ndarray | bytes | str) -> str:
     return digest.hexdigest()[:16]
 
 
-def function_identity(function: Any) -> str:
+def function_identity(function: Callable[..., object]) -> str:
     """Return a name of a function that is the same in every process, such as
     "module:margin#0f3a51c2".
 
@@ -69,12 +70,12 @@ def function_identity(function: Any) -> str:
     return f"{function.__module__}:{function.__qualname__}#{digits}"
 
 
-def canonical(content: Any) -> str:
+def canonical(content: object) -> str:
     """Return JSON content as one text that does not depend on its layout in a file."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
+def differences(old: Facts, new: Facts) -> str:
     """List the differences of two nested dictionaries, such as "seed was 0, now 1"; empty if there
     are none.
     """
@@ -86,8 +87,8 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     return "; ".join(messages)
 
 
-def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flat(content: Facts, prefix: str = "") -> Facts:
+    flat: Facts = {}
     for key, value in content.items():
         flat |= (
             _flat(value, f"{prefix}{key}.")
@@ -97,7 +98,7 @@ def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def environment(device: torch.device) -> Facts:
     """Describe where a result was computed: device, processor, versions, commit and date. Recorded,
     never compared.
     """

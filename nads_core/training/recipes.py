@@ -3,12 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import make_plain, require_integers, require_positive
+from nads_core.runtime.arguments import Facts, make_plain, require_integers, require_positive
 from nads_core.runtime.seeds import seed_sequence
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
@@ -116,7 +115,7 @@ class TrainConfig:
         return torch.autocast(device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
 
 
-def merge_options(config: TrainConfig | None, options: dict[str, Any]) -> TrainConfig:
+def merge_options(config: TrainConfig | None, options: Facts) -> TrainConfig:
     """Return a `TrainConfig` in which ``options`` replace fields of ``config``."""
     if config is None and "recipe" not in options:
         raise TypeError("no recipe given: pass recipe=nads_core.SEPARABLE_RECIPE, or a TrainConfig")

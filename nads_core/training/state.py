@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.provenance import differences
 from nads_core.runtime.seeds import generator_state
@@ -31,13 +31,13 @@ class TrainingState:
     path: Path
     seconds: float = 0.0
     _saved_at: float = field(default=0.0, repr=False)
-    _identity: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _identity: Facts = field(default_factory=dict, init=False, repr=False)
 
     def restore(
         self,
         tensors: Mapping[str, Tensor],
         device: torch.device,
-        training: dict[str, Any],
+        training: Facts,
         sample: Tensor,
     ) -> list[Tensor]:
         """Restore tensors and the state of torch's generator; return the losses so far, none

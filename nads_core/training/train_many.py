@@ -172,7 +172,7 @@ def _require_side_by_side(family: NetworkFamily, workers: int) -> None:
         raise ValueError(f"{obstacle}, which networks in one graph cannot: leave workers out")
 
 
-def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | None) -> None:
+def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[object] | None) -> None:
     """Raise a ValueError unless each network has one item of each kind, and all training sets of a
     list one shape.
     """

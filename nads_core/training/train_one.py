@@ -1,19 +1,21 @@
 """Training one network."""
 
+from __future__ import annotations
+
 import copy
 import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.networks.initialisation import state_of
-from nads_core.runtime.arguments import plain, usable_device
+from nads_core.runtime.arguments import Facts, plain, usable_device
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.provenance import fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
@@ -29,6 +31,9 @@ from nads_core.training.recipes import (
 )
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _LOW_LOSS = 0.1  # mean loss of an epoch above which a full test accuracy is improbable
 
@@ -163,9 +168,7 @@ def evaluated(
         return torch.tensor(accuracy(network, train, batch_size)), test_accuracy
 
 
-def _identity(
-    network: nn.Module, train: Dataset, config: TrainConfig, weights: Tensor
-) -> dict[str, Any]:
+def _identity(network: nn.Module, train: Dataset, config: TrainConfig, weights: Tensor) -> Facts:
     """Return what identifies a training, but for the values of images and initial weights, as plain
     values.
     """
@@ -223,7 +226,7 @@ def require_classifier(
                 ) from error
 
 
-def outputs_of(network: nn.Module, images: Tensor) -> Any:
+def outputs_of(network: nn.Module, images: Tensor) -> object:
     """Return a network's outputs; raise a ValueError that names the shape if it rejects the images."""
     try:
         return network(images)
@@ -337,7 +340,7 @@ def _is_perfect(
         return accuracy(network, test) == 1
 
 
-def progress_bar(total: int, label: str, unit: str, show: bool) -> Any:
+def progress_bar(total: int, label: str, unit: str, show: bool) -> tqdm[NoReturn]:
     """Return a tqdm bar that shows the remaining time."""
     from tqdm import tqdm
 
