@@ -321,7 +321,6 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             replayed: whether their weights are drawn together.
             outputs: f(x) of 8 networks at fixed inputs of several scales, (8, K), at least in
                 float32.
-            norms: norm of each parameter and buffer of all of them.
             layers: description of each layer of the first one.
         """
         dtype = torch.promote_types(self.dtype, torch.float32)
@@ -330,7 +329,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         images = scales * torch.randn(
             len(_SCALES), *self.image_shape, generator=generator, dtype=torch.float64
         )
-        outputs, squares, layers = [], dict[str, float](), dict[str, str]()
+        outputs, layers = [], dict[str, str]()
         for index in range(_IDENTIFYING):
             seed = self.audit_seed(index)
             (network,) = self.initialisation.build(1, seed, index)
@@ -341,8 +340,6 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 values if callable(self.output) or values.dim() == 1 else values[:, self.output]
             )
             outputs.append(values.double().cpu())
-            for name, tensor in state_of(network).items():
-                squares[name] = squares.get(name, 0.0) + _norm(tensor.detach()) ** 2
             layers = layers or {
                 name: repr(layer)
                 for name, layer in network.named_modules()
@@ -353,11 +350,9 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             # All for small networks, one where a block is one large network
             if index < self.block_size:
                 self._audit(network, index, seed)
-        norms = {name: square**0.5 for name, square in squares.items()}
         return {
             "replayed": self.vectorised_init,
             "outputs": torch.stack(outputs),
-            "norms": norms,
             "layers": layers,
         }
 
@@ -463,12 +458,6 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             for name, tensor in self.function.fixed.items()
         }
         return {name: (drawn | fixed)[name] for name in state_of(self.template)}
-
-
-def _norm(tensor: Tensor) -> float:
-    """Return the norm of all entries, which may be complex numbers or integers."""
-    dtype = torch.promote_types(tensor.dtype, torch.float32)
-    return float(torch.linalg.vector_norm(tensor.to(dtype)))
 
 
 class ThreadedEnsemble:
