@@ -168,50 +168,47 @@ class Recording(TorchDispatchMode):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func._schema.is_mutable:
-            values = (leaf for leaf in tree_leaves((args[1:], kwargs)) if isinstance(leaf, Tensor))
-            self._writes.append(
-                (func, args[0], args[1:], kwargs, any(map(self._is_random, values)))
-            )
+            by_random = any(map(self._is_random, _tensors((args[1:], kwargs))))
+            self._writes.append((func, args[0], args[1:], kwargs, by_random))
         self._trace(func, args, kwargs, out)
         return out
 
     def _trace(self, func: Operation, args: Arguments, kwargs: Keywords, out: object) -> None:
         """Record whether the tensors that an operation wrote or returned are random."""
-        name, mutable = func._schema.name, func._schema.is_mutable
-        random = any(
-            isinstance(leaf, Tensor) and self._is_random(leaf)
-            for leaf in tree_leaves((args, kwargs))
-        )
-        if name in _DECIDING or torch.Tag.dynamic_output_shape in func.tags:
-            self.decides |= random
-        whole = (
-            mutable
-            and args[0].numel() * args[0].element_size() == args[0].untyped_storage().nbytes()
-        )
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            distribution = Step("", func, args[1:], tuple(kwargs.items())).distribution()
-            random = (
-                kwargs.get("generator") in (None, torch.default_generator)
-                and torch.default_generator.initial_seed() == self._seed
-                and not (distribution and distribution[2] == 0)  # normal_(std=0)
-            )
-            random |= mutable and not whole and self._is_random(args[0])
-        elif name in _OF_SHAPE:
-            random = False
-        elif whole and (
-            name in _FILLING
-            or (name == "aten::mul_" and not isinstance(args[1], Tensor) and not args[1])
-        ):
-            random = name == "aten::copy_" and self._is_random(args[1])
-        for tensor in (
-            [args[0]]
-            if mutable
-            else [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
-        ):
+        mutable = func._schema.is_mutable
+        reads = any(map(self._is_random, _tensors((args, kwargs))))
+        if func._schema.name in _DECIDING or torch.Tag.dynamic_output_shape in func.tags:
+            self.decides |= reads
+        random = self._makes_random(func, args, kwargs, reads)
+        for tensor in [args[0]] if mutable else _tensors(out):
             if random:
                 self._random[_address(tensor)] = tensor
             elif mutable:
                 self._random.pop(_address(tensor), None)
+
+    def _makes_random(
+        self, func: Operation, args: Arguments, kwargs: Keywords, reads: bool
+    ) -> bool:
+        """Whether the result of an operation is random; ``reads``: whether an argument is."""
+        name, mutable = func._schema.name, func._schema.is_mutable
+        whole = mutable and _bytes(args[0]) == args[0].untyped_storage().nbytes()
+        # Draws are random if the seed decides them; entries beside those that are drawn stay
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            distribution = Step("", func, args[1:], tuple(kwargs.items())).distribution()
+            constant = distribution is not None and distribution[2] == 0  # normal_(std=0)
+            by_seed = torch.default_generator.initial_seed() == self._seed
+            own = kwargs.get("generator") not in (None, torch.default_generator)
+            beside = mutable and not whole and self._is_random(args[0])
+            return (by_seed and not own and not constant) or beside
+        # Only the shape of the argument is read
+        if name in _OF_SHAPE:
+            return False
+        # All values are overwritten: by random ones only if those that are copied are random
+        by_zero = name == "aten::mul_" and not isinstance(args[1], Tensor) and not args[1]
+        if whole and (name in _FILLING or by_zero):
+            return name == "aten::copy_" and self._is_random(args[1])
+        # All else that is made from random numbers is random
+        return reads
 
     def _steps(self) -> list[Step] | None:
         """Return the operations on parameters and buffers; None if they are not all elementwise."""
@@ -256,6 +253,15 @@ class _Reading(TorchFunctionMode):
         if getattr(func, "__name__", "") in _READING and self._recording._is_random(args[0]):
             self._recording.decides = True
         return func(*args, **(kwargs or {}))
+
+
+def _tensors(values: object) -> list[Tensor]:
+    """Return the tensors in nested lists, tuples and dictionaries."""
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
+def _bytes(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
 
 
 def _address(tensor: Tensor) -> int:

@@ -256,26 +256,24 @@ def find_zero_init(
             name: float(gradient.norm()) for name, gradient in zip(leaves, gradients, strict=True)
         }
 
-    found: dict[str, float] = {}
-    before: dict[str, float] = {}
+    silent, doubtful = dict[str, float](), dict[str, float]()
     for name in parameters:
         constant = _constant(fixed.get(name))
         if constant is None or abs(constant) > _NEARLY_ZERO or name.endswith("bias"):
             continue
         layer, _, attribute = name.rpartition(".")
-        silent = attribute == "weight" and isinstance(network.get_submodule(layer), _LAYERS)
-        if not silent:
-            before = before or slopes({})
-            after = slopes({name: torch.full_like(fixed[name], _GROWTH * constant or 1)})
-            share = 2 / _GROWTH if constant else 0  # of the new derivative that the old one may be
-            silent = any(
-                before[peer] <= share * slope and slope > 0
-                for peer, slope in after.items()
-                if peer != name
-            )
-        if silent:
-            found[name] = constant
-    return found
+        of_layer = attribute == "weight" and isinstance(network.get_submodule(layer), _LAYERS)
+        (silent if of_layer else doubtful)[name] = constant
+    before = slopes({}) if doubtful else {}
+    for name, constant in doubtful.items():
+        larger = _GROWTH * constant if constant else 1.0
+        after = slopes({name: torch.full_like(fixed[name], larger)})
+        # Of f = constant * peer, the slope of the peer grows as the constant does
+        share = 2 / _GROWTH if constant else 0  # of the new slope that the old one may be
+        peers = {peer: slope for peer, slope in after.items() if peer != name and slope > 0}
+        if any(before[peer] <= share * slope for peer, slope in peers.items()):
+            silent[name] = constant
+    return {name: silent[name] for name in parameters if name in silent}
 
 
 def disturbed(network: nn.Module, state: State) -> State:

@@ -441,7 +441,9 @@ def _alias_energies(
         frequency.unsqueeze(-1) + step * torch.arange(stride, device=response.device)
     ) % size  # (..., axes, S)
     energies = response.abs().square()[aliases]
-    # A sum of products is a product of sums; this recursion never subtracts.
+    # With s_a the signal and o_a the other aliases of axis a, the products over axes are
+    #     signal = s_1 s_2,    signal + others = (s_1 + o_1)(s_2 + o_2),
+    # so that others = o_1 (s_2 + o_2) + s_1 o_2: axis by axis, and nothing is subtracted.
     signal, others = torch.ones(()).to(energies), torch.zeros(()).to(energies)
     for axis in range(frequency.shape[-1]):
         signal_here, others_here = energies[..., axis, 0], energies[..., axis, 1:].sum(-1)
@@ -466,7 +468,9 @@ def _signal_and_noise(
     noise = torch.where(
         folded, 2 * signal * psi.sin().square() + (others - signal).clamp(min=0), others
     )
-    rounding = 1e-24 * (signal + others)  # of cos(psi)^2 and sin(psi)^2 around their zeros
+    # cos(psi)^2 and sin(psi)^2 of a rounded psi are up to 1e-32 where they vanish: both energies
+    # are compared with their sum, before either is changed.
+    rounding = 1e-24 * (signal + others)
     signal = torch.where(folded, 2 * signal * psi.cos().square(), signal)
     return torch.where(signal <= rounding, 0.0, signal), torch.where(noise <= rounding, 0.0, noise)
 
