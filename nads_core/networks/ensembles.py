@@ -118,7 +118,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         device, dtype = usable_device(device), usable_dtype(dtype)
         require_kernels(kernels, device)
         if evaluation not in (None, *EVALUATIONS):
-            raise ValueError(f"evaluation must be one of {EVALUATIONS}, got {evaluation!r}")
+            choices = ", ".join(map(repr, EVALUATIONS))
+            raise ValueError(f"evaluation must be one of {choices}, got {evaluation!r}")
         from_factory = evaluation == "factory"
         if from_factory and kernels != "torch":
             raise ValueError(
