@@ -106,10 +106,11 @@ def twins(monkeypatch) -> None:
     from nads_book.benchmarks import kernel_references
 
     from nads_core.directions import moments
-    from nads_core.networks import ensembles
+    from nads_core.kernels import references as kernel_references
+    from nads_core.networks import sampler
 
     monkeypatch.setattr("nads_core.kernels.choice._require_triton", lambda device: None)
-    for module, name in ((ensembles, "draw_weights"), (moments, "add_second_moments")):
+    for module, name in ((sampler, "draw_weights"), (moments, "add_second_moments")):
         monkeypatch.setattr(module, name, getattr(kernel_references, name))
     for name in ("random_weights_triton", "second_moments_triton"):
         monkeypatch.setitem(sys.modules, f"nads_core.kernels.{name}", None)

@@ -18,8 +18,6 @@ import torch
 from convergence import second_moment
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_book.benchmarks import kernel_references
-from nads_book.benchmarks.kernel_references import philox
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -35,7 +33,9 @@ from nads_core.kernels import (
     few_channel_convolutions,
     require_kernels,
 )
+from nads_core.kernels import references as kernel_references
 from nads_core.kernels.convolutions import _Convolution
+from nads_core.kernels.references import philox
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
 

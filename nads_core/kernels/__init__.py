@@ -2,7 +2,7 @@
 networks need.
 
 These are random weights, second moments, and convolutions. Each Triton kernel has a reference in
-plain PyTorch that defines its result, beside it or in `kernel_references`; tests compare the two.
+plain PyTorch that defines its result, beside it or in `references`; tests compare the two.
 The use of the results is defined by higher layers. Operations that PyTorch already computes fast do
 not belong here.
 """

@@ -11,8 +11,7 @@ A word w gives a number of the open interval (-1, 1), u = (2 floor(w / 2^8) + 1 
 symmetric about 0; two words give two standard normal numbers (Box and Muller 1958). The parameter
 is shift + scale u, or shift + scale z.
 
-The kernel is in `random_weights_triton`; `nads_book.benchmarks.kernel_references` has it in plain
-PyTorch.
+The kernel is in `random_weights_triton`; `references` has it in plain PyTorch.
 """
 
 from collections.abc import Sequence

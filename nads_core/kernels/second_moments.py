@@ -15,7 +15,7 @@ sample variance*, 1983):
 and nothing large cancels, because d and s do not contain what the contributions of a network share.
 
 The factors of each product are rounded to TF32, as tensor cores need them. The kernel is in
-`second_moments_triton`; `nads_book.benchmarks.kernel_references` has it in plain PyTorch.
+`second_moments_triton`; `references` has it in plain PyTorch.
 """
 
 from torch import Tensor

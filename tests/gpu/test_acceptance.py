@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from nads_book.benchmarks import kernel_references
 from torch import nn
 
 from nads_core import kernels
@@ -20,6 +19,7 @@ from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads
 from nads_core.directions.moments import DenseMoments, FusedMoments
 from nads_core.directions.symmetry_tests import self_terms
+from nads_core.kernels import references as kernel_references
 from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
 from nads_core.networks.ensembles import Ensemble
