@@ -35,7 +35,7 @@ class NetworkSampler:
     CPU's, unless `counter_based`.
 
     Args:
-        initialisation: how the factory draws its weights.
+        initialisation: description of how the factory draws its weights.
         seed: seed of all weights and inputs.
         device: device of all numbers.
         dtype: number type of all numbers. Weights are drawn in the factory's own type and then

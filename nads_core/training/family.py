@@ -132,9 +132,9 @@ class TrainingRun:
         Args:
             b: number of the network.
             network: the trained network, which is in eval mode afterwards.
-            datasets: its training set, and its test set if there is one.
+            datasets: training set of the network, and its test set if there is one.
             losses: loss of each step, (steps,).
-            seconds: its share of the time.
+            seconds: share of the time that this network took.
             batch_size: number of images evaluated at once.
         """
         config, measure = self.family.config, self.measures[b]
