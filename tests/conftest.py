@@ -103,8 +103,6 @@ class _ConvolutionTwin:
 @pytest.fixture
 def twins(monkeypatch) -> None:
     """Replace Triton's kernels by their PyTorch references; importing the kernels fails."""
-    from nads_book.benchmarks import kernel_references
-
     from nads_core.directions import moments
     from nads_core.kernels import references as kernel_references
     from nads_core.networks import sampler
