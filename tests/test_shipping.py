@@ -6,9 +6,22 @@ import compress_nads
 import numpy as np
 import pytest
 import torch
-from test_export import require_equal
 
 import nads_core as nc
+
+
+def require_equal(one: nc.NADs, other: nc.NADs) -> None:
+    """Raise unless all fields agree, bit by bit."""
+    for name in ("directions", "eigenvalues"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert a.dtype == b.dtype and torch.equal(a, b)
+    assert one.provenance == other.provenance
+    assert (one.uncertainty is None) == (other.uncertainty is None)
+    if one.uncertainty is not None and other.uncertainty is not None:
+        theirs = other.uncertainty.arrays()
+        for name, values in one.uncertainty.arrays().items():
+            assert values.dtype == theirs[name].dtype
+            np.testing.assert_array_equal(values, theirs[name])
 
 
 def computed(size=8, symmetries=("flip_rows", "flip_columns"), channels=1) -> nc.NADs:
