@@ -71,9 +71,10 @@ def run(
     known_shape = nads.directions.shape[1:] if nads else image_shape
     shape = tuple(known_shape or inputs.input_shape(model, images))
     print(f"inputs of shape {' '.join(map(str, shape))}")
-    loaded = images and inputs.images_of_shape(images, shape, num_images)
-    folder = images and str(inputs.images_folder(images))
-    load = images and f"nc.load_folder({folder!r}, {num_images}, size={shape[-1]})"
+    loaded = inputs.images_of_shape(images, shape, num_images) if images else None
+    load = images and (
+        f"nc.load_folder({str(inputs.images_folder(images))!r}, {num_images}, size={shape[-1]})"
+    )
     out.parent.mkdir(parents=True, exist_ok=True)
     if nads:
         code = _CODE.format(nads=f"nc.NADs.load({model!r})", images=load, checkpoint=None)

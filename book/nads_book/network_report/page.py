@@ -121,7 +121,7 @@ def report_on(
         preferences(nads, sample),
         frequencies(sample, nads.name),
         similar_networks(nads, sample),
-        images and classes(sample, images),
+        classes(sample, images) if images else None,
     ]
     drawn = [*filter(None, sections)]
     return Report(nads.name, drawn, dict(nads.provenance), warnings, code, status)

@@ -109,7 +109,7 @@ def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = Tr
         drawing = _image(pixels.transpose(1, 2, 0), label)
     else:
         low, colours = (-limit, DIVERGING) if signed else (0, "gray")
-        drawing = _image(np.hstack(values), label, cmap=colours, vmin=low, vmax=limit)
+        drawing = _image(np.hstack([*values]), label, cmap=colours, vmin=low, vmax=limit)
     return Picture(drawing, label, note)
 
 
@@ -170,7 +170,7 @@ def _svg(draw: Callable[[Axes], None], size: tuple[float, float], alt: str) -> M
     return Markup(element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1))
 
 
-def _image(values: np.ndarray, alt: str, **colours: object) -> Markup:
+def _image(values: np.ndarray, alt: str, **colours: Any) -> Markup:
     """Return an image (H, W, 3) in [0, 1], or (H, W) in a colour map, as an element."""
     file, small = io.BytesIO(), max(values.shape[:2]) <= _PIXELATED
     kind, options = ("png", {"optimize": True}) if small else ("jpeg", {"quality": 85})
