@@ -364,6 +364,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     saved: dict[str, Any] = load_checkpoint(path, "compute_nads")
     if not isinstance(saved, dict) or not {"moments", "first_networks", *_STORED} <= saved.keys():
         raise ValueError(
-            f"{path} is no checkpoint of compute_nads, or one of an earlier version: name another file"
+            f"{path} is no checkpoint of compute_nads, or of an earlier version: name another file"
         )
     return saved

@@ -173,6 +173,6 @@ def subspace_overlap(first: Tensor, second: Tensor) -> float:
     """
     if first.shape != second.shape:
         raise ValueError(
-            f"subspaces {tuple(first.shape)} and {tuple(second.shape)} have no overlap: shapes must agree"
+            f"subspaces {tuple(first.shape)} and {tuple(second.shape)} must have one shape"
         )
     return float((first.double() @ second.double().T).square().sum() / len(first))

@@ -326,7 +326,7 @@ def _rest_of_type(
 
 
 def _completed(values: Tensor, axes: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return ``count`` eigenvalues and orthonormal axes, those that are missing with the value 0."""
+    """Return ``count`` eigenvalues and orthonormal axes; missing ones have the value 0."""
     if len(axes) == count:
         return values, axes
     complement = torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]

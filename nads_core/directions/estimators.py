@@ -225,7 +225,7 @@ class SmoothedGradient(_OverInputs):
     num_inputs: int = NUM_INPUTS  # forward and backward passes per network
     input_std: float = 1.0  # of the Gaussian inputs, in units of the input
     antithetic: bool = True  # draw inputs in pairs (x, -x)
-    readouts: int = 1  # last linear layers per network, orthogonal: each counts as a network with shared features
+    readouts: int = 1  # orthogonal last layers per network, each of which counts as a network
 
     def __post_init__(self) -> None:
         require_integers(readouts=self.readouts)

@@ -122,7 +122,8 @@ class BatchEvaluator:
         networks = f"networks {network_ids[0]} to {network_ids[-1]}"
         for row, index in enumerate(network_ids if draw else ()):
             try:
-                self.estimator.contributions(ensemble, draw[row : row + 1])  # type: ignore[index]  # not None here
+                assert draw is not None
+                self.estimator.contributions(ensemble, draw[row : row + 1])
             except Exception as own:
                 error, networks = own, f"network {index}"
                 break
@@ -156,9 +157,8 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         if contributions.any():
             size, dtype = float(contributions.double().square().mean().sqrt()), contributions.dtype
             if size < 1e3 * torch.finfo(dtype).tiny:  # the number format has few digits left
-                raise ValueError(
-                    f"the gradients of {name} are near {size:.0e}, too small for {dtype}: use float64"
-                )
+                small = f"near {size:.0e}, too small for {dtype}"
+                raise ValueError(f"the gradients of {name} are {small}: use float64")
             return vector, moment_scale(contributions)
     reason = ""
     if zero:

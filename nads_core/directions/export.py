@@ -77,7 +77,7 @@ def plot(nads: NADs, k: int = 10) -> Any:
     require_integers(k=k)
     if k > _MOST_PANELS:
         raise ValueError(
-            f"k is {k}, at most {_MOST_PANELS} directions are drawn: `draw_direction` draws any other"
+            f"k is {k}, expected at most {_MOST_PANELS}: `draw_direction` draws any other"
         )
     count = min(k, len(nads))
     a_row, width = (2, 4.0) if nads.directions.dim() == 3 else (5, 1.6)

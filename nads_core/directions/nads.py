@@ -106,7 +106,8 @@ class NADs:
             else f" (effective: {round(effective, None if effective >= 10 else 1)})"
         )
         shape = tuple(self.directions.shape[1:])
-        return f"NADs({self.name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
+        directions = f"{len(self)} directions of {shape}"
+        return f"NADs({self.name}, {directions}, {count} networks{counted}{known})"
 
     def _require_valid(self) -> None:
         """Raise a ValueError unless directions are orthonormal, eigenvalues those of C, and
@@ -312,7 +313,8 @@ class NADs:
         coordinates = torch.as_tensor(coordinates)
         if coordinates.dim() not in (1, 2) or coordinates.shape[-1] > len(self):
             raise ValueError(
-                f"expected coefficients (m,) or (B, m), m <= {len(self)}, got {tuple(coordinates.shape)}"
+                f"expected coefficients (m,) or (B, m), m <= {len(self)}, "
+                f"got {tuple(coordinates.shape)}"
             )
         dtype = torch.promote_types(coordinates.dtype, self.directions.dtype)
         directions = self.directions[: coordinates.shape[-1]].to(coordinates.device, dtype)

@@ -41,9 +41,9 @@ class ComputeOptions:
             it by `provenance.function_identity`.
         name: name of the architecture in files, figures and messages; by default that of the
             architecture or factory, which for a lambda is "<lambda>".
-        reinit_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For
-            networks which begin with a last layer of zeros, as vision transformers do, and have no
-            input gradient before that.
+        reinit_readout: whether to draw the weights of the last linear layer as `nn.Linear` does.
+            For networks which begin with a last layer of zeros, as vision transformers do, and have
+            no input gradient before that.
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on
             a GPU), "graph" one after another by a CUDA graph; all load the weights and buffers of
             all networks into one network. "factory" evaluates every network as the factory builds

@@ -93,7 +93,7 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Everything that fixes the numbers of a run: resuming requires an identical description."""
+        """Everything that fixes the numbers: resuming requires an identical description."""
         ensemble, options = self.ensemble, self.options
         output = (
             function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
@@ -168,7 +168,7 @@ def prepare(
     dimension = math.prod(image_shape)
     if options.num_directions is not None and options.num_directions > dimension:
         raise ValueError(
-            f"num_directions = {options.num_directions} is more than the {dimension} of {image_shape}"
+            f"num_directions = {options.num_directions}, more than the {dimension} of {image_shape}"
         )
     stopping = stopping.resolved(dimension, options.num_directions or dimension)
     name, factory, declared = _resolved(architecture, image_shape)
@@ -267,7 +267,8 @@ def _require_averageable(
     require_symmetries(image_shape, symmetries)
     if symmetries and math.prod(image_shape) > DENSE_LIMIT:
         raise ValueError(
-            f"symmetries need at most {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: omit them"
+            f"symmetries need at most {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: "
+            "omit them"
         )
 
 
@@ -303,7 +304,8 @@ def _require_memory(
     require_memory(
         needed,
         moments.device,
-        f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the directions, take up to",
+        f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the "
+        "directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
 
@@ -314,8 +316,8 @@ def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     """
     if not (parts := ensemble.zero_init()):
         return {}
-    message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"
-    warnings.warn(f"{message} almost nothing to the NADs", stacklevel=4)
+    message = f"parts of {name} are nearly silent at initialisation ({described(parts)})"
+    warnings.warn(f"{message}: these branches contribute almost nothing to the NADs", stacklevel=4)
     return {"silent_parts": parts}
 
 
@@ -324,7 +326,8 @@ def _fixed_weights(ensemble: Ensemble, name: str) -> dict[str, Any]:
     count, names = ensemble.fixed_weights()
     if count <= ensemble.num_parameters:
         return {}
-    message = f"only {ensemble.num_parameters:,} weights of {name} vary between networks; {count:,} others do not"
+    varying = f"only {ensemble.num_parameters:,} weights of {name} vary between networks"
+    message = f"{varying}; {count:,} others do not"
     warnings.warn(
         f"{message} ({', '.join(names[:3])}): are they drawn for each network?", stacklevel=4
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
+from nads_core.directions.moments import DenseMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
 from nads_core.directions.symmetry_tests import symmetry_tests
@@ -74,14 +75,19 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     """Return the effective number of networks, and warn if a few hold the second moment."""
     number = state.norms.effective_share * num_networks
     if state.norms.effective_share < HEAVY:
-        message = f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}"
+        message = (
+            f"a few networks hold the second moment of {name}: "
+            f"{num_networks:,} networks count as {number:.2g}"
+        )
         remedy = "more networks help little; equal_weights=True gives all the same weight"
         warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=4)
     halves = state.half_samples.halves()  # (n, R, 2, D)
     silent = 1 - float(halves.flatten(1).any(1).float().mean())
     if silent > _SILENT:
-        message = f"{silent:.0%} of the networks of {name} do not respond to their input: they count as zero"
-        warnings.warn(f"{message}, and the NADs describe the others", stacklevel=4)
+        message = f"{silent:.0%} of the networks of {name} do not respond to their input"
+        warnings.warn(
+            f"{message}: they count as zero, and the NADs describe the others", stacklevel=4
+        )
     share = {"silent_networks": round(silent, 4)} if silent else {}
     return {"effective_networks": float(f"{number:.4g}")} | share
 
@@ -90,7 +96,9 @@ def _tested(
     state: Accumulation, image_shape: tuple[int, ...]
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
-    second_moment, noise_moment = state.total().moments()  # type: ignore[union-attr]  # dense, as tests need
+    moments = state.total()
+    assert isinstance(moments, DenseMoments)  # as tests need
+    second_moment, noise_moment = moments.moments()
     tests = symmetry_tests(
         second_moment - noise_moment,
         state.self_terms,

@@ -47,7 +47,7 @@ class StoppingCriterion:
         require_integers(**{name: count for name, count in counts.items() if count is not None})
         if tolerance is not None and not 0 < tolerance <= 0.1:
             raise ValueError(
-                f"tolerance must be in (0, 0.1], which halves of the networks resolve, got {tolerance!r}"
+                f"tolerance must be in (0, 0.1], which halves resolve, got {tolerance!r}"
             )
         num_leading = (
             min(10, max(1, dimension - 1)) if self.num_leading is None else self.num_leading
@@ -60,13 +60,13 @@ class StoppingCriterion:
             )
         if self.num_leading is not None and tolerance is None:
             raise ValueError(
-                f"num_leading = {self.num_leading} needs a tolerance, which is about these directions"
+                f"num_leading = {self.num_leading} needs a tolerance, which is about them"
             )
         if num_certain is not None and tolerance is not None:
             raise ValueError("tolerance and num_certain are two criteria: choose one of them")
         if num_certain is not None and num_certain > num_directions:
             raise ValueError(
-                f"num_certain = {num_certain} is more than the {num_directions} directions requested"
+                f"num_certain = {num_certain} exceeds the {num_directions} directions requested"
             )
         return replace(self, num_leading=plain(num_leading), num_certain=plain(num_certain))
 
@@ -88,7 +88,7 @@ class StoppingRule:
     symmetries: tuple[str, ...] = ()
 
     def check_schedule(self, block_size: int) -> Iterator[float]:
-        """Yield the numbers of blocks after which to check, the same however the networks come in."""
+        """Yield the numbers of blocks after which to check, however the networks come in."""
         if self.criterion.tolerance is not None:
             return check_schedule(block_size, 1.25)
         return (
@@ -191,7 +191,7 @@ def subspace_error(
 
 
 def check_schedule(block_size: int, growth: float = 1.25) -> Iterator[int]:
-    """Yield the numbers of blocks after which to check, each about ``growth`` times the one before."""
+    """Yield numbers of blocks, each about ``growth`` times the one before."""
     networks, last = float(_FIRST_CHECK), 0
     while True:
         blocks = max(GROUPS, last + 1, round(networks / block_size))

@@ -75,7 +75,8 @@ class SymmetryType:
         return [_spmm(basis.t(), coordinates.T).T for basis in self.bases]
 
 
-@torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[untyped-decorator]  # torch 2.11 warns else
+# torch 2.11 warns without this
+@torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[untyped-decorator]
 def _spmm(basis: Tensor, matrix: Tensor) -> Tensor:
     return torch.sparse.mm(basis.to(matrix.device, matrix.dtype), matrix)
 
