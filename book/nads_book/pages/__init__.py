@@ -8,7 +8,9 @@ A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
 - ``CLAIMS``: id of the register -> function without arguments that decides it. ``make verify`` and the build call
   these; `conclude` shows one on the page, as its sentence with the numbers;
 - ``LAB_TABLES``, if it has any: title -> function without arguments that returns a table in Markdown or HTML, which
-  the chapter's lab notes show.
+  the chapter's lab notes show beside its claims, its predictions and what was trained.
+
+A chapter of several parts is a package, which gathers those of its modules (`gathered`).
 
 Nothing is decided in a cell, and a function draws or computes the same at every preset. For a new chapter, make the
 module, and add its name to `MODULES`. A verdict that flips is an error of ``make verify`` and of the build.

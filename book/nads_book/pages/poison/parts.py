@@ -51,10 +51,7 @@ def untouched(images: str = "photos") -> float:
 
 def added_rows() -> list[Row]:
     """Return the trainings of the study `poison-parts` that are stored."""
-    try:
-        rows: list[Row] = load_study("poison-parts.json")["rows"]
-    except FileNotFoundError:
-        return []
+    rows: list[Row] = load_study("poison-parts.json")["rows"]
     return rows
 
 
@@ -265,13 +262,8 @@ def dip_is_explained() -> Evidence:
     elsewhere = max(
         np.mean(lost[index, kind]) for index in (50, 300) for kind in ("ablated", "mean_ablated")
     )
-    return evidence(
-        apart > 10 and beyond == [0, 10, 75, 200] and elsewhere < 3,
-        apart,
-        size="laptop",
-        num_seeds=3,
-        num_trainings=len(dips()["rows"]),
-    )
+    holds = apart > 10 and beyond == [0, 10, 75, 200] and elsewhere < 3
+    return evidence(holds, apart, rows=dips()["rows"], size="laptop")
 
 
 def _is_plain(row: Row) -> bool:

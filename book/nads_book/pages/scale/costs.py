@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -55,15 +55,6 @@ def seconds_of(architecture: str, method: str) -> float:
     return float(costs()[architecture, method]["seconds_per_network"])
 
 
-def duration(seconds: float) -> str:
-    """Write seconds in the unit that fits."""
-    if seconds < 120:
-        return f"{report.readable(seconds)} s"
-    if seconds < 7_200:
-        return f"{report.readable(seconds / 60)} min"
-    return f"{report.readable(seconds / 3600)} h"
-
-
 # An architecture that the reader names
 
 
@@ -73,14 +64,9 @@ def ensemble_of(
     """Return the random networks of an architecture, or of the function or name that stands for one."""
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
+    build: Any = architecture
     if isinstance(architecture, Architecture):
-        ours = architecture
-
-        def build() -> torch.nn.Module:
-            return ours.build(image_shape[0], image_shape[-1], 1)
-
-    else:
-        build = architecture
+        build = partial(architecture.build, image_shape[0], image_shape[-1], 1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return Ensemble(build, image_shape, seed=0, device=device, dtype=torch.float32)
 
