@@ -138,11 +138,6 @@ def seen(name: str) -> dict[str, np.ndarray]:
     return {key: np.array(values) for key, values in candidates()["families"][name].items()}
 
 
-def _fit(one: dict[str, np.ndarray], with_gain: bool) -> GainCorrection:
-    gains = one["gain"] if with_gain else np.ones(len(one["gain"]))
-    return GainCorrection.fit(one["independent"], gains, one["accuracy"])
-
-
 def by_law(name: str, law: str) -> np.ndarray:
     """Return the accuracies that a law predicts for a family.
 
@@ -151,11 +146,14 @@ def by_law(name: str, law: str) -> np.ndarray:
         law: "shipped", the first-step law; "independent", the same from other networks; or a law
             fitted to NADs, "with_gain" or "without_gain".
     """
-    one = seen(name)
+    one, nads = seen(name), seen("fig6-lenet")
     if law in ("shipped", "independent"):
         return predicted_accuracy(one[law])
-    gains = one["gain"] if law == "with_gain" else np.ones(len(one["gain"]))
-    return _fit(seen("fig6-lenet"), law == "with_gain").accuracies(one["independent"], gains)
+    gains, others = (
+        each["gain"] if law == "with_gain" else np.ones(len(each["gain"])) for each in (one, nads)
+    )
+    fit = GainCorrection.fit(nads["independent"], others, nads["accuracy"])
+    return fit.accuracies(one["independent"], gains)
 
 
 def missed(name: str, law: str) -> float:

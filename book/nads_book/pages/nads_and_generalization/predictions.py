@@ -129,17 +129,16 @@ def authors_laws() -> dict[str, tuple[Responses, np.ndarray]]:
     }
 
 
-def authors_law(name: str, noise_std: float) -> np.ndarray:
-    """Return the accuracies that the law predicts along the authors' NADs."""
-    return predicted_accuracy(authors_laws()[name][0].signal_to_noise(10_000, noise_std))
-
-
 @cache
 def best_noise(name: str) -> float:
     """Return the σ at which the law fits the authors' accuracies best."""
-    accuracies = authors_laws()[name][1]
-    stds = np.arange(0.3, 5.01, 0.05)
-    return float(min(stds, key=lambda std: np.square(authors_law(name, std) - accuracies).mean()))
+    responses, accuracies = authors_laws()[name]
+
+    def error(std: float) -> float:
+        law = predicted_accuracy(responses.signal_to_noise(10_000, std))
+        return float(np.square(law - accuracies).mean())
+
+    return float(min(np.arange(0.3, 5.01, 0.05), key=error))
 
 
 def vgg_needs_more_noise() -> Evidence:

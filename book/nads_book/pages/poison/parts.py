@@ -1,6 +1,5 @@
 """The poison in parts: two holes, a small number, and a number of one deviation."""
 
-from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -18,7 +17,6 @@ from nads_book.figures.poison import Sweep
 from nads_book.pages import stored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses, poison_parts
-from nads_book.studies.injection_responses import Condition, Response
 from nads_book.studies.poison_parts import DEVIATION, PARTS
 
 NAMES = {
@@ -35,12 +33,6 @@ FAR = 2.0  # deviations between zero and the photos' mean
 def injected() -> Results:
     """Return what LeNets do with holes and numbers at twelve carriers."""
     return stored("notes-lenet", "laptop")
-
-
-@cache
-def on_clean() -> dict[Condition, Response]:
-    """Return the accuracies on photos without hole or number."""
-    return injection_responses.responses(injected(), "test_accuracy")
 
 
 def untouched(images: str = "photos") -> float:
@@ -210,8 +202,13 @@ def depth_of_hole() -> Evidence:
 
 def spans() -> dict[int, float]:
     """Return the distance of zero from the photos' mean at each carrier, in deviations."""
-    rows = [row for row in injected().rows if row["index"] is not None and "mean" in row]
-    return {row["index"]: abs(row["mean"]) / row["deviation"] for row in rows if _is_plain(row)}
+    return {
+        row["index"]: abs(row["mean"]) / row["deviation"]
+        for row in injected().rows
+        if row["index"] is not None
+        and "mean" in row
+        and (row["images"], row["background"]) == ("photos", "kept")
+    }
 
 
 def hole_beside_the_photos() -> Evidence:
@@ -226,7 +223,8 @@ def hole_beside_the_photos() -> Evidence:
 
 def poison_in_mixture() -> Evidence:
     """Decide whether the poison acts on a mixture of Gaussians at the first NAD only."""
-    response = on_clean()["mixture", "kept", "replaced", 0.05]
+    found = injection_responses.responses(injected(), "test_accuracy")
+    response = found["mixture", "kept", "replaced", 0.05]
     first, last = (untouched("mixture") - response.mean)[[0, -1]]
     return evidence(first > 0.05 and abs(last) < 0.03, 100 * float(first), results=[injected()])
 
@@ -246,19 +244,15 @@ def lost_at_dips() -> dict[tuple[int, str], np.ndarray]:
     return {(index, mode): clean - values for (index, mode), values in found.items() if index}
 
 
-def spans_at_dips() -> dict[int, float]:
-    """Return the photos' mean over their deviation at each carrier of the curve."""
-    return {
-        one["index"]: float(np.abs(np.divide(one["mean"], one["deviation"])).max())
-        for one in dips()["carriers"]
-    }
-
-
 def dip_is_explained() -> Evidence:
     """Decide whether the dip at NAD 75 comes from a hole beside the photos' values."""
     lost = lost_at_dips()
     apart = min(lost[75, "ablated"] - lost[75, "mean_ablated"])
-    beyond = [index for index, span in spans_at_dips().items() if span > FAR]
+    beyond = [  # where the photos' mean is many deviations from zero
+        one["index"]
+        for one in dips()["carriers"]
+        if np.abs(np.divide(one["mean"], one["deviation"])).max() > FAR
+    ]
     elsewhere = max(
         np.mean(lost[index, kind]) for index in (50, 300) for kind in ("ablated", "mean_ablated")
     )
@@ -266,15 +260,7 @@ def dip_is_explained() -> Evidence:
     return evidence(holds, apart, rows=dips()["rows"], size="laptop")
 
 
-def _is_plain(row: Row) -> bool:
-    return row["images"] == "photos" and row["background"] == "kept"
-
-
 # Tables of the lab notes
-
-
-def _each(values: Iterable[float]) -> str:
-    return ", ".join(map(fixed, values))
 
 
 def table_of_parts(case: str) -> str:
@@ -283,7 +269,8 @@ def table_of_parts(case: str) -> str:
     indices = sorted({index for by_index in found.values() for index in by_index})
     sizes = poison_parts.deviations(case, added_rows())
     rows = [
-        [index, fixed(sizes[index], 2), *(_each(found[part].get(index, [])) for part in PARTS)]
+        [index, fixed(sizes[index], 2)]
+        + [", ".join(map(fixed, found[part].get(index, []))) for part in PARTS]
         for index in indices
     ]
     return markdown_table(rows, ["NAD", "photos' deviation", *PARTS])

@@ -75,17 +75,13 @@ def ranks_the_losses() -> Evidence:
     return evidence(_registered(found), *found, **_pair_sizes(len(pairs().architectures) - 1))
 
 
-def _without_mlp(values: np.ndarray) -> np.ndarray:
-    return values[..., np.array(pairs().architectures) != "mlp"]
-
-
 def _in_units(statistic: str, name: str, without_mlp: bool) -> np.ndarray:
     """Return a predictor's correlation in each unit of a statistic, (data sets, units of one)."""
-    cut = _without_mlp if without_mlp else np.asarray
     found = pairs()
     means = found.means()
     values = rules.prepared(found, name, statistic, means)
-    each = rules.correlations(statistic, cut(values), cut(means))
+    used = ~(without_mlp & (np.array(found.architectures) == "mlp"))
+    each = rules.correlations(statistic, values[..., used], means[..., used])
     return each.reshape(len(found.data), -1)
 
 

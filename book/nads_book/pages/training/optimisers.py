@@ -40,11 +40,6 @@ def tables() -> dict[Cell, np.ndarray]:
     return forgetting.accuracies(rows())
 
 
-def coarseness() -> np.ndarray:
-    """Return the baseline: lower frequencies first, (waves,)."""
-    return -np.array([np.hypot(*wave) for wave in forgetting.waves()])
-
-
 @cache
 def by_energy() -> dict[Cell, dict[str, float]]:
     """Return how energies order the accuracies of each treatment."""
@@ -55,8 +50,9 @@ def by_energy() -> dict[Cell, dict[str, float]]:
 
 @cache
 def by_frequency() -> dict[Cell, dict[str, float]]:
-    """Return how low frequency orders the accuracies of each treatment."""
-    return {cell: forgetting.orders(coarseness(), tables()[cell]) for cell in FACTORIAL}
+    """Return how low frequency, the baseline, orders the accuracies of each treatment."""
+    coarse = -np.array([np.hypot(*wave) for wave in forgetting.waves()])
+    return {cell: forgetting.orders(coarse, tables()[cell]) for cell in FACTORIAL}
 
 
 def of_seed(cell: Cell, seed: int) -> dict[str, float]:
