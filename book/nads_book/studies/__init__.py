@@ -57,6 +57,7 @@ OTHERS = {
     "definitions": "nads_book.studies.definitions.DefinitionMoments",
     "definitions-trainings": "nads_book.studies.definitions.DefinitionTrainings",
     "definitions-deep": "nads_book.studies.definitions.DefinitionDeep",
+    "mixed-derivative": "nads_book.studies.mixed_derivative.MixedDerivativeStudy",
     "estimator-orders": "nads_book.studies.estimator_orders.EstimatorOrders",
     "law-candidates": "nads_book.studies.law_predictions.LawCandidates",
     "law-predictions": "nads_book.studies.law_predictions.LawPredictions",
