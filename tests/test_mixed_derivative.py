@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from nads_book.studies import mixed_derivative as study
 
 import nads_core as nc
-from nads_book.studies import mixed_derivative as study
 
 
 def test_overlaps_within_a_kind_and_across():
