@@ -74,9 +74,8 @@ def _grid(values: FrequencyMap, step: int) -> np.ndarray:
     for sign in (-1, 1):
         for (ky, kx), value in values.items():
             y, x = wrapped(sign * ky, sign * kx)
-            grid[(y + half) // step, (x + half) // step] = min(
-                value, 1e12
-            )  # infinity has no colour
+            shown = min(value, 1e12)  # infinity has no colour
+            grid[(y + half) // step, (x + half) // step] = shown
     return grid
 
 
@@ -117,13 +116,13 @@ def plot_frequency_maps(
         figure.set_figwidth(2.2 + side)
     edge, half = SIZE // 2, step / 2
     ends, ticks = (-edge - half, edge - half), [-edge, -edge // 2, 0, edge // 2]
-    legends: dict[str, tuple[Any, list[Any]]] = {}  # label of a colour bar -> picture, axes
+    colour_bars: dict[str, tuple[Any, list[Any]]] = {}  # label of a colour bar -> picture, axes
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
-        title, range_, kind = own.get(name, (label, limits, scale))
+        title, colour_limits, kind = own.get(name, (label, limits, scale))
         map_name = SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
         look = {
             "cmap": mpl.colormaps[map_name].with_extremes(bad=shade(0.82), over="#7a0c02"),
-            "norm": (LogNorm if kind == "log" else Normalize)(*range_),
+            "norm": (LogNorm if kind == "log" else Normalize)(*colour_limits),
             "extent": (*ends, *ends[::-1]),
             "interpolation": "nearest",
         }
@@ -137,7 +136,7 @@ def plot_frequency_maps(
                     axis.axhline(place, **style)
                     axis.axvline(place, **style)
         line[0].set_ylabel(name)
-        legends.setdefault(title, (image, []))[1].extend(line)
+        colour_bars.setdefault(title, (image, []))[1].extend(line)
     for axis, column in zip(axes[0], columns, strict=True):
         axis.set_title(column)
     if axes.size == 1:
@@ -146,7 +145,7 @@ def plot_frequency_maps(
         figure.supxlabel("cycles across", fontsize=9)
         figure.supylabel("cycles down", fontsize=9)
     extend = "neither" if over is None else "max"
-    for title, (image, places) in legends.items():
+    for title, (image, places) in colour_bars.items():
         bar = figure.colorbar(image, ax=places, label=title, extend=extend, shrink=0.8, aspect=15)
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
