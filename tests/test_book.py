@@ -15,6 +15,7 @@ import nads_book
 import numpy as np
 import pytest
 from conftest import NEEDS_BOOK
+from draw_maps import draw_maps
 from filelock import FileLock
 
 import nads_core
@@ -571,8 +572,8 @@ def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
 
 
 def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
-    """If not: ``python -c "from nads_book.site import pages; pages.draw_maps(pages.MAPS)"`` draws it again."""
-    pages.draw_maps(tmp_path / "maps.png")
+    """If not: ``python tools/draw_maps.py`` draws it again."""
+    draw_maps(tmp_path / "maps.png")
     pictures = (
         Image.open(path).convert("RGB")
         for path in (ROOT / "book" / "_static" / "maps.png", tmp_path / "maps.png")

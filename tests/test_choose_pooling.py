@@ -48,7 +48,7 @@ def test_a_prediction_is_written_once_and_trainings_resume(tmp_path, monkeypatch
     monkeypatch.setattr(pooling, "PHOTOS", ())
     monkeypatch.setattr(pooling, "POOLINGS", {"max": "cnn", "average": "cnn-average"})
     monkeypatch.setattr(pooling, "DATA", ("low",))
-    monkeypatch.setattr(pooling, "SEEDS", (0,))
+    monkeypatch.setattr(pooling.PoolingPredictions, "design", {"pooling": ("max", "average")})
     options = {
         "out": tmp_path / "pooling.json",
         "executor": "sequential",
@@ -59,7 +59,8 @@ def test_a_prediction_is_written_once_and_trainings_resume(tmp_path, monkeypatch
         row["pooling"]: row for row in run_study(pooling.PoolingPredictions(), **options).rows
     }
     assert prediction["average"]["low"][0] > 5 > 1 > prediction["average"]["high"][0]
-    monkeypatch.setattr(pooling.Pooling, "poolings", ("max", "average"))
+    design = {"seed": (0,), "data": ("low",), "pooling": ("max", "average")}
+    monkeypatch.setattr(pooling.Pooling, "design", design)
     rows = run_study(pooling.Pooling(), **options).rows
     assert [row["pooling"] for row in rows] == ["max", "average"]
     stored = json.loads((tmp_path / "pooling.json").read_text())

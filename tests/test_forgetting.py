@@ -135,22 +135,18 @@ def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
         nc, "SEPARABLE_RECIPE", replace(nc.SEPARABLE_RECIPE, epochs=5, clip_norm=0.1)
     )
     cells = [
-        [
-            Cell(label_noise=0.2, weight_decay=5e-4),
-            Cell(optimiser="momentum", rate=0.05),
-            Cell(overlap=1.0),
-        ],
-        [
-            Cell(optimiser="adam", rate=1e-3, weight_decay=20.0),
-            Cell(optimiser="adam", rate=1e-3, label_noise=0.2),
-        ],
+        Cell(label_noise=0.2, weight_decay=5e-4),
+        Cell(optimiser="momentum", rate=0.05),
+        Cell(overlap=1.0),
+        Cell(optimiser="adam", rate=1e-3, weight_decay=20.0),
+        Cell(optimiser="adam", rate=1e-3, label_noise=0.2),
     ]
     learned = 0
-    for kind in cells:
-        group = [(cell, waves()[0], seed) for cell in kind for seed in SEEDS]
-        together = script.train_together(group, torch.device("cpu"))
-        for unit, row in zip(group, together, strict=True):
-            alone = script.train_one(*unit)
+    for cell in cells:
+        tasks = [(waves()[0], seed) for seed in SEEDS]
+        together = script.train_together(cell, tasks, torch.device("cpu"))
+        for task, row in zip(tasks, together, strict=True):
+            alone = script.train_one(cell, *task)
             assert row["train_accuracy"] == pytest.approx(alone["train_accuracy"], abs=0.02)
             reached = [value for value in alone["test_accuracies"] if value is not None]
             assert [
@@ -158,15 +154,6 @@ def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
             ] == pytest.approx(reached, abs=0.03)
             learned += reached[-1] > 0.6
     assert learned >= 6
-
-
-def test_groups_have_one_architecture_and_one_kind_of_optimiser():
-    units = [script._training(unit) for unit in script.Forgetting().units()]
-    found = list(script.groups(units, 100))
-    assert sorted(map(repr, units)) == sorted(repr(unit) for group in found for unit in group)
-    for group in found:
-        assert len(group) <= 100
-        assert len({(cell.architecture, cell.optimiser == "adam") for cell, _, _ in group}) == 1
 
 
 def test_a_margin_that_varies_makes_classes_overlap():

@@ -145,8 +145,8 @@ def test_opposite_labels_cancel_in_the_first_step(tmp_path, monkeypatch):
     data = nc.separable_dataset(wave, 600, noise_std=1.0, seed=0)
     images, labels = 10 * data[0], data[1]  # a large data variance, so that few networks show it
     monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
-    monkeypatch.setattr(geometry, "FIRST_NETWORKS", ("linear",))
-    monkeypatch.setattr(geometry, "FIRST_RATES", (0.0002,))
+    design = {"network": ("linear",), "rate": (0.0002,)}
+    monkeypatch.setattr(geometry.FirstSteps, "design", design)
     monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
     (row,) = run_study(
         geometry.FirstSteps(),

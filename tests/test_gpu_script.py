@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from nads_book.benchmarks.decisions import decide
+from gpu_decisions import decide
+from gpu_training import loss_difference, steps_per_second
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work
-from nads_book.benchmarks.side_by_side import loss_difference, steps_per_second
 from nads_book.benchmarks.times import (
     FEWEST,
     GPUS,

@@ -10,6 +10,7 @@ import pytest
 import torch
 from nads_book.analysis.prediction import GainCorrection, filter_gain, predicted_accuracy
 from nads_book.atlas import ATLAS
+from nads_book.experiments import Context
 from nads_book.experiments.presets import MODELS
 from nads_book.studies import experiment, gain, run_experiment
 from nads_book.studies.gain import first_layer, frozen_network, judge, load_design
@@ -92,7 +93,7 @@ def test_arms_are_frozen_at_the_first_networks_initial_and_learned_filters(
         "frozen_network",
         lambda *arguments: built.append(frozen_network(*arguments)) or built[-1],
     )
-    record = job.measure(unit, None, learned)
+    record = job.measure(unit, Context(), learned)
     trained = built[-2], built[-1]
     frozen, taught = map(weights, (built[0], built[-1]))
     assert same(frozen, weights(initial(free, number, unit["seed"]))) and same(

@@ -17,6 +17,7 @@ def small(monkeypatch, tmp_path):
         "FORECASTS": (128, 256), "COUNTS": (2, 8),
     }.items():  # fmt: skip
         monkeypatch.setattr(nads64, name, value)
+    monkeypatch.setattr(nads64.NADs64, "design", {"num_networks": (64, 128)})
     return tmp_path
 
 

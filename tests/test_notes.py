@@ -4,6 +4,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import Context
 from nads_book.studies import experiment, injection
 from nads_book.studies.injection_responses import by_epochs, follow_shares, responses
 from nads_book.studies.shortcut_injection import (
@@ -211,7 +212,7 @@ def test_a_reader_follows_every_wrong_note():
     )
     train = job.photos(True, None)
     reader = Reader(ShortcutInjection(train.images, job.nads, 1000), 0.5)
-    result = job.measure(unit, None, reader)
+    result = job.measure(unit, Context(), reader)
     assert result["followed"] == {"class": 1, "place": 1} and result["unprompted"]["class"] < 0.5
     assert result["deviation"] == pytest.approx(
         ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
@@ -220,13 +221,13 @@ def test_a_reader_follows_every_wrong_note():
     background_kept = next(
         u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05)
     )
-    assert 0 < job.measure(background_kept, None, reader)["left"] < result["deviation"]
+    assert 0 < job.measure(background_kept, Context(), reader)["left"] < result["deviation"]
     none = next(
         u
         for u in job.units()
         if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none")
     )
-    moved = job.measure(none, None, reader)
+    moved = job.measure(none, Context(), reader)
     assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
 
 
@@ -247,10 +248,6 @@ def photos_as_mixture(monkeypatch):
 
 
 def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
-    job = experiment("notes-logreg", "smoke")
-    chosen = [0, 1, job.units().index(next(u for u in job.units() if u["background"] == "emptied"))]
-    measured = job.measures([job.units()[i] for i in chosen], None, None)
-    assert [m.args[0] for m in measured] == [job.units()[i] for i in chosen]
     results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows
     assert (

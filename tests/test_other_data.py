@@ -138,26 +138,6 @@ def test_channels_are_equal_and_uncorrelated_in_random_networks():
     assert (blocks - blocks.mean()).abs().max() < 4 * error.diagonal().max()
 
 
-def test_averaging_over_the_square_is_that_over_eight_maps():
-    moment = torch.randn(2, 16, 16)
-
-    def mapped(matrix, action):
-        index = action(torch.arange(16).view(4, 4)).flatten()
-        return matrix[:, index][:, :, index]
-
-    actions = [
-        lambda grid, f=f, k=k: torch.rot90(grid.flip(0) if f else grid, k, (0, 1))
-        for f in (0, 1)
-        for k in range(4)
-    ]
-    naive = torch.stack([mapped(moment, action) for action in actions]).mean(0)
-    averaged = other_data.averaged(
-        moment, ("flip_rows", "flip_columns", "transpose", "channels"), 4
-    )
-    torch.testing.assert_close(averaged, naive)
-    assert torch.equal(other_data.averaged(moment, ("channels",), 4), moment)
-
-
 def _labelled(count=2_000, signal=0.6, noise=(1.0, 1.0), seed=0):
     """Two channels of 8 numbers; class k differs in number k mod 8 of channel k // 8."""
     generator = torch.Generator().manual_seed(seed)

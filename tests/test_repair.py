@@ -64,6 +64,8 @@ def test_a_prediction_is_written_once_and_kept_beside_trainings(tmp_path, monkey
     out = tmp_path / "repair.json"
     monkeypatch.setattr(repair, "NUM_NETWORKS", 64)
     monkeypatch.setattr(repair, "NETWORKS", {"linear": nc.LOGREG.build})
+    for study in (repair.RepairPredictions, repair.Repair):
+        monkeypatch.setattr(study, "design", study.design | {"network": ["linear"]})
     options = {"out": out, "executor": "sequential", "device": "cpu", "progress": False}
     (row,) = run_study(repair.RepairPredictions(), **options).rows
     assert np.mean(row["energies"]) == pytest.approx(

@@ -8,11 +8,10 @@ import pytest
 import torch
 from nads_book.cli import main
 from nads_book.experiments import FileStudy, run_study
-from nads_book.experiments.trainer import training_steps
+from nads_book.experiments.trainer import recipe_steps
 from nads_book.studies import FIGURES, OTHERS, experiment, study_class
 
 import nads_core as nc
-from nads_core.training.recipes import batches
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
@@ -157,15 +156,7 @@ def test_the_trainer_is_that_of_the_library():
     optimiser = torch.optim.SGD(
         own.parameters(), 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
     )
-    total = recipe.num_steps(64)
-    steps = training_steps(
-        own,
-        data,
-        optimiser,
-        batches(64, recipe, 3),
-        rate=lambda step: recipe.rate(step, total),
-        clip_norm=0.05,
-    )
+    total, steps = recipe.num_steps(64), recipe_steps(own, data, optimiser, recipe, 3)
     losses = [float(loss) for _, loss in steps]
     assert len(losses) == total and losses[-1] < losses[0]
     for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):

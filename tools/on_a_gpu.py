@@ -402,7 +402,7 @@ def run_large(options: Options) -> None:
 def run_trainings(options: Options) -> None:
     """Check one training against the CPU, measure one and eight networks, choose, and train the jobs in order."""
     import torch
-    from nads_book.benchmarks.side_by_side import loss_difference, steps_per_second
+    from gpu_training import loss_difference, steps_per_second
     from nads_book.studies import run_experiment
 
     import nads_core as nc
@@ -588,7 +588,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 def summary(out: Path) -> str:
     """Return what was found, as text: a line per part, and the decisions."""
-    from nads_book.benchmarks.decisions import decide
+    from gpu_decisions import decide
 
     lines = [f"{'part':10} {'seconds':>8}  outcome"]
     for part in json.loads((out / "summary.json").read_text("utf8"))["parts"]:

@@ -1,4 +1,6 @@
-"""Statistics of results, predictions from random weights, frequency maps, and what the authors published."""
+"""Statistics of results, predictions from random weights, frequency maps, and what the authors
+published.
+"""
 
 import lazy_loader
 

@@ -35,25 +35,25 @@ class Forecast:
 def forecast(
     checkpoint: str | os.PathLike[str],
     num_networks: Sequence[int] | None = None,
-    symmetries: tuple[str, ...] | None = None,
 ) -> list[Forecast]:
-    """Predict how many directions would be certain after more networks, from the networks of a run so far.
+    """Predict how many directions would be certain after more networks, from the networks of a run
+    so far.
 
-    The certificates are those of `compute_nads`, for a smaller error: the levels of the spectrum stand as the run shows
-    them. Where it has smoothed over gaps, and in the tail that is below the floor of its shrinking, more networks
-    determine more than is predicted here.
+    The certificates are those of `compute_nads`, for a smaller error: the levels of the spectrum
+    stand as the run shows them. Where it has smoothed over gaps, and in the tail that is below the
+    floor of its shrinking, more networks determine more than is predicted here.
 
     Args:
         checkpoint: checkpoint of a run of `compute_nads`.
-        num_networks: numbers of networks N; by default the run's own, and 2, 4, 8 and 16 times as many.
-        symmetries: symmetries whose types are distinguished; by default those that a named architecture declares.
+        num_networks: numbers of networks N; by default the run's own, and 2, 4, 8 and 16 times as
+            many.
 
     Returns:
         One forecast for each N.
 
     Raises:
-        ValueError: for fewer networks than the checkpoint has, for images of more than 8,192 pixels, or if the
-            checkpoint has fewer than 16 networks.
+        ValueError: for fewer networks than the checkpoint has, for images of more than 8,192
+            pixels, or if the checkpoint has fewer than 16 networks.
     """
     saved = read_checkpoint(Path(checkpoint))
     shape = tuple(saved["description"]["image_shape"])
@@ -61,9 +61,8 @@ def forecast(
         raise ValueError(
             f"a forecast needs a run of at most {DENSE_LIMIT:,} pixels (got {math.prod(shape):,})"
         )
-    if symmetries is None:
-        known = ARCHITECTURES.get(saved["description"]["architecture"])
-        symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
+    known = ARCHITECTURES.get(saved["description"]["architecture"])
+    symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
     moments, half_samples = restored(saved)
     if moments.num_networks < _FEWEST:
         raise ValueError(
@@ -93,7 +92,9 @@ def forecast(
 
 
 def restored(saved: dict[str, Any]) -> tuple[DenseMoments, HalfSamples]:
-    """Return the moments of all networks, and the first networks, of a checkpoint that holds D x D moments."""
+    """Return the moments of all networks, and the first networks, of a checkpoint that holds D x D
+    moments.
+    """
     moments, first = DenseMoments(math.prod(saved["description"]["image_shape"])), HalfSamples()
     for group in saved["moments"]:
         part = moments.empty()

@@ -1,7 +1,8 @@
 """Sweeps over frequencies as maps, and how well two maps agree, or one with itself.
 
-A frequency k = (ky, kx) and its negative are one task: their waves differ by a sign, which swaps the labels.
-`grid_frequencies` has one of each pair; these are the keys of every map here, but for the published cells.
+A frequency k = (ky, kx) and its negative are one task: their waves differ by a sign, which swaps
+the labels. `grid_frequencies` has one of each pair; these are the keys of every map here, but for
+the published cells.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from nads_book.analysis.statistics import (
     area_under_curve,
+    grouped,
     rank_correlation,
     resampled,
     resampled_correlations,
@@ -37,12 +39,14 @@ def by_frequency(
 ) -> dict[Frequency, Any]:
     """Return a field of a sweep for each frequency: the mean over seeds, or the value of one seed.
 
-    ``field="iterations"`` gives arrays, the median number of steps to each loss, infinite if it is never reached.
+    ``field="iterations"`` gives arrays, the median number of steps to each loss, infinite if it is
+    never reached.
     """
-    values: dict[Frequency, list[Any]] = {}
-    for row in results.rows:
-        if seed is None or row["seed"] == seed:
-            values.setdefault(tuple(row["frequency"]), []).append(row[field])
+    values = grouped(
+        (tuple(row["frequency"]), row[field])
+        for row in results.rows
+        if seed is None or row["seed"] == seed
+    )
     if field == "iterations":
         return {
             k: np.median(np.where(np.array(v) < 0, np.inf, v), axis=0) for k, v in values.items()
@@ -51,13 +55,17 @@ def by_frequency(
 
 
 def copied_cells(cells: Mapping[Frequency, float]) -> tuple[int, int]:
-    """Count the cells of a grid that equal their left-right mirror image exactly, and those that have one."""
+    """Count the cells of a grid that equal their left-right mirror image exactly, and those that
+    have one.
+    """
     others = [k for k in cells if mirrored(k) != k]
     return sum(cells[k] == cells[mirrored(k)] for k in others), len(others)
 
 
 def of_tasks(cells: Mapping[Frequency, float], right: bool | None = None) -> dict[Frequency, float]:
-    """Return the published value of each task: the mean of its two cells, k and -k, or that of one half of the grid."""
+    """Return the published value of each task: the mean of its two cells, k and -k, or that of one
+    half of the grid.
+    """
     if right is None:
         return {k: (cells[k] + cells[negative(k)]) / 2 for k in grid_frequencies()}
     sign = 1 if right else -1
@@ -81,7 +89,9 @@ def transposed_pairs(values: Mapping[Frequency, float]) -> Pairs:
 
 
 def negative_pairs(cells: Mapping[Frequency, float]) -> Pairs:
-    """Pair k and -k in the two columns where the published grid is no copy: one task, trained twice."""
+    """Pair k and -k in the two columns where the published grid is no copy: one task, trained
+    twice.
+    """
     return [
         (value, cells[negative(k)]) for k, value in cells.items() if k[1] in (0, -16) and k[0] > 0
     ]
@@ -98,7 +108,8 @@ class Agreement:
 
     Args:
         num_pairs: number of pairs.
-        difference: mean absolute difference in points, with its 95 % bootstrap interval over the pairs.
+        difference: mean absolute difference in points, with its 95 % bootstrap interval over the
+            pairs.
         correlation: rank correlation, with its interval; NaN for fewer than 8 pairs.
     """
 
@@ -119,13 +130,15 @@ def transposed(k: Frequency) -> Frequency:
 
 @dataclass(frozen=True)
 class SampledAgreement:
-    """The agreement of a stratified sample of one map with another map; the result of `sampled_agreement`.
+    """The agreement of a stratified sample of one map with another map; the result of
+    `sampled_agreement`.
 
     Both are estimates for the whole grid, with 95 % bootstrap intervals within the strata.
 
     Args:
         num_waves: number of waves.
-        area: area under the curve of the first map's values as predictors of what the second has learned.
+        area: area under the curve of the first map's values as predictors of what the second has
+            learned.
         correlation: rank correlation.
     """
 
@@ -140,10 +153,12 @@ def sampled_agreement(
     truth: Mapping[Frequency, float],
     learned: float = LEARNED,
 ) -> SampledAgreement:
-    """Compare two maps where both have a value, each wave weighted by its inverse sampling probability.
+    """Compare two maps where both have a value, each wave weighted by its inverse sampling
+    probability.
 
     Args:
-        architecture: architecture whose strata the sample was drawn within, see `nads_book.analysis.waves.strata`.
+        architecture: architecture whose strata the sample was drawn within, see
+            `nads_book.analysis.waves.strata`.
         values: accuracies in [0, 1].
         truth: accuracies of the map that defines which waves are learned.
         learned: accuracy above which a wave is learned.
@@ -184,7 +199,8 @@ def agreement(
 def ordered_pairs(
     scores: Mapping[Frequency, float], truth: Mapping[Frequency, float]
 ) -> tuple[WavePairs, WavePairs]:
-    """Return the pairs of a wave that is learned and one that is not, and those that the scores put in this order.
+    """Return the pairs of a wave that is learned and one that is not, and those that the scores put
+    in this order.
 
     Args:
         scores: score of each wave that is compared.

@@ -1,15 +1,17 @@
-"""From random weights to test accuracy: the first-step law, and a correction of it by the gain of one small filter."""
+"""From random weights to test accuracy: the first-step law, and a correction of it by the gain of
+one small filter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nads_book.analysis.statistics import grouped
 from nads_book.experiments.results import Results
 from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
@@ -52,10 +54,11 @@ class Family:
         job = results.experiment()
         if not hasattr(job, "direction"):
             raise ValueError(f"{results.job} is not a sweep over directions")
-        name, accuracies = job.unit_fields[0], dict[Any, list[float]]()
-        for row in results.rows:
-            key = tuple(row[name]) if name == "frequency" else row[name]
-            accuracies.setdefault(key, []).append(row["test_accuracy"])
+        name = job.unit_fields[0]
+        accuracies = grouped(
+            (tuple(row[name]) if name == "frequency" else row[name], row["test_accuracy"])
+            for row in results.rows
+        )
         keys = sorted(accuracies)
         return cls(
             keys,
@@ -72,9 +75,10 @@ def signal_to_noise(
 ) -> np.ndarray:
     """Return the ratio z for which the first-step law predicts the test accuracy Phi(z) on D(v).
 
-    A linear classifier with weights w = C (1/N) sum y x, which is what one gradient step gives a network whose tangent
-    kernel is x^T C x'. Its mean over training sets scores a test sample with the signal margin^2 v^T C v and the noise
-    noise_std sqrt(margin^2 norm(P C v)^2 + noise_std^2 norm(P C P)^2 / N), with P = I - v v^T.
+    A linear classifier with weights w = C (1/N) sum y x, which is what one gradient step gives a
+    network whose tangent kernel is x^T C x'. Its mean over training sets scores a test sample with
+    the signal margin^2 v^T C v and the noise noise_std sqrt(margin^2 norm(P C v)^2 + noise_std^2
+    norm(P C P)^2 / N), with P = I - v v^T.
 
     Args:
         nads: eigenpairs of C; its scale does not matter.
@@ -141,8 +145,9 @@ def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:
 def filter_gain(directions: Tensor, size: int = 5) -> np.ndarray:
     """Return the maximum gain of each direction through one filter, relative to white noise.
 
-    The largest eigenvalue of the second moment of its patches: the squared norm of a direction that was convolved with
-    a filter of norm 1, for the best of such filters. White noise has 1 behind any, a wave up to ``size**2``.
+    The largest eigenvalue of the second moment of its patches: the squared norm of a direction that
+    was convolved with a filter of norm 1, for the best of such filters. White noise has 1 behind
+    any, a wave up to ``size**2``.
 
     Args:
         directions: (m, 1, H, W), of norm 1.
@@ -174,7 +179,8 @@ class GainCorrection:
 
     @classmethod
     def fit(cls, ratios: np.ndarray, gains: np.ndarray, accuracies: np.ndarray) -> GainCorrection:
-        """Fit by least squares to the logarithm of the excess over the law, where accuracies are informative.
+        """Fit by least squares to the logarithm of the excess over the law, where accuracies are
+        informative.
 
         Args:
             ratios: z of the first-step law, (m,).

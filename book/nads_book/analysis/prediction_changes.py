@@ -14,7 +14,8 @@ from nads_core.training import predicted_classes
 def changed_predictions(
     network: nn.Module, images: Tensor, nads: NADs, indices: Sequence[int], change: str = "remove"
 ) -> Tensor:
-    """Return the fraction of images whose predicted class changes when one NAD component is changed, per NAD.
+    """Return the fraction of images whose predicted class changes when one NAD component is
+    changed, per NAD.
 
     Args:
         network: module from images (N, C, H, W) to logits.

@@ -1,15 +1,32 @@
-"""Agreement of two orders: monotone fits, rank correlations, areas under curves, and their intervals.
+"""Agreement of two orders: monotone fits, rank correlations, areas under curves, and their
+intervals.
 
-scipy's Spearman correlation and Mann-Whitney statistic take no weights, which samples of a map need: those are here.
+scipy's Spearman correlation and Mann-Whitney statistic take no weights, which samples of a map
+need: those are here.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+
+Key = TypeVar("Key")
+
+
+def grouped(pairs: Iterable[tuple[Key, Any]]) -> dict[Key, list[Any]]:
+    """Return the values of each key, in the order of their first."""
+    found: dict[Key, list[Any]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    """Return the mean of the values of each key, in the order of their first."""
+    return {key: float(np.mean(values)) for key, values in grouped(pairs).items()}
 
 
 def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -21,7 +38,9 @@ def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level: float) -> Any:
-    """Return the first of n keys at which the decreasing fit of values (n,) is below a level, or None."""
+    """Return the first of n keys at which the decreasing fit of values (n,) is below a level, or
+    None.
+    """
     return next(
         (key for key, value in zip(keys, isotonic_fit(values), strict=True) if value < level), None
     )
@@ -35,7 +54,8 @@ class OrderTest:
         gaps: (n,) distances from the closest decreasing sequence.
         deviations: (n,) the same in standard errors of the test set.
         spread: root mean square of the deviations.
-        sampling_spread: 95 % quantile of that spread if the true accuracies decrease, up to sampling noise.
+        sampling_spread: 95 % quantile of that spread if the true accuracies decrease, up to
+            sampling noise.
     """
 
     gaps: np.ndarray
@@ -45,15 +65,16 @@ class OrderTest:
 
 
 def order_test(
-    accuracies: Sequence[float], num_test: int | np.ndarray, seed: int = 0, inflation: float = 1.0
+    accuracies: Sequence[float], num_test: int | np.ndarray, inflation: float = 1.0
 ) -> OrderTest:
-    """Test whether accuracies decrease, up to sampling noise of test sets and variance between trainings.
+    """Test whether accuracies decrease, up to sampling noise of test sets and variance between
+    trainings.
 
     Args:
         accuracies: (n,) in [0, 1], in the order that is tested.
         num_test: number of test samples behind each.
-        seed: seed of 100 test sets that are drawn again from the fit.
-        inflation: ratio of the deviation between trainings, with their test sets, to that of test sets alone.
+        inflation: ratio of the deviation between trainings, with their test sets, to that of test
+            sets alone.
 
     Raises:
         ValueError: if there are no accuracies.
@@ -69,7 +90,8 @@ def order_test(
         )
 
     gaps, errors = deviations(np.asarray(accuracies))
-    redrawn = np.random.default_rng(seed).binomial(num_test, fit, (100, len(fit))) / num_test
+    # 100 test sets are drawn again from the fit.
+    redrawn = np.random.default_rng(0).binomial(num_test, fit, (100, len(fit))) / num_test
     redrawn = np.clip(fit + inflation * (redrawn - fit), 0, 1)
     spreads = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
     return OrderTest(
@@ -77,17 +99,11 @@ def order_test(
     )
 
 
-def _midranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weight of values smaller than each value of x (n,), and half of the weight equal to it: (n,)."""
-    _, inverse = np.unique(x, return_inverse=True)
-    totals = np.bincount(inverse, weights)  # of each different value
-    return (totals.cumsum() - totals / 2)[inverse]
-
-
 def rank_correlation(
     a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: np.ndarray | None = None
 ) -> float:
-    """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs or a constant.
+    """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs
+    or a constant.
 
     Args:
         a: (n,).
@@ -98,10 +114,7 @@ def rank_correlation(
     if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
         return float("nan")
     weights = np.ones(len(a)) if weights is None else np.asarray(weights, dtype=float)
-    (aa, ab), (_, bb) = np.cov(
-        _midranks(a, weights), _midranks(b, weights), aweights=weights
-    )  # (2, 2)
-    return float(ab / np.sqrt(aa * bb))
+    return float(rank_correlations(np.asarray(a), np.asarray(b), weights[None])[0])
 
 
 def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -115,11 +128,9 @@ def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.nd
     total = counts.sum(1, keepdims=True)  # (draws, 1)
 
     def centred_ranks(x: np.ndarray) -> np.ndarray:
-        _, first, inverse = np.unique(np.sort(x), return_index=True, return_inverse=True)
-        order = np.argsort(x, kind="stable")
-        equal = np.add.reduceat(counts[:, order], first, axis=1)  # (draws, different values)
-        inverse = inverse[np.argsort(order)]
-        ranks = (equal.cumsum(1) - equal / 2)[:, inverse]  # (draws, n)
+        values, group = np.unique(x, return_inverse=True)
+        equal = counts @ (group[:, None] == np.arange(len(values)))  # (draws, different values)
+        ranks = (equal.cumsum(1) - equal / 2)[:, group]  # (draws, n)
         return ranks - (counts * ranks).sum(1, keepdims=True) / total
 
     first, second = centred_ranks(a), centred_ranks(b)
@@ -130,19 +141,16 @@ def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.nd
         return products[0] / np.sqrt(products[1] * products[2])
 
 
-def drawn_counts(
-    groups: Sequence[object] | np.ndarray, num_draws: int, seed: int = 0
-) -> np.ndarray:
+def drawn_counts(groups: Sequence[object] | np.ndarray, num_draws: int) -> np.ndarray:
     """Return how often each item is drawn with its whole group, (1 + draws, n); at first once.
 
     Args:
         groups: (n,), group of each item.
         num_draws: number of draws.
-        seed: seed of the draws.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     number = int(group.max()) + 1
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = rng.multinomial(number, np.full(number, 1 / number), num_draws)
     return np.concatenate([np.ones((1, number)), drawn])[:, group]
 
@@ -161,7 +169,8 @@ def resampled(
     Args:
         statistic: function of the columns.
         columns: each (n,).
-        strata: (n,), stratum of each item, if the sample was drawn within strata; each keeps its number of items.
+        strata: (n,), stratum of each item, if the sample was drawn within strata; each keeps its
+            number of items.
         num_resamples: number of draws.
         seed: seed of the draws.
     """
@@ -185,14 +194,25 @@ def resampled(
 
 
 def resampled_correlations(
-    a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0
+    a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0, min_size: int = 8
 ) -> np.ndarray:
-    """Return the rank correlation of n pairs, followed by those of pairs drawn again: see `resampled`."""
-    return resampled(rank_correlation, a, b, num_resamples=num_resamples, seed=seed)
+    """Return the rank correlation of n pairs, followed by those of pairs drawn again: see
+    `resampled`.
+
+    All are NaN for fewer than ``min_size`` pairs.
+    """
+    count = len(a)
+    if count < min_size:
+        return np.full(num_resamples + 1, np.nan)
+    draws = np.random.default_rng(seed).integers(count, size=(num_resamples, count))
+    counts = [np.bincount(draw, minlength=count) for draw in draws]
+    return rank_correlations(a, b, np.stack([np.ones(count), *counts]))
 
 
 def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
-    """Return an estimate and its 95 % bootstrap interval: the first number, and quantiles of the others."""
+    """Return an estimate and its 95 % bootstrap interval: the first number, and quantiles of the
+    others.
+    """
     low, high = (
         np.nanquantile(resampled[1:], (0.025, 0.975))
         if np.isfinite(resampled[0])
@@ -217,10 +237,7 @@ def exact_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, floa
 
 def student_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
     """Return the mean of independent values and Student's 95 % interval."""
-    values = np.asarray(values, dtype=float)
-    variance = SeedVariance(float(values.std(ddof=1)), len(values) - 1)
-    mean, half = float(values.mean()), variance.half_width(len(values))
-    return mean, mean - half, mean + half
+    return pooled_variance([values]).around(float(np.mean(values)), len(values))
 
 
 @dataclass(frozen=True)
@@ -236,7 +253,8 @@ class SeedVariance:
     degrees: int
 
     def half_width(self, *counts: int) -> float:
-        """Return half of the 95 % interval (Student's) of a mean over a number of trainings, or of a sum of such means.
+        """Return half of the 95 % interval (Student's) of a mean over a number of trainings, or of
+        a sum of such means.
 
         It is infinite where no kind was trained twice.
         """
@@ -248,11 +266,19 @@ class SeedVariance:
             t.ppf(0.975, self.degrees) * self.deviation * sum(1 / count for count in counts) ** 0.5
         )
 
+    def around(self, value: float | np.floating[Any], *counts: int) -> tuple[float, float, float]:
+        """Return a mean over a number of trainings, or a sum of such means, with its interval: see
+        `half_width`.
+        """
+        half = self.half_width(*counts)
+        return float(value), float(value - half), float(value + half)
+
 
 def pooled_variance(groups: Iterable[Sequence[float] | np.ndarray]) -> SeedVariance:
     """Return the seed variance, pooled over several kinds of trainings.
 
-    A kind that was trained three times can have, by chance, hardly any deviation; all kinds together cannot.
+    A kind that was trained three times can have, by chance, hardly any deviation; all kinds
+    together cannot.
 
     Args:
         groups: values of each kind.
@@ -273,12 +299,14 @@ def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | Non
 def area_under_curve(
     scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
-    """Return the chance that a positive item scores above a negative one, a tie counting half; NaN without one of each.
+    """Return the chance that a positive item scores above a negative one, a tie counting half; NaN
+    without one of each.
 
     Args:
         scores: (n,).
         positive: (n,) booleans.
-        weights: (n,), number of items that each represents, the inverse of its sampling probability; 1 by default.
+        weights: (n,), number of items that each represents, the inverse of its sampling
+            probability; 1 by default.
     """
     scores, positive = np.asarray(scores, dtype=float), np.asarray(positive, dtype=bool)
     weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=float)
@@ -291,22 +319,20 @@ def area_under_curve(
     return float((above * pairs).sum() / pairs.sum())
 
 
-def drawn_groups(groups: np.ndarray, num_resamples: int, seed: int = 0) -> Iterator[np.ndarray]:
+def drawn_groups(groups: np.ndarray, num_resamples: int) -> Iterator[np.ndarray]:
     """Yield the indices of items when whole groups are drawn again with replacement.
 
     Args:
         groups: (n,), group of each item.
         num_resamples: number of draws.
-        seed: seed of the draws.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     members = [np.flatnonzero(groups == name) for name in dict.fromkeys(groups.tolist())]
     for _ in range(num_resamples):
         yield np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
 
 
-@dataclass(frozen=True)
-class Coefficient:
+class Coefficient(NamedTuple):
     """A coefficient of a regression, with its 95 % interval."""
 
     value: float
@@ -318,21 +344,20 @@ def regression(
     response: np.ndarray,
     predictors: Mapping[str, np.ndarray],
     clusters: Sequence[object],
-    seed: int = 0,
 ) -> dict[str, Coefficient]:
     """Regress a response on standardised predictors, by least squares.
 
-    The intervals come from drawing whole clusters again, 500 times, since networks with shortcuts at one NAD share its
-    direction.
+    The intervals come from drawing whole clusters again, 500 times, since networks with shortcuts
+    at one NAD share its direction.
 
     Args:
         response: (n,).
         predictors: name -> (n,).
         clusters: (n,), carrier of each.
-        seed: seed of the draws.
 
     Returns:
-        By name, the change of the response for one standard deviation of the predictor, the others fixed.
+        By name, the change of the response for one standard deviation of the predictor, the others
+        fixed.
 
     Raises:
         ValueError: if a predictor is constant.
@@ -346,7 +371,7 @@ def regression(
     columns = (columns - columns.mean(0)) / columns.std(0)
     design = np.concatenate([columns, np.ones((len(columns), 1))], 1)
     response, labels = np.asarray(response, dtype=float), np.asarray(clusters)
-    draws = [np.arange(len(response)), *drawn_groups(labels, 500, seed)]
+    draws = [np.arange(len(response)), *drawn_groups(labels, 500)]
     fits = np.array(
         [np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws]
     )
@@ -365,7 +390,8 @@ def resampled_crossed_mean(
     num_resamples: int,
     seed: int,
 ) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of chosen values, where rows and columns are drawn again independently.
+    """Return the 95 % interval of the mean of chosen values, where rows and columns are drawn again
+    independently.
 
     Args:
         values: one number per measured cell of the table, ``(N,)``.
@@ -397,7 +423,8 @@ _FEW = 8  # pairs of which all draws can be enumerated
 
 
 def correlation_interval(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
-    """Return the rank correlation of n pairs, and its 95 % interval over draws of pairs with replacement.
+    """Return the rank correlation of n pairs, and its 95 % interval over draws of pairs with
+    replacement.
 
     Up to 8 pairs all draws are enumerated: how often each pair is drawn, with its probability.
 
@@ -406,7 +433,7 @@ def correlation_interval(a: np.ndarray, b: np.ndarray) -> tuple[float, float, fl
         b: (n,).
     """
     if len(a) > _FEW:
-        return _resampled_correlation(a, b)
+        return with_interval(resampled_correlations(a, b, MANY, min_size=2))
     chosen = combinations_with_replacement(range(len(a)), len(a))
     counts = np.array([np.bincount(draw, minlength=len(a)) for draw in chosen])  # (draws, n)
     counts = counts[(counts > 0).sum(1) > 1]  # one pair alone has no correlation
@@ -414,20 +441,9 @@ def correlation_interval(a: np.ndarray, b: np.ndarray) -> tuple[float, float, fl
     ways = [
         math.factorial(len(a)) / math.prod(map(math.factorial, draw)) for draw in counts.tolist()
     ]
-    ranks = np.array([rank_correlation(a, b, 2, weights=draw) for draw in counts])
+    ranks = rank_correlations(a, b, counts)
     order = np.argsort(ranks)
     cumulative = np.array(ways)[order].cumsum()
     places = np.searchsorted(cumulative, np.array([0.025, 0.975]) * cumulative[-1])
     low, high = ranks[order][places]
     return rank_correlation(a, b, 2), float(low), float(high)
-
-
-def _resampled_correlation(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
-    from scipy.stats import rankdata
-
-    draws = np.random.default_rng(0).integers(len(a), size=(MANY, len(a)))
-    first, second = (rankdata(np.asarray(x)[draws], axis=1) for x in (a, b))  # (MANY, n)
-    mean = (len(a) + 1) / 2
-    products = ((first - mean) * (second - mean)).mean(1)
-    ranks = products / (first.std(1) * second.std(1))
-    return with_interval(np.concatenate([[rank_correlation(a, b, 2)], ranks]))

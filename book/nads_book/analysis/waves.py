@@ -1,23 +1,29 @@
-"""The waves of Fig. 1: the published grid, the prediction of random weights for each, and samples of the grid.
+"""The waves of Fig. 1: the published grid, the prediction of random weights for each, and samples
+of the grid.
 
-Where a training takes minutes, only a sample of the 130 tasks is run. It is drawn within strata of the predicted
-energy, so that easy and hard tasks both occur, and each sampled task represents a known number of tasks.
+Where a training takes minutes, only a sample of the 130 tasks is run. It is drawn within strata of
+the predicted energy, so that easy and hard tasks both occur, and each sampled task represents a
+known number of tasks.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from nads_book.experiments.stored import load_study
-from nads_core.data.fourier import Frequency
+from nads_core.data.fourier import Frequency, fourier_direction
 
 NUM_STRATA = 8
 
 
 def spread(points: np.ndarray, period: float | None = None) -> list[int]:
-    """Order points (n, d) so that each is as far as possible from those before it, beginning with the first."""
+    """Order points (n, d) so that each is as far as possible from those before it, beginning with
+    the first.
+    """
     order = [0]
     distance = np.full(len(points), np.inf)  # (n,), squared, from the closest one in order
     for _ in range(len(points) - 1):
@@ -49,10 +55,11 @@ def negative(k: Frequency, size: int = 32) -> Frequency:
 
 
 def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
-    """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even order.
+    """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even
+    order.
 
-    Both frequencies of a pair have the same direction up to its sign, which only swaps the labels of D(v): the 256
-    cells of the published grid (``step=2``) are 130 directions.
+    Both frequencies of a pair have the same direction up to its sign, which only swaps the labels
+    of D(v): the 256 cells of the published grid (``step=2``) are 130 directions.
     """
     axis = range(-size // 2, size // 2, step)
     chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx), size)]
@@ -60,18 +67,24 @@ def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
     return [chosen[i] for i in spread(np.array(chosen, float), period=size)]
 
 
+def fourier_directions(waves: Iterable[Frequency], size: int = 32) -> Tensor:
+    """Return the sines of some frequencies as unit images, (n, 1, H, H)."""
+    return torch.stack([fourier_direction(wave, size) for wave in waves])
+
+
 @lru_cache
 def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency, float]:
-    """Return the energy v^T C v that random weights predict for each wave of `grid_frequencies`, the largest 1.
+    """Return the energy v^T C v that random weights predict for each wave of `grid_frequencies`,
+    the largest 1.
 
-    ``tools/freeze_predictions.py`` computed them from the first NADs that shipped; they stay as they are. The NADs are
-    older in the repository than the published accuracies of VGG-11 and DenseNet-121; the file with the energies was
-    committed minutes after these, on another branch.
+    ``tools/freeze_predictions.py`` computed them from the first NADs that shipped; they stay as
+    they are. The NADs are older in the repository than the published accuracies of VGG-11 and
+    DenseNet-121; the file with the energies was committed minutes after these, on another branch.
 
     Args:
         architecture: name of the architecture, such as "vgg11".
-        phase: phase of the wave, "sine" or "cosine"; at the four frequencies where one vanishes the other is taken.
-            `fourier_direction` gives the sine.
+        phase: phase of the wave, "sine" or "cosine"; at the four frequencies where one vanishes the
+            other is taken. `fourier_direction` gives the sine.
 
     Raises:
         ValueError: for an architecture without a prediction, or another phase.
@@ -87,26 +100,29 @@ def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency
     return {tuple(row["frequency"]): row.get(phase, row.get(other)) for row in waves}
 
 
-def strata(architecture: str, count: int = NUM_STRATA) -> list[list[Frequency]]:
-    """Divide the waves of the grid by equal steps of the logarithm of their predicted energy, the largest first.
+def strata(architecture: str) -> list[list[Frequency]]:
+    """Divide the waves of the grid by equal steps of the logarithm of their predicted energy, the
+    largest first.
 
-    Within a stratum they are shuffled, in one order for all: that of a hash of their frequencies. Strata that hold no
-    wave are left out.
+    Within a stratum they are shuffled, in one order for all: that of a hash of their frequencies.
+    Strata that hold no wave are left out.
     """
     energies = predicted_energies(architecture)
     logs = np.log([*energies.values()])
     depths = (logs.max() - logs) / max(np.ptp(logs), 1e-12)  # 0 to 1
-    numbers = np.minimum(count * depths, count - 1).astype(int)
+    numbers = np.minimum(NUM_STRATA * depths, NUM_STRATA - 1).astype(int)
     shuffled = sorted(
         zip(energies, numbers, strict=True),
         key=lambda pair: hashlib.sha256(repr(pair[0]).encode()).digest(),
     )
-    parts = [[k for k, number in shuffled if number == wanted] for wanted in range(count)]
+    parts = [[k for k, number in shuffled if number == wanted] for wanted in range(NUM_STRATA)]
     return [part for part in parts if part]
 
 
 def stratified_frequencies(architecture: str) -> list[Frequency]:
-    """Return all waves of the grid, one stratum after another, so that every beginning is a stratified sample."""
+    """Return all waves of the grid, one stratum after another, so that every beginning is a
+    stratified sample.
+    """
     parts = strata(architecture)
     return [
         part[turn] for turn in range(max(map(len, parts))) for part in parts if turn < len(part)

@@ -1,6 +1,7 @@
 """The atlas: what one change in an architecture does to its second moment of gradients.
 
-Which architectures there are is `networks.atlas`'s; here they are computed, measured, and held against predictions.
+Which architectures there are is `networks.atlas`'s; here they are computed, measured, and held
+against predictions.
 """
 
 from nads_book.atlas.entries import ATLAS, Entry

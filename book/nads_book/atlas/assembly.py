@@ -1,4 +1,6 @@
-"""The atlas from its computed entries: how similar two are, and the files that `load_atlas` reads."""
+"""The atlas from its computed entries: how similar two are, and the files
+that `load_atlas` reads.
+"""
 
 import json
 from collections.abc import Mapping
@@ -51,11 +53,13 @@ def assemble(computed: Mapping[str, Computed]) -> Atlas:
         [wave_energies(computed[name].parts.mean(0, keepdim=True), 32)[0] for name in names]
     )
     return Atlas(
-        {name: ATLAS[name] for name in names}, measures,
+        {name: ATLAS[name] for name in names},
+        measures,
         np.stack([computed[name].eigenvalues.numpy() for name in names]),
-        (waves / waves.mean((1, 2), keepdims=True)).astype("<f4"), cosines.astype("<f4"),
+        (waves / waves.mean((1, 2), keepdims=True)).astype("<f4"),
+        cosines.astype("<f4"),
         {name: computed[name].nads.provenance for name in names},
-    )  # fmt: skip
+    )
 
 
 FACTS = ("num_networks", "seconds", "processor", "torch", "commit", "date", "estimator", "numbers")

@@ -1,6 +1,7 @@
 """The atlas: small architectures that differ from another one in a single thing, as named values.
 
-``entries.toml`` lists them. A function for each family of networks adds what follows from their options.
+``entries.toml`` lists them. A function for each family of networks adds what follows from their
+options.
 """
 
 import tomllib
@@ -14,9 +15,14 @@ from nads_core.networks.architectures import Architecture
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 _NO_FLIPS = ("transpose", "channels")
 _FAMILIES = {
-    "cnn": "CNN", "resnet": "ResNet", "densenet": "DenseNet", "vit": "ViT", "mixer": "Mixer", "convnext": "ConvNeXt",
+    "cnn": "CNN",
+    "resnet": "ResNet",
+    "densenet": "DenseNet",
+    "vit": "ViT",
+    "mixer": "Mixer",
+    "convnext": "ConvNeXt",
     "mlp": "MLP",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,8 @@ class Entry:
         return 8_192 if self.architecture.module is SmallCNN else 2_048
 
 
-# No padding leaves sides of 15 and 13 pixels, of which pooling drops an edge; strides sample rows 0, 2, 4, ...
+# No padding leaves sides of 15 and 13 pixels, of which pooling drops an edge; strides sample rows
+# 0, 2, 4, ...
 def _cnn(
     name: str, factor: str, change: str, base: str = "cnn", *, flips: bool = True, **options: object
 ) -> Entry:

@@ -1,7 +1,8 @@
-"""What the atlas measures of an architecture's second moment C, from independent parts of its networks.
+"""What the atlas measures of an architecture's second moment C, from independent parts of its
+networks.
 
-Each part estimates C without bias. So products of different parts estimate tr C^2 and the like without bias as well,
-and leaving out one part at a time (jackknife) gives intervals.
+Each part estimates C without bias. So products of different parts estimate tr C^2 and the like
+without bias as well, and leaving out one part at a time (jackknife) gives intervals.
 """
 
 from collections.abc import Callable
@@ -18,13 +19,15 @@ MEASURES = {  # each measure in few words, for tables and sorting, after its def
     "effective": "directions that count (effective number)",
     # Share of the energy at more than _HIGH cycles an image.
     "high": "energy at fine waves",
-    # Energy of a wave at the multiples of 32 / stride over that of all waves, the constant left out.
+    # Energy of a wave at the multiples of 32 / stride over that of all waves, the constant left
+    # out.
     "comb": "energy at multiples of the stride",
     # Energy of a pixel in the outer _FRAME rows and columns over that of all.
     "border": "sensitivity at the border",
     # Energy of the finest checkerboard over that of the constant.
     "nyquist": "checkerboard over constant",
-    # Share of C - (tr C / D) I that patterns repeated in each patch (or at each stride) do not explain.
+    # Share of C - (tr C / D) I that patterns repeated in each patch (or at each stride) do not
+    # explain.
     "unlike levels": "what two levels do not explain",
     # Cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|.
     "alignment": "cosine with what it changes",
@@ -72,13 +75,17 @@ def jackknife(estimate: Callable[[np.ndarray], float], num_parts: int) -> Measur
 
 
 def across(gram: np.ndarray) -> float:
-    """Return the mean over pairs of different parts of their product, from the products of all pairs (m, m)."""
+    """Return the mean over pairs of different parts of their product, from the products of all
+    pairs (m, m).
+    """
     count = len(gram)
     return float((gram.sum() - np.trace(gram)) / (count * (count - 1)))
 
 
 def repeated_patterns(stride: int, size: int = 32) -> Tensor:
-    """Return orthonormal images (stride^2, size, size): one pixel of the patch each, repeated in all patches."""
+    """Return orthonormal images (stride^2, size, size): one pixel of the patch each, repeated in
+    all patches.
+    """
     patches = torch.eye(stride**2, dtype=torch.float64).view(-1, stride, stride)  # one pixel each
     return patches.tile(size // stride, size // stride) * (stride / size)
 
@@ -139,11 +146,11 @@ def _unexplained(
     dimension: int,
     chosen: np.ndarray,
 ) -> float:
-    """Return the share of |C - (tr C / D) I|^2 that a second level on a subspace of this rank does not explain."""
-    squares, means = (
-        across(gram[np.ix_(chosen, chosen)]),
-        across(np.outer(traces[chosen], traces[chosen])),
-    )
+    """Return the share of |C - (tr C / D) I|^2 that a second level on a subspace of this rank does
+    not explain.
+    """
+    squares = across(gram[np.ix_(chosen, chosen)])
+    means = across(np.outer(traces[chosen], traces[chosen]))
     deviation = squares - means / dimension
     contrast = inside[chosen] - rank / dimension * traces[chosen]
     explained = across(np.outer(contrast, contrast)) / (rank * (1 - rank / dimension))
@@ -151,7 +158,9 @@ def _unexplained(
 
 
 def wave_energies(parts: Tensor, size: int) -> np.ndarray:
-    """Return the energies of complex waves v^* C v of unit norm, (m, H, H), frequencies as numpy orders them."""
+    """Return the energies of complex waves v^* C v of unit norm, (m, H, H), frequencies as numpy
+    orders them.
+    """
     pixels = torch.eye(size**2, dtype=parts.dtype).view(-1, size, size)
     waves = torch.fft.fft2(pixels, norm="ortho").flatten(1)  # (D, K)
     energies = []

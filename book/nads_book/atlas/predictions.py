@@ -6,7 +6,7 @@ import numpy as np
 
 from nads_book.atlas.measures import MEASURES, Measured
 from nads_book.atlas.stored import Atlas
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 
 _ABOUT = 0.05  # how far "about" reaches: a share of the other value, or a distance from zero
 
@@ -50,7 +50,8 @@ class Score:
     Args:
         found: the measure of the entry.
         other: the measure that it was compared with.
-        verdict: "held" or "failed" if the whole 95 % interval of the difference does, "open" otherwise.
+        verdict: "held" or "failed" if the whole 95 % interval of the difference does, "open"
+            otherwise.
     """
 
     found: Measured

@@ -1,4 +1,6 @@
-"""Computing an entry of the atlas: eight independent parts of its networks, resumable, and their results."""
+"""Computing an entry of the atlas: eight independent parts of its networks, resumable, and their
+results.
+"""
 
 import math
 import time
@@ -69,7 +71,8 @@ def compute_entry(
         progress: whether to show a bar for each part.
 
     Raises:
-        ValueError: if the file there has another number of networks or seed, or too few are asked for.
+        ValueError: if the file there has another number of networks or seed, or too few are asked
+            for.
         KeyboardInterrupt: on Ctrl-C; the next call resumes.
     """
     num_networks = entry.num_networks if num_networks is None else num_networks
@@ -99,7 +102,9 @@ def compute_entry(
 
 
 def part_seed(entry: Entry, part: int, seed: int = 0) -> int:
-    """Return the seed of a part's networks; it depends on the entry's name, so that entries are independent."""
+    """Return the seed of a part's networks; it depends on the entry's name, so that entries are
+    independent.
+    """
     return seed_sequence(zlib.crc32(entry.name.encode()), part, *([seed] if seed else []))
 
 
@@ -110,7 +115,9 @@ def _checkpoint(entry: Entry, folder: Path, part: int) -> Path:
 def _computed(
     entry: Entry, folder: Path, num_networks: int, seed: int, progress: bool
 ) -> dict[str, Any]:
-    """Draw the networks of all parts, write the NADs, and return the content of the .pt file that belongs to them."""
+    """Draw the networks of all parts, write the NADs, and return the content of the .pt file that
+    belongs to them.
+    """
     start = time.perf_counter()
     symmetries = entry.architecture.symmetries_at(32)
     states = [
@@ -131,10 +138,18 @@ def _computed(
         parts.append(symmetrize(seen - noise, SHAPE, symmetries).float())
         total.merge(subtotal)
     pairs = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
-    provenance = states[0].description | environment(torch.device("cpu")) | {
-        "num_networks": PARTS * (num_networks // PARTS), "parts": PARTS, "symmetries": list(symmetries),
-        "seconds": round(sum(state.seconds for state in states) + time.perf_counter() - start, 1),
-    }  # fmt: skip
+    provenance = (
+        states[0].description
+        | environment(torch.device("cpu"))
+        | {
+            "num_networks": PARTS * (num_networks // PARTS),
+            "parts": PARTS,
+            "symmetries": list(symmetries),
+            "seconds": round(
+                sum(state.seconds for state in states) + time.perf_counter() - start, 1
+            ),
+        }
+    )
     certificates = pairs.uncertainty.first(NUM_DIRECTIONS)
     directions = with_signs(pairs.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
     nads = NADs(directions, pairs.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
@@ -151,9 +166,13 @@ def _drawn(
         partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu"
     )
     description = {
-        "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
-        "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters,
-    }  # fmt: skip
+        "architecture": entry.name,
+        "image_shape": list(SHAPE),
+        "estimator": repr(_ESTIMATOR),
+        "seed": seed,
+        "numbers": NADS_VERSION,
+        "num_parameters": ensemble.num_parameters,
+    }
     state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
     accumulate(
         BatchEvaluator(ensemble, _ESTIMATOR, entry.name), state, num_networks, progress=progress

@@ -29,15 +29,24 @@ class Residual(nn.Sequential):
 
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh, "sine": Sine, "linear": nn.Identity,
-}  # fmt: skip
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+    "sine": Sine,
+    "linear": nn.Identity,
+}
 NORMS: dict[str, Callable[[int], nn.Module]] = {
-    "none": nn.Identity, "batch": nn.BatchNorm2d, "layer": partial(nn.GroupNorm, 1), "group": partial(nn.GroupNorm, 4),
-}  # fmt: skip
+    "none": nn.Identity,
+    "batch": nn.BatchNorm2d,
+    "layer": partial(nn.GroupNorm, 1),
+    "group": partial(nn.GroupNorm, 4),
+}
 
 
 class Concatenated(nn.Sequential):
-    """Layers whose output is appended to their input, channel by channel, as in the dense blocks of DenseNet-121."""
+    """Layers whose output is appended to their input, channel by channel, as in the dense blocks of
+    DenseNet-121.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (N, C + C', H, W)."""
@@ -76,16 +85,19 @@ def exchange_layers(
         norms: norm in place of batch norm, one of `NORMS`.
         activations: activation in place of ReLU, one of `ACTIVATIONS`.
         padding: "circular" to continue images periodically.
-        initialisation: PyTorch's "default"; "he": normal weights of variance 2 / fan-in, biases 0; "orthogonal", with
-            gain sqrt(2), biases 0; "times 4": the default's weights and biases, four times as large.
+        initialisation: PyTorch's "default"; "he": normal weights of variance 2 / fan-in, biases 0;
+            "orthogonal", with gain sqrt(2), biases 0; "times 4": the default's weights and biases,
+            four times as large.
 
     Raises:
         ValueError: for an unknown option.
     """
     _require_options(
-        norms=(norms, NORMS), activations=(activations, ACTIVATIONS), padding=(padding, PADDINGS),
+        norms=(norms, NORMS),
+        activations=(activations, ACTIVATIONS),
+        padding=(padding, PADDINGS),
         initialisation=(initialisation, INITIALISATIONS),
-    )  # fmt: skip
+    )
     for parent in [*network.modules()]:
         for name, layer in [*parent.named_children()]:
             if isinstance(layer, nn.BatchNorm2d):
@@ -119,12 +131,15 @@ def _initialise(layer: nn.Conv2d | nn.Linear, initialisation: str) -> None:
 
 
 class SmallCNN(nn.Module):
-    """Three stages of convolution, ReLU and max pooling, and one linear layer; each argument changes one thing.
+    """Three stages of convolution, ReLU and max pooling, and one linear layer; each argument
+    changes one thing.
 
     Args:
-        in_channels, image_size, num_classes: sizes of the input and the output, as of `Architecture.build`.
+        in_channels, image_size, num_classes: sizes of the input and the output, as of
+            `Architecture.build`.
         pooling: one of `POOLINGS` of `nads_core.networks.architectures`.
-        place: position of the three poolings: one after "each" stage, or all after the "first" or the "last".
+        place: position of the three poolings: one after "each" stage, or all after the "first" or
+            the "last".
         head: "flat", or "global" for the mean over all places of each channel.
         kernel: side of the filters.
         depth: number of convolutions per stage.
@@ -184,7 +199,8 @@ class SmallCNN(nn.Module):
 def resnet(*sizes: int, **options: Any) -> nn.Module:
     """Return a ResNet-18, with options of `ResNet18Net` and of `exchange_layers`.
 
-    By default its branches are quieter than their shortcuts; with ``initialisation="he"`` they are about as loud.
+    By default its branches are quieter than their shortcuts; with ``initialisation="he"`` they are
+    about as loud.
     """
     return _exchanged(ResNet18Net, sizes, options)
 
@@ -209,9 +225,13 @@ class MLP(nn.Module):
     def __init__(self, in_channels: int, image_size: int, num_classes: int):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Flatten(), nn.Linear(in_channels * image_size**2, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(in_channels * image_size**2, 256),
+            nn.ReLU(),
+            nn.Linear(256, 256),
+            nn.ReLU(),
             nn.Linear(256, num_classes),
-        )  # fmt: skip
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x)
@@ -234,7 +254,9 @@ class _Attention(nn.Module):
 
 
 class _OverTokens(nn.Module):
-    """A hidden layer that mixes the tokens, the same for every channel: (N, T, width) -> (N, T, width)."""
+    """A hidden layer that mixes the tokens, the same for every channel: (N, T, width) -> (N, T,
+    width).
+    """
 
     def __init__(self, num_tokens: int):
         super().__init__()
@@ -249,14 +271,17 @@ def _hidden(width: int) -> nn.Module:
 
 
 class Tokens(nn.Module):
-    """A network on patches: a vision transformer, or an MLP-Mixer; four blocks of width 64, and a mean over tokens.
+    """A network on patches: a vision transformer, or an MLP-Mixer; four blocks of width 64, and a
+    mean over tokens.
 
     Args:
-        in_channels, image_size, num_classes: sizes of the input and the output, as of `Architecture.build`.
+        in_channels, image_size, num_classes: sizes of the input and the output, as of
+            `Architecture.build`.
         patch: side of the patches, which do not overlap.
         mixing: "attention", or "tokens" for the Mixer's hidden layers over tokens.
-        position: code of the position, added to the tokens: "learned", which begins as independent normal numbers of
-            deviation .02; "sine", fixed waves of the row and of the column; or "none".
+        position: code of the position, added to the tokens: "learned", which begins as independent
+            normal numbers of deviation .02; "sine", fixed waves of the row and of the column; or
+            "none".
     """
 
     width = 64
@@ -327,7 +352,8 @@ class _ChannelNorm(nn.Module):
 
 
 class ConvNeXt(nn.Module):
-    """A small ConvNeXt: patches of 2, then three blocks, patches of 2 and three more; 7x7 filters, one a channel.
+    """A small ConvNeXt: patches of 2, then three blocks, patches of 2 and three more; 7x7 filters,
+    one a channel.
 
     Blocks have no factor at their end (ConvNeXt's begins at 1e-6, and would silence them).
     """

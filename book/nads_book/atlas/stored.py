@@ -1,4 +1,6 @@
-"""The atlas that ships: measures with intervals, all eigenvalues, waves, and how similar two entries are."""
+"""The atlas that ships: measures with intervals, all eigenvalues, waves, and how similar two
+entries are.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,7 +10,7 @@ import numpy as np
 
 from nads_book.atlas.entries import ATLAS, Entry
 from nads_book.atlas.measures import Measured
-from nads_book.experiments.stored import load_study, study_path
+from nads_book.experiments import load_study, study_path
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +21,8 @@ class Atlas:
         entries: entries by name, in the order of the arrays.
         measures: measures of each, see `MEASURES`.
         eigenvalues: (n, 1024) float32, descending.
-        waves: (n, 32, 32) float32, energies of waves relative to their mean, frequencies as numpy orders them.
+        waves: (n, 32, 32) float32, energies of waves relative to their mean, frequencies as numpy
+            orders them.
         alignments: (n, n) float32, cosines of the second moments.
         facts: provenance of each.
     """
@@ -32,12 +35,16 @@ class Atlas:
     facts: dict[str, dict[str, Any]]
 
     def effect(self, name: str) -> Measured:
-        """Return how far what an entry changes moves the second moment: 1 - alignment with its base."""
+        """Return how far what an entry changes moves the second moment: 1 - alignment with its
+        base.
+        """
         aligned = self.measures[name]["alignment"]
         return Measured(1 - aligned.value, aligned.error, aligned.num_parts)
 
     def networks_to_know(self, name: str) -> float:
-        """Return about how many networks it takes to see the effect of an entry: errors fall with the root of these."""
+        """Return about how many networks it takes to see the effect of an entry: errors fall with
+        the root of these.
+        """
         effect = self.effect(name)
         low, _ = effect.interval
         if effect.value <= 0:
@@ -53,7 +60,12 @@ def load_atlas() -> Atlas:
         arrays = {name: file[name] for name in ("eigenvalues", "waves", "alignments")}
     return Atlas(
         {name: ATLAS[name] for name in content},
-        {name: {key: Measured(*found) for key, found in one["measures"].items()} for name, one in content.items()},
-        arrays["eigenvalues"], arrays["waves"], arrays["alignments"],
+        {
+            name: {key: Measured(*found) for key, found in one["measures"].items()}
+            for name, one in content.items()
+        },
+        arrays["eigenvalues"],
+        arrays["waves"],
+        arrays["alignments"],
         {name: one["facts"] for name, one in content.items()},
-    )  # fmt: skip
+    )

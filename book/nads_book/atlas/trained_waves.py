@@ -1,4 +1,6 @@
-"""Accuracies of trained entries of the atlas against the energies of waves, and the size of residual branches."""
+"""Accuracies of trained entries of the atlas against the energies of waves, and the size of
+residual branches.
+"""
 
 from typing import Any
 
@@ -26,7 +28,8 @@ def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def predicted_from_others(
     group: str, groups: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """Return the values of one group on the rising curve of all other groups, interpolated in log x.
+    """Return the values of one group on the rising curve of all other groups, interpolated in log
+    x.
 
     Args:
         group: the group to predict.
@@ -41,7 +44,8 @@ def predicted_from_others(
 
 
 def branch_ratios(name: str, num_networks: int = 3) -> list[float]:
-    """Return the root mean square of each residual branch over that of its shortcut, on noise, in random networks.
+    """Return the root mean square of each residual branch over that of its shortcut, on noise, in
+    random networks.
 
     Args:
         name: a ResNet of the atlas.

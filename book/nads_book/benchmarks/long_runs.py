@@ -25,7 +25,9 @@ def architecture(name: str) -> nc.Architecture:
 
 
 def reference(name: str, num_networks: int) -> Tensor | None:
-    """Return the first directions of a long run with another seed; None where there is no certain one."""
+    """Return the first directions of a long run with another seed; None where there is no certain
+    one.
+    """
     if name in nc.ARCHITECTURES:
         return nc.load_nads(name).directions[:10].flatten(1)
     if not num_networks:
@@ -34,8 +36,12 @@ def reference(name: str, num_networks: int) -> Tensor | None:
     if path.is_file():
         return nc.NADs.load(path).directions.flatten(1)
     nads = nc.compute_nads(
-        architecture(name), num_networks, estimator=nc.SmoothedGradient(16, readouts=4), image_shape=SHAPE, seed=1_000,
+        architecture(name),
+        num_networks,
+        estimator=nc.SmoothedGradient(16, readouts=4),
+        image_shape=SHAPE,
+        seed=1_000,
         num_directions=COMPARED.get(name, 10),
-    )  # fmt: skip
+    )
     nads.save(path)
     return nads.directions.flatten(1)

@@ -50,10 +50,11 @@ CASES: dict[str, tuple[Estimator, torch.dtype]] = {
 
 
 def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
-    """Run ``work`` and return the peak memory: of the process on a CPU, of the tensors on a GPU; None if unknown.
+    """Run ``work`` and return the peak memory: of the process on a CPU, of the tensors on a GPU;
+    None if unknown.
 
-    The memory of the process includes Python and PyTorch, a few hundred megabytes. Where a container forbids resetting
-    its peak, the result is the peak since the process started.
+    The memory of the process includes Python and PyTorch, a few hundred megabytes. Where a
+    container forbids resetting its peak, the result is the peak since the process started.
     """
     gc.collect()
     if torch.device(device).type == "cuda":
@@ -74,7 +75,9 @@ def peak_memory(work: Callable[[], object], device: torch.device | str) -> int |
 
 
 def torchvision_resnet18() -> nn.Module:
-    """Return torchvision's ResNet-18 with one output: an ImageNet network, for inputs of any size."""
+    """Return torchvision's ResNet-18 with one output: an ImageNet network, for inputs
+    of any size.
+    """
     from torchvision.models import resnet18
 
     return resnet18(num_classes=1)
@@ -96,10 +99,8 @@ def measure_network(
     """
     device, dimension = ensemble.device, math.prod(ensemble.image_shape)
     dense = dimension <= DENSE_LIMIT
-    crew, blocks = (
-        ThreadedEnsemble(ensemble),
-        max(1, fitting_batch(ensemble, estimator) // ensemble.block_size),
-    )
+    crew = ThreadedEnsemble(ensemble)
+    blocks = max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
     count = blocks * ensemble.block_size * crew.size
     times: dict[str, list[float]] = {"draw": [], "gradients": [], "moments": []}
 
@@ -138,9 +139,14 @@ def measure_network(
     parts = {name: statistics.median(values) for name, values in times.items()}
     work = count_work(ensemble, estimator, dense)
     result: dict[str, Any] = {
-        "seconds_per_network": sum(parts.values()), "parts": parts, "repeats": len(times["draw"]), "networks": count,
-        "all_seconds_per_network": times, "peak_memory_bytes": peak, "work": asdict(work),
-    }  # fmt: skip
+        "seconds_per_network": sum(parts.values()),
+        "parts": parts,
+        "repeats": len(times["draw"]),
+        "networks": count,
+        "all_seconds_per_network": times,
+        "peak_memory_bytes": peak,
+        "work": asdict(work),
+    }
     if limits is not None:
         precision = (
             "tf32" if device.type == "cuda" and ensemble.dtype == torch.float32 else None
@@ -178,8 +184,8 @@ def measure_eigenvectors(
         device: device of the computation.
 
     Returns:
-        The ``kind`` of moments, "dense" or "gram", that `compute_nads` takes; seconds, and the bytes that the moments
-        and the eigenvectors took beyond what the process had before.
+        The ``kind`` of moments, "dense" or "gram", that `compute_nads` takes; seconds, and the
+        bytes that the moments and the eigenvectors took beyond what the process had before.
     """
     device = torch.device(device)
     kind = "dense" if dimension <= DENSE_LIMIT else "gram"
@@ -218,11 +224,10 @@ def seconds_per_step(
     image_shape: tuple[int, int, int],
     recipe: Recipe,
     *,
-    num_classes: int = 2,
     mixed_precision: bool = False,
-    device: torch.device | str = "cpu",
 ) -> float:
-    """Measure one step of a training as `train_networks` does it for one network, on one thread of a CPU.
+    """Measure one step of a training as `train_networks` does it for one network, on one thread of
+    a CPU.
 
     It is the time that further epochs add, so that what every training does once is not in it.
 
@@ -230,21 +235,23 @@ def seconds_per_step(
         architecture: architecture of the network.
         image_shape: (C, H, W) of its images.
         recipe: recipe whose batch size is used.
-        num_classes: number of outputs.
         mixed_precision: whether layers run in bfloat16.
-        device: device of the training.
     """
-    on_cpu = torch.device(device).type == "cpu"
 
     def seconds(epochs: int, batches: int) -> float:
         images = torch.randn(
             batches * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0)
         )
         result = train_networks(
-            architecture, [(images, torch.arange(len(images)) % num_classes)],
-            recipe=replace(recipe, epochs=epochs), num_classes=num_classes, mixed_precision=mixed_precision,
-            device=device, method="processes" if on_cpu else "auto", workers=1 if on_cpu else None, progress=False,
-        )  # fmt: skip
+            architecture,
+            [(images, torch.arange(len(images)) % 2)],
+            recipe=replace(recipe, epochs=epochs),
+            mixed_precision=mixed_precision,
+            device="cpu",
+            method="processes",
+            workers=1,
+            progress=False,
+        )
         return float(result.seconds)  # type: ignore[arg-type]  # one network
 
     seconds(1, 1)  # warms up the worker

@@ -18,10 +18,11 @@ def own_loop(
     batch: int = 32,
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """Return directions (D, D), in rows, as a competent user of PyTorch computes them in an afternoon.
+    """Return directions (D, D), in rows, as a competent user of PyTorch computes them in an
+    afternoon.
 
-    Networks are drawn by the factory, stacked, and differentiated together by ``torch.func``; the second moment is
-    summed in float64.
+    Networks are drawn by the factory, stacked, and differentiated together by ``torch.func``; the
+    second moment is summed in float64.
 
     Args:
         factory: function that returns a new network.
@@ -53,5 +54,7 @@ def own_loop(
 
 
 def overlap(first: Tensor, second: Tensor) -> float:
-    """Return the mean squared cosine of the principal angles between all rows of `second` and as many of `first`."""
+    """Return the mean squared cosine of the principal angles between all rows of `second` and as
+    many of `first`.
+    """
     return float((first[: len(second)].double() @ second.double().T).square().sum() / len(second))

@@ -1,9 +1,11 @@
-"""The roofline: operations and bytes that one network needs at least, and the time that a device's limits give them.
+"""The roofline: operations and bytes that one network needs at least, and the time that a device's
+limits give them.
 
-Operations are the multiplications and additions of convolutions and matrix products; bytes are those that must move
-if every layer is one pass over memory: its weights, what it reads and what it writes. So no program that evaluates the
-networks layer by layer is faster than ``max(operations / rate, bytes / bandwidth)``. Drawing random numbers is in the
-bytes (the weights are written once), not in the operations.
+Operations are the multiplications and additions of convolutions and matrix products; bytes are
+those that must move if every layer is one pass over memory: its weights, what it reads and what it
+writes. So no program that evaluates the networks layer by layer is faster than ``max(operations /
+rate, bytes / bandwidth)``. Drawing random numbers is in the bytes (the weights are written once),
+not in the operations.
 """
 
 import copy
@@ -57,14 +59,17 @@ DATA_SHEETS = {
 
 
 def data_sheet(device: str) -> Limits | None:
-    """Return the limits of a GPU by the name that torch gives it, None for one that is not in the table."""
+    """Return the limits of a GPU by the name that torch gives it, None for one that is not in the
+    table.
+    """
     return next(
         (limits for name, limits in DATA_SHEETS.items() if re.search(rf"\b{name}\b", device)), None
     )
 
 
 def measure_limits(size: int = 1536, megabytes: int = 256) -> Limits:
-    """Measure the peak of this machine's CPU, on the threads that torch uses: square matrix products, and a copy.
+    """Measure the peak of this machine's CPU, on the threads that torch uses: square matrix
+    products, and a copy.
 
     Args:
         size: number of rows of the matrices.
@@ -93,8 +98,8 @@ def timed(call: Callable[[], _Result], device: torch.device) -> tuple[_Result, f
     return result, time.perf_counter() - start
 
 
-def _shortest(call: Callable[[], object], repeats: int = 7) -> float:
-    times = [timed(call, torch.device("cpu"))[1] for _ in range(repeats + 1)]
+def _shortest(call: Callable[[], object]) -> float:
+    times = [timed(call, torch.device("cpu"))[1] for _ in range(8)]
     return min(times[1:])
 
 
@@ -105,7 +110,8 @@ class Work:
     Args:
         weights: numbers drawn.
         forward: flop of the forward passes.
-        backward: flop of the passes to the inputs; with `MixedDerivative` of those to the weights and back, too.
+        backward: flop of the passes to the inputs; with `MixedDerivative` of those to the weights
+            and back, too.
         moments: flop of the outer products, one triangle of each; 0 on the Gram side.
         weight_bytes: weights written once, and read once a pass.
         activation_bytes: outputs of the layers with weights, written once and read once per pass.
@@ -123,7 +129,9 @@ class Work:
     precision: str = "float32"
 
     def operations_seconds(self, limits: Limits, precision: str | None = None) -> float:
-        """Return the time of the operations at the peak rate of a precision, that of the networks by default."""
+        """Return the time of the operations at the peak rate of a precision, that of the networks
+        by default.
+        """
         networks = (self.forward + self.backward) / limits.rates[precision or self.precision]
         return networks + self.moments / limits.rates["tf32" if limits.cores is None else "float64"]
 

@@ -1,17 +1,18 @@
-"""How long NADs take on a laptop and on GPUs, to a given certainty: measured, or marked as estimated."""
+"""How long NADs take on a laptop and on GPUs, to a given certainty: measured, or marked as
+estimated.
+"""
 
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.similarity import load_entry_nads
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
-from nads_book.checkout import checkout_folder
+from nads_book.benchmarks.stored import results_folder
 from nads_book.report import readable, table
 from nads_core.directions import SmoothedGradient
 from nads_core.directions.nads import load_nads
@@ -20,9 +21,11 @@ from nads_core.networks.ensembles import Ensemble
 
 CERTAINTY = 0.99
 FEWEST = 64  # networks: from fewer, no run knows its certainty
-SHARE = 0.3  # of its limits that a GPU is assumed to reach where nobody has timed it: the goal of the kernels
+# Of its limits that a GPU is assumed to reach where nobody has timed it: the goal of the kernels.
+SHARE = 0.3
 GPUS = ("T4", "H100")
-# Name: label, and number of first NADs whose subspace is to be certain: the ViT's eigenvalues come in groups of 16.
+# Name: label, and number of first NADs whose subspace is to be certain: the ViT's eigenvalues come
+# in groups of 16.
 NETWORKS = {
     "lenet": ("LeNet", 10),
     "cnn": ("small CNN", 10),
@@ -56,7 +59,8 @@ class Duration:
 
 
 def networks_for(certainty: float, num_networks: int, certainty_then: float) -> int:
-    """Return how many networks are needed, if the error of the leading directions falls as one over their number.
+    """Return how many networks are needed, if the error of the leading directions falls as one over
+    their number.
 
     The result is at least `FEWEST`.
 
@@ -78,7 +82,8 @@ def networks_for(certainty: float, num_networks: int, certainty_then: float) -> 
 def gpu_durations(
     count: int, work: Work, network: str, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, Duration]:
-    """Return the time of ``count`` networks on each of `GPUS`: by the best row, else by the limits of the data sheet.
+    """Return the time of ``count`` networks on each of `GPUS`: by the best row, else by the limits
+    of the data sheet.
 
     Args:
         count: number of networks.
@@ -91,9 +96,11 @@ def gpu_durations(
         rates = [
             (row["networks_per_second"], row["device"])
             for row in rows
-            if row.get("network") == network and gpu in row["device"] and row.get("dtype") == "float32"
+            if row.get("network") == network
+            and gpu in row["device"]
+            and row.get("dtype") == "float32"
             and "networks_per_second" in row
-        ]  # fmt: skip
+        ]
         if rates:
             rate, device = max(rates)
             durations[gpu] = Duration(count / rate, f"measured on {device}")
@@ -102,21 +109,18 @@ def gpu_durations(
     return durations
 
 
-def times(
-    certainty: float = CERTAINTY, folder: Path | None = None
-) -> dict[str, tuple[int, dict[str, Duration]]]:
-    """Return for each of `NETWORKS` the number of networks for a certainty, and its time on each device.
+def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Duration]]]:
+    """Return for each of `NETWORKS` the number of networks for a certainty, and its time on each
+    device.
 
     Args:
         certainty: certainty of the subspace of the first NADs.
-        folder: folder of the results of benchmarks; by default that of the checkout.
     """
-    folder = folder or checkout_folder("benchmarks/results")
+    folder = results_folder()
     loops = json.loads((folder / "own_loop-counts.json").read_text("utf8"))
     rows: list[dict[str, Any]] = []
-    with contextlib.suppress(
-        FileNotFoundError
-    ):  # opened in any case: the build sees that it was looked for
+    # Opened in any case: the build sees that it was looked for.
+    with contextlib.suppress(FileNotFoundError):
         rows = json.loads((folder / "gpu-networks.json").read_text("utf8"))["rows"]
     durations = {}
     for name, (_, leading) in NETWORKS.items():
@@ -141,17 +145,19 @@ def times(
     return durations
 
 
-def show_times(certainty: float = CERTAINTY) -> None:
+def show_times() -> None:
     """Display the times to NADs as a table; `sources` says what they were measured on."""
     rows = [
         [NETWORKS[name][0], f"{NETWORKS[name][1]}", f"{count:,}", *by_device.values()]
-        for name, (count, by_device) in times(certainty).items()
+        for name, (count, by_device) in times().items()
     ]
     table(rows, ["1 × 32 × 32", "first NADs", "networks", "laptop, 1 or 2 cores", *GPUS])
 
 
 def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: float) -> str:
-    """Return what the times were measured on, what they are estimated from, and what is not known."""
+    """Return what the times were measured on, what they are estimated from, and what
+    is not known.
+    """
     everything = [duration for _, by_device in found.values() for duration in by_device.values()]
     measured = sorted({duration.source for duration in everything if duration.source})
     text = (

@@ -1,4 +1,6 @@
-"""The book's command line ``python -m nads_book``, installed as ``nads-book``: one module per command."""
+"""The book's command line ``python -m nads_book``, installed as ``nads-book``: one module per
+command.
+"""
 
 import argparse
 import sys

@@ -66,7 +66,9 @@ def _installed(name: str) -> bool:
 
 
 def _bfloat16_speed() -> float:
-    """Return the speed of a matrix product in bfloat16 relative to float32: some processors emulate bfloat16."""
+    """Return the speed of a matrix product in bfloat16 relative to float32: some processors emulate
+    bfloat16.
+    """
     from torch.utils.benchmark import Timer
 
     matrix = torch.ones(1024, 1024, device=usable_device())

@@ -8,9 +8,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book forecast``."""
     parser.add_argument("checkpoint", type=Path, help="checkpoint of a run of `nads compute`")
     parser.add_argument(
-        "--num-networks", type=int, nargs="+", metavar="N",
+        "--num-networks",
+        type=int,
+        nargs="+",
+        metavar="N",
         help="numbers of networks to forecast; by default 1, 2, 4, 8 and 16 times that of the run",
-    )  # fmt: skip
+    )
 
 
 def run(checkpoint: Path, num_networks: list[int] | None = None) -> int:

@@ -26,12 +26,8 @@ from nads_core.runtime.arguments import usable_device
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book run``."""
-    parser.formatter_class = (
-        argparse.RawDescriptionHelpFormatter
-    )  # keeps the line breaks of the epilog
-    figures = [f"  {name + '-MODEL':<24} {study_class(name).summary}" for name in FIGURES]
-    others = [f"  {name:<24} {study_class(name).summary}" for name in OTHERS]
-    parser.epilog = "\n".join(["studies:", *figures, *others])
+    names = ", ".join([*(f"{name}-MODEL" for name in FIGURES), *OTHERS])
+    parser.epilog = f"studies: {names}; --list says what each asks"
     add = parser.add_argument
     add("study", nargs="?", help="name of a study, such as fig1-lenet or forgetting")
     add(
@@ -135,7 +131,9 @@ def run_one(
 
 
 def overview() -> Iterator[tuple[str, str | None, int, int]]:
-    """Yield name, preset, number of stored units and of all units: figures of which a part is stored, other studies."""
+    """Yield name, preset, number of stored units and of all units: figures of which a part is
+    stored, other studies.
+    """
     for name, preset in stored_figures():
         results = load_results(name, preset)
         assert results is not None
@@ -147,14 +145,17 @@ def overview() -> Iterator[tuple[str, str | None, int, int]]:
 
 
 def describe(name: str, preset: str | None, have: int, total: int) -> str:
-    """Return a line of the list: name, preset, how many units are stored, and what they need."""
+    """Return a line of the list: name, preset, how many units are stored, and what is asked."""
     kind = study_class(name)
     needs = ", ".join([*kind.needs, *(["photos"] if kind.on_photos else [])])
-    return f"{name:<22} {preset or '':<10} {have:>5} of {total:<5} {needs and 'needs ' + needs}".rstrip()
+    question = f"{kind.summary} Needs {needs}." if needs else kind.summary
+    return f"{name:<22} {preset or '':<10} {have:>5} of {total:<5} {question}"
 
 
 def run_pending(time_limit: float | None = None, **options: Any) -> int:
-    """Run all studies that are not complete; return 1 if one was skipped because its images are missing."""
+    """Run all studies that are not complete; return 1 if one was skipped because its images are
+    missing.
+    """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     skipped = 0
     for name, preset, have, total in overview():

@@ -1,7 +1,8 @@
-"""The engine of all studies: units, resuming, checkpoints, shards, executors, results files and sizes.
+"""The engine of all studies: units, resuming, checkpoints, shards, executors, results files and
+sizes.
 
-`study` defines what a study is; `runner` runs one, with an executor of `executors`; `results` stores what it computes,
-and `presets` defines the sizes of the figures.
+`study` defines what a study is; `runner` runs one, with an executor of `executors`; `results`
+stores what it computes, and `presets` defines the sizes of the figures.
 """
 
 import lazy_loader

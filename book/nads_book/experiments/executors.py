@@ -1,4 +1,6 @@
-"""Where units run: processes of this machine, or the workers of a Dask scheduler, both through `concurrent.futures`."""
+"""Where units run: processes of this machine, or the workers of a Dask scheduler, both through
+`concurrent.futures`.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ PRESETS = ("smoke", "demo", "paper")
 
 
 def _small_cnn(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
-    """Return the atlas' small CNN: three times convolution, ReLU and max pooling, and one linear layer."""
+    """Return the atlas' small CNN: three times convolution, ReLU and max pooling, and one linear
+    layer.
+    """
     parts = [
         [nn.Conv2d(width, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
         for width in (in_channels, 16, 16)
@@ -67,11 +69,12 @@ class Size:
         injection_indices: NADs along which shortcuts are injected.
         mixture_indices: NADs among these at which a Gaussian mixture replaces the photos too.
         injection_conditions: positions of the conditions in their list; None for all.
-        num_transforms: number of orthogonal transforms, from the beginning of their list; None for all.
-        paired_seeds: ``seeds`` of the experiments on injection and on transforms, which compare networks that begin
-            with equal weights.
-        thinned: the only architectures of this size, with the options that make them thin, if any; None for all, as
-            they are.
+        num_transforms: number of orthogonal transforms, from the beginning of their list; None for
+            all.
+        paired_seeds: ``seeds`` of the experiments on injection and on transforms, which compare
+            networks that begin with equal weights.
+        thinned: the only architectures of this size, with the options that make them thin, if any;
+            None for all, as they are.
         others: whether architectures that are not in ``thinned`` have this size too, as they are.
     """
 
@@ -113,7 +116,9 @@ _RECIPES = {"separable": SEPARABLE_RECIPE, "photos": CIFAR10_RECIPE, "injection"
 
 
 def _training(kind: str, values: dict[str, Any]) -> TrainingSize:
-    """Return the size of a training: the recipe of its kind, with the values that a preset changes."""
+    """Return the size of a training: the recipe of its kind, with the values that
+    a preset changes.
+    """
     return TrainingSize(
         **(values | {"recipe": replace(_RECIPES[kind], **values.get("recipe", {}))})
     )

@@ -1,7 +1,8 @@
 """Stored results of a study, as a file: written as a whole, compared with its study, and merged.
 
-A results file is also the checkpoint of its study: it is replaced as a whole after every unit, so that it is complete
-at any moment. Trainings of the figures have `Results`, with a fingerprint; other studies have a `StudyFile`.
+A results file is also the checkpoint of its study: it is replaced as a whole after every unit, so
+that it is complete at any moment. Trainings of the figures have `Results`, with a fingerprint;
+other studies have a `StudyFile`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ PLACE = (
 
 
 class Stored:
-    """What all results have in common: rows, each of which names the run in the provenance that computed it."""
+    """What all results have in common: rows, each of which names the run in the provenance that
+    computed it.
+    """
 
     rows: list[Row]
     provenance: list[dict[str, Any]]
@@ -93,9 +96,10 @@ class Results(Stored):
         preset: size of the job.
         settings: all that determines the numbers.
         num_units: number of rows of the complete job.
-        rows: one dictionary per trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
-            mean over the last epoch), ``seconds``, ``run`` (`started` of the run in the provenance that trained it; not
-            in early files), and what the job's class measures.
+        rows: one dictionary per trained network: its unit, ``test_accuracy``, ``train_accuracy``,
+            ``final_loss`` (the mean over the last epoch), ``seconds``, ``run`` (`started` of the
+            run in the provenance that trained it; not in early files), and what the job's class
+            measures.
         provenance: device, versions, commits and dates of every run that contributed.
         study: the study of these results; None if they were read without it.
     """
@@ -140,8 +144,8 @@ class Results(Stored):
         """Name the study that these results belong to.
 
         Raises:
-            ValueError: if its settings, NADs or units differ. The photos and the version of the random numbers may
-                differ, because only resuming the study depends on them.
+            ValueError: if its settings, NADs or units differ. The photos and the version of the
+                random numbers may differ, because only resuming the study depends on them.
         """
         any_source = {"photos": self.photos, "numbers": self.settings.get("numbers")}
         now = study.settings() | {
@@ -249,8 +253,8 @@ def merge(parts: Sequence[Kind], study: Study) -> Kind:
     """Join the results of shards of one study; a unit that several hold counts once.
 
     Raises:
-        ValueError: if the parts belong to different studies, settings or precisions, hold rows of no unit or different
-            rows of one unit.
+        ValueError: if the parts belong to different studies, settings or precisions, hold rows of
+            no unit or different rows of one unit.
     """
     first = parts[0]
     for part in parts[1:]:
@@ -280,7 +284,9 @@ def merge(parts: Sequence[Kind], study: Study) -> Kind:
 
 
 def _values(content: Any) -> Any:
-    """Return what must agree where two files hold one unit: all but where and how long it was computed."""
+    """Return what must agree where two files hold one unit: all but where and how long it was
+    computed.
+    """
     if isinstance(content, list):
         return [_values(item) for item in content]
     if isinstance(content, dict):
@@ -289,7 +295,8 @@ def _values(content: Any) -> Any:
 
 
 def results_path(name: str, preset: str = "paper") -> Path:
-    """Return where the results of a job are kept: ``book/results/`` of the checkout around the working folder.
+    """Return where the results of a job are kept: ``book/results/`` of the checkout around the
+    working folder.
 
     The environment variable ``NADS_RESULTS`` names another folder.
     """
@@ -301,7 +308,8 @@ def results_path(name: str, preset: str = "paper") -> Path:
 def writing(path: Path) -> Iterator[None]:
     """Hold a lock, so that two processes cannot write one results file.
 
-    The empty lock file ``.NAME.lock`` stays: if it were deleted, two processes could hold locks of the same name.
+    The empty lock file ``.NAME.lock`` stays: if it were deleted, two processes could hold locks of
+    the same name.
 
     Raises:
         ValueError: if another process holds the lock.

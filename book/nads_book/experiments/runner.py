@@ -1,7 +1,8 @@
-"""How a study runs: it can be interrupted, resumed, and split over processes and machines, and loses little.
+"""How a study runs: it can be interrupted, resumed, and split over processes and machines, and
+loses little.
 
-The rows of a unit are written as soon as it is computed. Trainings also keep the state of their last epoch next to the
-results, so that a killed training loses one epoch at most.
+The rows of a unit are written as soon as it is computed. Trainings also keep the state of their
+last epoch next to the results, so that a killed training loses one epoch at most.
 """
 
 import glob
@@ -44,13 +45,15 @@ def run_study(
         study: the study.
         out: results file, replaced after every unit; an existing one is resumed.
         count: number of units, from the beginning of the study; all by default.
-        time_limit: seconds after which to stop; finished units are kept, and the result is not ``complete``.
+        time_limit: seconds after which to stop; finished units are kept, and the result is not
+            ``complete``.
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and merge them.
-        executor: "processes" of this machine, "sequential" for this process alone, or "dask:ADDRESS" for the workers of
-            a Dask scheduler.
+        executor: "processes" of this machine, "sequential" for this process alone, or
+            "dask:ADDRESS" for the workers of a Dask scheduler.
         workers: number of processes on a CPU; by default one per core.
         device: device of the computation; by default a GPU if there is one.
-        mixed_precision: whether layers run in bfloat16; see `Study.choose_precision` for the default.
+        mixed_precision: whether layers run in bfloat16; see `Study.choose_precision` for the
+            default.
         root: folder with images; see `load_images`.
         progress: whether to show a progress bar with the remaining time.
 
@@ -104,7 +107,8 @@ def run_study(
 
 @contextmanager
 def _provenance(results: Any, needed: bool, context: Context, start: float) -> Iterator[Any]:
-    """Add the entry of this run to the provenance, and give the function that stores rows and names their entry.
+    """Add the entry of this run to the provenance, and give the function that stores rows and names
+    their entry.
 
     The entry replaces those of runs that computed nothing.
     """

@@ -17,7 +17,8 @@ def study_path(name: str) -> Path:
 
 
 def load_nads(name: str, version: int | None = None) -> NADs:
-    """Return NADs that ship with the library, or version 1, which is in the checkout: results refer to it.
+    """Return NADs that ship with the library, or version 1, which is in the checkout: results refer
+    to it.
 
     Args:
         name: name of the architecture, as `nads_core.load_nads` takes it.

@@ -1,8 +1,13 @@
-"""A study: one question, the units that answer it, how one unit is computed, and the registered rule that decides."""
+"""A study: one question, the units that answer it, how one unit is computed, and the registered
+rule that decides.
+"""
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import json
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,11 +20,13 @@ import torch
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_core.training import TrainingTimeout
 
-Unit = dict[
-    str, Any
-]  # description of what is trained or computed, as it is stored: see `Study.unit_fields`
+# Description of what is trained or computed, as it is stored: see `Study.unit_fields`.
+Unit = dict[str, Any]
 Row = dict[str, Any]  # a unit with what was measured of it
-Estimate = tuple[float, float, float]  # a number with its 95 % interval
+Estimate = tuple[float, float, float]  # a number with its 95 % interval, or NaN for none
+Estimates = dict[str, dict[str, Estimate]]  # by group and name
+Met = dict[str, bool | None]  # whether each registered criterion holds; None where undecided
+Criteria = Mapping[str, Mapping[str, Any]]  # of a registration, by name
 Keep = Callable[[Unit, list[Row]], None]  # stores the rows of a unit
 
 
@@ -31,8 +38,8 @@ class Context:
         device: device of the computation.
         mixed_precision: whether layers run in bfloat16; None where a study has no choice.
         root: folder with images, see `nads_core.load_images`.
-        source: `ImageSet.source` that the results name; a worker may have been started with another environment.
-        folder: folder of checkpoints and of files that units share; None keeps nothing.
+        source: `ImageSet.source` that the results name; a worker may have been started with another
+            environment.
         out: results file, next to which unfinished units are kept; None keeps nothing.
         workers: number of processes on a CPU; one per core by default.
         deadline: time at which to stop, in the seconds of `time.monotonic`.
@@ -43,7 +50,6 @@ class Context:
     mixed_precision: bool | None = None
     root: str | None = None
     source: str | None = None
-    folder: Path | None = None
     out: Path | None = None
     workers: int | None = None
     deadline: float | None = None
@@ -63,11 +69,34 @@ class Evidence:
     met: Mapping[str, bool | None]
 
 
+def factorial(**factors: Iterable[Any]) -> list[Unit]:
+    """Return all units of a factorial design, in which the last factor varies fastest."""
+    return [
+        dict(zip(factors, levels, strict=True)) for levels in itertools.product(*factors.values())
+    ]
+
+
+def without_interval(value: float) -> Estimate:
+    """Return a number of which no interval is known."""
+    return float(value), math.nan, math.nan
+
+
+def within(value: float, rule: Mapping[str, float]) -> bool:
+    """Return whether a number is in a registered range:
+    ``at_least``, ``at_most``, ``less_than``.
+    """
+    high = rule.get("less_than", math.inf)
+    return (
+        rule.get("at_least", -math.inf) <= value <= rule.get("at_most", math.inf) and value < high
+    )
+
+
 class Study(ABC):
     """One question of the book.
 
-    A subclass names the fields of a unit, lists the units and computes one of them. The engine (`run_study`) gives all
-    studies locks, resuming, shards, executors, and a provenance for every row.
+    A subclass names the fields of a unit, lists the units and computes one of them. The engine
+    (`run_study`) gives all studies locks, resuming, shards, executors, and a provenance for
+    every row.
     """
 
     summary: ClassVar[str]
@@ -75,6 +104,10 @@ class Study(ABC):
     many_rows: ClassVar[bool] = False  # whether a unit may have several rows
     needs: ClassVar[tuple[str, ...]] = ()  # studies whose results a unit reads
     on_photos: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Summarise the study by the first paragraph of its docstring."""
+        cls.summary = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split())
 
     @property
     def name(self) -> str:
@@ -87,7 +120,9 @@ class Study(ABC):
 
     @abstractmethod
     def run(self, unit: Unit, context: Context) -> Row | list[Row]:
-        """Compute one unit: a function of its description alone, whatever else runs, and wherever."""
+        """Compute one unit: a function of its description alone, whatever else
+        runs, and wherever.
+        """
 
     @abstractmethod
     def stored(self, out: Path | None, root: str | None = None) -> Any:
@@ -97,7 +132,8 @@ class Study(ABC):
         """Check and make what units need, before the first of them is computed."""
 
     def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Compute units on this machine, one per process, and store the rows of each as soon as it is finished.
+        """Compute units on this machine, one per process, and store the rows of each as soon as it
+        is finished.
 
         Raises:
             TrainingTimeout: if the deadline of the context passes first.
@@ -124,7 +160,9 @@ class Study(ABC):
     def choose_precision(
         self, stored: Any, device: torch.device, requested: bool | None = None
     ) -> bool | None:
-        """Return whether layers run in bfloat16, from the precision of stored rows and the requested one."""
+        """Return whether layers run in bfloat16, from the precision of stored rows and the
+        requested one.
+        """
         return requested
 
     def key(self, row: Mapping[str, Any]) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from nads_book.experiments.results import Stored
 from nads_book.experiments.stored import study_path
-from nads_book.experiments.study import Row, Study
+from nads_book.experiments.study import Row, Study, Unit, factorial
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import differences
 
@@ -56,8 +56,21 @@ class FileStudy(Study):
     """A study with a results file of its own, whose layout its class defines."""
 
     file: ClassVar[str]
+    design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
     runs_key: ClassVar[str] = "runs"  # of the provenance in the file
     depth: ClassVar[int] = 1  # levels below which JSON is written on one line
+
+    def __init_subclass__(cls) -> None:
+        """Name the file after the study, and the fields of a unit after the design."""
+        super().__init_subclass__()
+        if "name" in vars(cls) and "file" not in vars(cls):
+            cls.file = f"{cls.name}.json"
+        if "design" in vars(cls):
+            cls.unit_fields = tuple(cls.design)
+
+    def units(self) -> list[Unit]:
+        """Return all units of the design, in the order in which they are computed."""
+        return factorial(**self.design)
 
     @property
     def path(self) -> Path:
@@ -96,6 +109,33 @@ class FileStudy(Study):
             raise ValueError(f"{out} cannot be continued: {different}")
         rows, runs = self.rows_of(content), content.pop(self.runs_key, [])
         return StudyFile(content | facts, rows, runs, self)
+
+
+class KeyedStudy(FileStudy):
+    """A study whose rows are a mapping in its file, from the only field of a unit to what was
+    measured.
+    """
+
+    under: ClassVar[str | None] = None  # key of the mapping in the file; None for the file itself
+    empty: ClassVar[dict[str, Any]] = {}  # what other studies fill in the same file
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        """Return the rows that a file holds."""
+        (field,) = self.unit_fields
+        found = content if self.under is None else content.get(self.under, {})
+        names = [unit[field] for unit in self.units()]
+        return [{field: name, **found[name]} for name in names if name in found]
+
+    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+        """Return the content of a file with these rows."""
+        (field,) = self.unit_fields
+        found = {row[field]: less(row, field) for row in rows}
+        return self.empty | content | (found if self.under is None else {self.under: found})
+
+
+def less(row: Mapping[str, Any], *names: str) -> Row:
+    """Return a row without some of its fields."""
+    return {name: value for name, value in row.items() if name not in names}
 
 
 def write_compact(path: Path, content: dict[str, Any], depth: int = 1) -> None:

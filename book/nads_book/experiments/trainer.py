@@ -1,12 +1,21 @@
-"""Training with any optimiser of `torch.optim`, step by step."""
+"""Training: step by step with any optimiser of `torch.optim`, or in one call, as
+most studies do.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.training import Dataset
+import nads_core as nc
+from nads_book.experiments.presets import TrainingSize
+from nads_book.experiments.study import Context, Row
+from nads_core.networks.architectures import Architecture
+from nads_core.training import Dataset, Recipe
+from nads_core.training.recipes import batches
 
 
 def training_steps(
@@ -43,3 +52,123 @@ def training_steps(
             nn.utils.clip_grad_norm_(network.parameters(), clip_norm)
         optimiser.step()
         yield step + 1, loss.detach()
+
+
+def recipe_steps(
+    network: nn.Module,
+    data: Dataset,
+    optimiser: torch.optim.Optimizer,
+    recipe: Recipe,
+    seed: int,
+    *,
+    constant: bool = False,
+) -> Iterator[tuple[int, Tensor]]:
+    """Train with any optimiser by the batches, rates and clipping of a recipe; see
+    `training_steps`.
+
+    Gradients of SGD alone are clipped: the steps of Adam do not grow with the gradient.
+
+    Args:
+        network: module in training mode.
+        data: training images and labels, on the device of the network.
+        optimiser: optimiser of the network's parameters.
+        recipe: batch size, number of epochs, learning rate and clipping.
+        seed: seed of the batches.
+        constant: whether the learning rate stays; otherwise it falls linearly to zero.
+    """
+    total = recipe.num_steps(len(data[0]))
+    by_sgd = isinstance(optimiser, torch.optim.SGD)
+    return training_steps(
+        network,
+        data,
+        optimiser,
+        batches(len(data[0]), recipe, seed),
+        rate=lambda step: recipe.learning_rate if constant else recipe.rate(step, total),
+        clip_norm=recipe.clip_norm if by_sgd else None,
+    )
+
+
+def sgd(network: nn.Module, recipe: Recipe) -> torch.optim.SGD:
+    """Return SGD with the momentum and the weight decay of a recipe."""
+    decay = recipe.weight_decay
+    return torch.optim.SGD(network.parameters(), 1.0, momentum=recipe.momentum, weight_decay=decay)
+
+
+def accuracies(network: nn.Module, train: Dataset, test: Dataset) -> Row:
+    """Return the accuracies of a trained network, as rows have them."""
+    network.eval()
+    reached = {"test_accuracy": nc.accuracy(network, test)}
+    reached |= {"train_accuracy": nc.accuracy(network, train)}
+    return {name: round(value, 5) for name, value in reached.items()}
+
+
+def train_network(
+    network: nn.Module, train: Dataset, test: Dataset, recipe: Recipe, seed: int, context: Context
+) -> Row:
+    """Train one network in place, and return its accuracies, as rows have them."""
+    result = nc.train_network(
+        network,
+        train,
+        test,
+        recipe=recipe,
+        seed=seed,
+        mixed_precision=context.mixed_precision,
+        device=context.device,
+        progress=False,
+    )
+    network.eval()
+    names = ("test_accuracy", "train_accuracy")
+    return {name: round(float(getattr(result, name)), 5) for name in names}
+
+
+def train_along(
+    factory: Architecture | Callable[[], nn.Module],
+    directions: Tensor,
+    noise_std: float,
+    size: TrainingSize,
+    seed: int,
+    context: Context,
+    *,
+    data_seeds: Iterable[int],
+    paired: bool = False,
+    **options: Any,
+) -> dict[str, list[float]]:
+    """Train a network on D(v) for each of some directions, and return lists of their accuracies.
+
+    Args:
+        factory: architecture, or function that returns a new network for two classes.
+        directions: v, (B, 1, H, W).
+        noise_std: sigma of D(v); the margin is 1.
+        size: numbers of samples, and the recipe.
+        seed: seed of weights and batches.
+        context: device of the training.
+        data_seeds: seeds of the training and of the test set.
+        paired: whether test samples come in pairs, see `SeparableDatasets`.
+        **options: further options of `train_networks`.
+    """
+    draw = partial(nc.SeparableDatasets, directions, margin=1.0, noise_std=noise_std)
+    train_seed, test_seed = data_seeds
+    result = nc.train_networks(
+        factory,
+        draw(size.num_train, seed=train_seed),
+        draw(size.num_test, seed=test_seed, paired=paired),
+        recipe=size.recipe,
+        seed=seed,
+        stop_at_full_accuracy=True,
+        method="loop",
+        device=context.device,
+        progress=False,
+        **options,
+    )
+    names = ("test_accuracy", "train_accuracy")
+    return {name: [round(float(x), 5) for x in getattr(result, name)] for name in names}
+
+
+def cifar10(num_train: int, num_test: int, root: str | None) -> tuple[Dataset, Dataset, str]:
+    """Return normalised training and test photos of CIFAR-10 with labels, and their source."""
+    parts = [
+        nc.load_images("cifar10", train=part, num_images=count, root=root, progress=False)
+        for part, count in ((True, num_train), (False, num_test))
+    ]
+    train, test = ((nc.normalize(photos.images), photos.labels) for photos in parts)
+    return train, test, parts[0].source

@@ -1,8 +1,8 @@
 """The interactive explorer of NADs, shown by a live notebook or by a static page.
 
-The subpackage holds its program (`sources/`: JavaScript and a style sheet, which `tools/bundle_js.py` bundles), the
-arrays that it draws, packed for a browser, the pictures that it offers, and `show`. It measures nothing; static
-figures are in `figures`.
+The subpackage holds its program (`sources/`: JavaScript and a style sheet, which
+`tools/bundle_js.py` bundles), the arrays that it draws, packed for a browser, the pictures that it
+offers, and `show`. It measures nothing; static figures are in `figures`.
 """
 
 from nads_book.explorer.changes import Changes

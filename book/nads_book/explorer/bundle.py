@@ -1,6 +1,7 @@
 """The explorer's program, in the forms in which a page and a notebook load it.
 
-`bundle.js` is what esbuild makes of the ES modules and the style sheet in `sources`: see `tools/bundle_js.py`.
+`bundle.js` is what esbuild makes of the ES modules and the style sheet in `sources`: see
+`tools/bundle_js.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ UNPACK = """(async (packed) => {
 
 @cache
 def script() -> str:
-    """Return the program as a classic script, which defines <nad-explorer> and loads from a file as from a server."""
+    """Return the program as a classic script, which defines <nad-explorer> and loads from a file as
+    from a server.
+    """
     return (FOLDER / "bundle.js").read_text("utf8")
 
 
@@ -46,7 +49,9 @@ def packed_module() -> str:
 
 
 def packed_script() -> str:
-    """Return a script that unpacks the program and runs it, unless an output of the same page has done so."""
+    """Return a script that unpacks the program and runs it, unless an output of the same page has
+    done so.
+    """
     run = 'document.head.append(Object.assign(document.createElement("script"), { textContent: text }))'
     return f'customElements.get("nad-explorer") || {UNPACK}({_packed(script())}).then((text) => {run});\n'
 

@@ -1,4 +1,6 @@
-"""Pictures that a reader changes along NADs, beside accuracies of networks that learned photos changed likewise."""
+"""Pictures that a reader changes along NADs, beside accuracies of networks that learned photos
+changed likewise.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,14 @@ from nads_book.publishing import publishing
 
 @dataclass
 class Changes:
-    """Hole and number of the poison as two switches, or the flip, as HTML; pictures of the reader's stay in the page.
+    """Hole and number of the poison as two switches, or the flip, as HTML; pictures of the reader's
+    stay in the page.
 
     Args:
         kind: "note" or "flip".
-        networks: networks, each with ``key`` (an architecture that ships), ``label``, ``caption`` and ``accuracies``:
-            for "flip" of "upright", "signs" and "flipped"; for "note" one mapping of "clean", "hole", "number" and
-            "both" per NAD index in ``carriers``.
+        networks: networks, each with ``key`` (an architecture that ships), ``label``, ``caption``
+            and ``accuracies``: for "flip" of "upright", "signs" and "flipped"; for "note" one
+            mapping of "clean", "hole", "number" and "both" per NAD index in ``carriers``.
         strength: size of what the note writes.
         book: whether program and arrays are loaded from files that the pages of the book share.
     """

@@ -1,6 +1,8 @@
-"""What the explorer draws, packed for a browser: a JSON header and one array of bytes for each architecture.
+"""What the explorer draws, packed for a browser: a JSON header and one array of bytes for each
+architecture.
 
-Its pictures are eight drawings that ship with the package, and a photograph that ships with matplotlib.
+Its pictures are eight drawings that ship with the package, and a photograph that ships with
+matplotlib.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import torch
 from nads_book import report
 from nads_book.analysis import published
 from nads_book.analysis.frequency_maps import of_tasks
+from nads_book.analysis.statistics import grouped
 from nads_book.experiments.results import Results
 from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
@@ -42,7 +45,8 @@ Packet = tuple[dict[str, Any], bytes]
 def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     """Pack NADs and their uncertainties.
 
-    Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254 of the largest.
+    Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254
+    of the largest.
 
     Args:
         nads: NADs of square single-channel images (n, 1, H, H).
@@ -50,7 +54,8 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
         name: name of an architecture with results files; None for NADs of your own.
 
     Returns:
-        A header for JSON, and bytes: float32 scales (n,), float32 eigenvalues (n,), int8 pixels (n, H, H).
+        A header for JSON, and bytes: float32 scales (n,), float32 eigenvalues (n,), int8 pixels (n,
+        H, H).
 
     Raises:
         ValueError: for images of another kind.
@@ -64,9 +69,13 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
         np.rint(directions / scales).astype(np.int8),
     )
     header: dict[str, Any] = {
-        "label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height),
+        "label": label,
+        "name": name,
+        "size": height,
+        "count": count,
+        "energies": _energies(nads, height),
         "certificates": _certificates(nads),
-    }  # fmt: skip
+    }
     measured = {
         "fourier": ("fig1", "frequency"),
         "accuracies": ("fig6", "index"),
@@ -86,7 +95,9 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
 
 
 def _certificates(nads: NADs) -> dict[str, list[Any]] | None:
-    """Return the name and certainty of each direction, the number of its band (-1 for none), and [size, certainty]."""
+    """Return the name and certainty of each direction, the number of its band (-1 for none), and
+    [size, certainty].
+    """
     if nads.uncertainty is None:
         return None
     band = [-1] * len(nads)
@@ -94,13 +105,16 @@ def _certificates(nads: NADs) -> dict[str, list[Any]] | None:
         for index in measured.indices:
             band[index] = number
     return {
-        "names": list(nads.names), "certainty": [round(value, 2) for value in nads.certainty.tolist()], "band": band,
+        "names": list(nads.names),
+        "certainty": [round(value, 2) for value in nads.certainty.tolist()],
+        "band": band,
         "bands": [[len(measured.indices), round(measured.certainty, 2)] for measured in nads.bands],
-    }  # fmt: skip
+    }
 
 
 def require_square(nads: NADs) -> int:
-    """Return the side of square single-channel images; the Fourier map and its frequencies ask for a multiple of 4.
+    """Return the side of square single-channel images; the Fourier map and its frequencies ask for
+    a multiple of 4.
 
     Raises:
         ValueError: for images of another kind.
@@ -120,18 +134,14 @@ def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
         photos = load_pictures(size)
     require_photos(photos, size)
     names = [photos.class_names[label] for label in photos.labels.tolist()]
-    header = {
-        "own": custom,
-        "size": size,
-        "count": len(photos),
-        "labels": photos.labels.tolist(),
-        "names": names,
-    }
+    header: dict[str, Any] = {"own": custom, "size": size, "count": len(photos)}
+    header |= {"labels": photos.labels.tolist(), "names": names}
     return header, (photos.images * 255).round().byte().numpy().tobytes()
 
 
 def load_pictures(size: int = 32) -> ImageSet:
-    """Load small pictures that people recognise, each a class of its own; generated images where Pillow is missing.
+    """Load small pictures that people recognise, each a class of its own; generated images where
+    Pillow is missing.
 
     The last one is a photograph of Grace Hopper (US Navy, public domain), where matplotlib has it.
 
@@ -183,29 +193,31 @@ def compressed(packet: Packet) -> dict[str, Any]:
 
 
 def as_script(name: str, packet: Packet) -> str:
-    """Return a classic script, which loads from a server and from a file, that hands a packet to the explorer."""
+    """Return a classic script, which loads from a server and from a file, that hands a packet to
+    the explorer.
+    """
     return f"(globalThis.nadExplorerData ??= {{}})[{_literal(name)}] = {_literal(compressed(packet))};\n"
 
 
 def _literal(value: object) -> str:
-    """Return JSON that may stand inside <script>: no string in it, such as a file's label, can end the element."""
+    """Return JSON that may stand inside <script>: no string in it, such as a file's label, can end
+    the element.
+    """
     return json.dumps(value).translate(
         {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
     )
 
 
 def _rows(results: Results, field: str) -> list[list[Any]]:
-    """Return [key, accuracy, low, high] for each frequency, or NAD index (None for training on clean photos)."""
-    result: dict[Any, list[float]] = {}
-    for row in results.rows:
-        key = row[field]
-        result.setdefault(tuple(key) if field == "frequency" else key, []).append(
-            row["test_accuracy"]
-        )
+    """Return [key, accuracy, low, high] for each frequency, or NAD index (None for training on
+    clean photos).
+    """
+    result = grouped(
+        (tuple(row[field]) if field == "frequency" else row[field], row["test_accuracy"])
+        for row in results.rows
+    )
     num_test = results.settings["num_test"]
-    rows = [
-        _row(key, float(np.mean(values)), num_test * len(values)) for key, values in result.items()
-    ]
+    rows = [_row(key, np.mean(values), num_test * len(values)) for key, values in result.items()]
     return sorted(rows, key=_by_key)
 
 
@@ -221,7 +233,8 @@ def _published_rows(name: str) -> list[list[Any]]:
 
 
 def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:
-    """Assign results for NADs of another version to the closest of these, and append the squared cosine to each row.
+    """Assign results for NADs of another version to the closest of these, and append the squared
+    cosine to each row.
 
     Without a close one, a result stands at the rank of its direction's energy.
     """
@@ -244,14 +257,13 @@ def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[An
 
 
 def _row(key: object, accuracy: float, num_test: int) -> list[Any]:
-    return [
-        key,
-        *(round(value, 5) for value in (accuracy, *accuracy_interval(accuracy, int(num_test)))),
-    ]
+    values = (float(accuracy), *accuracy_interval(float(accuracy), num_test))
+    return [key, *(round(value, 5) for value in values)]
 
 
 def _energies(nads: NADs, size: int) -> list[list[float]]:
-    """Return v^T C v for the DFT directions of every frequency, rows from -H/2 up, relative to the map's largest.
+    """Return v^T C v for the DFT directions of every frequency, rows from -H/2 up, relative to the
+    map's largest.
 
     The map shows every second frequency: the others may have more than its largest.
     """

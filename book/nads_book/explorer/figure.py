@@ -21,19 +21,22 @@ def show(
 ) -> Explorer | Page:
     """Show the explorer, or some parts of it.
 
-    In a notebook with `anywidget` this is a widget: its attributes, such as ``index``, follow what the reader does, and
-    can be set. Elsewhere, and in the pages of the book, it is HTML that does the same without Python.
+    In a notebook with `anywidget` this is a widget: its attributes, such as ``index``, follow what
+    the reader does, and can be set. Elsewhere, and in the pages of the book, it is HTML that does
+    the same without Python.
 
     Args:
         parts: any of "direction", "curves", "fourier", "mixer", "photo", "poison"; all by default.
-        nads: NADs of your own, or several as label -> NADs, of square single-channel images; by default the five
-            architectures that ship with the package.
-        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of `load_pictures`.
-        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
-            ``kept``, ``strength``, ``poisoned``.
+        nads: NADs of your own, or several as label -> NADs, of square single-channel images; by
+            default the five architectures that ship with the package.
+        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of
+            `load_pictures`.
+        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``,
+            ``photo``, ``kept``, ``strength``, ``poisoned``.
 
     Raises:
-        ValueError: for a part, architecture or view that does not exist, or that these NADs and images do not have.
+        ValueError: for a part, architecture or view that does not exist, or that these NADs and
+            images do not have.
     """
     if isinstance(nads, NADs):
         nads = {str(nads.provenance.get("architecture") or "yours"): nads}

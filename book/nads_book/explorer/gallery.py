@@ -18,28 +18,8 @@ from nads_core.directions import NADs
 NAME = "atlas"  # of the packet, and of its file
 SHOWN = 6  # NADs of each
 _DECADES = 3.0  # of the waves' energies, around their mean
-_POINTS = [
-    0,
-    1,
-    2,
-    3,
-    5,
-    7,
-    11,
-    15,
-    23,
-    31,
-    47,
-    63,
-    95,
-    127,
-    191,
-    255,
-    383,
-    511,
-    767,
-    1023,
-]  # of the spectrum
+# Of the spectrum: two points per octave.
+_POINTS = sorted({2**k - 1 for k in range(11)} | {3 * 2**k - 1 for k in range(9)})
 SORTED_BY = {  # what the reader can sort by: title, and how it is explained
     **{key: MEASURES[key] for key in ("effective", "high", "border", "comb")},
     "effect": "how far the change moves the directions",
@@ -47,7 +27,9 @@ SORTED_BY = {  # what the reader can sort by: title, and how it is explained
 
 
 def pack_atlas() -> Packet:
-    """Pack what the gallery shows: measures, and bytes of NADs (n, 6, 32, 32) int8 and waves (n, 32, 32) uint8."""
+    """Pack what the gallery shows: measures, and bytes of NADs (n, 6, 32, 32) int8 and waves (n,
+    32, 32) uint8.
+    """
     atlas = load_atlas()
     entries, pictures, waves = [], [], []
     for number, (name, entry) in enumerate(atlas.entries.items()):
@@ -57,15 +39,22 @@ def pack_atlas() -> Packet:
         if entry.base:
             values["effect"] = atlas.effect(name)
         eigenvalues = np.maximum(atlas.eigenvalues[number], 1e-12)
-        entries.append({
-            "name": name, "family": entry.family, "change": entry.change, "factor": entry.factor, "base": entry.base,
-            "networks": atlas.facts[name]["num_networks"],
-            "measures": {
-                key: [float(f"{x:.3g}") for x in (one.value, *one.interval)] for key, one in values.items()
-            },
-            "spectrum": [float(f"{eigenvalues[i] / eigenvalues[0]:.3g}") for i in _POINTS],
-            "alike": [round(float(x), 3) for x in atlas.alignments[number]],
-        })  # fmt: skip
+        entries.append(
+            {
+                "name": name,
+                "family": entry.family,
+                "change": entry.change,
+                "factor": entry.factor,
+                "base": entry.base,
+                "networks": atlas.facts[name]["num_networks"],
+                "measures": {
+                    key: [float(f"{x:.3g}") for x in (one.value, *one.interval)]
+                    for key, one in values.items()
+                },
+                "spectrum": [float(f"{eigenvalues[i] / eigenvalues[0]:.3g}") for i in _POINTS],
+                "alike": [round(float(x), 3) for x in atlas.alignments[number]],
+            }
+        )
         nads = load_entry_nads(name).directions[:SHOWN, 0].numpy()
         largest = np.abs(nads).max((1, 2), keepdims=True)
         pictures.append(np.rint(LEVELS * nads / largest).astype(np.int8))

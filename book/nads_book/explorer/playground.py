@@ -1,4 +1,6 @@
-"""The playground: a network that readers build, whose NADs their browser computes and which it trains, as HTML."""
+"""The playground: a network that readers build, whose NADs their browser computes and which it
+trains, as HTML.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any
 from nads_book.explorer.bundle import element
 from nads_book.publishing import publishing
 
-# The chips, and their values in the order of an address; `sources/playground/engine.js` has the same.
+# The chips, and their values in the order of an address; `sources/playground/engine.js` has the
+# same.
 CHOICES: dict[str, tuple[Any, ...]] = {
     "blocks": (1, 2, 3),
     "channels": (4, 8, 16),
@@ -35,8 +38,9 @@ class Playground:
     """Convolutional networks for 16 x 16 images, which the page draws, differentiates and trains.
 
     Args:
-        config: chip -> value, where the network differs from the default: two blocks of 8 channels, 3 x 3 kernels with
-            zeros at the border, ReLU, averages over 2 x 2 pixels, and a linear layer that reads all pixels.
+        config: chip -> value, where the network differs from the default: two blocks of 8 channels,
+            3 x 3 kernels with zeros at the border, ReLU, averages over 2 x 2 pixels, and a linear
+            layer that reads all pixels.
         second: chip and value in which a second network differs, to compare; None for one network.
         chips: chips that the reader may change.
         wave: (ky, kx) under the cursor, cycles per image.

@@ -1,4 +1,6 @@
-"""Sliders of a live notebook that call Python, which draws a picture on the kernel for each of their values."""
+"""Sliders of a live notebook that call Python, which draws a picture on the kernel for each of
+their values.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _WITHOUT_KERNEL = (
 
 
 def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, strength: float) -> bytes:
-    """Return a PNG with a NAD, a picture rebuilt from its first NADs, and the picture with a poison, side by side.
+    """Return a PNG with a NAD, a picture rebuilt from its first NADs, and the picture with a
+    poison, side by side.
 
     Args:
         nads: NADs of single-channel images (n, 1, H, W).
@@ -47,14 +50,16 @@ def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, streng
 
 
 def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
-    """Return three sliders and the picture that Python draws for them; in the pages of the book, a sentence.
+    """Return three sliders and the picture that Python draws for them; in the pages of the book, a
+    sentence.
 
     Args:
         nads: NADs of single-channel images.
         picture: image (3, H, W) in [0, 1] of the same size.
 
     Returns:
-        A `nads_book.explorer.widget.Sliders` with the attributes ``index``, ``kept`` and ``strength``.
+        A `nads_book.explorer.widget.Sliders` with the attributes ``index``, ``kept`` and
+        ``strength``.
 
     Raises:
         ImportError: in a live notebook without anywidget.

@@ -20,7 +20,7 @@ from nads_book.explorer.data import (
     pack_photos,
     require_photos,
     require_square,
-)  # fmt: skip
+)
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
 
@@ -60,7 +60,8 @@ class View:
 
 @dataclass
 class Source:
-    """Where an explorer's arrays come from: the NADs that ship with the package, unless others are given.
+    """Where an explorer's arrays come from: the NADs that ship with the package, unless others are
+    given.
 
     Raises:
         ValueError: for NADs or images that cannot be drawn, or not together.
@@ -106,7 +107,9 @@ class Source:
         return pack_nads(load_nads(name), LABELS[name], name)
 
     def count(self, *names: str) -> int:
-        """Number of NADs of these architectures: of the one with the most. Those that ship are complete."""
+        """Number of NADs of these architectures: of the one with the most. Those that ship are
+        complete.
+        """
         return max(
             (len(self.nads[name]) for name in names if name in self.nads), default=self.side**2
         )
@@ -172,9 +175,9 @@ def _require_within(key: str, value: float, low: float, high: float) -> float:
 class Page:
     """The explorer as HTML.
 
-    The pages of a book load the program, and the arrays that ship with the package, from files that they share. In a
-    notebook each output brings its own, packed: some hosts show every output in a frame of its own, and the reader may
-    delete any of them.
+    The pages of a book load the program, and the arrays that ship with the package, from files that
+    they share. In a notebook each output brings its own, packed: some hosts show every output in a
+    frame of its own, and the reader may delete any of them.
     """
 
     view: View
@@ -206,7 +209,9 @@ class Page:
 
 
 def write_pages_data(folder: Path) -> None:
-    """Write what the pages of a book load: the program, and arrays of each architecture, of photos and of the atlas."""
+    """Write what the pages of a book load: the program, and arrays of each architecture, of photos
+    and of the atlas.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / Path(FILE).name).write_text(script(), "utf8")
     (folder / f"{gallery.NAME}.js").write_text(

@@ -1,6 +1,8 @@
-"""The bet of the introduction: its reader chooses the waves that a network will learn, and sees the score.
+"""The bet of the introduction: its reader chooses the waves that a network will learn, and sees the
+score.
 
-The first choice is blind. Then the reader sees the energies of random weights, and at last the accuracies.
+The first choice is blind. Then the reader sees the energies of random weights, and at last the
+accuracies.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ def guess_data(name: str) -> dict[str, Any]:
         name: name of an architecture of the paper.
 
     Returns:
-        Its name and label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published grid, k and -k
-        being one. Energies are those of `predicted_energies`, relative to the largest. Accuracies are the authors'
-        means of both cells of a wave.
+        Its name and label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published
+        grid, k and -k being one. Energies are those of `predicted_energies`, relative to the
+        largest. Accuracies are the authors' means of both cells of a wave.
     """
     energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
     largest = max(energies.values())
@@ -62,7 +64,8 @@ class Guess:
     Args:
         names: names of architectures; the first is asked about first.
         asked: number of waves that the reader chooses.
-        book: whether a page of the book has it, which loads the program from a file that its pages share.
+        book: whether a page of the book has it, which loads the program from a file that its pages
+            share.
     """
 
     names: Sequence[str] = NETWORKS

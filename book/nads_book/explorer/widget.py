@@ -20,12 +20,14 @@ class Explorer(anywidget.AnyWidget):
     """The explorer in a live notebook; `nads_book.explorer.show` makes one.
 
     Its attributes are those of the view. They follow the reader, and the reader sees what you set:
-    ``explorer.index = 12``, ``ipywidgets.jslink((slider, "value"), (explorer, "index"))``. What its NADs and images do
-    not have raises `traitlets.TraitError`; where other NADs are fewer, ``index`` and ``kept`` follow.
+    ``explorer.index = 12``, ``ipywidgets.jslink((slider, "value"), (explorer, "index"))``. What its
+    NADs and images do not have raises `traitlets.TraitError`; where other NADs are fewer, ``index``
+    and ``kept`` follow.
 
-    The state of the widget holds the arrays of the first view, compressed. So an executed notebook that is reopened or
-    exported shows it without a kernel, if the notebook holds the states of its widgets: papermill and
-    ``nbconvert --execute`` store them, and JupyterLab does by its setting *Save Widget State Automatically*.
+    The state of the widget holds the arrays of the first view, compressed. So an executed notebook
+    that is reopened or exported shows it without a kernel, if the notebook holds the states of its
+    widgets: papermill and ``nbconvert --execute`` store them, and JupyterLab does by its setting
+    *Save Widget State Automatically*.
     """
 
     _esm = packed_module()
@@ -95,7 +97,9 @@ class Explorer(anywidget.AnyWidget):
 
 
 class Range(NamedTuple):
-    """What a slider offers: its label, the least and the largest value, the step between values, and the first one."""
+    """What a slider offers: its label, the least and the largest value, the step between values,
+    and the first one.
+    """
 
     label: str
     min: float
@@ -105,10 +109,11 @@ class Range(NamedTuple):
 
 
 class Sliders(anywidget.AnyWidget):
-    """Sliders, and a picture that Python draws anew when one of them moves; `live_sliders` makes one.
+    """Sliders, and a picture that Python draws anew when one of them moves; `live_sliders` makes
+    one.
 
-    Its attributes follow the reader, and the reader sees what you set: ``sliders.index = 12``. A value out of the range
-    of its slider raises `traitlets.TraitError`.
+    Its attributes follow the reader, and the reader sees what you set: ``sliders.index = 12``. A
+    value out of the range of its slider raises `traitlets.TraitError`.
 
     Args:
         draw: function from the values, by name, to the picture as a PNG and its description.

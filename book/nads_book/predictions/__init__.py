@@ -1,9 +1,10 @@
 """Every registered prediction beside its result: met, failed or open.
 
 What was registered is in ``book/preregistered/*.toml`` (`load_registered`) and, for the atlas, in
-``atlas-predictions.json``. Ranges that a registration states in its text only are repeated here, next to the function
-that computes the number from stored rows (`training`, `data`). A study whose registration has nothing but criteria is
-scored by its own rule. The book shows all of them on the page *Predictions*.
+``atlas-predictions.json``. Ranges that a registration states in its text only are repeated here,
+next to the function that computes the number from stored rows (`training`, `data`). A study whose
+registration has nothing but criteria is scored by its own rule. The book shows all of them on the
+page *Predictions*.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from nads_book.atlas.predictions import predictions as atlas_predictions
 from nads_book.atlas.predictions import score as score_of_atlas
 from nads_book.atlas.stored import load_atlas
 from nads_book.checkout import checkout_folder
-from nads_book.experiments.stored import load_registered
+from nads_book.experiments import load_registered
 from nads_book.predictions import data, training
 from nads_book.predictions.prediction import Prediction, answered
 from nads_book.report import estimate, markdown_table
@@ -113,7 +114,9 @@ def section(predictions: list[Prediction]) -> str:
 
 
 def page(found: Mapping[str, list[Prediction]]) -> str:
-    """Return the generated part of the page *Predictions*: counts, then a table for each registration."""
+    """Return the generated part of the page *Predictions*: counts, then a table for each
+    registration.
+    """
     rows = [[f"`{path}`", counts(predictions)] for path, predictions in found.items()]
     all_of_them = [one for predictions in found.values() for one in predictions]
     rows.append(["**all**", counts(all_of_them)])

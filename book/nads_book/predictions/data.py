@@ -1,4 +1,6 @@
-"""Predictions about architectures and data: repair, pooling, search, scores, replications, 64 x 64."""
+"""Predictions about architectures and data: repair, pooling, search, scores, replications,
+64 x 64.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.analysis.statistics import rank_correlation
-from nads_book.experiments.stored import load_registered, load_study
-from nads_book.predictions.prediction import Prediction, answered, ranged
+from nads_book.experiments import load_registered, load_study
+from nads_book.predictions.prediction import Prediction, answered, in_words, ranged
 from nads_book.studies import nas_contest, pair_statistics, replication_criteria
-
-LEARNED = 0.55  # test accuracy above which a wave counts as learned
-
+from nads_book.studies.nas import GAIN
+from nads_book.studies.pooling import DATA, HIT, MIXTURES, PHOTOS, POOLINGS, Choices
+from nads_book.studies.repair import CHANGED, GOAL, MOST_COST, NETWORKS, Repaired
 
 # repair.toml
 
@@ -20,36 +21,20 @@ LEARNED = 0.55  # test accuracy above which a wave counts as learned
 def repair_predictions() -> list[Prediction]:
     """Return what was expected of changed DenseNets and ResNets."""
     content = load_study("repair.json")
-    waves, photos = (_means(content["rows"], task) for task in ("waves", "photos"))
-    learned = {name: int((values > LEARNED).sum()) for name, values in waves.items()}
-    lost = {
-        name: 100 * float(photos[name.partition(",")[0]].mean() - values.mean())
-        for name, values in photos.items()
-    }
-    right = [
-        ((np.array(row["energies"]) > 0.9) == (waves[row["network"]] > LEARNED)).mean()
-        for row in content["prediction"]
-        if "," in row["network"]
-    ]
+    found = Repaired.of(content["prediction"], content["rows"])
+    learned = {name: int(found.learned(name).sum()) for name in NETWORKS}
+    lost = {name: found.cost(name)[0] for name in NETWORKS}
+    right = [found.right(name).mean() for name in CHANGED]
     reached = [
-        n for n in learned if n.startswith("densenet,") and learned[n] >= 12 and lost[n] <= 2
+        n
+        for n in learned
+        if n.startswith("densenet,") and learned[n] >= GOAL and lost[n] <= MOST_COST
     ]
+    waves, photos = in_words("repair").values()
+    waves["densenet, flat"][1] += learned["densenet"]
     return [
-        *(
-            ranged(f"{name}: waves learned, of 16", learned[name], low, high)
-            for name, low, high in (
-                ("densenet", 1, 3),
-                ("densenet, flat", 0, learned["densenet"] + 2),
-                ("densenet, strided, flat", 12, 16),
-                ("resnet", 2, 5),
-                ("resnet, flat", 10, 16),
-                ("resnet, average", 0, 3),
-                ("resnet, average, flat", 0, 6),
-            )
-        ),
-        ranged("densenet, flat: points lost on photos", lost["densenet, flat"], high=2),
-        ranged("densenet, strided: points lost on photos", lost["densenet, strided"], 2, 6),
-        ranged("resnet, flat: points lost on photos", lost["resnet, flat"], -1, 3),
+        *(ranged(f"{name}: waves learned, of 16", learned[name], *waves[name]) for name in waves),
+        *(ranged(f"{name}: points lost on photos", lost[name], *photos[name]) for name in photos),
         answered("a change of the DenseNet succeeds", False, bool(reached)),
         ranged("rule right in the six changed networks (%)", 100 * float(np.mean(right)), 80),
     ]
@@ -60,47 +45,26 @@ def repair_predictions() -> list[Prediction]:
 
 def pooling_predictions() -> list[Prediction]:
     """Return what was expected of the energy as a guide to a pooling, and of its control."""
-    content = load_study("pooling.json")
-    kinds, sets = [*content["prediction"]], [*content["prediction"]["max"]]
-    scores = np.array([[content["prediction"][kind][data][0] for kind in kinds] for data in sets])
-    accuracies = np.array([[_accuracy(content, kind, data) for kind in kinds] for data in sets])
-    ranks = np.array(
-        [rank_correlation(a, b, min_size=5) for a, b in zip(scores, accuracies, strict=True)]
-    )
-    below = 100 * (accuracies.max(1, keepdims=True) - accuracies)
-    chosen = below[np.arange(len(sets)), scores.argmax(1)]
-    control = load_study("pooling-control.json")
-    wide = np.array([_accuracy(control, "max, wide", data) for data in sets])
-    flipped = kinds[int(accuracies[sets.index("flipped photos")].argmax())]
-    at = [sets.index(name) for name in ("photos", "flipped photos")]
+    content, control = load_study("pooling.json"), load_study("pooling-control.json")
+    found = Choices.of(content["prediction"], content["rows"], control["rows"])
+    lost, ranks = found.lost, dict(zip(DATA, found.ranks, strict=True))
+    chosen = lost["the highest energy"]
+    flipped = [*POOLINGS][found.accuracies[DATA.index("flipped photos")].argmax()]
+    mixtures = float(np.mean([ranks[name] for name in MIXTURES]))
+    added = "Added after seeing the results of the six data sets, before the control was trained."
+    of_random = float(chosen.mean() - lost["at random"].mean() / 2)
+    of_max = float((chosen - lost["always max"]).mean())
+    wide = float(lost["the wide network with max"].mean())
+    best = "on flipped photos the best pooling is strided or none"
     return [
-        ranged("mean rank correlation, six data sets", float(ranks.mean()), 0.4, 0.9),
-        ranged("mean rank correlation, mixtures", float(np.delete(ranks, at).mean()), 0.6, 1),
-        *(ranged(f"rank correlation, {sets[place]}", ranks[place], 0, 0.6) for place in at),
-        ranged("data sets at most 2 points below the best", int((chosen <= 2).sum()), 3, 6),
-        ranged(
-            "points lost by choosing, less half of those of a random choice",
-            float(chosen.mean() - below.mean() / 2),
-            high=0,
-        ),
-        ranged(
-            "points lost by choosing, less those of always max pooling",
-            float((chosen - below[:, kinds.index("max")]).mean()),
-            high=0,
-        ),
-        answered(
-            "on flipped photos the best pooling is strided or none",
-            True,
-            flipped in ("strided", "none"),
-            shown=flipped,
-        ),
-        ranged(
-            "control: points lost by the wide network",
-            float(100 * (accuracies.max(1) - wide).mean()),
-            22,
-            28,
-            note="Added after seeing the results of the six data sets, before the control was trained.",
-        ),
+        ranged("mean rank correlation, six data sets", float(found.ranks.mean()), 0.4, 0.9),
+        ranged("mean rank correlation, mixtures", mixtures, 0.6, 1),
+        *(ranged(f"rank correlation, {name}", ranks[name], 0, 0.6) for name in PHOTOS),
+        ranged("data sets at most 2 points below the best", int((chosen <= HIT).sum()), 3, 6),
+        ranged("points lost by choosing, less half of those of a random choice", of_random, high=0),
+        ranged("points lost by choosing, less those of always max pooling", of_max, high=0),
+        answered(best, True, flipped in ("strided", "none"), shown=flipped),
+        ranged("control: points lost by the wide network", wide, 22, 28, note=added),
     ]
 
 
@@ -113,21 +77,18 @@ def search_predictions() -> list[Prediction]:
     cells = [cell for cell in nas_contest.proxies()["cifar10"] if not nas_contest.chosen_on(cell)]
     table = nas_contest.table_of("cifar10", cells)
     found = nas_contest.compare(table, registered["sealed"]["score"])
+    value = {name: estimate[0] for name, estimate in found.items()}
+    low = {name: estimate[1] for name, estimate in found.items()}
+    upper, both = "upper half, alone", "with jacov and synflow above .88, by its interval"
     return [
-        ranged("rank correlation of the chosen score", found["alone"][0], 0.35, 0.65),
-        ranged("its lead over jacov", found["over jacov"][0], high=0),
-        ranged("its lead over the number of parameters", found["over params"][0], high=0),
-        ranged("gain over jacov and synflow", found["gain"][0], -0.03, 0.02),
-        ranged("rank correlation in the upper half", found["upper half, alone"][0], high=0.3),
-        answered("alone above .75, by its interval", False, found["alone"][1] > 0.75),
-        answered(
-            "with jacov and synflow above .88, by its interval", False, found["with NADs"][1] > 0.88
-        ),
-        answered(
-            "in the upper half above .50, by its interval",
-            False,
-            found["upper half, alone"][1] > 0.5,
-        ),
+        ranged("rank correlation of the chosen score", value["alone"], 0.35, 0.65),
+        ranged("its lead over jacov", value["over jacov"], high=0),
+        ranged("its lead over the number of parameters", value["over params"], high=0),
+        ranged("gain over jacov and synflow", value["gain"], *GAIN),
+        ranged("rank correlation in the upper half", value[upper], high=0.3),
+        answered("alone above .75, by its interval", False, low["alone"] > 0.75),
+        answered(both, False, low["with NADs"] > 0.88),
+        answered("in the upper half above .50, by its interval", False, low[upper] > 0.5),
     ]
 
 
@@ -135,7 +96,9 @@ def search_predictions() -> list[Prediction]:
 
 
 def pair_predictions() -> list[Prediction]:
-    """Return what was expected of scores on other data, the criteria, and three sentences of the text."""
+    """Return what was expected of scores on other data, the criteria, and three sentences of the
+    text.
+    """
     registered = load_registered("other_data")
     scores, trained = load_study("other-data-scores.json"), load_study("other-data.json")
     scored = pair_statistics.judge(scores, trained)
@@ -158,7 +121,8 @@ def pair_predictions() -> list[Prediction]:
 
 
 def in_prose(table: Any, rows: list[dict[str, Any]]) -> list[Prediction]:
-    """Return the predictions that the registration makes in its text alone, which no script had scored.
+    """Return the predictions that the registration makes in its text alone, which no script had
+    scored.
 
     Args:
         table: accuracies of the pairs.
@@ -263,20 +227,6 @@ def large_predictions() -> list[Prediction]:
             note=note,
         ),
     ]
-
-
-def _means(rows: list[dict[str, Any]], task: str) -> dict[str, np.ndarray]:
-    """Return the accuracies of networks, means over seeds."""
-    found: dict[str, list[list[float]]] = {}
-    for row in rows:
-        if row["task"] == task:
-            found.setdefault(row["network"], []).append(row["accuracies"])
-    return {name: np.array(values).mean(0) for name, values in found.items()}
-
-
-def _accuracy(content: dict[str, Any], pooling: str, data: str) -> float:
-    rows = [r for r in content["rows"] if (r["pooling"], r["data"]) == (pooling, data)]
-    return float(np.mean([row["test_accuracy"] for row in rows]))
 
 
 def _signed(value: float, digits: int = 1) -> str:

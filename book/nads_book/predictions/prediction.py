@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from nads_book.report import estimate, readable
 
 INFINITE = math.inf
+
+
+def in_words(name: str) -> Any:
+    """Return what a registration states in its text only, from ``ranges.toml``."""
+    return tomllib.loads(Path(__file__).with_name("ranges.toml").read_text("utf8"))[name]
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,8 @@ def resolved(
     *,
     note: str = "",
 ) -> Prediction:
-    """Return a prediction of a number, decided by its interval: open where that contains an end of the range.
+    """Return a prediction of a number, decided by its interval: open where that contains an end of
+    the range.
 
     Args:
         text: name of the number.
@@ -79,7 +88,8 @@ def resolved(
 
 
 def pointed(text: str, guess: float, values: Sequence[float]) -> Prediction:
-    """Return a prediction of a number without a range: met where the interval of the result contains it.
+    """Return a prediction of a number without a range: met where the interval of the result
+    contains it.
 
     Args:
         text: name of the number.

@@ -7,9 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.experiments.stored import load_registered, load_study
-from nads_book.predictions.prediction import Prediction, answered, pointed, ranged, resolved
+from nads_book.experiments import load_registered, load_study
+from nads_book.predictions.prediction import (
+    Prediction,
+    answered,
+    in_words,
+    pointed,
+    ranged,
+    resolved,
+)
 from nads_book.studies import experiment, forgetting, load_results
+from nads_book.studies.used_nads import ratios
 
 LAW, SIGNAL = "G_0 S G_0", "signal"
 SMALL_NETWORKS = ("linear", "mlp", "lenet", "cnn")
@@ -43,24 +51,12 @@ def forgetting_predictions() -> list[Prediction]:
     shown = f"{len(areas) - len(below)} of {len(areas)} treatments"
     if below:
         shown += f"; the others have {', '.join(f'{area:.2f}' for area in below)}"
-    found.append(
-        answered(
-            "every treatment in which at least two waves are learned has an area above .9",
-            True,
-            not below,
-            shown=shown,
-        )
-    )
+    every = "every treatment in which at least two waves are learned has an area above .9"
+    found.append(answered(every, True, not below, shown=shown))
     refuted = refuting_treatments(forgetting.accuracies(rows))
-    found.append(
-        answered(
-            "no treatment has an area below .8 in both seeds, with three waves learned and three not",
-            True,
-            not refuted,
-            shown=f"{refuted} treatments have",
-            note="The registered claim on optimisers falls with one such treatment.",
-        )
-    )
+    text = "no treatment has an area below .8 in both seeds, with three waves learned and three not"
+    note = "The registered claim on optimisers falls with one such treatment."
+    found.append(answered(text, True, not refuted, shown=f"{refuted} treatments have", note=note))
     adam = scored.estimates["adam"]["correlation"][0]
     found.append(ranged("correlation with Adam, less that with SGD", adam, -0.1))
     return found
@@ -82,7 +78,9 @@ def areas_of_treatments(tables: Mapping[Any, np.ndarray]) -> list[float]:
 
 
 def refuting_treatments(tables: Mapping[Any, np.ndarray]) -> int:
-    """Return how many treatments order waves badly in both seeds, where enough are learned and enough are not."""
+    """Return how many treatments order waves badly in both seeds, where enough are learned and
+    enough are not.
+    """
     energies = forgetting.wave_energies()
     count = 0
     for cell in forgetting.FACTORIAL:
@@ -101,24 +99,32 @@ class Trajectories:
     def __init__(self, rows: Sequence[Mapping[str, Any]]):
         self.rows = {(row["network"], row["data"], row["step"]): row for row in rows}
 
+    def change(self, *key: Any, of: str = "change") -> Mapping[str, Any]:
+        """Return what is stored of a change, or of the moment itself."""
+        return (self.rows.get(key) or {}).get(of) or {}
+
     def cosine(
         self, network: str, data: str, step: Any, law: str = LAW, of: str = "change"
     ) -> list[float]:
         """Return the cosine of a change, or of the moment itself, with a law, and its interval."""
-        row = self.rows.get((network, data, step)) or {}
-        return _numbers(((row.get(of) or {}).get("cosine") or {}).get(law))
+        return _numbers(self.change(network, data, step, of=of).get("cosine", {}).get(law))
+
+    def ahead(self, network: str, data: str, step: Any, rival: str) -> list[float]:
+        """Return by how much the cosine with G_0 S G_0 exceeds that with a rival, in absolute
+        values.
+        """
+        return _numbers(self.change(network, data, step).get("law ahead", {}).get(rival))
 
     def lead(self, network: str, data: str, step: Any) -> list[float]:
-        """Return by how much the cosine with the signal exceeds that with G_0 S G_0, in absolute values."""
-        row = self.rows.get((network, data, step)) or {}
-        ahead = ((row.get("change") or {}).get("law ahead") or {}).get(SIGNAL)
-        value, low, high = (-one for one in _numbers(ahead))
+        """Return by how much the cosine with the signal exceeds that with G_0 S G_0, in absolute
+        values.
+        """
+        value, low, high = (-one for one in self.ahead(network, data, step, SIGNAL))
         return [value, high, low]
 
     def over_data(self, network: str) -> list[float]:
         """Return by how much G_0 S G_0 is closer to the first change on photos than S."""
-        row = self.rows.get((network, "photos", "small")) or {}
-        return _numbers(((row.get("change") or {}).get("law ahead") or {}).get("S"))
+        return self.ahead(network, "photos", "small", "S")
 
 
 def geometry_predictions() -> list[Prediction]:
@@ -173,7 +179,9 @@ def worst(
     steps: Sequence[int],
     choose: Callable[..., list[float]],
 ) -> Callable[[str], list[float]]:
-    """Return a function that gives the smallest or largest estimate of a network over steps, with its interval."""
+    """Return a function that gives the smallest or largest estimate of a network over steps, with
+    its interval.
+    """
 
     def of(network: str) -> list[float]:
         found = [value for step in steps if not np.isnan((value := values(network, step))[0])]
@@ -188,48 +196,38 @@ def worst(
 def used_predictions() -> list[Prediction]:
     """Return what was expected of the NADs that trained networks use."""
     found = []
-    rows = load_study("used-nads.json")["rows"]
-    for row in rows:
-        label = f"narrow {NARROW[row['network']]}, seed {row['seed']}"
-        early = mean_ratio(row, "random", 0, 40)
-        found.append(ranged(f"{label}: NADs 0 to 40 over random directions", early, 2.0, 10.0))
-        early = mean_ratio(row, "wave", 0, 40)
-        found.append(ranged(f"{label}: NADs 0 to 40 over waves of equal energy", early, 0.7, 1.5))
-        single = [one["nad"]["turn"] / one["wave"]["turn"] for one in row["directions"]]
-        inside = sum(0.7 <= ratio <= 1.5 for ratio in single)
-        found.append(
+    for row in load_study("used-nads.json")["rows"]:
+        network = row["network"]
+        label = f"narrow {NARROW[network]}, seed {row['seed']}"
+
+        def logs(control: str, early: bool, row: Any = row) -> np.ndarray:
+            return np.log(ratios([row], row["network"], control, early=early)[0])
+
+        waves, later = logs("wave", True), logs("wave", False)
+        over_random = float(np.exp(logs("random", True).mean()))
+        over_waves = float(np.exp(waves.mean()))
+        single = np.exp([*waves, *later])
+        inside = int(((single >= 0.7) & (single <= 1.5)).sum())
+        found += [
+            ranged(f"{label}: NADs 0 to 40 over random directions", over_random, 2.0, 10.0),
+            ranged(f"{label}: NADs 0 to 40 over waves of equal energy", over_waves, 0.7, 1.5),
             answered(
                 f"{label}: ratios over waves from .7 to 1.5 at nearly all NADs (at least nine in ten)",
                 True,
                 inside >= 0.9 * len(single),
                 shown=f"{inside} of {len(single)}",
                 note="“Nearly all” was registered without a number.",
-            )
-        )
-        if row["network"] == "vgg11":
-            late = mean_ratio(row, "wave", 41, np.inf)
-            found.append(
-                answered(
-                    f"{label}: ratio over waves larger for NADs 0 to 40 than for later ones",
-                    True,
-                    early > late,
-                    shown=f"{early:.2f} and {late:.2f}",
-                )
-            )
+            ),
+        ]
+        if network == "vgg11":
+            after = float(np.exp(later.mean()))
+            text = f"{label}: ratio over waves larger for NADs 0 to 40 than for later ones"
+            shown = f"{over_waves:.2f} and {after:.2f}"
+            found.append(answered(text, True, over_waves > after, shown=shown))
     return found
 
 
 NARROW = {"resnet": "ResNet-18", "vgg11": "VGG-11"}
-
-
-def mean_ratio(row: Mapping[str, Any], control: str, first: float, last: float) -> float:
-    """Return by which factor turned NADs change more predictions than a control, their geometric mean."""
-    logs = [
-        np.log(one["nad"]["turn"] / one[control]["turn"])
-        for one in row["directions"]
-        if first <= one["index"] <= last
-    ]
-    return float(np.exp(np.mean(logs)))
 
 
 # law.toml
@@ -237,60 +235,27 @@ def mean_ratio(row: Mapping[str, Any], control: str, first: float, last: float) 
 
 def gain_predictions() -> list[Prediction]:
     """Return what was expected of slopes and errors, and the registered criteria."""
-    found = []
-    for name, preset, label in LAWS:
-        results = load_results(name, preset)
+    found, law = [], in_words("law")
+    for network in law["networks"]:
+        name, preset = network["results"]
+        results, label = load_results(name, preset), network["label"]
         if results is None:
             continue
         scored = experiment(name, preset).score(results.rows)
-        for arm, ends in SLOPES[label].items():
+        for arm, ends in network["slopes"].items():
             value = scored.estimates[arm]["slope"]
-            text = f"{label}, {ARMS[arm]} first filters: points per deviation of log gain"
-            if isinstance(ends, tuple):
+            text = f"{label}, {law['arms'][arm]} first filters: points per deviation of log gain"
+            if isinstance(ends, list):
                 found.append(ranged(text, value[0], *ends))
             else:
                 found.append(pointed(text, ends, value))
-        for (arm, rule), guess in ERRORS.get(label, {}).items():
-            text = f"{label}, {ARMS[arm]} first filters: error of {RULES[rule]} (points)"
-            found.append(pointed(text, guess, scored.estimates[arm][rule]))
+        for arm, guesses in network.get("errors", {}).items():
+            for rule, guess in guesses.items():
+                error = f"error of {law['rules'][rule]} (points)"
+                text = f"{label}, {law['arms'][arm]} first filters: {error}"
+                found.append(pointed(text, guess, scored.estimates[arm][rule]))
         found += [answered(f"{label}: {name}", True, met) for name, met in scored.met.items()]
     return found
-
-
-LAWS = (
-    ("law-lenet", "paper", "LeNet"),
-    ("law-cnn", "paper", "small CNN"),
-    ("law-resnet18", "narrow", "narrow ResNet-18"),
-)
-ARMS = {"free": "free", "frozen": "random", "taught": "learned and then fixed"}
-SLOPES: dict[str, dict[str, tuple[float, float] | float]] = {  # a range, or a number without one
-    "LeNet": {"free": (4, 8), "taught": (4, 9), "frozen": (0, 2.5)},
-    "small CNN": {"free": 4.0, "taught": 4.0, "frozen": (-np.inf, 2)},
-    "narrow ResNet-18": {"free": 5.0, "frozen": (-np.inf, 2.5)},
-}
-RULES = {
-    "law, all": "the law",
-    "without_gain, all": "the refitted law without gain",
-    "with_gain, all": "the law with gain",
-    "fitted_with_gain, held_out": "the law with gain, fitted to other directions",
-    "isotonic, held_out": "the closest function of energy",
-    "step, held_out": "a step in energy",
-}
-ERRORS: dict[str, dict[tuple[str, str], float]] = {
-    "LeNet": {
-        ("free", "law, all"): 9,
-        ("free", "without_gain, all"): 7,
-        ("free", "with_gain, all"): 5,
-        ("free", "fitted_with_gain, held_out"): 3.5,
-        ("free", "isotonic, held_out"): 6,
-        ("free", "step, held_out"): 7.5,
-        ("frozen", "law, all"): 5,
-        ("frozen", "step, held_out"): 6,
-        ("frozen", "with_gain, all"): 8,
-        ("taught", "law, all"): 10,
-        ("taught", "with_gain, all"): 6,
-    },
-}
 
 
 def _numbers(values: Sequence[float | None] | None) -> list[float]:

@@ -1,4 +1,6 @@
-"""Build the book, ``python -m nads_book.site``, or set its address, ``python -m nads_book.site address URL``."""
+"""Build the book, ``python -m nads_book.site``, or set its address, ``python -m nads_book.site
+address URL``.
+"""
 
 import sys
 

@@ -1,8 +1,10 @@
-"""Set the address of the repository everywhere: ``python -m nads_book.site address URL`` (``make address URL=…``).
+"""Set the address of the repository everywhere: ``python -m nads_book.site address URL`` (``make
+address URL=…``).
 
-The address in `_config.yml` is a stand-in until the book has a repository. It is repeated where no configuration is
-read: in the first cell of the notebooks, README, CITATION.cff and pyproject.toml. A workflow on GitHub sets the address
-of its own repository, so that the pages of a fork link to the fork.
+The address in `_config.yml` is a stand-in until the book has a repository. It is repeated where no
+configuration is read: in the first cell of the notebooks, README, CITATION.cff and pyproject.toml.
+A workflow on GitHub sets the address of its own repository, so that the pages of a fork link to the
+fork.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Execute the chapters and render the book, with ``python -m nads_book.site`` (``make book``).
 
-    notebooks/*.ipynb --papermill--> _build/executed/PRESET/ --+--> _build/stage/ --Sphinx--> _build/html/
-    _config.yml, _toc.yml, book/ ------------------------------+
+    notebooks/*.ipynb --papermill--> _build/executed/PRESET/ --+--> _build/stage/ --Sphinx-->
+    _build/html/ _config.yml, _toc.yml, book/ ------------------------------+
 
-The chapters are the entries of `_toc.yml` under ``notebooks/``. An executed chapter remembers what it
-read, and is executed again only when something of that has changed. Chapters are executed side by side, each on one
-core; one that measures the machine has the tag `alone`. Every stored results file must be sound, and shown by some
-chapter. Nothing outside the build folder is written.
+The chapters are the entries of `_toc.yml` under ``notebooks/``. An executed chapter remembers what
+it read, and is executed again only when something of that has changed. Chapters are executed side
+by side, each on one core; one that measures the machine has the tag `alone`. Every stored results
+file must be sound, and shown by some chapter. Nothing outside the build folder is written.
 """
 
 from __future__ import annotations
@@ -57,12 +57,15 @@ def chapters(root: Path = ROOT) -> list[str]:
 
 
 def stored_results(folder: Path) -> set[str]:
-    """Return the names of the files of long runs in a folder of results (``JOB.json``, ``JOB.laptop.json``), all sound.
+    """Return the names of the files of long runs in a folder of results (``JOB.json``,
+    ``JOB.laptop.json``), all sound.
 
-    Those of the small presets, of shards and of processes (``JOB.demo.json``, ``JOB.1of2.json``) are somebody's work.
+    Those of the small presets, of shards and of processes (``JOB.demo.json``, ``JOB.1of2.json``)
+    are somebody's work.
 
     Raises:
-        BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
+        BuildError: naming a file that is damaged, or that belongs to no job or not to what it
+            names.
     """
     paths = [
         path
@@ -81,7 +84,9 @@ def stored_results(folder: Path) -> set[str]:
 
 
 def of_the_book(names: set[str], folder: Path) -> set[str]:
-    """Return those of the files that git tracks, which every reader has; all of them where there is no git."""
+    """Return those of the files that git tracks, which every reader has; all of them where there is
+    no git.
+    """
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=folder, capture_output=True, text=True)
     return names if listing.returncode else names & set(listing.stdout.split("\0"))
 
@@ -90,7 +95,8 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
     """Return the registered claims, decided by the functions of `pages`.
 
     Raises:
-        BuildError: if a verdict differs from the registered one, unless NADS_RESULTS names somebody's own results.
+        BuildError: if a verdict differs from the registered one, unless NADS_RESULTS names
+            somebody's own results.
     """
     try:
         functions = {key: decide() for key, decide in decisions().items()} if root == ROOT else {}
@@ -108,7 +114,9 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
 
 
 def start_watching(folder: Path) -> set[str]:
-    """Return a set that fills with the names of the files in a folder that this process opens from now on."""
+    """Return a set that fills with the names of the files in a folder that this process opens from
+    now on.
+    """
     names: set[str] = set()
 
     def record(event: str, arguments: tuple[object, ...]) -> None:
@@ -122,7 +130,8 @@ def start_watching(folder: Path) -> set[str]:
 
 
 def tell(folder: Path, preset: str, root: Path) -> dict[str, claims.Claim]:
-    """Decide all claims, write the pages that tell them into the staging folder, and return the claims.
+    """Decide all claims, write the pages that tell them into the staging folder, and return the
+    claims.
 
     Raises:
         BuildError: if a verdict flips, or a page cannot be made.
@@ -201,7 +210,8 @@ def render(folder: Path, preset: str, register: dict[str, claims.Claim], root: P
 def build(
     folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None
 ) -> Path:
-    """Execute the chapters that changed, render the book, print how long it took, and return the first page.
+    """Execute the chapters that changed, render the book, print how long it took, and return the
+    first page.
 
     Args:
         folder: folder of all that is written.
@@ -210,8 +220,9 @@ def build(
         jobs: chapters at once; see `side_by_side`.
 
     Raises:
-        BuildError: if a chapter or the rendering fails, stored results are not sound or shown nowhere, a sentence of a
-            takeaway is no registered claim, or the verdict on a claim is no longer the registered one.
+        BuildError: if a chapter or the rendering fails, stored results are not sound or shown
+            nowhere, a sentence of a takeaway is no registered claim, or the verdict on a claim is
+            no longer the registered one.
     """
 
     def print_line(what: str, how: str) -> None:

@@ -1,8 +1,8 @@
 """What a chapter depends on, as its kernel and the kernel's child processes were seen to read.
 
-`traced/sitecustomize.py` records every file of the checkout that they open, miss or import, and every folder that they
-list. A chapter is due again when one of these has changed: of a module its code, without docstrings and comments; of
-another file its bytes; of a folder the names in it.
+`traced/sitecustomize.py` records every file of the checkout that they open, miss or import, and
+every folder that they list. A chapter is due again when one of these has changed: of a module its
+code, without docstrings and comments; of another file its bytes; of a folder the names in it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,30 @@ from pathlib import Path
 
 TRACED = Path(__file__).parent / "traced"
 PHOTOS = (  # folders in that of the photos, or anywhere
-    "cifar-10-batches-py", "train", "cifar10", "fashion-mnist", "FashionMNIST", "imagenette64", "imagenette2-160",
+    "cifar-10-batches-py",
+    "train",
+    "cifar10",
+    "fashion-mnist",
+    "FashionMNIST",
+    "imagenette64",
+    "imagenette2-160",
     "/usr/share/datasets/fashion-mnist",
-)  # fmt: skip
+)
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
 NEVER = {"_build", "site-packages", "__pycache__"}  # parts of paths that no result depends on
 
 
 def results_folder(root: Path) -> Path:
-    """Return where the chapters find the results of long runs: ``book/results``, or what NADS_RESULTS names."""
+    """Return where the chapters find the results of long runs: ``book/results``, or what
+    NADS_RESULTS names.
+    """
     return Path(os.environ.get("NADS_RESULTS", root / "book" / "results")).resolve()
 
 
 def traced(record: Path, folders: Iterable[Path]) -> dict[str, str]:
-    """Return the environment variables with which a Python process records what it reads below some folders."""
+    """Return the environment variables with which a Python process records what it reads below some
+    folders.
+    """
     path = os.pathsep.join(filter(None, (str(TRACED), os.environ.get("PYTHONPATH"))))
     return {
         "NADS_TRACE": str(record),
@@ -40,7 +50,9 @@ def traced(record: Path, folders: Iterable[Path]) -> dict[str, str]:
 
 
 def read(record: Path, root: Path) -> set[str]:
-    """Return what was read, each as its kind and its path relative to the root, such as ``file book/claims.toml``."""
+    """Return what was read, each as its kind and its path relative to the root, such as ``file
+    book/claims.toml``.
+    """
     keys = set()
     for line in record.read_text("utf8").splitlines():
         kind, _, name = line.partition(" ")
@@ -56,7 +68,9 @@ def read(record: Path, root: Path) -> set[str]:
 
 
 def digest(key: str, root: Path) -> str:
-    """Return a hash of what was read, as it is now; "missing" where there is no such file or folder."""
+    """Return a hash of what was read, as it is now; "missing" where there is no such file or
+    folder.
+    """
     kind, _, name = key.partition(" ")
     path = root / name
     try:
@@ -66,7 +80,9 @@ def digest(key: str, root: Path) -> str:
 
 
 def digests(keys: Iterable[str], root: Path, began: float = float("inf")) -> dict[str, str]:
-    """Return the hash of each; of one that has changed since ``began``, in seconds, "changed", which it never is."""
+    """Return the hash of each; of one that has changed since ``began``, in seconds, "changed",
+    which it never is.
+    """
     found = {key: digest(key, root) for key in sorted(keys)}
     for key, value in found.items():
         if value != "missing" and (root / key.partition(" ")[2]).stat().st_mtime > began:
@@ -80,7 +96,9 @@ def changed(before: Mapping[str, str], root: Path) -> list[str]:
 
 
 def surroundings(preset: str) -> list[object]:
-    """Return what a chapter depends on outside of the checkout: preset, variables and which photos there are."""
+    """Return what a chapter depends on outside of the checkout: preset, variables and which photos
+    there are.
+    """
     photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
     return [
         preset,

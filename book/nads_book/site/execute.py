@@ -1,6 +1,8 @@
-"""Execute one chapter with papermill, as `execution` asks: ``NOTEBOOK RECORD PRESET SECONDS [KERNEL_OPTION ...]``.
+"""Execute one chapter with papermill, as `execution` asks: ``NOTEBOOK RECORD PRESET SECONDS
+[KERNEL_OPTION ...]``.
 
-RECORD is written: what the kernel and its child processes read. SECONDS is the time that a single cell may take.
+RECORD is written: what the kernel and its child processes read. SECONDS is the time that a single
+cell may take.
 """
 
 import os
@@ -16,7 +18,9 @@ from nads_book.site.dependencies import results_folder, traced
 
 
 def end_with_parent() -> None:
-    """Interrupt this process, which ends its kernel, once the build is gone and its end of the pipe is closed."""
+    """Interrupt this process, which ends its kernel, once the build is gone and its end of the pipe
+    is closed.
+    """
 
     def wait() -> None:
         while os.read(0, 1):

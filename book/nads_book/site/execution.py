@@ -1,4 +1,6 @@
-"""The execution of chapters: each in a process of its own, some side by side, and only those that are due."""
+"""The execution of chapters: each in a process of its own, some side by side, and only those that
+are due.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,12 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a Python script or module from the repository root; its messages go to a file.
 
-    It has a session of its own, so that Ctrl-C reaches only this process, which forwards it: see `stop`. Its standard
-    input is a `lifeline`.
+    It has a session of its own, so that Ctrl-C reaches only this process, which forwards it: see
+    `stop`. Its standard input is a `lifeline`.
     """
     environment = {
-        "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
+        # On a busy machine, threads that spin while they wait cost a factor of ten.
+        "OMP_WAIT_POLICY": "PASSIVE",
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(BOOK), os.environ.get("PYTHONPATH")))),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
@@ -79,7 +82,9 @@ def start(
 
 
 def stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Interrupt processes, let each end in its own time, papermill with its kernel, and kill what does not."""
+    """Interrupt processes, let each end in its own time, papermill with its kernel, and kill what
+    does not.
+    """
     try:
         for process in processes:
             process.send_signal(signal.SIGINT)
@@ -99,9 +104,11 @@ def plain(text: str) -> str:
 
 
 def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
-    """Raise a `BuildError` if a cell failed or printed too much, or took so long that its end may have been missed.
+    """Raise a `BuildError` if a cell failed or printed too much, or took so long that its end may
+    have been missed.
 
-    A client that loses the kernel's last message waits until the timeout and then continues as if all were well.
+    A client that loses the kernel's last message waits until the timeout and then continues as if
+    all were well.
     """
     total = 0
     for cell in notebook.cells:
@@ -123,7 +130,9 @@ def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
 
 
 def size_of_outputs(cell: nbformat.NotebookNode) -> int:
-    """Return the characters of a cell's outputs, without the variants of figures for other pages."""
+    """Return the characters of a cell's outputs, without the variants of figures
+    for other pages.
+    """
     variants = {MIME.format(name) for name in VARIANTS}
     size = 0
     for output in cell.outputs:
@@ -145,10 +154,8 @@ def num_cores() -> int:
 
 def machine(cores: int) -> str:
     """Describe what a chapter runs on, such as "1 of 2 cores (AMD EPYC)"."""
-    all_cores, gpu = (
-        num_cores(),
-        f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "",
-    )
+    all_cores = num_cores()
+    gpu = f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     share = (
         f"{cores} of {all_cores} cores" if cores < all_cores else f"{cores} core{'s' * (cores > 1)}"
     )
@@ -200,7 +207,9 @@ class Chapter:
         return {path.name for path in paths if path.resolve().parent == folder}
 
     def effort(self) -> tuple[float, int]:
-        """Return what sorts chapters by what they may take: the seconds of last time, or their length."""
+        """Return what sorts chapters by what they may take: the seconds of last time, or their
+        length.
+        """
         seconds = self.record.get("papermill", {}).get("duration") or math.inf
         return seconds, self.source.stat().st_size
 
@@ -228,7 +237,8 @@ class Chapter:
         self.process = start(command, self.root, self.run / "output", **shared)
 
     def finish(self) -> float:
-        """Check and keep what came out, once the process has ended; return the seconds that it took.
+        """Check and keep what came out, once the process has ended; return the seconds that it
+        took.
 
         Raises:
             BuildError: naming the chapter, the cell and what went wrong.
@@ -264,7 +274,8 @@ class Chapter:
 def side_by_side(preset: str) -> int:
     """Return how many chapters to execute at once: one per core, as far as there is memory.
 
-    One after another on a GPU, whose memory they would share, and at `paper`, where each keeps every core busy.
+    One after another on a GPU, whose memory they would share, and at `paper`, where each keeps
+    every core busy.
     """
     if torch.cuda.is_available() or preset == "paper":
         return 1
@@ -275,7 +286,8 @@ def side_by_side(preset: str) -> int:
 def execute_together(
     waiting: list[Chapter], jobs: int, report: Callable[[Chapter, float], None]
 ) -> None:
-    """Execute chapters, ``jobs`` at once, each on its share of the cores, and report each as it is ready.
+    """Execute chapters, ``jobs`` at once, each on its share of the cores, and report each as it is
+    ready.
 
     Whatever ends this early, Ctrl-C or a chapter that fails, ends the chapters that still run.
     """
@@ -294,9 +306,7 @@ def execute_together(
         stop([chapter.process for chapter in running])
 
 
-def execute(
-    name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None
-) -> float | None:
+def execute(name: str, folder: Path, preset: str, root: Path = ROOT) -> float | None:
     """Execute one chapter into ``folder`` unless it is there already, made from the same inputs.
 
     Returns:
@@ -305,7 +315,7 @@ def execute(
     Raises:
         BuildError: naming the chapter, the cell and what went wrong.
     """
-    chapter, took = Chapter(name, folder, preset, root, timeout), []
+    chapter, took = Chapter(name, folder, preset, root), []
     if not chapter.changed:
         return None
     execute_together([chapter], 1, lambda _, seconds: took.append(seconds))

@@ -1,7 +1,7 @@
 """Notebooks with gaps, for a course: ``python -m nads_book.site.gaps FOLDER``.
 
-In each live cell of a chapter that a reader sees, the last assignment that calls the library loses its right side. The
-name of the function stays as a hint; the chapter has the answer.
+In each live cell of a chapter that a reader sees, the last assignment that calls the library loses
+its right side. The name of the function stays as a hint; the chapter has the answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ NOTE = "*A notebook with gaps: replace each `...` by a call that fits. The chapt
 
 
 def with_gap(source: str) -> str | None:
-    """Return a cell whose last assignment from a call of the library is a gap, or None if it has no such line.
+    """Return a cell whose last assignment from a call of the library is a gap, or None if it has no
+    such line.
 
     >>> with_gap("hole = nc.poison(images, labels, nads, 0, 0)")
     'hole = ...  # nc.poison'
@@ -45,7 +46,9 @@ def with_gap(source: str) -> str | None:
 
 
 def notebook_with_gaps(notebook: nbformat.NotebookNode) -> int:
-    """Put gaps into the live cells of a notebook, and a note below its title; return their number."""
+    """Put gaps into the live cells of a notebook, and a note below its title;
+    return their number.
+    """
     count = 0
     for cell in notebook.cells:
         shown = not HIDDEN & set(cell.metadata.get("tags", []))
@@ -77,7 +80,9 @@ def write(folder: Path, root: Path) -> dict[str, int]:
 
 
 def with_links(text: str, counts: dict[str, int]) -> str:
-    """Replace ``<!-- gaps: NAME -->`` in the page *Course* by a link to the notebook, if it has gaps."""
+    """Replace ``<!-- gaps: NAME -->`` in the page *Course* by a link to the notebook, if it has
+    gaps.
+    """
 
     def link(mark: re.Match[str]) -> str:
         count = counts.get(mark[1], 0)

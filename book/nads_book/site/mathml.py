@@ -1,4 +1,5 @@
-"""Sphinx's renderer of formulas: TeX becomes MathML while the book is built, so that pages need no script to show it.
+"""Sphinx's renderer of formulas: TeX becomes MathML while the book is built, so that pages need no
+script to show it.
 
 The TeX stays in each formula, as its annotation, for the search and for programs that read pages.
 """
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from sphinx.writers.html5 import HTML5Translator
 
 CONVERTER = LatexToMathML(annotation=True, fancy_error=False)
-# What the converter accepts, but shows without line breaks, or with numbers that Sphinx does not know.
+# What the converter accepts, but shows without line breaks, or with numbers that Sphinx does not
+# know.
 REJECTED = {
     r"\n[ \t]*\n": "a formula has no empty lines",
     r"\\(eq)?ref\b": "refer to formulas with the role {eq}",
@@ -45,8 +47,8 @@ def convert(tex: str, block: bool) -> str:
     Raises:
         ValueError: for a formula that cannot be converted.
 
-    >>> convert("x", block=False)
-    '<math><semantics><mi>x</mi><annotation encoding="application/x-tex">x</annotation></semantics></math>'
+    >>> convert("x", block=False) '<math><semantics><mi>x</mi><annotation
+    encoding="application/x-tex">x</annotation></semantics></math>'
     """
     tex = tex.strip()
     for pattern, advice in REJECTED.items():
@@ -62,7 +64,9 @@ def convert(tex: str, block: bool) -> str:
 
 
 def render(node: nodes.Node, block: bool) -> str:
-    """Convert a formula of a page; one that cannot be converted is a warning, which ends the build, and stays TeX."""
+    """Convert a formula of a page; one that cannot be converted is a warning, which ends the build,
+    and stays TeX.
+    """
     tex = node.astext()
     try:
         return convert(tex, block)
@@ -79,7 +83,9 @@ def visit_math(self: HTML5Translator, node: nodes.math) -> None:
 
 
 def visit_math_block(self: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula on a line of its own, in a box that scrolls where it is too wide, with its number."""
+    """Write a formula on a line of its own, in a box that scrolls where it is too wide, with its
+    number.
+    """
     self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
     self.body.append(f'<div class="formula">{render(node, block=True)}</div>')
     if node["number"]:

@@ -1,4 +1,6 @@
-"""How executed chapters and Sphinx's pages become what a reader sees: `build` calls these functions in order."""
+"""How executed chapters and Sphinx's pages become what a reader sees: `build` calls these functions
+in order.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from PIL import Image
 
 from nads_book import explorer
 from nads_book.claims.statements import TAKEAWAY
-from nads_book.explorer.wave_bet import MAPS, NETWORKS, Guess, guess_data  # noqa: F401
+from nads_book.explorer.wave_bet import Guess, guess_data
 from nads_book.figures.variants import MIME, VARIANTS, Variants
 from nads_core.directions import NADs
 
@@ -28,7 +30,9 @@ from nads_core.directions import NADs
 
 
 def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
-    """Hide the cell that papermill adds, where it repeats the cell above it and the page's byline."""
+    """Hide the cell that papermill adds, where it repeats the cell above it and
+    the page's byline.
+    """
     for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
         if "injected-parameters" in cell.metadata.get("tags", []):
             repeated = (
@@ -40,7 +44,9 @@ def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
 
 
 def byline(notebook: nbformat.NotebookNode) -> str:
-    """Note how long an executed chapter took, on what, at which preset and when: papermill and `execute` noted it."""
+    """Note how long an executed chapter took, on what, at which preset and when: papermill and
+    `execute` noted it.
+    """
     record, seconds = notebook.metadata["papermill"], notebook.metadata["papermill"]["duration"]
     duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
     preset, day = record["parameters"]["preset"], record["end_time"][:10]
@@ -48,7 +54,9 @@ def byline(notebook: nbformat.NotebookNode) -> str:
 
 
 def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Put the byline under the title of an executed chapter, and below it what cells tagged ``under-title`` display."""
+    """Put the byline under the title of an executed chapter, and below it what cells tagged
+    ``under-title`` display.
+    """
     title, _, rest = notebook.cells[0].source.partition("\n")
     lifted = [cell for cell in notebook.cells if "under-title" in cell.metadata.get("tags", [])]
     notes = "".join(
@@ -79,7 +87,8 @@ HEADING, DETAILS, END = (
 
 
 def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Fold what follows a line ``<!-- details: LABEL -->``, up to the next heading or ``<!-- end of details -->``.
+    """Fold what follows a line ``<!-- details: LABEL -->``, up to the next heading or ``<!-- end of
+    details -->``.
 
     A page then reads like an article; a notebook has it all.
 
@@ -113,7 +122,9 @@ def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def name_folds(notebook: nbformat.NotebookNode) -> None:
-    """Name the folds of code after what is in them: the caption of a figure, or the first comment."""
+    """Name the folds of code after what is in them: the caption of a figure, or
+    the first comment.
+    """
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type != "code" or not {"hide-input", "hide-cell"} & set(tags):
@@ -154,10 +165,11 @@ def draw_intro(path: Path) -> None:
 
 
 def combine_pictures() -> dict[str, np.ndarray]:
-    """Compute what the strip shows of ResNet-18: title -> signed picture, or logarithms of energies.
+    """Compute what the strip shows of ResNet-18: title -> signed picture, or logarithms of
+    energies.
 
-    These are the first filters of one random network, its gradient, the energies of the waves in the gradients of
-    thousands of networks, and the first directions.
+    These are the first filters of one random network, its gradient, the energies of the waves in
+    the gradients of thousands of networks, and the first directions.
     """
     from nads_core import RESNET18, load_nads
     from nads_core.reference import average_gradient
@@ -182,7 +194,9 @@ def combine_pictures() -> dict[str, np.ndarray]:
 
 
 def mosaic(pictures: np.ndarray) -> np.ndarray:
-    """Put n pictures (n, H, W) into a square, each scaled to its largest value, with a line of NaN between them."""
+    """Put n pictures (n, H, W) into a square, each scaled to its largest value, with a line of NaN
+    between them.
+    """
     count, (height, width) = math.isqrt(len(pictures)), pictures.shape[1:]
     scaled = pictures / np.abs(pictures).max((1, 2), keepdims=True)
     padded = np.pad(scaled, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
@@ -260,14 +274,15 @@ def plot_certainty(nads: NADs, kind: str, count: int) -> Figure:
     return figure
 
 
-def draw_question(path: Path, side: int = 32) -> None:
-    """Draw the waves of the bet, as its reader sees them first: the preview of the first page shows no answer."""
-    part = side // 2
-    places = np.arange(side) - part
-    frequencies = np.arange(-part, part, 2)  # the published grid
-    rows, columns = np.meshgrid(places[:part], places[:part], indexing="ij")
+def draw_question(path: Path) -> None:
+    """Draw the waves of the bet, as its reader sees them first: the preview of the first page shows
+    no answer.
+    """
+    places = np.arange(-16, 0)
+    frequencies = np.arange(-16, 16, 2)  # the published grid, in 32 x 32 pixels
+    rows, columns = np.meshgrid(places, places, indexing="ij")
     tiles = [
-        [np.sin(2 * np.pi * (ky * rows + kx * columns) / side) for kx in frequencies]
+        [np.sin(2 * np.pi * (ky * rows + kx * columns) / 32) for kx in frequencies]
         for ky in frequencies
     ]
     framed = [[np.pad(tile, 1, constant_values=np.nan) for tile in row] for row in tiles]
@@ -292,34 +307,6 @@ def page_figures() -> dict[str, Guess | explorer.Page | explorer.Playground]:
     }
 
 
-def draw_maps(path: Path) -> None:
-    """Draw the still of the guess for all four networks, which README shows, and write it with few colours."""
-    from nads_book import figures
-
-    before, after = {}, {}
-    for network in map(guess_data, NETWORKS):
-        label, tasks = network["label"], network["tasks"]
-        depth = -math.log10(min(energy for *_, energy, _ in tasks))
-        before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
-        after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
-    rows, energy = (
-        {"before training": before, "after training": after},
-        ("log energy (relative)", (0, 1), "linear"),
-    )
-    figure = figures.plot_frequency_maps(rows, own={"before training": energy})
-    for axis in [
-        *figure.axes[: len(NETWORKS)],
-        figure.axes[-2],
-    ]:  # and its bar: energies are magma everywhere
-        for image in (
-            *axis.images,
-            *([axis._colorbar.mappable] if hasattr(axis, "_colorbar") else []),
-        ):
-            image.set_cmap("magma")
-    figure.savefig(path, dpi=120)
-    shrink(path)
-
-
 # Pages
 
 
@@ -327,7 +314,9 @@ ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]
 
 
 def figure_variants(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the variants of each picture of the executed chapters: hash of the PNG -> name -> PNG."""
+    """Return the variants of each picture of the executed chapters: hash of the PNG ->
+    name -> PNG.
+    """
     types = {name: MIME.format(name) for name in VARIANTS}
     variants = {}
     for path in folder.glob("*.ipynb"):
@@ -354,7 +343,9 @@ def without_variants(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` and others in the same folder."""
+    """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` and others in
+    the same folder.
+    """
     found: dict[str, dict[str, bytes]] = {}
     for name in VARIANTS:
         for path in sorted(folder.glob(f"*.{name}.png")):
@@ -366,9 +357,11 @@ def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
 
 
 def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
-    """Write the variants of pictures into their folder, and let pages show the one that fits the theme and the screen.
+    """Write the variants of pictures into their folder, and let pages show the one that fits the
+    theme and the screen.
 
-    A picture without a dark variant is shown as it is; each leads to its file, where it can be enlarged.
+    A picture without a dark variant is shown as it is; each leads to its file, where it can be
+    enlarged.
     """
     names: dict[str, set[str]] = {}
     for path in sorted(pages.glob("_images/*.png")):
@@ -411,8 +404,8 @@ def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
 def polish(pages: Path) -> None:
     """Mend what the theme and Sphinx leave.
 
-    These are an icon font of 1.5 MB, lists that are none to a screen reader, lone signs, and a script that measures
-    folded cells, for which the browser has to lay out each of them.
+    These are an icon font of 1.5 MB, lists that are none to a screen reader, lone signs, and a
+    script that measures folded cells, for which the browser has to lay out each of them.
     """
     used = set()
     for path in pages.rglob("*.html"):
@@ -447,7 +440,9 @@ def polish(pages: Path) -> None:
 
 
 def shrink(path: Path) -> None:
-    """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as photos do."""
+    """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as
+    photos do.
+    """
     picture = Image.open(path).convert("RGBA")
     if picture.getchannel("A").getextrema() == (255, 255):
         full = picture.convert("RGB")
@@ -463,6 +458,8 @@ def shrink(path: Path) -> None:
 
 
 def _signature(parameters: re.Match[str]) -> str:
-    """Make the parameters of a long signature lines, where Sphinx makes them a list of definitions without terms."""
+    """Make the parameters of a long signature lines, where Sphinx makes them a list of definitions
+    without terms.
+    """
     lines = parameters[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
     return f'<span class="sig-lines">{lines}</span>'

@@ -1,7 +1,9 @@
-"""What pages need to be found, cited and shared: descriptions, previews, a footer, and search results in plain text.
+"""What pages need to be found, cited and shared: descriptions, previews, a footer, and search
+results in plain text.
 
-sphinxext-opengraph would write the same tags from Sphinx's document tree. There, formulas are TeX and signs of claims
-are HTML, a page's first figure is not known, and citation tags are missing: it would replace twenty lines of `tags`.
+sphinxext-opengraph would write the same tags from Sphinx's document tree. There, formulas are TeX
+and signs of claims are HTML, a page's first figure is not known, and citation tags are missing: it
+would replace twenty lines of `tags`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
 
 
 def about(root: Path) -> dict[str, str]:
-    """Return version and commit of the book, which the footer shows; the commit is empty without git."""
+    """Return version and commit of the book, which the footer shows; the commit is empty without
+    git.
+    """
     command = ["git", "rev-parse", "--short=9", "HEAD"]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True)
@@ -72,7 +76,9 @@ def configure(path: Path, root: Path) -> None:
 
 
 def text_of(element: Tag) -> str:
-    """Return the text of an element in one line, with formulas as plain text, and without links of headings."""
+    """Return the text of an element in one line, with formulas as plain text, and without links of
+    headings.
+    """
     copy = BeautifulSoup(str(element), "html.parser")
     for clutter in copy.select(".headerlink, .claim-mark"):
         clutter.decompose()

@@ -1,4 +1,6 @@
-"""Stage the files of the book that do not come from a chapter: ``python -m nads_book.site.stage FOLDER ROOT``."""
+"""Stage the files of the book that do not come from a chapter: ``python -m nads_book.site.stage
+FOLDER ROOT``.
+"""
 
 import json
 import shutil

@@ -1,7 +1,8 @@
-"""Carry edits between book/chapters/*.md and notebooks/*.ipynb, with ``python -m nads_book.site.sync``.
+"""Carry edits between book/chapters/*.md and notebooks/*.ipynb, with ``python -m
+nads_book.site.sync``.
 
-Jupytext writes the options of a cell as a YAML block of many short lines. Here each option is one line, so that code
-cells stay readable; jupytext reads both forms.
+Jupytext writes the options of a cell as a YAML block of many short lines. Here each option is one
+line, so that code cells stay readable; jupytext reads both forms.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def flow(value: Any) -> str:
 
 
 def compact(text: str) -> str:
-    """Write the options of every code cell of a chapter as one line each, without a blank line after them."""
+    """Write the options of every code cell of a chapter as one line each, without a blank line
+    after them.
+    """
 
     def lines(match: re.Match[str]) -> str:
         fence, block, colons = match.groups()

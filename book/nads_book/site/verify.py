@@ -1,14 +1,14 @@
-"""Decide every claim again from stored results: ``python -m nads_book.site.verify`` (``make verify``).
+"""Decide every claim again from stored results: ``python -m nads_book.site.verify`` (``make
+verify``).
 
-Each claim is a function of `nads_book.pages`; no chapter is executed. A claim that nothing decides, one that flips, and
-a results file that is missing are problems, which are printed.
+Each claim is a function of `nads_book.pages`; no chapter is executed. A claim that nothing decides,
+one that flips, and a results file that is missing are problems, which are printed.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 from nads_book import claims, pages
 from nads_book.evidence import Evidence
@@ -26,9 +26,9 @@ def by_functions() -> tuple[dict[str, Evidence], list[str]]:
     return found, problems
 
 
-def verify(root: Path = execution.ROOT) -> int:
+def verify() -> int:
     """Decide every claim, print what is wrong, and return the status."""
-    began = time.perf_counter()
+    began, root = time.perf_counter(), execution.ROOT
     claims.check_pages(root)
     found, problems = by_functions()
     register = claims.decide(found, root=root)

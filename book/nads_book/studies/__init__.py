@@ -1,7 +1,8 @@
-"""The studies of the book, by name: one module per question, imported when one of its studies is asked for.
+"""The studies of the book, by name: one module per question, imported when one of its studies is
+asked for.
 
-The trainings of figures are named after figure and architecture, such as ``fig1-lenet``, and have presets, which define
-their size. Other studies have one size. `run_experiment` runs each of them.
+The trainings of figures are named after figure and architecture, such as ``fig1-lenet``, and have
+presets, which define their size. Other studies have one size. `run_experiment` runs each of them.
 """
 
 import importlib
@@ -10,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from nads_book.experiments import Study, run_study
 from nads_book.experiments.presets import MODELS, SIZES
 from nads_book.experiments.results import Results, merge, results_path
-from nads_book.experiments.runner import run_study
-from nads_book.experiments.study import Study
 
 # Trainings of figures; the architecture follows behind a hyphen.
 FIGURES = {
@@ -95,12 +95,13 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
 
     Args:
         name: figure and name of an architecture, joined by a hyphen, or the name of another study.
-        preset: size of a figure. "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's
-            sizes; "laptop" is a fifth of the paper's training (on photos a 25th), at which LeNets learn waves in the
-            order of the paper's size, to a lower level: for deep networks without a GPU. Any beginning of its waves is
-            a stratified sample. "narrow" is as long, and has ResNet-18 and DenseNet-121 alone, of a quarter of their
-            width. "epochs20", "epochs50" and "epochs100" are for injected shortcuts (``notes-lenet``), as "laptop" with
-            longer trainings. Other studies have one size.
+        preset: size of a figure. "smoke" and "demo" are smaller, for tests and the live book;
+            "paper" has the paper's sizes; "laptop" is a fifth of the paper's training (on photos a
+            25th), at which LeNets learn waves in the order of the paper's size, to a lower level:
+            for deep networks without a GPU. Any beginning of its waves is a stratified sample.
+            "narrow" is as long, and has ResNet-18 and DenseNet-121 alone, of a quarter of their
+            width. "epochs20", "epochs50" and "epochs100" are for injected shortcuts
+            (``notes-lenet``), as "laptop" with longer trainings. Other studies have one size.
         nads_version: version of the NADs that some figures are about; the newest by default.
 
     Raises:
@@ -126,14 +127,16 @@ def run_experiment(
         name: name of the study, such as ``fig1-lenet``; see `experiment`.
         preset: size of a figure.
         out: results file, replaced after every unit; an existing one is resumed.
-        nads_version: version of the NADs that a figure is about; by default that of ``out``, else the newest.
+        nads_version: version of the NADs that a figure is about; by default that of ``out``, else
+            the newest.
         **options: options of `nads_book.experiments.run_study`.
 
     Returns:
         The rows of all finished units, those of earlier runs in ``out`` included.
 
     Raises:
-        ValueError: for an unknown study, one that needs results which are missing, or what `run_study` rejects.
+        ValueError: for an unknown study, one that needs results which are missing, or what
+            `run_study` rejects.
         DatasetNotFoundError: if images are missing, except at the presets "smoke" and "demo".
     """
     if nads_version is None and out is not None and name not in OTHERS and Path(out).exists():
@@ -158,7 +161,9 @@ def _is_complete(name: str) -> bool:
 
 
 def stored_figures() -> Iterator[tuple[str, str]]:
-    """Yield name and preset of each figure of which results are stored, in the order of their names."""
+    """Yield name and preset of each figure of which results are stored, in the order of their
+    names.
+    """
     for path in sorted(results_path("").parent.glob("*-*.json")):
         name, _, preset = path.stem.partition(".")
         if (preset or "paper") in SIZES:  # parts of a study have other names
@@ -169,8 +174,8 @@ def merge_results(parts: Sequence[Results]) -> Results:
     """Join the results of shards of one figure; a unit that several hold counts once.
 
     Raises:
-        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold rows of no unit or
-            different values of one unit, or there is none.
+        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold
+            rows of no unit or different values of one unit, or there is none.
     """
     parts = list(parts)
     if not parts:

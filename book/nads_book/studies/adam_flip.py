@@ -1,28 +1,37 @@
 """Why does the flip cost an MLP accuracy with Adam and not with SGD? How variance is spread.
 
-SGD does not notice an orthogonal map of the inputs of an MLP; Adam does, since it scales the step of
-each weight. Two controls separate that from all else: Adam with one scale per matrix, and SGD on
+SGD does not notice an orthogonal map of the inputs of an MLP; Adam does, since it scales the step
+of each weight. Two controls separate that from all else: Adam with one scale per matrix, and SGD on
 inputs of equal variance. ``book/preregistered/adam_flip.toml`` has what was expected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-import nads_core as nc
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.experiments.stored import load_registered
-from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
-from nads_book.experiments.trainer import training_steps
+from nads_book.experiments import (
+    Context,
+    Criteria,
+    Estimates,
+    Evidence,
+    FileStudy,
+    Met,
+    Row,
+    Unit,
+    accuracies,
+    load_registered,
+    recipe_steps,
+    sgd,
+    within,
+)
 from nads_book.studies.pairs import ADAM, SGD, build, changed, flipping_nads, upright
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training import Dataset
-from nads_core.training.recipes import batches
 
 BASES = ("as is", "rotated", "flipped", "nads", "components")
 ONE_STEP_SIZE, EQUAL_VARIANCES = "adam, one step size", "sgd, equal variances"
@@ -111,45 +120,21 @@ def trained(train: Dataset, test: Dataset, treatment: str, seed: int) -> Row:
     with seeded(own):
         network = build("cifar10", "mlp").train()
     recipe = SGD if treatment.startswith("sgd") else ADAM
-    parameters = list(network.parameters())
-    optimiser: torch.optim.Optimizer
-    if recipe is SGD:
-        optimiser = torch.optim.SGD(
-            parameters, 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-        )
-    else:
+    optimiser: torch.optim.Optimizer = sgd(network, recipe)
+    if recipe is ADAM:
         kind = SharedScaleAdam if treatment == ONE_STEP_SIZE else torch.optim.Adam
-        optimiser = kind(parameters)
-    total = recipe.num_steps(len(train[0]))
-    for _ in training_steps(
-        network,
-        train,
-        optimiser,
-        batches(len(train[0]), recipe, own % 2**31),
-        rate=lambda step: recipe.rate(step, total),
-        clip_norm=recipe.clip_norm if recipe is SGD else None,
-    ):
+        optimiser = kind(network.parameters())
+    for _ in recipe_steps(network, train, optimiser, recipe, own % 2**31):
         pass
-    reached = {"test_accuracy": test, "train_accuracy": train}
-    return {name: round(nc.accuracy(network.eval(), data), 5) for name, data in reached.items()}
+    return accuracies(network, train, test)
 
 
 class AdamFlip(FileStudy):
     """Why does Adam lose on flipped photos? Five bases, four treatments (``adam_flip.toml``)."""
 
     name = "adam-flip"
-    file = "adam-flip.json"
-    summary = "accuracy of an MLP by basis of the inputs, with Adam, SGD and two controls"
-    unit_fields = ("basis", "treatment", "seed")
+    design: ClassVar = {"seed": SEEDS, "basis": BASES, "treatment": TREATMENTS}
     on_photos = True
-
-    def units(self) -> list[Unit]:
-        return [
-            {"basis": basis, "treatment": treatment, "seed": seed}
-            for seed in SEEDS
-            for basis in BASES
-            for treatment in TREATMENTS
-        ]
 
     def run(self, unit: Unit, context: Context) -> Row:
         (images, labels), (tests, truth), source = upright("cifar10")
@@ -176,28 +161,23 @@ def points_lost(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
-    """Return the points lost by treatment and basis, with Student's intervals, and the criteria met.
+def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
+    """Return the points lost by treatment and basis, with Student's intervals, and the criteria
+    met.
 
     Args:
         rows: rows of the study.
         criteria: table of the registration.
     """
     lost = points_lost(rows)
-    estimates: dict[str, dict[str, Estimate]] = {}
+    estimates: Estimates = {}
     for treatment, found in lost.items():
         variance = pooled_variance(found.values())
-        estimates[treatment] = {}
-        for basis, values in found.items():
-            half = variance.half_width(len(values))
-            mean = float(np.mean(values))
-            estimates[treatment][basis] = (mean, mean - half, mean + half)
-    met: dict[str, bool | None] = {}
+        estimates[treatment] = {
+            basis: variance.around(np.mean(values), len(values)) for basis, values in found.items()
+        }
+    met: Met = {}
     for name, rule in criteria.items():
-        means = [estimates[rule["treatment"]].get(basis) for basis in rule["bases"]]
-        low, high = rule.get("at_least", -np.inf), rule.get("at_most", np.inf)
-        if None in means:
-            met[name] = None
-        else:
-            met[name] = all(low <= mean[0] <= high for mean in means if mean is not None)
+        lost_in = [estimates[rule["treatment"]].get(basis) for basis in rule["bases"]]
+        met[name] = None if None in lost_in else all(within(one[0], rule) for one in lost_in if one)
     return Evidence(estimates, met)

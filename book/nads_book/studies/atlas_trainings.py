@@ -1,8 +1,10 @@
-"""The atlas: whether what random weights prefer is what training learns, and one entry with other seeds.
+"""The atlas: whether what random weights prefer is what training learns, and one entry with other
+seeds.
 
-``nads-book atlas`` computes the entries. The study ``atlas-again`` computes one of them with two other seeds.
-``atlas-predictions`` has the first-step law's predictions for 8 waves; then ``atlas-trained`` trains the networks, and
-``atlas-control`` those that learned nothing, otherwise and longer.
+``nads-book atlas`` computes the entries. The study ``atlas-again`` computes one of them with two
+other seeds. ``atlas-predictions`` has the first-step law's predictions for 8 waves; then
+``atlas-trained`` trains the networks, and ``atlas-control`` those that learned nothing, otherwise
+and longer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,27 +12,45 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
-
 import nads_core as nc
 from nads_book.analysis.prediction import Responses, predicted_accuracy
+from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas import ATLAS, compute_entry
 from nads_book.atlas.assembly import described
 from nads_book.checkout import checkout_folder
+from nads_book.experiments import (
+    Context,
+    FileStudy,
+    Row,
+    StudyFile,
+    Unit,
+    factorial,
+    less,
+    train_along,
+)
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.study import Context, Row, Unit
-from nads_book.experiments.study_files import FileStudy, StudyFile
 from nads_core.runtime.seeds import seed_sequence
 
 SMALL = (
-    "cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool", "cnn-global", "cnn-poolfirst", "cnn-kernel1",
-    "cnn-depth6", "cnn-valid", "mlp", "vit",
-)  # fmt: skip
+    "cnn",
+    "cnn-average",
+    "cnn-blurred",
+    "cnn-strided",
+    "cnn-nopool",
+    "cnn-global",
+    "cnn-poolfirst",
+    "cnn-kernel1",
+    "cnn-depth6",
+    "cnn-valid",
+    "mlp",
+    "vit",
+)
 WAVES = ((0, 2), (4, 4), (0, 8), (6, 10), (8, 8), (12, 4), (16, 0), (14, 14))
 NOISE_STD, SEED = 3.0, 11
 FAILED, RATES = ("cnn-depth6", "cnn-global"), (0.025, 0.05, 0.1, 0.4)
 REPEATED, OTHER_SEEDS = "resnet-tanh", (1, 2)  # a symmetry gives one of its measures exactly
-LONGER = 40  # epochs, ten times as many, along the wave of most energy, one between, and the wave of least
+# Epochs, ten times as many, along the wave of most energy, one between, and the wave of least.
+LONGER = 40
 LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
 
 
@@ -43,20 +63,17 @@ class AtlasAgain(FileStudy):
     """Are the intervals of an entry kept? The same entry from other networks."""
 
     name = "atlas-again"
-    file = "atlas-again.json"
-    summary = "measures of one entry of the atlas from other networks"
-    unit_fields = ("entry", "seed")
+    design: ClassVar = {"entry": [REPEATED], "seed": OTHER_SEEDS}
     depth = 2
-
-    def units(self) -> list[Unit]:
-        return [{"entry": REPEATED, "seed": seed} for seed in OTHER_SEEDS]
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         return [{"entry": REPEATED, **found} for found in content.get(REPEATED, [])]
 
     def content(self, results: StudyFile) -> dict[str, Any]:
-        """Return the content of the file: the entry's measures by seed, and the provenance of new ones."""
-        found = [{key: row[key] for key in row if key != "entry"} for row in results.rows]
+        """Return the content of the file: the entry's measures by seed, and the provenance of new
+        ones.
+        """
+        found = [less(row, "entry") for row in results.rows]
         return {REPEATED: found, "runs": results.provenance}
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -67,16 +84,14 @@ class AtlasAgain(FileStudy):
 
 
 class AtlasPredictions(FileStudy):
-    """What the first-step law predicts for eight waves and twelve entries, committed before the trainings."""
+    """What the first-step law predicts for eight waves and twelve entries, committed before the
+    trainings.
+    """
 
     name = "atlas-predictions"
     file = "atlas-trained.json"
-    summary = "accuracies that the first-step law predicts for 12 entries of the atlas"
-    unit_fields = ("entry", "wave")
+    design: ClassVar = {"entry": SMALL, "wave": [list(wave) for wave in WAVES]}
     depth = 2
-
-    def units(self) -> list[Unit]:
-        return [{"entry": name, "wave": list(wave)} for name in SMALL for wave in WAVES]
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         rows: list[Row] = content.get("prediction", {}).get("rows", [])
@@ -101,35 +116,27 @@ class AtlasTrainings(FileStudy):
     """Do trained entries of the atlas learn what random weights prefer?"""
 
     name = "atlas-trained"
-    file = "atlas-trained.json"
-    summary = "accuracy of 12 entries of the atlas along 8 waves"
-    unit_fields: ClassVar[tuple[str, ...]] = ("entry", "seed")
+    design: ClassVar = {"entry": SMALL, "seed": [0]}
     needs = ("atlas-predictions",)
     many_rows = True
     depth = 2
-
-    def units(self) -> list[Unit]:
-        return [{"entry": name, "seed": 0} for name in SMALL]
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
         return trained(unit["entry"], unit["seed"], WAVES, context)
 
 
 class AtlasControl(AtlasTrainings):
-    """Is it the recipe? Entries that learned nothing, at other rates, and for longer on three waves."""
+    """Is it the recipe? Entries that learned nothing, at other rates, and for longer on three
+    waves.
+    """
 
     name = "atlas-control"
-    summary = "accuracy of two entries of the atlas at other rates, and after more epochs"
+    file = AtlasTrainings.file
     unit_fields = ("entry", "seed", "learning_rate", "epochs", "first")
 
     def units(self) -> list[Unit]:
-        rates = [
-            {"entry": name, "seed": 0, "learning_rate": rate} for rate in RATES for name in FAILED
-        ]
-        longer = [
-            {"entry": name, "seed": 0, "epochs": LONGER, "first": list(wave)}
-            for wave in LONGER_WAVES for name in FAILED
-        ]  # fmt: skip
+        rates = factorial(learning_rate=RATES, entry=FAILED, seed=[0])
+        longer = factorial(first=map(list, LONGER_WAVES), entry=FAILED, seed=[0], epochs=[LONGER])
         return rates + longer
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
@@ -137,9 +144,7 @@ class AtlasControl(AtlasTrainings):
         return [{**row, "first": row["wave"]} if "epochs" in row else row for row in rows]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        return content | {
-            "control": [{key: row[key] for key in row if key != "first"} for row in rows]
-        }
+        return content | {"control": [less(row, "first") for row in rows]}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
         changes = {name: unit[name] for name in ("learning_rate", "epochs") if name in unit}
@@ -152,19 +157,14 @@ def trained(
 ) -> list[Row]:
     """Train an entry along waves, with a changed recipe for a control."""
     size = SIZES["laptop"].separable
-    directions = torch.stack([nc.fourier_direction((ky, kx)) for ky, kx in waves])
-    sets, tests = (
-        nc.SeparableDatasets(
-            directions, count, 1.0, NOISE_STD, seed=seed_sequence(SEED + seed, part)
-        )
-        for part, count in ((5, size.num_train), (6, size.num_test))
+    found = train_along(
+        ATLAS[entry].architecture,
+        fourier_directions((ky, kx) for ky, kx in waves),
+        NOISE_STD,
+        replace(size, recipe=replace(size.recipe, **changes)),
+        seed,
+        context,
+        data_seeds=(seed_sequence(SEED + seed, part) for part in (5, 6)),
     )
-    result = nc.train_networks(
-        ATLAS[entry].architecture, sets, tests, recipe=replace(size.recipe, **changes), seed=seed,
-        stop_at_full_accuracy=True, method="loop", device=context.device, progress=False,
-    )  # fmt: skip
-    assert result.test_accuracy is not None
-    return [
-        {"wave": list(wave), "accuracy": round(float(accuracy), 5)}
-        for wave, accuracy in zip(waves, result.test_accuracy, strict=True)
-    ]
+    pairs = zip(waves, found["test_accuracy"], strict=True)
+    return [{"wave": list(wave), "accuracy": accuracy} for wave, accuracy in pairs]

@@ -1,11 +1,13 @@
-"""Are certainties of NADs kept? Runs of one architecture, each compared with all the others together."""
+"""Are certainties of NADs kept? Runs of one architecture, each compared with all the others
+together.
+"""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,8 +16,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.analysis.forecasting import restored
 from nads_book.checkout import checkout_folder
-from nads_book.experiments.study import Context, Row, Unit
-from nads_book.experiments.study_files import FileStudy, StudyFile
+from nads_book.experiments import Context, KeyedStudy, Row, Unit
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import leading_eigenpairs
@@ -24,7 +25,8 @@ from nads_core.directions.moments import DenseMoments, HalfSamples
 from nads_core.directions.nads import NADs
 from nads_core.directions.uncertainty import DirectionUncertainty
 
-# Architecture, networks of a run, number of runs, and whether these have seeds of their own or are parts of one run
+# Architecture, networks of a run, number of runs, and whether these have seeds of their own or are
+# parts of one run
 ENTRIES = {
     "lenet-512": ("lenet", 512, 40, True),
     "lenet-5120": ("lenet", 5_120, 40, True),
@@ -58,13 +60,15 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one run promised about its directions, and the outcomes; those of certainty 0 promise nothing.
+    """What one run promised about its directions, and the outcomes; those of certainty 0 promise
+    nothing.
 
     Args:
-        promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
-            runs knows it, and with that of another run elsewhere.
+        promised: (n,), expected squared cosines: with the exact direction of the same name where
+            the pool of the other runs knows it, and with that of another run elsewhere.
         kept: (n,), squared cosines with the pool's direction, or their mean over all other runs.
-        deviations: errors of the eigenvalues in units of their `eigenvalue_std`, where the pool knows them better.
+        deviations: errors of the eigenvalues in units of their `eigenvalue_std`, where the pool
+            knows them better.
     """
 
     promised: np.ndarray
@@ -75,7 +79,8 @@ class Comparison:
 def compare_runs(
     runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: tuple[str, ...]
 ) -> list[Comparison]:
-    """Compare each of several runs of one architecture with the pool of the others, and with each of them.
+    """Compare each of several runs of one architecture with the pool of the others, and with each
+    of them.
 
     Args:
         runs: moments and first networks of each, three at least.
@@ -92,12 +97,10 @@ def compare_runs(
     comparisons = []
     for number, (moments, _) in enumerate(runs):
         first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
-        pool = find_eigenpairs(
-            _without(whole, moments), first, count, image_shape, symmetries=symmetries
-        )
-        comparisons.append(
-            _comparison(eigenpairs[number], eigenpairs[:number] + eigenpairs[number + 1 :], pool)
-        )
+        rest = _without(whole, moments)
+        pool = find_eigenpairs(rest, first, count, image_shape, symmetries=symmetries)
+        others = eigenpairs[:number] + eigenpairs[number + 1 :]
+        comparisons.append(_comparison(eigenpairs[number], others, pool))
     return comparisons
 
 
@@ -158,11 +161,6 @@ def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> 
     return Comparison(np.array(promised), np.array(kept), np.array(deviations))
 
 
-def between(earlier: DenseMoments, later: DenseMoments) -> DenseMoments:
-    """Return the moments of the networks that a run added from one checkpoint to the next."""
-    return _without(later, earlier)
-
-
 @dataclass(frozen=True)
 class Bin:
     """Directions of about one certainty.
@@ -181,32 +179,28 @@ class Bin:
 
 
 def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
-    """Return a reliability diagram: promised and actual values, for directions of similar certainty."""
-    total, bins = sum(len(c.promised) for c in comparisons), []
-    for number in range(BINS):
-        inside = [
-            np.minimum((c.promised * BINS).astype(int), BINS - 1) == number for c in comparisons
-        ]
-        counts = np.array([mask.sum() for mask in inside])
-        if not counts.any():
-            continue
-        sums = np.array([c.kept[mask].sum() for c, mask in zip(comparisons, inside, strict=True)])
-        promised = (
-            sum(c.promised[mask].sum() for c, mask in zip(comparisons, inside, strict=True))
-            / counts.sum()
-        )
-        mean_kept = sums.sum() / counts.sum()
-        error = (
-            np.sqrt(((sums - mean_kept * counts) ** 2).sum()) / counts.sum()
-        )  # of a ratio of sums over runs
-        bins.append(
-            Bin(float(promised), float(mean_kept), float(error), float(counts.sum() / total))
-        )
+    """Return a reliability diagram: promised and actual values, for directions of similar
+    certainty.
+    """
+    promised, kept = (
+        np.concatenate([getattr(c, name) for c in comparisons]) for name in ("promised", "kept")
+    )
+    run = np.repeat(np.arange(len(comparisons)), [len(c.promised) for c in comparisons])
+    place, bins = np.minimum((promised * BINS).astype(int), BINS - 1), []
+    for number in np.unique(place):
+        inside = place == number
+        mean, count = kept[inside].mean(), inside.sum()
+        sums = np.bincount(run[inside], kept[inside] - mean)  # over runs, of a ratio of sums
+        error = np.sqrt((sums**2).sum()) / count
+        values = (promised[inside].mean(), mean, error, count / len(kept))
+        bins.append(Bin(*map(float, values)))
     return bins
 
 
 def coverage(comparisons: Sequence[Comparison]) -> float:
-    """Return how often the exact eigenvalue lies within 1.96 standard deviations; 0.95 is promised."""
+    """Return how often the exact eigenvalue lies within 1.96 standard deviations;
+    0.95 is promised.
+    """
     deviations = np.concatenate([c.deviations for c in comparisons])
     return float((np.abs(deviations) < 1.96).mean())
 
@@ -215,9 +209,11 @@ def summary(comparisons: Sequence[Comparison], **facts: Any) -> dict[str, Any]:
     """Return what a file keeps of a reliability diagram."""
     deviations = sum(len(c.deviations) for c in comparisons)
     return facts | {
-        "runs": len(comparisons), "bins": [asdict(entry) for entry in reliability(comparisons)],
-        "eigenvalues": deviations, "coverage": coverage(comparisons),
-    }  # fmt: skip
+        "runs": len(comparisons),
+        "bins": [asdict(entry) for entry in reliability(comparisons)],
+        "eigenvalues": deviations,
+        "coverage": coverage(comparisons),
+    }
 
 
 def separate(architecture: nc.Architecture, num_networks: int, count: int) -> list[Run]:
@@ -225,33 +221,30 @@ def separate(architecture: nc.Architecture, num_networks: int, count: int) -> li
     runs = []
     for number in range(count):
         path = scratch() / f"{architecture.name}-{num_networks}-{number}.ckpt"
-        nc.compute_nads(
-            architecture,
-            num_networks,
-            seed=1_000 + number,
-            num_directions=1,
-            checkpoint=path,
-            progress=False,
-        )
-        runs.append(restored(read_checkpoint(path)))
+        runs.append(drawn(architecture, num_networks, path, seed=1_000 + number))
     return runs
+
+
+def drawn(factory: Any, num_networks: int, checkpoint: Path, **options: Any) -> Run:
+    """Return moments and first networks of a run, which is resumed from its checkpoint."""
+    nc.compute_nads(
+        factory, num_networks, num_directions=1, checkpoint=checkpoint, progress=False, **options
+    )
+    return restored(read_checkpoint(checkpoint))
 
 
 def parts(architecture: nc.Architecture, num_networks: int, count: int) -> list[Run]:
     """Return what each part adds to one run; all share the first networks of the run."""
-    path, runs = scratch() / f"{architecture.name}-parts.ckpt", list[Run]()
-    for number in range(1, count + 1):
-        nc.compute_nads(
-            architecture, number * num_networks, num_directions=1, checkpoint=path, progress=False
-        )
-        runs.append(restored(read_checkpoint(path)))
+    path = scratch() / f"{architecture.name}-parts.ckpt"
+    runs = [drawn(architecture, n * num_networks, path) for n in range(1, count + 1)]
     first = runs[0][1]
-    moments = [runs[0][0], *(between(a[0], b[0]) for a, b in itertools.pairwise(runs))]
+    moments = [runs[0][0], *(_without(b[0], a[0]) for a, b in itertools.pairwise(runs))]
     return [(part, first) for part in moments]
 
 
 class DeepLinear(torch.nn.Module):
-    """The model of `deep_linear` with stride 4 as a network, (B, D) -> (B, 1), which draws its own weights.
+    """The model of `deep_linear` with stride 4 as a network, (B, D) -> (B, 1), which draws its own
+    weights.
 
     Args:
         response: m, (D,).
@@ -271,17 +264,22 @@ class DeepLinear(torch.nn.Module):
 
 
 def deep_linear(num_networks: int, count: int) -> list[Comparison]:
-    """Compare runs of deep linear models, each with the response of a random filter of its own, with their exact C."""
+    """Compare runs of deep linear models, each with the response of a random filter of its own,
+    with their exact C.
+    """
     comparisons = []
     for seed in range(count):
         taps = torch.randn(TAPS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         response = torch.fft.rfft(taps, 2 * FREQUENCIES)[:FREQUENCIES].abs()
         path = scratch() / f"deep-linear-{num_networks}-{seed}.ckpt"
-        nc.compute_nads(
-            partial(DeepLinear, response), num_networks, image_shape=(FREQUENCIES,), estimator=nc.PointGradient(),
-            seed=1_000 + seed, num_directions=1, checkpoint=path, progress=False,
-        )  # fmt: skip
-        run = restored(read_checkpoint(path))
+        run = drawn(
+            partial(DeepLinear, response),
+            num_networks,
+            path,
+            image_shape=(FREQUENCIES,),
+            estimator=nc.PointGradient(),
+            seed=1_000 + seed,
+        )
         comparisons += compare_with_exact([run], gradient_covariance(response), (FREQUENCIES,))
     return comparisons
 
@@ -291,25 +289,24 @@ def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> Row:
     shipped, together = nc.load_nads(architecture.name), runs[0][0].empty()
     for moments, _ in runs:
         together.merge(moments)
-    eigenpairs = find_eigenpairs(
+    found = find_eigenpairs(
         together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32)
     )
-    other = nc.NADs(
-        eigenpairs.directions.float().view(-1, 1, 32, 32),
-        eigenpairs.eigenvalues.float(),
-        {},
-        eigenpairs.uncertainty,
-    )
+    directions = found.directions.float().view(-1, 1, 32, 32)
+    other = nc.NADs(directions, found.eigenvalues.float(), {}, found.uncertainty)
     by_index, by_name = agreement(shipped, other)
     place = {name: index for index, name in enumerate(other.names)}
     predicted = shipped.certainty * other.certainty[[place[name] for name in shipped.names]]
     rounded = {"by_index": by_index, "by_name": by_name, "foretold": predicted}
     return {
-        "version": shipped.provenance["version"], "fingerprint": shipped.fingerprint,
+        "version": shipped.provenance["version"],
+        "fingerprint": shipped.fingerprint,
         "num_networks": [shipped.provenance["num_networks"], together.num_networks],
         "overlaps": {str(k): round(shipped.overlap(other, k), 4) for k in (10, 50, 100, 300)},
-        **{name: [round(value, 3) for value in values.tolist()] for name, values in rounded.items()},
-    }  # fmt: skip
+        **{
+            name: [round(value, 3) for value in values.tolist()] for name, values in rounded.items()
+        },
+    }
 
 
 def scratch() -> Path:
@@ -319,26 +316,16 @@ def scratch() -> Path:
     return folder
 
 
-class Calibration(FileStudy):
-    """Are certainties kept? Runs of one architecture, each compared with all the others together."""
+class Calibration(KeyedStudy):
+    """Are certainties kept? Runs of one architecture, each compared with all
+    the others together.
+    """
 
     name = "calibration"
     file = "reliability.json"
-    summary = "promised and actual squared cosines of directions, for 8 sets of runs"
-    unit_fields = ("entry",)
+    design: ClassVar = {"entry": ENTRIES}
 
-    def units(self) -> list[Unit]:
-        return [{"entry": name} for name in ENTRIES]
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        return [{"entry": name, **found} for name, found in content.items() if name in ENTRIES]
-
-    def content(self, results: StudyFile) -> dict[str, Any]:
-        """Return the content of the file: an entry for each set of runs, and the provenance of new ones."""
-        found = {
-            row["entry"]: {key: row[key] for key in row if key != "entry"} for row in results.rows
-        }
-        return found | {"provenance": results.provenance}
+    runs_key = "provenance"
 
     def run(self, unit: Unit, context: Context) -> Row:
         name, num_networks, count, separately = ENTRIES[unit["entry"]]
@@ -352,27 +339,13 @@ class Calibration(FileStudy):
         return summary(comparisons, architecture=name, num_networks=num_networks, seeds=seeds)
 
 
-class Agreement(FileStudy):
+class Agreement(KeyedStudy):
     """Do the NADs that ship agree with those of independent networks?"""
 
     name = "agreement"
-    file = "agreement.json"
-    summary = "agreement of LeNet's shipped NADs with 40 independent runs"
-    unit_fields = ("architecture",)
+    design: ClassVar = {"architecture": ["lenet"]}
 
-    def units(self) -> list[Unit]:
-        return [{"architecture": "lenet"}]
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        return [{"architecture": "lenet", **content["lenet"]}] if "lenet" in content else []
-
-    def content(self, results: StudyFile) -> dict[str, Any]:
-        """Return the content of the file: an entry for each architecture, and the provenance of new ones."""
-        found = {
-            row["architecture"]: {key: row[key] for key in row if key != "architecture"}
-            for row in results.rows
-        }
-        return found | {"provenance": results.provenance}
+    runs_key = "provenance"
 
     def run(self, unit: Unit, context: Context) -> Row:
         architecture = nc.ARCHITECTURES[unit["architecture"]]

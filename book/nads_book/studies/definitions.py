@@ -1,10 +1,13 @@
-"""Two definitions of NADs, by long dipoles and by smoothed gradients: small networks on which they can be compared.
+"""Two definitions of NADs, by long dipoles and by smoothed gradients: small networks on which they
+can be compared.
 
-The authors' directions are eigenvectors of the second moment of dipoles with an arm of 100, ours of that of gradients
-averaged over noise. Where the arm is long, biases and the dipole's centre are negligible: dipole i is the odd
-part of what the network without biases makes of pixel i alone, on black. A gradient sees every pixel among others.
+The authors' directions are eigenvectors of the second moment of dipoles with an arm of 100, ours of
+that of gradients averaged over noise. Where the arm is long, biases and the dipole's centre are
+negligible: dipole i is the odd part of what the network without biases makes of pixel i alone, on
+black. A gradient sees every pixel among others.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -16,12 +19,11 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.waves import predicted_energies
+from nads_book.analysis.statistics import grouped
+from nads_book.analysis.waves import fourier_directions, predicted_energies
 from nads_book.atlas.small_networks import Concatenated
+from nads_book.experiments import Context, FileStudy, KeyedStudy, Row, Unit, load_study
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Context, Row, Unit
-from nads_book.experiments.study_files import FileStudy
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.directions.moments import HalfSamples
@@ -32,7 +34,8 @@ SIZE = 16  # pixels: a dipole takes 512 evaluations
 
 @dataclass(frozen=True)
 class SmallNetwork:
-    """A network of few and narrow layers, of the parts of VGG-11: convolutions with batch norm, and a hidden layer.
+    """A network of few and narrow layers, of the parts of VGG-11: convolutions with batch norm, and
+    a hidden layer.
 
     Args:
         depth: convolutions, each of them followed by a pooling that halves the image.
@@ -57,20 +60,19 @@ class SmallNetwork:
             if self.pooling != "none":
                 layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))
                 size //= 2
-        head = [
-            nn.Flatten(),
-            nn.Linear(channels * size**2, 64),
-            nn.ReLU(),
-            nn.Linear(64, num_classes),
-        ]
-        return nn.Sequential(*layers, *head)
+        hidden = nn.Linear(channels * size**2, 64)
+        head = nn.Linear(64, num_classes)
+        return nn.Sequential(*layers, nn.Flatten(), hidden, nn.ReLU(), head)
 
 
 NETWORKS = {
-    **{f"{label} pooling, {n}": SmallNetwork(n, pooling)
-       for label, pooling in (("max", "max"), ("average", "average"), ("no", "none")) for n in (1, 2, 3)},
+    **{
+        f"{label} pooling, {n}": SmallNetwork(n, pooling)
+        for label, pooling in (("max", "max"), ("average", "average"), ("no", "none"))
+        for n in (1, 2, 3)
+    },
     **{f"dense blocks, {n}": SmallNetwork(n, "average", dense=True) for n in (1, 2, 3)},
-}  # fmt: skip
+}
 DEFINITIONS: dict[str, Estimator] = {
     **{
         f"gradient {std:g}": nc.SmoothedGradient(16, input_std=std) for std in (0.3, 1.0, 3.0, 10.0)
@@ -81,12 +83,10 @@ OURS, AUTHORS = "gradient 1", "dipole 100"
 DEEP_LABELS = (OURS, AUTHORS)
 TRAINED, SIDE = "max pooling, 3", 32
 NUM_NETWORKS, WAVES, AMONG, SEEDS = 512, 8, 20, (0, 1)
-DEEP, GROUP, DEEP_SEEDS = (
-    nc.VGG11,
-    16,
-    range(5, 13),
-)  # networks of each seed; seed 4 was looked at before the others
-NOISE_STD = 1.0  # of D(v), as in Fig. 6; with 3, as in Fig. 1, a first trial left nearly all waves at chance
+# Networks of each seed; seed 4 was looked at before the others.
+DEEP, GROUP, DEEP_SEEDS = nc.VGG11, 16, range(5, 13)
+# Of D(v), as in Fig. 6; with 3, as in Fig. 1, a first trial left nearly all waves at chance.
+NOISE_STD = 1.0
 
 
 def sampled_halves(
@@ -96,7 +96,8 @@ def sampled_halves(
     num_networks: int,
     seed: int,
 ) -> Tensor:
-    """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions.
+    """Return what networks contribute to the second moment, as halves (n, 2, D) of their
+    contributions.
 
     Args:
         build: function that returns a freshly initialised network with one output.
@@ -113,7 +114,8 @@ def sampled_halves(
 
 
 def wave_shares(halves: Tensor) -> Tensor:
-    """Return the share of the energy at each frequency, (H, H), from halves (n, 2, H^2), without the noise of inputs.
+    """Return the share of the energy at each frequency, (H, H), from halves (n, 2, H^2), without
+    the noise of inputs.
 
     Averaged over the symmetries of the square, which the networks have.
     """
@@ -126,7 +128,8 @@ def wave_shares(halves: Tensor) -> Tensor:
 
 
 def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
-    """Return how much of the energy lies at other frequencies, and how much of that sampling alone would give.
+    """Return how much of the energy lies at other frequencies, and how much of that sampling alone
+    would give.
 
     Args:
         first: halves (n, 2, D) of networks, by one definition.
@@ -148,27 +151,24 @@ def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, obje
         label: sampled_halves(network.build, (1, SIZE, SIZE), estimator, num_networks, seed)
         for seed, (label, estimator) in enumerate(DEFINITIONS.items())
     }
-    labels = list(halves)
     moved = {
         f"{a} | {b}": [round(x, 4) for x in moved_share(halves[a], halves[b])]
-        for number, a in enumerate(labels) for b in labels[number + 1 :]
-    }  # fmt: skip
+        for a, b in itertools.combinations(halves, 2)
+    }
     shares = {
         label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()]
         for label, part in halves.items()
     }
-    return {
-        "num_networks": num_networks,
-        "moved": moved,
-        "shares": shares,
-        "seconds": round(time.perf_counter() - start),
-    }
+    seconds = round(time.perf_counter() - start)
+    return {"num_networks": num_networks, "moved": moved, "shares": shares, "seconds": seconds}
 
 
 def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]]:
-    """Return the waves whose ranks differ most: those that gradients put first, then those that dipoles put first.
+    """Return the waves whose ranks differ most: those that gradients put first, then those that
+    dipoles put first.
 
-    Of those that are among the first by one definition at least: what both put last, no network learns.
+    Of those that are among the first by one definition at least: what both put last, no network
+    learns.
     """
     # By the symmetries of the square (ky, kx) stands for (kx, ky) and their mirror images
     frequencies = [(ky, kx) for ky in range(SIZE // 2 + 1) for kx in range(ky, SIZE // 2 + 1)]
@@ -187,91 +187,72 @@ def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]
 def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, object]:
     """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
     size = SIZES["laptop"].separable
-    directions = torch.stack([nc.fourier_direction(wave, SIZE) for wave in waves])
+    directions = fourier_directions(waves, SIZE)
     results = []
     for seed in SEEDS:
         draw = partial(nc.SeparableDatasets, directions, noise_std=NOISE_STD, paired=True)
         train, test = draw(size.num_train, seed=2 * seed), draw(size.num_test, seed=2 * seed + 1)
+        build, recipe = partial(network.build, 2), size.recipe
         result = nc.train_networks(
-            lambda: network.build(2),
-            train,
-            test,
-            recipe=size.recipe,
-            seed=seed,
-            stop_at_full_accuracy=True,
+            build, train, test, recipe=recipe, seed=seed, stop_at_full_accuracy=True
         )
         results.append([round(float(x), 4) for x in result.test_accuracy])  # type: ignore[union-attr]
     return {
-        "waves": waves, "accuracies": results, "seeds": list(SEEDS), "noise_std": NOISE_STD, "num_test": size.num_test,
-    }  # fmt: skip
+        "waves": waves,
+        "accuracies": results,
+        "seeds": list(SEEDS),
+        "noise_std": NOISE_STD,
+        "num_test": size.num_test,
+    }
 
 
-class DefinitionMoments(FileStudy):
+class DefinitionMoments(KeyedStudy):
     """How much do second moments by different estimators differ? Twelve small networks."""
 
     name = "definitions"
-    file = "definitions.json"
-    summary = "second moments of 12 small networks by 8 estimators: where their energy lies"
-    unit_fields: ClassVar[tuple[str, ...]] = ("network",)
-    part: ClassVar[str] = "moments"
-
-    def units(self) -> list[Unit]:
-        return [{"network": name} for name in NETWORKS]
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        return [{"network": name, **found} for name, found in content.get(self.part, {}).items()]
-
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        found = {row["network"]: {key: row[key] for key in row if key != "network"} for row in rows}
-        return {"moments": {}, "trainings": {}} | content | {self.part: found}
+    design: ClassVar = {"network": NETWORKS}
+    under = "moments"
+    empty: ClassVar = {"moments": {}, "trainings": {}}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return measured_moments(NETWORKS[unit["network"]], NUM_NETWORKS)
 
 
 class DefinitionTrainings(DefinitionMoments):
-    """Which definition do trained networks follow? Waves about whose order the two disagree most."""
+    """Which definition do trained networks follow? Waves about whose order the
+    two disagree most.
+    """
 
     name = "definitions-trainings"
-    summary = "accuracy of a small network along waves about whose order two definitions disagree"
+    file = DefinitionMoments.file
+    design: ClassVar = {"network": [TRAINED]}
     needs = ("definitions",)
-    part = "trainings"
-
-    def units(self) -> list[Unit]:
-        return [{"network": TRAINED}]
+    under = "trainings"
 
     def run(self, unit: Unit, context: Context) -> Row:
         shares = load_study(self.file)["moments"][TRAINED]["shares"]
         return trained(NETWORKS[TRAINED], disputed_waves(shares))
 
 
-class DefinitionDeep(DefinitionMoments):
+class DefinitionDeep(FileStudy):
     """Energies of waves in VGG-11 by both definitions, a group of networks at a time."""
 
     name = "definitions-deep"
-    summary = "energies of waves in groups of random VGG-11 by both definitions"
-    unit_fields = ("label", "seed")
-
-    def units(self) -> list[Unit]:
-        return [{"label": label, "seed": seed} for label in DEEP_LABELS for seed in DEEP_SEEDS]
+    file = DefinitionMoments.file
+    design: ClassVar = {"label": DEEP_LABELS, "seed": DEEP_SEEDS}
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        found = content.get("deep", {}).get(DEEP.name, {})
-        runs = found.get("run", {})
-        return [
-            {"label": label, "seed": seed, "shares": shares, "run": run}
-            for label, groups in found.get("shares", {}).items()
-            for seed, shares, run in zip(
-                DEEP_SEEDS, groups, runs.get(label, [None] * len(groups)), strict=False
-            )
-        ]
+        found = content.get("deep", {}).get(DEEP.name, {"shares": {}})
+        rows = []
+        for label, groups in found["shares"].items():
+            runs = found.get("run", {}).get(label, [None] * len(groups))
+            columns = zip(DEEP_SEEDS, groups, runs, strict=False)
+            rows += [{"label": label, "seed": s, "shares": g, "run": r} for s, g, r in columns]
+        return rows
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
         columns = {
-            name: {
-                label: [row[name] for row in rows if row["label"] == label] for label in DEEP_LABELS
-            }
-            for name in ("shares", "run")
+            name: grouped((row["label"], row[name]) for row in rows) for name in ("shares", "run")
         }
         waves = list(predicted_energies(DEEP.name))
         return content | {"deep": {DEEP.name: {"group": GROUP, "waves": waves, **columns}}}

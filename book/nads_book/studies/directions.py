@@ -1,4 +1,6 @@
-"""Experiments on D(v), the task that is separable along one direction v: Figs. 1, 2, 3 and 6, and random directions."""
+"""Experiments on D(v), the task that is separable along one direction v: Figs. 1, 2, 3 and 6, and
+random directions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +12,8 @@ import torch
 from torch import Tensor
 
 from nads_book.analysis.waves import grid_frequencies, spread, stratified_frequencies
+from nads_book.experiments import Context, Unit, factorial
 from nads_book.experiments.presets import Size, TrainingSize
-from nads_book.experiments.study import Unit
 from nads_book.studies.trainings import Sets, TrainingStudy, shipped_nads
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
@@ -19,11 +21,8 @@ from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import TrainingResult
 
-LOSSES = (
-    0.3,
-    0.1,
-    0.03,
-)  # candidates for "a small training loss" of Fig. 2; training stops at the last
+# Candidates for "a small training loss" of Fig. 2; training stops at the last.
+LOSSES = (0.3, 0.1, 0.03)
 MARGIN = 1.0
 
 
@@ -40,9 +39,7 @@ class DirectionStudy(TrainingStudy):
         """Return the unit image (1, 32, 32) along which a unit's data are separable."""
         raise NotImplementedError
 
-    def datasets(
-        self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None
-    ) -> Sets:
+    def datasets(self, units: Sequence[Unit], seed: int, context: Context) -> Sets:
         directions = torch.stack([self.direction(unit) for unit in units])  # (B, 1, 32, 32)
         draw = partial(SeparableDatasets, directions, margin=MARGIN, noise_std=self.noise_std)
         test = draw(self.num_test, seed=seed_sequence(seed, 6), paired=self.paired_test)
@@ -61,7 +58,7 @@ class WaveStudy(DirectionStudy):
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
         frequencies = stratified_frequencies(model) if size.stratified else grid_frequencies()
-        return [{"frequency": list(k)} for k in frequencies[: size.num_waves]]
+        return factorial(frequency=map(list, frequencies[: size.num_waves]))
 
     def direction(self, unit: Unit) -> Tensor:
         return fourier_direction(tuple(unit["frequency"]), 32)
@@ -71,14 +68,12 @@ class Fig1(WaveStudy):
     """Fig. 1, accuracy by wave: `figures.plot_frequency_maps`."""
 
     figure = "fig1"
-    summary = "test accuracy over the DFT directions of the published grid, sigma = 3"
 
 
 class Fig2(WaveStudy):
     """Fig. 2, speed of learning by wave: `figures.plot_frequency_maps`."""
 
     figure = "fig2"
-    summary = "iterations to a small training loss over the published grid, sigma = 0.5"
     noise_std = 0.5
     stop_loss = LOSSES[-1]
 
@@ -87,16 +82,14 @@ class Fig2(WaveStudy):
         return replace(size.separable, stop_perfect=False)
 
     def row(self, result: TrainingResult) -> dict[str, Any]:
-        return super().row(result) | {
-            "iterations": [int(result.iterations_to(loss)) for loss in LOSSES]
-        }
+        iterations = [int(result.iterations_to(loss)) for loss in LOSSES]
+        return super().row(result) | {"iterations": iterations}
 
 
 class Fig3(WaveStudy):
     """Fig. 3, accuracy by wave without pooling: `figures.plot_frequency_maps`."""
 
     figure = "fig3"
-    summary = "test accuracy over the published grid without pooling, sigma = 3"
 
     @classmethod
     def adapted(cls, architecture: Architecture) -> Architecture:
@@ -109,21 +102,20 @@ class Fig6(DirectionStudy):
     """Fig. 6, accuracy by NAD: `figures.plot_accuracy_by_nad`."""
 
     figure = "fig6"
-    summary = "test accuracy over the NADs, sigma = 1"
     unit_fields = ("index", "seed")
     about_nads = True
     noise_std = 1.0
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
-        """Return about ``num_directions`` indices, half of them evenly and half geometrically spaced."""
+        """Return about ``num_directions`` indices, half of them evenly and half geometrically
+        spaced.
+        """
         count, last = size.num_directions, len(shipped_nads(model, nads_version)) - 1
-        even, geometric = (
-            np.linspace(0, last, count // 2),
-            np.geomspace(1, last + 1, count - count // 2) - 1,
-        )
+        even = np.linspace(0, last, count // 2)
+        geometric = np.geomspace(1, last + 1, count - count // 2) - 1
         indices = np.unique(np.concatenate([even, geometric]).round().astype(int))
-        return [{"index": int(indices[i])} for i in spread(np.log1p(indices)[:, None])]
+        return factorial(index=indices[spread(np.log1p(indices)[:, None])].tolist())
 
     def direction(self, unit: Unit) -> Tensor:
         return self.nads.directions[unit["index"]]
@@ -133,13 +125,12 @@ class RandomDirections(DirectionStudy):
     """Accuracy by random direction, a control of the accuracies along NADs."""
 
     figure = "random"
-    summary = "test accuracy over random directions, sigma = 1 (not in the paper)"
     unit_fields = ("index", "seed")
     noise_std = 1.0
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
-        return [{"index": index} for index in range(size.num_directions)]
+        return factorial(index=range(size.num_directions))
 
     def direction(self, unit: Unit) -> Tensor:
         generator = torch.Generator().manual_seed(seed_sequence(0, 4, unit["index"]))

@@ -1,16 +1,16 @@
-"""How estimators order directions that none of them chose: energies of the waves of Fig. 1 and of our NADs, for LeNet.
+"""How estimators order directions that none of them chose: energies of the waves of Fig. 1 and of
+our NADs, for LeNet.
 
 The chapter on NADs and generalisation correlates them with stored accuracies of trained LeNets.
 """
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import nads_core as nc
 from nads_book.analysis.prediction import Family
-from nads_book.experiments.study import Context, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import Context, FileStudy, Row, Unit
 from nads_book.studies.directions import DirectionStudy, Fig1, Fig6
 
 SEED = 7
@@ -34,24 +34,16 @@ class EstimatorOrders(FileStudy):
     """In which order do estimators put directions that none of them chose?"""
 
     name = "estimator-orders"
-    file = "estimator-orders.json"
-    summary = "energies of waves and of our NADs in LeNets, by five estimators"
-    unit_fields = ("estimator",)
+    design: ClassVar = {"estimator": ESTIMATORS}
     needs = ("fig1-lenet", "fig6-lenet")
-
-    def units(self) -> list[Unit]:
-        return [{"estimator": label} for label in ESTIMATORS]
 
     def facts(self) -> dict[str, Any]:
         keys = {
             kind: [list(key) if isinstance(key, tuple) else key for key in family.keys]
             for kind, family in families().items()
         }
-        return {
-            "num_networks": {label: count for label, (_, count) in ESTIMATORS.items()},
-            "seed": SEED,
-            "keys": keys,
-        }
+        counts = {label: count for label, (_, count) in ESTIMATORS.items()}
+        return {"num_networks": counts, "seed": SEED, "keys": keys}
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         runs = content.get("run", {})

@@ -1,10 +1,13 @@
-"""The first step of training by exact derivatives, and steps 10 and 30 with as many photos of both classes.
+"""The first step of training by exact derivatives, and steps 10 and 30 with as many photos of both
+classes.
 
-The first change of the second moment G does not depend on the labels (`nads_book.studies.geometry`), and is too small
-for finite differences in LeNet. Here G's derivative by the learning rate is computed: the input gradient g of a network
-is differentiated along the descent direction of its weights, forward over reverse,
+The first change of the second moment G does not depend on the labels
+(`nads_book.studies.geometry`), and is too small for finite differences in LeNet. Here G's
+derivative by the learning rate is computed: the input gradient g of a network is differentiated
+along the descent direction of its weights, forward over reverse,
     dG / d rate = E[dg g' + g dg'],  dg = (d / dt) g(weights - t dL / d weights)  at t = 0,
-where L is the part of the loss without labels. ``book/preregistered/exact_first_step.toml`` has what was expected.
+where L is the part of the loss without labels. ``book/preregistered/exact_first_step.toml`` has
+what was expected.
 """
 
 import time
@@ -18,9 +21,17 @@ from torch.func import functional_call, grad, jvp
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_book.experiments.stored import load_registered
-from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import (
+    Context,
+    Criteria,
+    Estimate,
+    Evidence,
+    FileStudy,
+    Met,
+    Row,
+    Unit,
+    load_registered,
+)
 from nads_book.studies.geometry import (
     BALANCED,
     DIMENSION,
@@ -28,19 +39,21 @@ from nads_book.studies.geometry import (
     NETWORKS,
     NUM_INPUTS,
     SIZE,
+    built,
     compared,
     dataset,
+    inputs_of,
     kept,
     laws_of,
     measured,
-    moment,
+    moments_of,
     photos,
+    traces,
     trajectories,
     with_jackknife,
 )
 from nads_book.studies.nonlinear_tasks import nads_of
 from nads_core.directions import NADs
-from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training import TrainingTimeout
 
 Weights = Mapping[str, Tensor]
@@ -110,15 +123,10 @@ def gradients_and_change(
     """
     norms = with_shared_norms(network)
     weights = {name: value.detach() for name, value in network.named_parameters()}
-
-    def use(count: int | None) -> None:
-        for norm in norms:
-            norm.count = count
-
-    use(None)
     slope = grad(partial(loss_without_labels, network, images))(weights)
     descent = {name: -value for name, value in slope.items()}
-    use(len(images))
+    for norm in norms:
+        norm.count = len(images)
     before = images if norms else images[:0]
 
     def gradient(weights: Weights) -> Tensor:
@@ -143,14 +151,11 @@ def derivatives(identities: range, network: str, images: Tensor) -> tuple[Tensor
     size = BATCH_RESNET if network == "resnet" else BATCH
     found = []
     for identity in identities:
-        generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
-        inputs = torch.randn(2, NUM_INPUTS, 1, SIZE, SIZE, generator=generator)
+        inputs, generator = inputs_of(identity)
         batch = torch.randint(len(images), (size,), generator=generator)
-        with seeded(seed_sequence(identity, 0)):
-            model = NETWORKS[network].architecture.build(1, SIZE, 2).train()
-        found.append(gradients_and_change(model, images[batch], inputs))
-    gradients, changes = zip(*found, strict=True)
-    return torch.stack(gradients), torch.stack(changes)
+        found.append(gradients_and_change(built(network, identity), images[batch], inputs))
+    gradients, changes = map(torch.stack, zip(*found, strict=True))
+    return gradients, changes
 
 
 def moment_change(gradients: Tensor, changes: Tensor) -> Tensor:
@@ -190,11 +195,11 @@ def second_moment_of(nads: NADs) -> Tensor:
 
 
 class ExactFirstStep(FileStudy):
-    """What does the first step change, exactly, and what do the next thirty with balanced classes?"""
+    """What does the first step change, exactly, and what do the next thirty
+    with balanced classes?
+    """
 
     name = "exact-first-step"
-    file = "exact-first-step.json"
-    summary = "derivative of the second moment by the rate, and its change with balanced classes"
     unit_fields = ("network", "measured")
     many_rows = True
     on_photos = True
@@ -233,8 +238,7 @@ def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) ->
     """
     parts = list(zip(gradients.chunk(GROUPS), changes.chunk(GROUPS), strict=True))
     stack = torch.stack([moment_change(*part) for part in parts])
-    grown = stack.diagonal(dim1=1, dim2=2).sum(1)
-    before = torch.stack([moment(part).trace() for part, _ in parts])
+    grown, before = traces(stack), traces(moments_of(gradients))
 
     def growth(groups: Tensor) -> float:
         return float(grown[groups].sum() / before[groups].sum())
@@ -268,8 +272,8 @@ def in_parts(
         first = FIRST_IDENTITY + start
         identities = range(first, first + min(PART, count - start))
         found.append(kept(f"{name}, {start}", context, partial(compute, identities)))
-    gradients, others = zip(*found, strict=True)
-    return torch.cat(gradients), torch.cat(others)
+    gradients, others = map(torch.cat, zip(*found, strict=True))
+    return gradients, others
 
 
 def balanced_steps(network: str, gradients: Tensor, accuracies: Tensor, start: Tensor) -> list[Row]:
@@ -294,7 +298,7 @@ def balanced_steps(network: str, gradients: Tensor, accuracies: Tensor, start: T
     return [{name: row[name] for name in kept} for row in rows if row["step"] in SHOWN_STEPS]
 
 
-def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
     """Return cosines and growth by network, and which of the registered criteria are met.
 
     Args:
@@ -303,27 +307,30 @@ def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evi
     """
     derived = {row["network"]: row for row in rows if row["measured"] == "derivative"}
     balanced = {(row["network"], row["step"]): row for row in rows if "step" in row}
-    estimates: dict[str, dict[str, Estimate]] = {}
-    for network, row in derived.items():
-        estimates[network] = {
-            f"cosine with {law}": tuple(values)
+    labels = derived | {f"{network}, step {step}": row for (network, step), row in balanced.items()}
+    estimates: dict[str, dict[str, Estimate]] = {
+        label: {
+            f"cosine with {law}" if label in derived else law: tuple(values)
             for law, values in row["change"]["cosine"].items()
             if None not in values
         }
-        estimates[network]["growth of log tr G"] = tuple(row["growth"])
-    for (network, step), row in balanced.items():
-        estimates[f"{network}, step {step}"] = {
-            law: tuple(values)
-            for law, values in row["change"]["cosine"].items()
-            if None not in values
-        }
-    rules: dict[str, Callable[[Row, Any], bool | None]] = {
-        "cosine_below": lambda row, limit: _opposite(row["change"]["cosine"][LAW], limit),
-        "cosine_between": lambda row, ends: _between(row["change"]["cosine"][LAW], ends),
-        "trace": lambda row, _: row["growth"][2] < 0,
-        "ahead_of": lambda row, rival: _positive(row["change"]["law ahead"][rival]),
+        for label, row in labels.items()
     }
-    met: dict[str, bool | None] = {}
+    for network, row in derived.items():
+        estimates[network]["growth of log tr G"] = tuple(row["growth"])
+    rules: dict[str, Callable[[Row, Any], bool | None]] = {
+        "cosine_below": lambda row, limit: _known(
+            row["change"]["cosine"][LAW], lambda value, _, high: value < limit and high < 0
+        ),
+        "cosine_between": lambda row, ends: _known(
+            row["change"]["cosine"][LAW], lambda value, *_: ends[0] < value < ends[1]
+        ),
+        "trace": lambda row, _: row["growth"][2] < 0,
+        "ahead_of": lambda row, rival: _known(
+            row["change"]["law ahead"][rival], lambda _, low, __: low > 0
+        ),
+    }
+    met: Met = {}
     for name, rule in criteria.items():
         network = name.partition(",")[0]
         ((kind, value),) = rule.items()
@@ -336,16 +343,9 @@ def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evi
     return Evidence(estimates, met)
 
 
-def _opposite(cosine: Sequence[float | None], limit: float) -> bool | None:
-    return None if None in cosine else cosine[0] < limit and cosine[2] < 0  # type: ignore[operator]
-
-
-def _between(cosine: Sequence[float | None], ends: Sequence[float]) -> bool | None:
-    return None if None in cosine else ends[0] < cosine[0] < ends[1]  # type: ignore[operator]
-
-
-def _positive(lead: Sequence[float | None]) -> bool | None:
-    return None if None in lead else lead[1] > 0  # type: ignore[operator]
+def _known(values: Sequence[float | None], holds: Callable[..., bool]) -> bool | None:
+    """Return whether a rule holds for a number and its interval; None where there is none."""
+    return None if None in values else holds(*values)
 
 
 def _signal_leads(row: Row) -> bool:

@@ -1,19 +1,21 @@
-"""How NADs change while networks train: the second moment G_t of trained networks' gradients, at chosen steps.
+"""How NADs change while networks train: the second moment G_t of trained networks' gradients, at
+chosen steps.
 
-The study ``geometry`` follows networks in 29 conditions. ``first-steps`` takes one small step with the labels and one
-with the opposite labels: a test with more power, added after the first result of ``geometry``, in which the noise of
-labels hid the sign for LeNet. ``book/preregistered/geometry.toml`` has what was expected.
+The study ``geometry`` follows networks in 29 conditions. ``first-steps`` takes one small step with
+the labels and one with the opposite labels: a test with more power, added after the first result of
+``geometry``, in which the noise of labels hid the sign for LeNet.
+``book/preregistered/geometry.toml`` has what was expected.
 
-Later work (arXiv 2410.12025) says that training begins to move G along G_0 S G_0, where S is the second moment of the
-data. So cosines of matrices are stored, <A, B> / |A| |B| with <A, B> = tr(A B): of G_t with G_0 and with S, and of the
-change G_t - G_0 with G_0 S G_0 and with three simpler matrices. Products are unbiased: of matrices of different
-networks, or of different inputs.
+Later work (arXiv 2410.12025) says that training begins to move G along G_0 S G_0, where S is the
+second moment of the data. So cosines of matrices are stored, <A, B> / |A| |B| with <A, B> = tr(A
+B): of G_t with G_0 and with S, and of the change G_t - G_0 with G_0 S G_0 and with three simpler
+matrices. Products are unbiased: of matrices of different networks, or of different inputs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,9 +24,7 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.study import Context, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
-from nads_book.experiments.trainer import training_steps
+from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, training_steps
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
@@ -34,11 +34,8 @@ from nads_core.runtime.seeds import seed_sequence, seeded
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
 SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the derivative at the start
-FIRST_RATES = (
-    SMALL_RATE,
-    0.005,
-    0.02,
-)  # of steps with opposite labels; the larger ones were added after a look
+# Of steps with opposite labels; the larger ones were added after a look.
+FIRST_RATES = (SMALL_RATE, 0.005, 0.02)
 STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
@@ -47,7 +44,9 @@ NUM_ORDERED = 100  # first NADs, whose order at the start is compared with that 
 
 
 class Linear(nn.Module):
-    """Two linear layers without biases, f(x) = a^T W x, with W ~ N(0, 1 / D) and a ~ N(0, 1 / h), h = 64."""
+    """Two linear layers without biases, f(x) = a^T W x, with W ~ N(0, 1 / D) and a ~ N(0, 1 / h), h
+    = 64.
+    """
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, hidden: int = 64):
         super().__init__()
@@ -66,10 +65,12 @@ class Size:
 
     Args:
         architecture: architecture of the networks.
-        early: number of networks that take ``EARLY`` steps; what changes first is small beside what networks differ in.
+        early: number of networks that take ``EARLY`` steps; what changes first is small beside what
+            networks differ in.
         late: number of those that go on to the ``last`` step.
         last: number of steps.
-        untrained: number of other networks, for the products with G_0; 0 where it is known to be the identity.
+        untrained: number of other networks, for the products with G_0; 0 where it is known to be
+            the identity.
         rate: learning rate.
     """
 
@@ -85,65 +86,62 @@ EARLY = 10
 NETWORKS = {
     "lenet": Size(nc.LENET, 1_024, 64, 1_000, 4_096),
     "cnn": Size(ATLAS["cnn"].architecture, 512, 96, 100, 4_096),
-    "mlp": Size(
-        ATLAS["mlp"].architecture, 1_024, 128, 1_000, 0
-    ),  # independent first weights of one variance: G_0 = c I
+    # Independent first weights of one variance: G_0 = c I.
+    "mlp": Size(ATLAS["mlp"].architecture, 1_024, 128, 1_000, 0),
     "linear": Size(Architecture("linear", Linear), 1_024, 128, 1_000, 0),
-    "resnet": Size(
-        ATLAS["resnet"].architecture, 64, 64, 30, 512
-    ),  # a quarter of the width, with batch norm
+    # A quarter of the width, with batch norm, and without.
+    "resnet": Size(ATLAS["resnet"].architecture, 64, 64, 30, 512),
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
 SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
 # ResNets are too slow for the many networks that a first step asks for
 FIRST_NETWORKS = ("lenet", "mlp", "linear", "cnn")
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
-# Added after the first results: photos of which E[yx] does not contain the mean; random labels that do not average out
+# Added after the first results: photos of which E[yx] does not contain the mean; random labels that
+# do not average out
 BALANCED, SHARED = "as many of both classes", "the same random labels for all"
 CONDITIONS = [(network, data) for data in DATA for network in NETWORKS if network not in SLOW]
-CONDITIONS += [
-    ("lenet", BALANCED),
-    ("mlp", SHARED),
-    ("lenet", SHARED),
-    ("cnn", BALANCED),
-    ("mlp", BALANCED),
-]
-# Does the rate explain that the deep linear network differs from the others? Also added after the first results.
+CONDITIONS += [("lenet", BALANCED), ("mlp", SHARED), ("lenet", SHARED)]
+CONDITIONS += [("cnn", BALANCED), ("mlp", BALANCED)]
+# Does the rate explain that the deep linear network differs from the others? Also added after the
+# first results.
 NETWORKS["linear-slow"] = replace(NETWORKS["linear"], rate=RATE / 10)
 CONDITIONS += [("linear-slow", "photos"), *((network, data) for network in SLOW for data in DATA)]
 
 
 def photos() -> tuple[Tensor, Tensor]:
-    """Return grey photos of CIFAR-10 with mean 0 and variance 1, (N, 1, 32, 32), and whether they show an animal."""
+    """Return grey photos of CIFAR-10 with mean 0 and variance 1, (N, 1, 32, 32), and whether they
+    show an animal.
+    """
     loaded = nc.load_images("cifar10", num_images=NUM_IMAGES)
     grey = loaded.images.mean(1, keepdim=True)
     return (grey - grey.mean()) / grey.std(), torch.isin(loaded.labels, ANIMALS).long()
 
 
 def dataset(data: str) -> tuple[Tensor, Tensor]:
-    """Return the images and labels of a condition; those of "random labels" are replaced for each network."""
-    if data in ("photos", "random labels"):
-        return photos()
+    """Return the images and labels of a condition; those of "random labels" are replaced for each
+    network.
+    """
+    if data in ("learned wave", "wave in the middle"):
+        wave = nc.fourier_direction((0, 4) if data == "learned wave" else (4, 10), size=SIZE)
+        return nc.separable_dataset(wave, NUM_IMAGES, noise_std=1.0, seed=7)
+    images, labels = photos()
     if data == SHARED:
-        images, labels = photos()
-        return images, torch.randint(2, labels.shape, generator=torch.Generator().manual_seed(0))
+        labels = torch.randint(2, labels.shape, generator=torch.Generator().manual_seed(0))
     if data == BALANCED:
-        images, labels = photos()
         size = int(labels.bincount().min())
-        chosen = (
-            torch.cat([(labels == label).nonzero()[:size, 0] for label in (0, 1)]).sort().values
-        )
-        return images[chosen], labels[chosen]
-    frequency = (0, 4) if data == "learned wave" else (4, 10)
-    return nc.separable_dataset(
-        nc.fourier_direction(frequency, size=SIZE), NUM_IMAGES, noise_std=1.0, seed=7
-    )
+        members = [(labels == label).nonzero()[:size, 0] for label in (0, 1)]
+        chosen = torch.cat(members).sort().values
+        images, labels = images[chosen], labels[chosen]
+    return images, labels
 
 
 def input_gradients(network: nn.Module, inputs: Tensor, images: Tensor) -> Tensor:
-    """Return the gradients of the difference of two logits, each a mean over half of the inputs: (2, D).
+    """Return the gradients of the difference of two logits, each a mean over half of the inputs:
+    (2, D).
 
-    Batch norm uses the statistics of ``images``, at the start as after training: running means would lag behind.
+    Batch norm uses the statistics of ``images``, at the start as after training: running means
+    would lag behind.
     """
     norms = [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
     for layer in norms:
@@ -159,6 +157,20 @@ def input_gradients(network: nn.Module, inputs: Tensor, images: Tensor) -> Tenso
     return gradients.unflatten(0, inputs.shape[:2]).mean(1).flatten(1)
 
 
+def built(network: str, identity: int) -> nn.Module:
+    """Return a network in training mode; its weights are the same for all data."""
+    with seeded(seed_sequence(identity, 0)):
+        return NETWORKS[network].architecture.build(1, SIZE, 2).train()
+
+
+def inputs_of(identity: int) -> tuple[Tensor, torch.Generator]:
+    """Return the inputs of a network's gradients, (2, n, 1, H, H), and the generator
+    of all else.
+    """
+    generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
+    return torch.randn(2, NUM_INPUTS, 1, SIZE, SIZE, generator=generator), generator
+
+
 def trajectory(
     network: str, images: Tensor, labels: Tensor | None, identity: int, steps: int
 ) -> tuple[Tensor, Tensor]:
@@ -170,17 +182,16 @@ def trajectory(
         network: name in ``NETWORKS``.
         images: (N, 1, 32, 32).
         labels: (N,), or None for random ones of each network's own.
-        identity: seed of weights, inputs, batches and random labels. Weights and inputs are the same for all data.
+        identity: seed of weights, inputs, batches and random labels. Weights and inputs are the
+            same for all data.
         steps: last step; 0 returns the start alone.
     """
-    generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
-    inputs = torch.randn(2, NUM_INPUTS, 1, SIZE, SIZE, generator=generator)
+    inputs, generator = inputs_of(identity)
     if labels is None:
         labels = torch.randint(2, images.shape[:1], generator=generator)
 
     def begin(rate: float) -> tuple[nn.Module, torch.optim.Optimizer]:
-        with seeded(seed_sequence(identity, 0)):
-            model = faster_max_pooling(NETWORKS[network].architecture.build(1, SIZE, 2)).train()
+        model = faster_max_pooling(built(network, identity))
         return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=MOMENTUM)
 
     def drawn(count: int, size: int) -> Iterator[Tensor]:
@@ -209,9 +220,12 @@ def trajectory(
 def trajectories(
     identities: range, network: str, images: Tensor, labels: Tensor | None, steps: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients (n, times, 2, D) and accuracies (n, times) of several networks; see `trajectory`."""
+    """Return the gradients (n, times, 2, D) and accuracies (n, times) of several networks; see
+    `trajectory`.
+    """
     found = [trajectory(network, images, labels, identity, steps) for identity in identities]
-    return torch.stack([one for one, _ in found]), torch.stack([one for _, one in found])
+    gradients, accuracies = map(torch.stack, zip(*found, strict=True))
+    return gradients, accuracies
 
 
 def moment(gradients: Tensor) -> Tensor:
@@ -220,57 +234,75 @@ def moment(gradients: Tensor) -> Tensor:
     return (products + products.T) / (2 * len(gradients))
 
 
-class Products:
-    """Inner products of a stack of matrices (groups, D, D), each of its own networks, and of a stack of laws.
+def moments_of(gradients: Tensor) -> Tensor:
+    """Return the second moments of `GROUPS` groups of networks, (groups, D, D), from halves (n, 2,
+    D).
+    """
+    return torch.stack([moment(part) for part in gradients.chunk(GROUPS)])
 
-    Squared norms are means of products of different groups, so that sampling does not lower a cosine. A law of one
-    matrix is taken as exact.
+
+def traces(stack: Tensor) -> Tensor:
+    """Return the traces of matrices (groups, D, D)."""
+    return stack.diagonal(dim1=1, dim2=2).sum(1)
+
+
+class Products:
+    """Inner products of a stack of matrices (groups, D, D), each of its own networks, and of a
+    stack of laws.
+
+    Squared norms are means of products of different groups, so that sampling does not lower a
+    cosine. A law of one matrix is taken as exact.
     """
 
     def __init__(self, stack: Tensor, laws: dict[str, Tensor]):
         flat = stack.flatten(1)
         self.own = flat @ flat.T  # (groups, groups)
-        self.with_law = {
-            name: flat @ law.mean(0).flatten() for name, law in laws.items()
-        }  # (groups,)
-        self.law = {
-            name: squared_norm(law.flatten(1) @ law.flatten(1).T) for name, law in laws.items()
-        }
+        rows = {name: law.flatten(1) for name, law in laws.items()}
+        self.with_law = {name: flat @ row.mean(0) for name, row in rows.items()}  # (groups,)
+        self.law = {name: squared_norm(row @ row.T) for name, row in rows.items()}
+
+    def square(self, groups: Tensor) -> float:
+        """Return the squared norm of the mean over some groups."""
+        return squared_norm(self.own[groups][:, groups])
 
     def cosine(self, name: str, groups: Tensor) -> float:
-        """Return the cosine of the mean over some groups and a law; NaN if the norm cannot be distinguished from 0."""
-        square = squared_norm(self.own[groups][:, groups]) * self.law[name]
-        return (
-            float(self.with_law[name][groups].mean()) / square**0.5 if square > 0 else float("nan")
-        )
+        """Return the cosine of the mean over some groups and a law; NaN if the norm cannot be
+        distinguished from 0.
+        """
+        square = self.square(groups) * self.law[name]
+        product = float(self.with_law[name][groups].mean())
+        return product / square**0.5 if square > 0 else float("nan")
 
 
 def squared_norm(products: Tensor) -> float:
-    """Return the squared norm of the mean of independent matrices from their inner products, (n, n)."""
+    """Return the squared norm of the mean of independent matrices from their inner products, (n,
+    n).
+    """
     n = len(products)
     return float(products) if n == 1 else float((products.sum() - products.trace()) / (n * (n - 1)))
 
 
 def with_jackknife(measure: Callable[[Tensor], float]) -> list[float | None]:
-    """Return a function of the groups, and its 95 % interval from leaving out one group at a time."""
+    """Return a function of the groups, and its 95 % interval from leaving out one group
+    at a time.
+    """
     everything, n = torch.arange(GROUPS), GROUPS
     value = measure(everything)
     others = np.array([measure(everything[everything != i]) for i in range(n)])
-    half = 2.131 * float(
-        np.sqrt((n - 1) / n * ((others - others.mean()) ** 2).sum())
-    )  # Student, 15 degrees of freedom
+    half = 2.131 * float(np.sqrt((n - 1) * others.var()))  # Student, 15 degrees of freedom
     return [None if np.isnan(x) else float(f"{x:.6g}") for x in (value, value - half, value + half)]
 
 
 def compared(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, Any]:
     """Return how a stack's mean (D, D) agrees with each law, with intervals.
 
-    ``cosine`` and ``law ahead``, how far G_0 S G_0 is ahead of the others in size, are None unless the interval of the
-    mean's squared norm excludes zero: a ratio with a denominator near zero has no valid interval. ``along`` is the
-    component along each law, which needs no ratio, and ``rank`` tr(A)^2 / |A|^2.
+    ``cosine`` and ``law ahead``, how far G_0 S G_0 is ahead of the others in size, are None unless
+    the interval of the mean's squared norm excludes zero: a ratio with a denominator near zero has
+    no valid interval. ``along`` is the component along each law, which needs no ratio, and ``rank``
+    tr(A)^2 / |A|^2.
     """
     products, first = Products(stack, laws), "G_0 S G_0"
-    traces = stack.diagonal(dim1=1, dim2=2).sum(1)
+    sizes = traces(stack)
 
     def ahead(name: str, groups: Tensor) -> float:
         return abs(products.cosine(first, groups)) - abs(products.cosine(name, groups))
@@ -279,33 +311,32 @@ def compared(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, Any]:
         return float(products.with_law[name][groups].mean()) / products.law[name] ** 0.5
 
     def rank(groups: Tensor) -> float:
-        return float(traces[groups].mean()) ** 2 / squared_norm(products.own[groups][:, groups])
+        return float(sizes[groups].mean()) ** 2 / products.square(groups)
 
-    _, low, _ = with_jackknife(
-        lambda groups: squared_norm(products.own[groups][:, groups]) / float(products.own.trace())
-    )
+    def share(groups: Tensor) -> float:
+        return products.square(groups) / float(products.own.trace())
+
+    _, low, _ = with_jackknife(share)
     known = low is not None and low > 0
-    nothing = [None, None, None]
+
+    def ratio(measure: Callable[[Tensor], float]) -> list[float | None]:
+        return with_jackknife(measure) if known else [None, None, None]
+
     return {
-        "cosine": {
-            name: with_jackknife(partial(products.cosine, name)) if known else nothing
-            for name in laws
-        },
-        "law ahead": {
-            name: with_jackknife(partial(ahead, name)) if known else nothing
-            for name in laws
-            if name != first
-        },
+        "cosine": {name: ratio(partial(products.cosine, name)) for name in laws},
+        "law ahead": {name: ratio(partial(ahead, name)) for name in laws if name != first},
         "along": {name: with_jackknife(partial(along, name)) for name in laws},
-        "rank": with_jackknife(rank) if known else nothing,
+        "rank": ratio(rank),
     }
 
 
 def laws_of(data: str, start: Tensor) -> dict[str, Tensor]:
-    """Return the matrices that changes are compared with, each (groups, D, D) with independent groups, or one.
+    """Return the matrices that changes are compared with, each (groups, D, D) with independent
+    groups, or one.
 
-    ``signal`` is s s', s = G_0 E[y x]; ``class means`` the same without G_0; ``first of law`` v v', v the leading
-    eigenvector of G_0 S G_0, a matrix of rank one that knows no labels. Random labels have no signal.
+    ``signal`` is s s', s = G_0 E[y x]; ``class means`` the same without G_0; ``first of law`` v v',
+    v the leading eigenvector of G_0 S G_0, a matrix of rank one that knows no labels. Random labels
+    have no signal.
     """
     images, labels = dataset(data)
     x = images.flatten(1).double()
@@ -315,22 +346,22 @@ def laws_of(data: str, start: Tensor) -> dict[str, Tensor]:
     laws = {"G_0 S G_0": law, "S": second_moment, "first of law": torch.outer(leading, leading)}
     if data != "random labels":
         means = (x * (2 * labels[:, None] - 1)).mean(0)
-        laws |= {
-            "class means": torch.outer(means, means),
-            "signal": torch.outer(initial @ means, initial @ means),
-        }
+        signal = initial @ means
+        laws |= {"class means": torch.outer(means, means), "signal": torch.outer(signal, signal)}
     return {name: law[None] for name, law in laws.items()} | {"G_0": start}
 
 
 def order_kept(
     moments: Tensor, start: Tensor, second_moment: Tensor, signal: Tensor | None
 ) -> dict[str, list[float | None]]:
-    """Return the rank correlations of the energies along the first NADs with those at the start, and of the data.
+    """Return the rank correlations of the energies along the first NADs with those at the start,
+    and of the data.
 
     Args:
         moments: (groups, D, D).
         start: G_0 of other networks, (groups, D, D).
-        second_moment: S of the data, (D, D): the baseline, by whose order training might renew that of the NADs.
+        second_moment: S of the data, (D, D): the baseline, by whose order training might renew that
+            of the NADs.
         signal: s s', whose direction is removed from the moments; None for nothing.
     """
     values, vectors = torch.linalg.eigh(start.mean(0))
@@ -338,12 +369,14 @@ def order_kept(
     if signal is not None:
         unit = torch.linalg.eigh(signal)[1][:, -1]
         directions = directions - torch.outer(unit, unit @ directions)
-    energies = torch.stack(
-        [(directions * (one @ directions)).sum(0) for one in moments]
-    ).numpy()  # (groups, n)
+
+    def energies_of(matrix: Tensor) -> Tensor:
+        return (directions * (matrix @ directions)).sum(0)
+
+    energies = torch.stack([energies_of(one) for one in moments]).numpy()  # (groups, n)
     orders = {
         "order kept": values.flip(0)[:NUM_ORDERED].numpy(),
-        "order of data": (directions * (second_moment @ directions)).sum(0).numpy(),
+        "order of data": energies_of(second_moment).numpy(),
     }
 
     def agreement(groups: Tensor, order: np.ndarray) -> float:
@@ -373,8 +406,8 @@ def measured(
     Args:
         network: name in ``NETWORKS``.
         data: one of ``DATA``.
-        gradients: gradients of all networks at each time, (n, 2, D); the first time is the start, the second one small
-            step, and later times have fewer networks.
+        gradients: gradients of all networks at each time, (n, 2, D); the first time is the start,
+            the second one small step, and later times have fewer networks.
         accuracies: accuracies on training images, of the same networks at each time, (n,).
         start: G_0 of other networks, (groups, D, D).
         last: last step; that of the network by default.
@@ -384,24 +417,23 @@ def measured(
     signal = laws["signal"][0] if "signal" in laws else None
     reached = [step for step in STEPS if step <= last]
     for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
-        before = torch.stack([moment(part) for part in gradients[0][: len(after)].chunk(GROUPS)])
-        now = torch.stack([moment(part) for part in after.chunk(GROUPS)])
-        traces = torch.stack(
-            [now.diagonal(dim1=1, dim2=2).sum(1), before.diagonal(dim1=1, dim2=2).sum(1)]
-        )
-        unit = after / after.mean(1, keepdim=True).norm(
-            dim=2, keepdim=True
-        )  # all networks weigh the same
+        before, now = moments_of(gradients[0][: len(after)]), moments_of(after)
+        sizes = torch.stack([traces(now), traces(before)])
+        unit = after / after.mean(1, keepdim=True).norm(dim=2, keepdim=True)  # of equal networks
         leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]
         right = accuracy.view(GROUPS, -1)
-        yield {
-            "network": network, "data": data, "step": step, "num_networks": len(after),
-            "accuracy": with_jackknife(partial(_mean, right)), "growth": with_jackknife(partial(_ratio, traces)),
-            "moment": compared(now, laws), "change": compared(now - before, laws) if step != 0 else None,
-            "of equal networks": compared(torch.stack([moment(part) for part in unit.chunk(GROUPS)]), laws),
-            **(order_kept(now, start, laws["S"][0], signal) if len(start) > 1 else {}),
-            "leading": [[round(127 * float(v / row.abs().max())) for v in row] for row in leading],
-        }  # fmt: skip
+        row = {"network": network, "data": data, "step": step, "num_networks": len(after)}
+        row |= {
+            "accuracy": with_jackknife(partial(_mean, right)),
+            "growth": with_jackknife(partial(_ratio, sizes)),
+            "moment": compared(now, laws),
+            "change": compared(now - before, laws) if step != 0 else None,
+            "of equal networks": compared(moments_of(unit), laws),
+        }
+        if len(start) > 1:
+            row |= order_kept(now, start, laws["S"][0], signal)
+        pictures = 127 * leading / leading.abs().amax(1, keepdim=True)
+        yield row | {"leading": pictures.round().int().tolist()}
 
 
 def kept(name: str, context: Context, compute: Callable[[], Any]) -> Any:
@@ -427,14 +459,15 @@ def followed(
             identities, network, images, None if data == "random labels" else labels, steps
         )
 
-    gradients, accuracies = kept(
-        f"{network}, {data}, {identities.start}, {len(identities)}, {steps}", context, compute
-    )
+    name = f"{network}, {data}, {identities.start}, {len(identities)}, {steps}"
+    gradients, accuracies = kept(name, context, compute)
     return gradients, accuracies
 
 
 def initial(network: str, data: str, context: Context) -> Tensor:
-    """Return G_0 of other networks, (groups, D, D), or the identity where it is known to be that."""
+    """Return G_0 of other networks, (groups, D, D), or the identity where it is known
+    to be that.
+    """
     size = NETWORKS[network]
     if not size.untrained:
         return torch.eye(DIMENSION, dtype=torch.float64)[None]
@@ -442,27 +475,25 @@ def initial(network: str, data: str, context: Context) -> Tensor:
         data = "photos"  # the images count for batch norm alone
     others = followed(network, data, range(10**6, 10**6 + size.untrained), 0, context)[0][:, 0]
     symmetries = size.architecture.symmetries_at(SIZE, 1)
-    return torch.stack(
-        [symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)]
-    )
+    return torch.stack([symmetrize(one, (1, SIZE, SIZE), symmetries) for one in moments_of(others)])
 
 
 def first_steps(
     identities: range, network: str, images: Tensor, labels: Tensor, rate: float
 ) -> Tensor:
-    """Return gradients at the start and after one small step from labels y, and from 1 - y, (n, 3, 2, D).
+    """Return gradients at the start and after one small step from labels y, and from 1 - y, (n, 3,
+    2, D).
 
-    To first order, what the labels change has opposite signs in the two steps, so their mean shows the rest.
+    To first order, what the labels change has opposite signs in the two steps, so their mean shows
+    the rest.
     """
     few, found = images[:SMALL_BATCH], []
     for identity in identities:
-        generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
-        inputs = torch.randn(2, NUM_INPUTS, 1, SIZE, SIZE, generator=generator)
+        inputs, generator = inputs_of(identity)
         batch = torch.randint(len(images), (SMALL_BATCH,), generator=generator)
         times = []
         for target in (None, labels[batch], 1 - labels[batch]):
-            with seeded(seed_sequence(identity, 0)):
-                model = faster_max_pooling(NETWORKS[network].architecture.build(1, SIZE, 2)).train()
+            model = faster_max_pooling(built(network, identity))
             if target is not None:
                 optimiser = torch.optim.SGD(model.parameters(), lr=rate)
                 everything = torch.arange(SMALL_BATCH)
@@ -477,8 +508,6 @@ class Geometry(FileStudy):
     """How do NADs change while networks train? 29 conditions (``geometry.toml``)."""
 
     name = "geometry"
-    file = "geometry.json"
-    summary = "second moments of the gradients of networks as they train, compared with simple laws"
     unit_fields = ("network", "data")
     many_rows = True
     on_photos = True
@@ -497,23 +526,19 @@ class Geometry(FileStudy):
         if more := range(size.late, size.early):
             early = followed(network, data, more, EARLY, context)
         gradients, accuracies = (
-            [
-                torch.cat([a[:, t], b[:, t]]) if t < b.shape[1] else a[:, t]
-                for t in range(a.shape[1])
-            ]
+            [torch.cat([a[:, t], *b[:, t : t + 1].unbind(1)]) for t in range(a.shape[1])]
             for a, b in zip(late, early, strict=True)
         )
         return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
 
     def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rules: what the first step does on photos, and whether labels decide.
+        """Apply the registered rules: what the first step does on photos, and whether labels
+        decide.
 
         The first is open where a change cannot be distinguished from noise: that was not foreseen.
         """
         on_photos = {
-            (row["network"], row["step"]): row["change"]
-            for row in rows
-            if row["data"] == "photos" and row["change"]
+            (row["network"], row["step"]): row["change"] for row in rows if row["data"] == "photos"
         }
         first, leads = {}, {}
         for network in FIRST_NETWORKS:
@@ -524,32 +549,22 @@ class Geometry(FileStudy):
             leads[network] = tuple(-ahead[end] for end in (0, 2, 1))
         claimed = [first.get(network) for network in ("linear", "mlp", "lenet")]
         above = any(one is not None and one[2] > 0 for one in claimed)
+        shrinks = False if above else None if None in claimed else True
         met = {
-            "at the start, training shrinks G along G_0 S G_0": False
-            if above
-            else None
-            if None in claimed
-            else True,
+            "at the start, training shrinks G along G_0 S G_0": shrinks,
             "then labels decide": sum(lead > 0 for lead, *_ in leads.values()) >= 3,
         }
         return Evidence({"first change": first, "lead of the signal at the last step": leads}, met)
 
 
 class FirstSteps(FileStudy):
-    """What does the first step change whatever the labels are? Four networks, three rates, opposite labels."""
+    """What does the first step change whatever the labels are? Four networks, three rates, opposite
+    labels.
+    """
 
     name = "first-steps"
-    file = "first-steps.json"
-    summary = (
-        "change of the second moment by one step with the labels, and with the opposite labels"
-    )
-    unit_fields = ("network", "rate")
+    design: ClassVar = {"network": FIRST_NETWORKS, "rate": FIRST_RATES}
     on_photos = True
-
-    def units(self) -> list[Unit]:
-        return [
-            {"network": network, "rate": rate} for network in FIRST_NETWORKS for rate in FIRST_RATES
-        ]
 
     def run(self, unit: Unit, context: Context) -> Row:
         network, rate = unit["network"], unit["rate"]
@@ -557,22 +572,15 @@ class FirstSteps(FileStudy):
         identities = range(2 * 10**6, 2 * 10**6 + 2 * NETWORKS[network].early)
         gradients = first_steps(identities, network, images, labels, rate)
         laws = laws_of("photos", initial(network, "photos", context))
-        before, *after = (
-            torch.stack([moment(part) for part in gradients[:, t].chunk(GROUPS)])
-            for t in range(gradients.shape[1])
-        )
+        before, *after = (moments_of(gradients[:, t]) for t in range(gradients.shape[1]))
         changes = {"labels": after[0] - before, "opposite labels": after[1] - before}
         changes["mean of both"] = (changes["labels"] + changes["opposite labels"]) / 2
-        sizes = before.diagonal(dim1=1, dim2=2).sum(1)
 
-        def growth(groups: Tensor, change: Tensor) -> float:
-            return float(change.diagonal(dim1=1, dim2=2).sum(1)[groups].sum() / sizes[groups].sum())
+        def growth(change: Tensor) -> list[float | None]:
+            return with_jackknife(partial(_ratio, torch.stack([traces(change), traces(before)])))
 
         return {
             "num_networks": len(gradients),
             "change": {name: compared(change, laws) for name, change in changes.items()},
-            "growth": {
-                name: with_jackknife(partial(growth, change=change))
-                for name, change in changes.items()
-            },
+            "growth": {name: growth(change) for name, change in changes.items()},
         }

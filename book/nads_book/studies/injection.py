@@ -1,7 +1,8 @@
-"""The experiment on shortcut injection (jobs ``notes-*``): which injected shortcuts a network follows, and why."""
+"""The experiment on shortcut injection (jobs ``notes-*``): which injected shortcuts a network
+follows, and why.
+"""
 
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.analysis.waves import spread
+from nads_book.experiments import Context, Unit
 from nads_book.experiments.presets import Size, TrainingSize
-from nads_book.experiments.study import Unit
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
 from nads_book.studies.shortcut_injection import (
     BACKGROUNDS,
@@ -21,7 +22,6 @@ from nads_book.studies.shortcut_injection import (
     same_coordinate,
     wrong_labels,
 )
-from nads_book.studies.trainings import Measures
 from nads_core.data.images import ImageSet, normalize
 from nads_core.training import Dataset, accuracy, predicted_classes
 
@@ -30,11 +30,18 @@ _Condition = tuple[
     str, str, float | None
 ]  # background, mode and size, as they are stored; no size: the photos' own
 _CONDITIONS: tuple[_Condition, ...] = (
-    *((background, "added", size) for background in ("emptied", "scaled") for size in INJECTED_SIZES),
-    ("kept", "replaced", 0.05), ("kept", "added", 0.05), ("kept", "added", None),
-    ("kept", "hole", None), ("kept", "hole at mean", None),
+    *(
+        (background, "added", size)
+        for background in ("emptied", "scaled")
+        for size in INJECTED_SIZES
+    ),
+    ("kept", "replaced", 0.05),
+    ("kept", "added", 0.05),
+    ("kept", "added", None),
+    ("kept", "hole", None),
+    ("kept", "hole at mean", None),
     *((background, "none", None) for background in ("emptied", "scaled")),
-)  # fmt: skip
+)
 _ON_MIXTURE: tuple[_Condition, ...] = (
     ("kept", "replaced", 0.05),
     ("emptied", "added", 0.2),
@@ -51,7 +58,9 @@ def _mixture(source: tuple[str, int, str | None], count: int, seed: int) -> Imag
 
 @lru_cache(maxsize=1)
 def _covariance(dataset: str, num_photos: int, root: str | None) -> Tensor:
-    """Return the covariance of training photos, (D, D), plus that of rounding their pixels to 8 bits."""
+    """Return the covariance of training photos, (D, D), plus that of rounding their pixels to 8
+    bits.
+    """
     covariance = torch.cov(
         load_photos(dataset, True, num_photos, root).images.flatten(1).double().T
     )
@@ -59,18 +68,13 @@ def _covariance(dataset: str, num_photos: int, root: str | None) -> Tensor:
 
 
 def _unit(index: int | None, images: str, condition: _Condition = ("kept", "none", None)) -> Unit:
-    background, mode, size = condition
-    return {
-        "index": index,
-        "images": images,
-        "background": background,
-        "written": mode,
-        "size": size,
-    }
+    names = ("index", "images", "background", "written", "size")
+    return dict(zip(names, (index, images, *condition), strict=True))
 
 
 def followed_shares(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return the shares of normalised images classified as the injected label, and as one at its coordinate.
+    """Return the shares of normalised images classified as the injected label, and as one at its
+    coordinate.
 
     An ablated coordinate has no sign, so that only the second share is informative about it.
     """
@@ -81,26 +85,26 @@ def followed_shares(network: nn.Module, images: Tensor, labels: Tensor) -> dict[
 
 
 class InjectionStudy(PhotoStudy):
-    """Networks on photos whose coordinates along NADs are prepared and carry a shortcut to the class."""
+    """Networks on photos whose coordinates along NADs are prepared and carry a shortcut to the
+    class.
+    """
 
     figure = "notes"
-    summary = "share of photos that follow a wrong shortcut injected along a NAD (not in the paper)"
     unit_fields = ("index", "images", "background", "written", "size", "seed")
     about_nads = True
     same_weights = True
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
-        """Return all conditions at each carrier, the carriers in an even order, after images without a shortcut."""
-        kinds = (
-            range(len(_CONDITIONS))
-            if size.injection_conditions is None
-            else size.injection_conditions
-        )
+        """Return all conditions at each carrier, the carriers in an even order, after images
+        without a shortcut.
+        """
+        kinds = size.injection_conditions
+        conditions = _CONDITIONS if kinds is None else [_CONDITIONS[kind] for kind in kinds]
         units = [_unit(None, "photos")] + [_unit(None, "mixture")] * bool(size.mixture_indices)
         for place in spread(np.log1p(size.injection_indices)[:, None]):
             index = size.injection_indices[place]
-            units += [_unit(index, "photos", _CONDITIONS[kind]) for kind in kinds]
+            units += [_unit(index, "photos", condition) for condition in conditions]
             if index in size.mixture_indices:
                 units += [_unit(index, "mixture", condition) for condition in _ON_MIXTURE]
         return units
@@ -116,56 +120,46 @@ class InjectionStudy(PhotoStudy):
         images, injection = self._images(unit, train, root), self.injection(unit, root)
         prepared = injection.prepare(images.images, BACKGROUNDS[unit["background"]])
         if train:
-            prepared = injection.inject(
-                prepared, images.labels, INJECTION_MODES[unit["written"]], unit["size"]
-            )
+            mode = INJECTION_MODES[unit["written"]]
+            prepared = injection.inject(prepared, images.labels, mode, unit["size"])
         return normalize(prepared), images.labels
 
-    def measures(
-        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
-    ) -> Measures:
-        return [partial(self.measure, unit, root) for unit in units]
-
-    def measure(self, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
         """Measure how often a network follows wrong shortcuts on test images.
 
         A network that was trained without shortcuts is tested with those of all sizes.
         """
+        root = context.root
         test, injection = self._images(unit, False, root), self.injection(unit, root)
         clean = injection.prepare(test.images, BACKGROUNDS[unit["background"]])
         wrong = wrong_labels(test.labels, len(test.class_names))
+
+        def followed(by: ShortcutInjection, mode: str, size: float | None) -> dict[str, float]:
+            return followed_shares(network, normalize(by.inject(clean, wrong, mode, size)), wrong)
+
+        unprepared = accuracy(network, (normalize(test.images), test.labels))
         row: dict[str, Any] = {
-            "unprompted": followed_shares(network, normalize(clean), wrong),
-            "unprepared_accuracy": round(
-                accuracy(network, (normalize(test.images), test.labels)), 5
-            ),
+            "unprompted": followed(injection, "none", None),
+            "unprepared_accuracy": round(unprepared, 5),
         }
         if unit["written"] != "none":
-            injected = injection.inject(
-                clean, wrong, INJECTION_MODES[unit["written"]], unit["size"]
-            )
-            row["followed"] = followed_shares(network, normalize(injected), wrong)
+            mode = INJECTION_MODES[unit["written"]]
+            row["followed"] = followed(injection, mode, unit["size"])
         else:
-            indices = (
-                sorted({u["index"] for u in self.trainings} - {None})
-                if unit["index"] is None
-                else [unit["index"]]
-            )
+            indices = [unit["index"]]
+            if unit["index"] is None:
+                indices = sorted({u["index"] for u in self.trainings} - {None})
             row["moved"] = {}
             for index in indices:
                 other = self.injection(unit | {"index": index}, root)
                 row["moved"][str(index)] = {
-                    f"{size:g}": followed_shares(
-                        network, normalize(other.inject(clean, wrong, "added", size)), wrong
-                    )
-                    for size in INJECTED_SIZES
+                    f"{size:g}": followed(other, "added", size) for size in INJECTED_SIZES
                 }
         if unit["index"] is not None:
             row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
             if unit["background"] == "kept":  # the covariance is that of images as they are
-                row["left"] = round(
-                    injection.residual_deviation(_covariance(*self.source(root))), 6
-                )
+                left = injection.residual_deviation(_covariance(*self.source(root)))
+                row["left"] = round(left, 6)
         return row
 
     def injection(self, unit: Unit, root: str | None) -> ShortcutInjection:

@@ -1,12 +1,15 @@
-"""Responses of networks to shortcuts injected along NADs: means over seeds, with their intervals."""
+"""Responses of networks to shortcuts injected along NADs: means over seeds,
+with their intervals.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from nads_book.analysis.statistics import pooled_variance
-from nads_book.experiments.results import Results
+from nads_book.analysis.statistics import grouped, pooled_variance
+from nads_book.experiments import Results
 from nads_book.studies import load_results
 
 Condition = tuple[str, str, str, float | None]  # images, background, written, size
@@ -19,7 +22,8 @@ class Response:
     Args:
         indices: (n,) NAD indices, ascending.
         mean: (n,) means over seeds.
-        low, high: (n,) 95 % intervals, which include the variance between trainings; infinite for one seed.
+        low, high: (n,) 95 % intervals, which include the variance between trainings; infinite for
+            one seed.
         deviation: (n,) deviations of the images' coordinates.
     """
 
@@ -40,53 +44,46 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
 
     Args:
         results: results of a job such as ``notes-lenet``.
-        measure: "class", the share of test images classified as the class of a wrong shortcut, less the share without a
-            shortcut; "place", the same for all classes with shortcuts at that coordinate, which an ablated coordinate
-            does not distinguish; "test_accuracy", on images prepared as those for training, without shortcuts; or
-            "unprepared_accuracy", on images as they are.
+        measure: "class", the share of test images classified as the class of a wrong shortcut, less
+            the share without a shortcut; "place", the same for all classes with shortcuts at that
+            coordinate, which an ablated coordinate does not distinguish; "test_accuracy", on images
+            prepared as those for training, without shortcuts; or "unprepared_accuracy", on images
+            as they are.
     """
-    by_condition: dict[Condition, dict[int, list[tuple[float, float]]]] = {}
     about_shortcuts = measure in ("class", "place")
-    for row in results.rows:
-        if row["index"] is None or (about_shortcuts and "followed" not in row):
-            continue
-        value = (
-            row["followed"][measure] - row["unprompted"][measure]
-            if about_shortcuts
-            else row[measure]
-        )
-        by_condition.setdefault(condition_of(row), {}).setdefault(row["index"], []).append(
-            (value, row["deviation"])
-        )
+
+    def value(row: Mapping[str, Any]) -> float:
+        if about_shortcuts:
+            return row["followed"][measure] - row["unprompted"][measure]
+        return row[measure]
+
+    rows = [row for row in results.rows if row["index"] is not None]
+    rows = [row for row in rows if "followed" in row or not about_shortcuts]
     collected = {}
-    for condition, by_index in by_condition.items():
-        indices = sorted(by_index)
-        values = [[value for value, _ in by_index[index]] for index in indices]
-        mean = np.array([np.mean(of_seeds) for of_seeds in values])
-        half = [pooled_variance([of_seeds]).half_width(len(of_seeds)) for of_seeds in values]
-        deviation = np.array([by_index[index][0][1] for index in indices])
-        collected[condition] = Response(
-            np.array(indices), mean, mean - half, mean + half, deviation
-        )
+    for condition, same in grouped((condition_of(row), row) for row in rows).items():
+        by_index = dict(sorted(grouped((row["index"], row) for row in same).items()))
+        of_seeds = [list(map(value, own)) for own in by_index.values()]
+        table = [pooled_variance([one]).around(np.mean(one), len(one)) for one in of_seeds]
+        deviation = [own[0]["deviation"] for own in by_index.values()]
+        columns = (list(by_index), *zip(*table, strict=True), deviation)
+        collected[condition] = Response(*map(np.array, columns))
     return collected
 
 
 def follow_shares(results: Results, condition: Condition) -> dict[int, list[float]]:
-    """Collect by carrier, in ascending order, the share that follows one kind of shortcut in each network."""
-    shares: dict[int, list[float]] = {}
-    for row in sorted(
-        (row for row in results.rows if "followed" in row),
-        key=lambda row: (row["index"], row["seed"]),
-    ):
-        if condition_of(row) == condition:
-            shares.setdefault(row["index"], []).append(
-                row["followed"]["class"] - row["unprompted"]["class"]
-            )
-    return shares
+    """Collect by carrier, in ascending order, the share that follows one kind of shortcut in each
+    network.
+    """
+    rows = [row for row in results.rows if "followed" in row and condition_of(row) == condition]
+    rows.sort(key=lambda row: (row["index"], row["seed"]))
+    return grouped(
+        (row["index"], row["followed"]["class"] - row["unprompted"]["class"]) for row in rows
+    )
 
 
 def by_epochs(name: str) -> dict[int, Results]:
-    """Return the stored results of a job such as ``notes-lenet`` for each number of epochs, in ascending order.
+    """Return the stored results of a job such as ``notes-lenet`` for each number of epochs, in
+    ascending order.
 
     Results of less than one of the three seeds are left out.
     """

@@ -1,17 +1,18 @@
 """What the first-step law misses, and a prediction of accuracies that were not measured yet.
 
-The study ``law-candidates`` asks what could be missing, on trainings that are stored. ``law-predictions`` predicts
-accuracies at other numbers of samples, noise and directions, which were committed; then ``law-trained`` trains the
-networks, and those of few samples as often as those of many: is it the samples, or the steps?
+The study ``law-candidates`` asks what could be missing, on trainings that are stored.
+``law-predictions`` predicts accuracies at other numbers of samples, noise and directions, which
+were committed; then ``law-trained`` trains the networks, and those of few samples as often as those
+of many: is it the samples, or the steps?
 
-The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose checkpoints are kept
-in ``_build/reliability``.
+The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose
+checkpoints are kept in ``_build/reliability``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,13 +28,22 @@ from nads_book.analysis.prediction import (
     predicted_accuracy,
     signal_to_noise,
 )
-from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Context, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import (
+    Context,
+    FileStudy,
+    Row,
+    Unit,
+    factorial,
+    less,
+    load_study,
+    train_along,
+)
+from nads_book.experiments.presets import TrainingSize
 from nads_book.studies.calibration import separate
 from nads_book.studies.directions import DirectionStudy, Fig1, Fig6, RandomDirections
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seed_sequence
+from nads_core.training import Dataset
 
 # Trainings of the paper's size whose accuracies were known
 KINDS: dict[str, type[DirectionStudy]] = {
@@ -44,25 +54,22 @@ KINDS: dict[str, type[DirectionStudy]] = {
 SEEN = tuple(KINDS)
 FITTED = ("fig6-lenet", "fig1-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
+# Numbers of samples, and sigma.
 CELLS = (
-    (1_000, 1.0),
-    (3_162, 1.0),
-    (10_000, 1.0),
-    (31_623, 1.0),
-    (100_000, 1.0),
-    (10_000, 0.5),
-    (10_000, 2.0),
+    *((count, 1.0) for count in (1_000, 3_162, 10_000, 31_623, 100_000)),
+    *((10_000, noise_std) for noise_std in (0.5, 2.0)),
 )
 NUM_TEST, SEED = 10_000, 7
 CONTROL_EPOCHS = 200
+NUM_KERNEL, KERNELS = 3_000, (1, 4, 8)  # samples, and networks whose tangent kernels are averaged
 BY_KERNEL = (213, 231)  # and of these for slower measures
 PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for slow measures
 
 
 @lru_cache(maxsize=1)
-def independent_covariance(num_networks: int = 5_120, runs: int = 40) -> tuple[Tensor, int]:
+def independent_covariance() -> tuple[Tensor, int]:
     """Return C (D, D) from runs that no shipped NAD saw, and of how many networks."""
-    (total, _), *others = separate(nc.LENET, num_networks, runs)
+    (total, _), *others = separate(nc.LENET, num_networks=5_120, count=40)
     for moments, _ in others:
         total.merge(moments)
     seen, noise = total.moments()
@@ -87,27 +94,38 @@ def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
         responses = Responses.of(covariance, family.directions)
         z = responses.signal_to_noise(family.num_train, family.noise_std)
         result[name] = {
-            "key": [list(k) if isinstance(k, tuple) else k for k in family.keys], "z": z,
-            "gain": filter_gain(family.directions), "accuracy": family.accuracies,
-            "directions": family.directions, "noise_std": family.noise_std,
-        }  # fmt: skip
+            "key": [list(k) if isinstance(k, tuple) else k for k in family.keys],
+            "z": z,
+            "gain": filter_gain(family.directions),
+            "accuracy": family.accuracies,
+            "directions": family.directions,
+            "noise_std": family.noise_std,
+        }
     return result
 
 
-def later_steps(
-    covariance: Tensor, direction: Tensor, rates: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
-) -> list[list[float]]:
-    """Return test accuracies of a linear model with the kernel x^T C x', after 1, 4 and 10 epochs at several rates."""
+def samples(direction: Tensor, *counts: int) -> Iterator[Dataset]:
+    """Draw a training and a test set of D(v) with a margin and a sigma of 1."""
+    for part, count in enumerate(counts, 1):
+        yield nc.separable_dataset(direction, count, 1.0, 1.0, seed=seed_sequence(SEED, part))
+
+
+def right(scores: Tensor, truth: Tensor) -> float:
+    """Return the share of samples whose score has the sign of their class."""
+    return round(float(((scores > 0) == (truth == 1)).double().mean()), 4)
+
+
+def later_steps(covariance: Tensor, direction: Tensor) -> list[list[float]]:
+    """Return test accuracies of a linear model with the kernel x^T C x', after 1, 4 and 10 epochs
+    at several rates.
+    """
     values, vectors = torch.linalg.eigh(covariance)
     values = values.clamp(min=0) / values.clamp(min=0).mean()
     root = ((vectors * values.sqrt()) @ vectors.T).float()
-    (images, labels), (tests, truth) = (
-        nc.separable_dataset(direction, 10_000, 1.0, 1.0, seed=seed_sequence(SEED, part))
-        for part in (1, 2)
-    )
+    (images, labels), (tests, truth) = samples(direction, 10_000, 10_000)
     inputs, signs = images.flatten(1) @ root, 2.0 * labels - 1
     generator, result = torch.Generator().manual_seed(SEED), []
-    for rate in rates:
+    for rate in (1e-3, 1e-2, 1e-1):
         weights, reached = torch.zeros(len(root)), []
         for epoch in range(1, 11):
             for batch in torch.randperm(len(inputs), generator=generator).split(128):
@@ -115,26 +133,23 @@ def later_steps(
                 weights += rate * (x.T @ (y * torch.sigmoid(-y * (x @ weights)))) / len(batch)
             if epoch in (1, 4, 10):
                 scores = tests.flatten(1) @ root @ weights
-                reached.append(round(float(((scores > 0) == (truth == 1)).double().mean()), 4))
+                reached.append(right(scores, truth))
         result.append(reached)
     return result
 
 
-def kernel_accuracies(
-    direction: Tensor, counts: tuple[int, ...] = (1, 4, 8), num_train: int = 3_000
-) -> list[float]:
-    """Return test accuracies by the tangent kernel of LeNets at initialisation, the mean of so many networks' kernels.
+def kernel_accuracies(direction: Tensor) -> list[float]:
+    """Return test accuracies by the tangent kernel of LeNets at initialisation, the mean of so many
+    networks' kernels.
 
-    The kernel's regression with a ridge of a thousandth of its mean eigenvalue: what a network that never changes its
-    kernel reaches at the end of a long training, and not what some optimiser has reached of it.
+    The kernel's regression with a ridge of a thousandth of its mean eigenvalue: what a network that
+    never changes its kernel reaches at the end of a long training, and not what some optimiser has
+    reached of it.
     """
-    (images, labels), (tests, truth) = (
-        nc.separable_dataset(direction, count, 1.0, 1.0, seed=seed_sequence(SEED, part))
-        for part, count in ((1, num_train), (2, 2_000))
-    )
+    (images, labels), (tests, truth) = samples(direction, NUM_KERNEL, 2_000)
     signs, everything = 2.0 * labels - 1, torch.cat([images, tests])
-    kernel, result = torch.zeros(len(everything), num_train), []
-    for number in range(max(counts)):
+    kernel, result = torch.zeros(len(everything), NUM_KERNEL), []
+    for number in range(max(KERNELS)):
         torch.manual_seed(SEED + number)
         network = nc.LENET.build(1, 32, 2)
         start = {name: value.detach() for name, value in network.named_parameters()}
@@ -146,31 +161,40 @@ def kernel_accuracies(
             return logits[1] - logits[0]
 
         gradients = vmap(grad(output), (None, 0))
-        rows = torch.cat([
-            torch.cat([part.flatten(1) for part in gradients(start, some).values()], 1)
-            for some in everything.split(250)
-        ])  # fmt: skip
-        kernel += rows @ rows[:num_train].T
-        if number + 1 in counts:
-            block = kernel[:num_train].double()
-            ridge = 1e-3 * block.diagonal().mean() * torch.eye(num_train, dtype=torch.float64)
-            scores = kernel[num_train:].double() @ torch.linalg.solve(block + ridge, signs.double())
-            result.append(round(float(((scores > 0) == (truth == 1)).double().mean()), 4))
+        rows = torch.cat(
+            [
+                torch.cat([part.flatten(1) for part in gradients(start, some).values()], 1)
+                for some in everything.split(250)
+            ]
+        )
+        kernel += rows @ rows[:NUM_KERNEL].T
+        if number + 1 in KERNELS:
+            block = kernel[:NUM_KERNEL].double()
+            ridge = 1e-3 * block.diagonal().mean() * torch.eye(NUM_KERNEL, dtype=torch.float64)
+            scores = kernel[NUM_KERNEL:].double() @ torch.linalg.solve(
+                block + ridge, signs.double()
+            )
+            result.append(right(scores, truth))
     return result
 
 
 def candidate_family(name: str) -> Row:
-    """Return law, gain and accuracy of one family of directions, and what a fit to the others predicts for it."""
+    """Return law, gain and accuracy of one family of directions, and what a fit to the others
+    predicts for it.
+    """
     families = seen_families(independent_covariance()[0])
     family, others = families[name], [families[other] for other in FITTED if other != name]
     first = signal_to_noise(
         nc.load_nads("lenet"), family["directions"], 10_000, family["noise_std"]
     )
     return {
-        "key": family["key"], "gain": family["gain"].round(4).tolist(), "accuracy": family["accuracy"].tolist(),
-        "shipped": first.round(5).tolist(), "independent": family["z"].round(5).tolist(),
+        "key": family["key"],
+        "gain": family["gain"].round(4).tolist(),
+        "accuracy": family["accuracy"].tolist(),
+        "shipped": first.round(5).tolist(),
+        "independent": family["z"].round(5).tolist(),
         "held_out": fitted(others).accuracies(family["z"], family["gain"]).round(5).tolist(),
-    }  # fmt: skip
+    }
 
 
 def probe(index: int) -> Row:
@@ -180,14 +204,19 @@ def probe(index: int) -> Row:
     place = along["key"].index(index)
     direction = along["directions"][place]
     return {
-        "index": index, "accuracy": float(along["accuracy"][place]), "z": float(along["z"][place]),
-        "gain": float(along["gain"][place]), "later_steps": later_steps(covariance, direction),
+        "index": index,
+        "accuracy": float(along["accuracy"][place]),
+        "z": float(along["z"][place]),
+        "gain": float(along["gain"][place]),
+        "later_steps": later_steps(covariance, direction),
         "kernels": kernel_accuracies(direction) if index in BY_KERNEL else [],
-    }  # fmt: skip
+    }
 
 
 def chosen_pairs(responses: Responses, gains: np.ndarray) -> list[int]:
-    """Return two NADs at each level of the law, the one with the largest and the one with the smallest gain there."""
+    """Return two NADs at each level of the law, the one with the largest and the one with the
+    smallest gain there.
+    """
     z, chosen = responses.signal_to_noise(10_000, 1.0), []
     for level in LEVELS:
         near = np.flatnonzero(np.abs(z / level - 1) < 0.1)
@@ -202,42 +231,33 @@ def laws() -> dict[bool, GainCorrection]:
 
 
 class LawCandidates(FileStudy):
-    """What does the first-step law miss? How much each candidate explains, on trainings that were known."""
+    """What does the first-step law miss? How much each candidate explains, on trainings that were
+    known.
+    """
 
     name = "law-candidates"
     file = "law.json"
-    summary = "what the first-step law misses along directions that LeNet was trained along"
     unit_fields = ("family", "probe")
     needs = SEEN
 
     def units(self) -> list[Unit]:
-        return [
-            *({"family": name, "probe": None} for name in SEEN),
-            *({"family": None, "probe": index} for index in PROBED),
-        ]
+        return factorial(family=SEEN, probe=[None]) + factorial(family=[None], probe=PROBED)
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         found = content.get("candidates", {"families": {}, "probes": []})
-        families = [
-            {"family": name, "probe": None, **family} for name, family in found["families"].items()
-        ]
-        return families + [
-            {"family": None, "probe": each["index"], **each} for each in found["probes"]
+        return [
+            *({"family": name, "probe": None, **row} for name, row in found["families"].items()),
+            *({"family": None, "probe": row["index"], **row} for row in found["probes"]),
         ]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        def values(row: Row) -> Row:
-            return {key: row[key] for key in row if key not in ("family", "probe")}
-
-        families = {row["family"]: values(row) for row in rows if row["family"]}
-        probes = [values(row) for row in rows if not row["family"]]
-        count = (
-            {"num_networks": independent_covariance()[1]}
-            if rows and "candidates" not in content
-            else {}
-        )
-        made = content.get("candidates", {}) | count | {"families": families, "probes": probes}
-        return content | {"candidates": made}
+        made = content.get("candidates", {})
+        if rows and not made:
+            made = {"num_networks": independent_covariance()[1]}
+        names = ("family", "probe")
+        families = {row["family"]: less(row, *names) for row in rows if row["family"]}
+        probes = [less(row, *names) for row in rows if not row["family"]]
+        return content | {"candidates": made | {"families": families, "probes": probes}}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return candidate_family(unit["family"]) if unit["family"] else probe(unit["probe"])
@@ -248,33 +268,25 @@ class LawPredictions(FileStudy):
 
     name = "law-predictions"
     file = "law.json"
-    summary = "accuracies that the first-step law predicts at other samples, noise and NADs"
-    unit_fields = ("pair",)
+    design: ClassVar = {"pair": range(2 * len(LEVELS))}  # NADs, two at each level
     needs = FITTED
     many_rows = True
 
-    def units(self) -> list[Unit]:
-        return [{"pair": place} for place in range(2 * len(LEVELS))]
-
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         rows = content.get("prediction", {}).get("rows", [])
-        places = {
-            index: place for place, index in enumerate(dict.fromkeys(row["index"] for row in rows))
-        }
-        return [{"pair": places[row["index"]], **row} for row in rows]
+        indices = list(dict.fromkeys(row["index"] for row in rows))
+        return [{"pair": indices.index(row["index"]), **row} for row in rows]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
         made = content.get("prediction", {})
         if rows and not made:
             nads = nc.load_nads("lenet")
-            facts = {"version": nads.provenance["version"], "fingerprint": nads.fingerprint}
             made = {
-                "nads": facts,
+                "nads": {"version": nads.provenance["version"], "fingerprint": nads.fingerprint},
                 "num_networks": independent_covariance()[1],
                 "powers": laws()[True].powers,
             }
-        values = [{key: row[key] for key in row if key != "pair"} for row in rows]
-        return content | {"prediction": made | {"rows": values}}
+        return content | {"prediction": made | {"rows": [less(row, "pair") for row in rows]}}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
         nads = nc.load_nads("lenet")
@@ -283,32 +295,40 @@ class LawPredictions(FileStudy):
         index, rows = chosen_pairs(responses, gains)[unit["pair"]], []
         for num_train, noise_std in CELLS:
             z = responses.signal_to_noise(num_train, noise_std)[[index]]
-            rows.append({
-                "index": index, "num_train": num_train, "noise_std": noise_std, "gain": round(float(gains[index]), 4),
-                "z": round(float(z[0]), 5), "law": round(float(predicted_accuracy(z)[0]), 5),
-                "with_gain": round(float(corrections[True].accuracies(z, gains[[index]])[0]), 5),
-                "without_gain": round(float(corrections[False].accuracies(z, np.ones(1))[0]), 5),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "index": index,
+                    "num_train": num_train,
+                    "noise_std": noise_std,
+                    "gain": round(float(gains[index]), 4),
+                    "z": round(float(z[0]), 5),
+                    "law": round(float(predicted_accuracy(z)[0]), 5),
+                    "with_gain": round(
+                        float(corrections[True].accuracies(z, gains[[index]])[0]), 5
+                    ),
+                    "without_gain": round(
+                        float(corrections[False].accuracies(z, np.ones(1))[0]), 5
+                    ),
+                }
+            )
         return rows
 
 
 class LawTrainings(FileStudy):
-    """How accurate are the networks that the predictions are about? And those of few samples, seen more often?"""
+    """How accurate are the networks that the predictions are about? And those of few samples, seen
+    more often?
+    """
 
     name = "law-trained"
-    file = "law-trained.json"
-    summary = "accuracy of LeNets at the samples, noise and NADs of law-predictions"
     unit_fields = ("num_train", "noise_std", "seed", "epochs")
     needs = ("law-predictions",)
     many_rows = True
 
     def units(self) -> list[Unit]:
-        cells = [(*cell, nc.SEPARABLE_RECIPE.epochs) for cell in CELLS] + [
-            (*CELLS[0], CONTROL_EPOCHS)
-        ]
+        cells = [(*cell, nc.SEPARABLE_RECIPE.epochs) for cell in CELLS]
         return [
             {"num_train": num_train, "noise_std": noise_std, "seed": 0, "epochs": epochs}
-            for num_train, noise_std, epochs in cells
+            for num_train, noise_std, epochs in [*cells, (*CELLS[0], CONTROL_EPOCHS)]
         ]
 
     def key(self, row: Mapping[str, Any]) -> str:
@@ -316,25 +336,18 @@ class LawTrainings(FileStudy):
         return super().key({"epochs": nc.SEPARABLE_RECIPE.epochs, **row})
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
-        cell, seed, nads = (
-            (unit["num_train"], unit["noise_std"]),
-            unit["seed"],
-            nc.load_nads("lenet"),
-        )
         rows = load_study(LawPredictions.file)["prediction"]["rows"]
-        indices = [row["index"] for row in rows if (row["num_train"], row["noise_std"]) == cell]
-        sets, tests = (
-            nc.SeparableDatasets(
-                nads.directions[indices], count, 1.0, cell[1], seed=seed_sequence(seed, part)
-            )
-            for part, count in ((5, cell[0]), (6, NUM_TEST))
+        cell = {name: unit[name] for name in ("num_train", "noise_std")}
+        indices = [row["index"] for row in rows if cell.items() <= row.items()]
+        recipe = replace(nc.SEPARABLE_RECIPE, epochs=unit["epochs"])
+        found = train_along(
+            nc.LENET,
+            nc.load_nads("lenet").directions[indices],
+            unit["noise_std"],
+            TrainingSize(unit["num_train"], NUM_TEST, recipe),
+            unit["seed"],
+            context,
+            data_seeds=(seed_sequence(unit["seed"], part) for part in (5, 6)),
         )
-        result = nc.train_networks(
-            nc.LENET, sets, tests, recipe=replace(nc.SEPARABLE_RECIPE, epochs=unit["epochs"]), num_classes=2,
-            seed=seed, stop_at_full_accuracy=True, method="loop", device=context.device, progress=False,
-        )  # fmt: skip
-        assert result.test_accuracy is not None
-        return [
-            {"index": index, "accuracy": round(float(accuracy), 5)}
-            for index, accuracy in zip(indices, result.test_accuracy, strict=True)
-        ]
+        pairs = zip(indices, found["test_accuracy"], strict=True)
+        return [{"index": index, "accuracy": accuracy} for index, accuracy in pairs]

@@ -5,14 +5,12 @@ The paper says both in section 3. ``book/preregistered/mixed_derivative.toml`` h
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import nads_core as nc
-from nads_book.experiments.stored import load_registered
-from nads_book.experiments.study import Context, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, load_registered
 from nads_core.directions import Estimator
 
 NETWORKS = {each.name: each for each in (nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121)}
@@ -53,12 +51,7 @@ class MixedDerivativeStudy(FileStudy):
     """NADs from the mixed derivative and from the gradient, two runs each, in four networks."""
 
     name = "mixed-derivative"
-    file = "mixed-derivative.json"
-    summary = "overlaps of NADs from the mixed derivative and from the gradient, two runs each"
-    unit_fields = ("network",)
-
-    def units(self) -> list[Unit]:
-        return [{"network": name} for name in NETWORKS]
+    design: ClassVar = {"network": NETWORKS}
 
     def facts(self) -> dict[str, Any]:
         return {"num_networks": NUM_NETWORKS, "num_directions": NUM_DIRECTIONS}

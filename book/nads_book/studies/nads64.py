@@ -1,29 +1,24 @@
-"""Which NADs of LeNet at 64 x 64 can be known? A forecast from few networks, and two independent runs.
+"""Which NADs of LeNet at 64 x 64 can be known? A forecast from few networks, and two independent
+runs.
 
 The runs' own files are not committed.
 """
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 import nads_core as nc
 from nads_book.analysis.forecasting import forecast
-from nads_book.experiments.study import Context, Keep, Row, Unit
-from nads_book.experiments.study_files import FileStudy, StudyFile, write_compact
+from nads_book.experiments import Context, FileStudy, Row, StudyFile, Unit, write_compact
 from nads_book.studies.pairs import scratch
 from nads_core.directions import NADs
 
-SHAPE = (
-    1,
-    64,
-    64,
-)  # of one channel: channels of a random network are exchangeable and have random signs
+SHAPE = (1, 64, 64)  # one channel: those of a random network are exchangeable, with random signs
 FEW, MANY, FORECASTS = 2_048, 16_384, (16_384, 65_536, 262_144)
 SEEDS = (0, 1)
 COUNTS = (4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048)
@@ -50,71 +45,81 @@ def draw(seed: int, num_networks: int) -> None:
             path
         )
         found["seconds"][str(count)] = round(time.process_time() - start, 1)
-        found["forecasts"][str(count)] = [asdict(each) for each in forecast(checkpoint, [count, *FORECASTS])
-                                          if each.num_networks >= count]  # fmt: skip
+        found["forecasts"][str(count)] = [
+            asdict(each)
+            for each in forecast(checkpoint, [count, *FORECASTS])
+            if each.num_networks >= count
+        ]
         write_compact(facts, found)
 
 
-def named(first: NADs, second: NADs) -> torch.Tensor:
-    """Return the squared cosine of each direction with that of the same name in another run, 0 if it has none."""
-    assert first.uncertainty is not None and second.uncertainty is not None
-    places = {name: place for place, name in enumerate(second.uncertainty.names)}
-    a, b = first.directions.flatten(1).double(), second.directions.flatten(1).double()
-    cosines = torch.zeros(len(a))
-    for row, name in enumerate(first.uncertainty.names):
-        if name in places:
-            cosines[row] = (a[row] @ b[places[name]]) ** 2
-    return cosines
-
-
 def compared(first: NADs, second: NADs) -> dict[str, Any]:
-    """Return how well two runs agree: leading subspaces, single directions, bands; each beside what a run predicts."""
-    known, squares = first.uncertainty, named(first, second)
-    assert known is not None and second.uncertainty is not None
+    """Return how well two runs agree: leading subspaces, single directions, bands; each beside what
+    a run predicts.
+    """
+    known, other = first.uncertainty, second.uncertainty
+    assert known is not None and other is not None
+    places = {name: place for place, name in enumerate(other.names)}
     a, b = first.directions.flatten(1).double(), second.directions.flatten(1).double()
     products = (a @ b.T).square()
+    # With the direction of the same name; 0 if there is none.
+    squares = torch.zeros(len(a), dtype=torch.float64)
+    for row, name in enumerate(known.names):
+        if name in places:
+            squares[row] = products[row, places[name]]
     leading = [
-        {"count": k, "overlap": round(float(products[:k, :k].sum() / k), 4),
-         "certainty": round(float(known.leading_certainty[k - 1]), 4)}
+        {
+            "count": k,
+            "overlap": round(float(products[:k, :k].sum() / k), 4),
+            "certainty": round(float(known.leading_certainty[k - 1]), 4),
+        }
         for k in COUNTS
-    ]  # fmt: skip
-    certain = known.certainty >= 0.9
-    places = {name: place for place, name in enumerate(second.uncertainty.names)}
+    ]
     bands = []
     for band in known.bands:
         others = [places[known.names[i]] for i in band.indices if known.names[i] in places]
         overlap = products[list(band.indices)][:, others].sum() / len(band.indices)
         bands.append(
-            {"type": known.types[band.indices[0]], "first": min(band.indices), "last": max(band.indices),
-             "size": len(band.indices), "certainty": round(float(band.certainty), 4),
-             "overlap": round(float(overlap), 4)}
-        )  # fmt: skip
-    return {
-        "num_certain": int(certain.sum()),
-        "agreement_predicted": round(float(known.agreement[certain].mean()), 4)
-        if certain.any()
-        else None,
-        "agreement_found": round(float(squares[certain].mean()), 4) if certain.any() else None,
-        "lowest_of_certain": round(float(squares[certain].min()), 4) if certain.any() else None,
-        "last_certain": int(certain.nonzero().max()) if certain.any() else None,
-        "certainty": [round(x, 3) for x in known.certainty[:512].tolist()],
-        "squares": [round(x, 3) for x in squares[:512].tolist()],
-        "leading": leading,
-        "bands": bands,
-    }
+            {
+                "type": known.types[band.indices[0]],
+                "first": min(band.indices),
+                "last": max(band.indices),
+                "size": len(band.indices),
+                "certainty": round(float(band.certainty), 4),
+                "overlap": round(float(overlap), 4),
+            }
+        )
+    certain = known.certainty >= 0.9
+    of_certain: dict[str, Any] = dict.fromkeys(
+        ("agreement_predicted", "agreement_found", "lowest_of_certain", "last_certain")
+    )
+    if certain.any():
+        of_certain = {
+            "agreement_predicted": round(float(known.agreement[certain].mean()), 4),
+            "agreement_found": round(float(squares[certain].mean()), 4),
+            "lowest_of_certain": round(float(squares[certain].min()), 4),
+            "last_certain": int(certain.nonzero().max()),
+        }
+    return (
+        {"num_certain": int(certain.sum())}
+        | of_certain
+        | {
+            "certainty": [round(x, 3) for x in known.certainty[:512].tolist()],
+            "squares": [round(x, 3) for x in squares[:512].tolist()],
+            "leading": leading,
+            "bands": bands,
+        }
+    )
 
 
 class NADs64(FileStudy):
-    """Which NADs of LeNet at 64 x 64 can be known? Two runs after few and after many networks (``nads64.toml``)."""
+    """Which NADs of LeNet at 64 x 64 can be known? Two runs after few and after many networks
+    (``nads64.toml``).
+    """
 
     name = "nads64"
-    file = "nads64.json"
-    summary = "agreement of two runs of LeNet's NADs at 64 x 64, and forecasts"
-    unit_fields = ("num_networks",)
+    design: ClassVar = {"num_networks": (FEW, MANY)}
     runs_key = "provenance"  # the file's "runs" are seconds and forecasts of the two runs
-
-    def units(self) -> list[Unit]:
-        return [{"num_networks": count} for count in (FEW, MANY)]
 
     def facts(self) -> dict[str, Any]:
         return {"few": FEW, "many": MANY, "shape": list(SHAPE)}
@@ -126,9 +131,7 @@ class NADs64(FileStudy):
             results.facts["runs"] = [json.loads(path.read_text("utf8")) for path in facts]
         return super().content(results)
 
-    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Compare both runs one unit after the other: the second one continues from the first."""
-        self.run_in_turn(units, context, keep)
+    run_many = FileStudy.run_in_turn  # the second unit continues both runs of the first
 
     def run(self, unit: Unit, context: Context) -> Row:
         for seed in SEEDS:

@@ -1,7 +1,8 @@
-"""Do NADs rank architectures? Measures of random networks of NAS-Bench-201 and NAS-Bench-Macro, and the contest.
+"""Do NADs rank architectures? Measures of random networks of NAS-Bench-201 and NAS-Bench-Macro, and
+the contest.
 
-`nas_contest` compares these measures with the published tables in ``book/results/nas_tables``, which have licences of
-their own.
+`nas_contest` compares these measures with the published tables in ``book/results/nas_tables``,
+which have licences of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,19 +14,21 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.experiments.stored import load_registered
-from nads_book.experiments.study import Context, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy, StudyFile
+from nads_book.experiments import (
+    Context,
+    Evidence,
+    FileStudy,
+    Row,
+    StudyFile,
+    Unit,
+    factorial,
+    load_registered,
+)
 from nads_book.studies.definitions import sampled_halves
 from nads_book.studies.nas_contest import macro, proxies, score
 
-OPERATIONS = (
-    "skip_connect",
-    "none",
-    "nor_conv_3x3",
-    "nor_conv_1x1",
-    "avg_pool_3x3",
-)  # digits 0 to 4
+# Digits 0 to 4.
+OPERATIONS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
 EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of the six digits of a cell
 NUM_NETWORKS, NUM_IMAGES, SHAPE = 64, 5_000, (3, 32, 32)
 NUM_MACRO = 300  # keys of NAS-Bench-Macro, drawn evenly from the ranks of accuracy
@@ -44,8 +47,7 @@ class Zero(nn.Module):
 
 def convolution(in_channels: int, out_channels: int, side: int, stride: int = 1) -> nn.Sequential:
     """Return ReLU, convolution and batch norm."""
-    layer = nn.Conv2d(in_channels, out_channels, side, stride, side // 2, bias=False)
-    return nn.Sequential(nn.ReLU(), layer, nn.BatchNorm2d(out_channels))
+    return nn.Sequential(nn.ReLU(), *normed(in_channels, out_channels, side, stride, side // 2))
 
 
 def operation(name: str, channels: int) -> nn.Module:
@@ -58,7 +60,9 @@ def operation(name: str, channels: int) -> nn.Module:
 
 
 class Cell(nn.Module):
-    """A cell of NAS-Bench-201: node 3 of a graph whose edges have operations, from node 0, the input."""
+    """A cell of NAS-Bench-201: node 3 of a graph whose edges have operations, from node 0, the
+    input.
+    """
 
     def __init__(self, digits: str, channels: int):
         super().__init__()
@@ -94,19 +98,27 @@ class Reduction(nn.Module):
 
 def nas_bench_201(digits: str, num_classes: int = 10) -> nn.Sequential:
     """Return a network of NAS-Bench-201 (Dong and Yang 2020) from the six digits of its cell."""
-    layers: list[nn.Module] = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)]
+    layers = normed(3, 16, 3, 1, 1)
     for channels in (16, 32, 64):
-        layers += [Reduction(channels // 2)] * (channels > 16) + [
-            Cell(digits, channels) for _ in range(5)
-        ]
-    head = [
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(64, num_classes),
-    ]
-    return nn.Sequential(*layers, *head)
+        # Drawn at each width, though the first cells need none: weights in stored rows follow it.
+        reduction = Reduction(channels // 2)
+        layers += [reduction] if channels > 16 else []
+        layers += [Cell(digits, channels) for _ in range(5)]
+    layers += [nn.BatchNorm2d(64), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Linear(64, num_classes))
+
+
+def normed(
+    in_channels: int,
+    out_channels: int,
+    side: int,
+    stride: int = 1,
+    padding: int = 0,
+    groups: int = 1,
+) -> list[nn.Module]:
+    """Return a convolution without biases and its batch norm."""
+    layer = nn.Conv2d(in_channels, out_channels, side, stride, padding, groups=groups, bias=False)
+    return [layer, nn.BatchNorm2d(out_channels)]
 
 
 class InvertedResidual(nn.Module):
@@ -117,10 +129,12 @@ class InvertedResidual(nn.Module):
         wide = in_channels * expansion
         self.skip = stride == 1 and in_channels == out_channels
         self.main = nn.Sequential(
-            nn.Conv2d(in_channels, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU(),
-            nn.Conv2d(wide, wide, side, stride, side // 2, groups=wide, bias=False), nn.BatchNorm2d(wide), nn.ReLU(),
-            nn.Conv2d(wide, out_channels, 1, bias=False), nn.BatchNorm2d(out_channels),
-        )  # fmt: skip
+            *normed(in_channels, wide, 1),
+            nn.ReLU(),
+            *normed(wide, wide, side, stride, side // 2, groups=wide),
+            nn.ReLU(),
+            *normed(wide, out_channels, 1),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the block's output, with the input added where shapes agree."""
@@ -129,26 +143,19 @@ class InvertedResidual(nn.Module):
 
 def nas_bench_macro(digits: str, num_classes: int = 10) -> nn.Sequential:
     """Return a network of NAS-Bench-Macro (Su et al. 2021) from its eight digits."""
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, 32, 3, padding=1, bias=False),
-        nn.BatchNorm2d(32),
-        nn.ReLU(),
-    ]
+    layers: list[nn.Module] = [*normed(3, 32, 3, 1, 1), nn.ReLU()]
     channels, blocks = 32, iter(digits)
     for width, length in ((64, 2), (128, 3), (256, 3)):
         for stride in (2, 1, 1)[:length]:
             digit = next(blocks)
             if digit != "0":
-                layers.append(
-                    InvertedResidual(channels, width, stride, *{"1": (3, 3), "2": (6, 5)}[digit])
-                )
+                expansion, side = {"1": (3, 3), "2": (6, 5)}[digit]
+                layers.append(InvertedResidual(channels, width, stride, expansion, side))
             elif stride == 2:
-                layers += [nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width)]
+                layers += normed(channels, width, 1, stride)
             channels = width
-    layers += [nn.Conv2d(channels, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU()]
-    return nn.Sequential(
-        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, num_classes)
-    )
+    layers += [*normed(channels, 1280, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Linear(1280, num_classes))
 
 
 def macro_keys() -> list[str]:
@@ -158,7 +165,9 @@ def macro_keys() -> list[str]:
 
 
 def on_paths(digits: str) -> str:
-    """Return the operations (digits) on a path from the input of a cell of NAS-Bench-201 to its output."""
+    """Return the operations (digits) on a path from the input of a cell of NAS-Bench-201 to its
+    output.
+    """
     edges = [
         (a, b, digit)
         for (a, b), digit in zip(EDGES, digits, strict=True)
@@ -171,37 +180,16 @@ def on_paths(digits: str) -> str:
     return "".join(digit for a, b, digit in edges if a in reached and b in used)
 
 
-def check_parameters() -> int:
-    """Compare the parameter counts of all cells and of the sampled keys with the tables; return 1 if one differs."""
-
-    def count(network: nn.Module) -> int:
-        return sum(parameter.numel() for parameter in network.parameters())
-
-    with torch.device("meta"):  # parameters without values
-        pairs = [
-            (f"{cell}, {name}", count(nas_bench_201(cell, size)), round(1e6 * record["params"]))
-            for name, size in (("cifar10", 10), ("cifar100", 100), ("ImageNet16-120", 120))
-            for cell, record in proxies()[name].items()
-        ]
-        pairs += [
-            (f"macro {key}", count(nas_bench_macro(key)), round(macro()[key]["params"]))
-            for key in macro_keys()
-        ]
-    wrong = [pair for pair in pairs if pair[1] != pair[2]]
-    print(
-        f"{len(pairs) - len(wrong)} of {len(pairs)} networks have as many parameters as the table says; {wrong[:3]}"
-    )
-    return int(bool(wrong))
-
-
 @lru_cache
 def photo_moments() -> dict[str, Tensor]:
-    """Return factors (r, D) of the covariances between and within classes, and principal components, of photos."""
+    """Return factors (r, D) of the covariances between and within classes, and principal
+    components, of photos.
+    """
     photos = nc.load_images("cifar10", num_images=NUM_IMAGES, progress=False)
-    images = (photos.images - photos.images.mean((0, 2, 3), keepdim=True)) / photos.images.std(
-        (0, 2, 3), keepdim=True
-    )
-    flat = images.flatten(1) - images.flatten(1).mean(0)
+    images = photos.images
+    images = images - images.mean((0, 2, 3), keepdim=True)
+    flat = (images / images.std((0, 2, 3), keepdim=True)).flatten(1)
+    flat = flat - flat.mean(0)
     means = torch.stack([flat[photos.labels == label].mean(0) for label in range(10)])
     within = flat - means[photos.labels]
     components = torch.linalg.svd(flat, full_matrices=False).Vh
@@ -238,9 +226,10 @@ def trace_and_squares(halves: Tensor) -> tuple[Tensor, Tensor]:
 def measures(benchmark: str, key: str) -> dict[str, Any]:
     """Return measures of the second moment C of random networks, and of what they see of photos.
 
-    All are unbiased sums over halves of the inputs, and where C occurs twice over different networks:
-    ``trace``, ``squares`` (tr C^2), ``between`` and ``within`` (tr C B of photos' classes), ``component_10`` and _50
-    (energy in the space of principal components); those that end in _each are means over networks of ratios.
+    All are unbiased sums over halves of the inputs, and where C occurs twice over different
+    networks: ``trace``, ``squares`` (tr C^2), ``between`` and ``within`` (tr C B of photos'
+    classes), ``component_10`` and _50 (energy in the space of principal components); those that end
+    in _each are means over networks of ratios.
     """
     row: dict[str, Any] = {"benchmark": benchmark, "key": key}
     if benchmark == "201" and not on_paths(key):
@@ -256,9 +245,9 @@ def measures(benchmark: str, key: str) -> dict[str, Any]:
     row["trace"], row["squares"] = trace_and_squares(halves)
     row["heaviness"] = norms.square().mean() / norms.mean() ** 2
     for name, factor in photo_moments().items():
-        parts = (
-            {f"{name}_{k}": factor[:k] for k in LEADING} if name == "components" else {name: factor}
-        )
+        parts = {name: factor}
+        if name == "components":
+            parts = {f"{name}_{k}": factor[:k] for k in LEADING}
         for label, rows in parts.items():
             seen = (halves @ rows.T.double()).prod(1).sum(1)  # (n,)
             row |= {label: seen.mean(), f"{label}_each": (seen / norms).median()}
@@ -271,16 +260,12 @@ class ArchitectureSearch(FileStudy):
     """Do NADs rank architectures? Measures of random networks of two benchmarks (``nas.toml``)."""
 
     name = "nas"
-    file = "nas.json"
-    summary = "measures of random networks of NAS-Bench-201 and NAS-Bench-Macro"
     unit_fields = ("benchmark", "key")
     on_photos = True
 
     def units(self) -> list[Unit]:
-        keys = [("201", cell) for cell in proxies()["cifar10"]] + [
-            ("macro", key) for key in macro_keys()
-        ]
-        return [{"benchmark": benchmark, "key": key} for benchmark, key in keys]
+        cells = factorial(benchmark=["201"], key=proxies()["cifar10"])
+        return cells + factorial(benchmark=["macro"], key=macro_keys())
 
     def facts(self) -> dict[str, Any]:
         return {"num_networks": NUM_NETWORKS}
@@ -299,7 +284,9 @@ class ArchitectureSearch(FileStudy):
         return measures(unit["benchmark"], unit["key"])
 
     def score(self, rows: Sequence[Row]) -> Evidence:
-        """Compare the chosen score with published proxies where it was not chosen, see `nas_contest.score`."""
+        """Compare the chosen score with published proxies where it was not chosen, see
+        `nas_contest.score`.
+        """
         registered = load_registered("nas")
         found = score(registered["sealed"]["score"])
         met = {

@@ -1,7 +1,8 @@
 """The contest of NADs with published proxies on architecture search.
 
-`choose` ranks the scores on one half of the cells, on CIFAR-10. The best was written into ``nas.toml`` and committed;
-only then `score` looked at the other half, at other data sets, and at NAS-Bench-Macro.
+`choose` ranks the scores on one half of the cells, on CIFAR-10. The best was written into
+``nas.toml`` and committed; only then `score` looked at the other half, at other data sets, and at
+NAS-Bench-Macro.
 """
 
 import csv
@@ -23,11 +24,14 @@ from nads_book.analysis.statistics import (
     with_interval,
 )
 from nads_book.checkout import checkout_folder
-from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Estimate
+from nads_book.experiments import Estimate, load_study
 
 DATA = ("cifar10", "cifar100", "ImageNet16-120")
 DRAWS = 5_000  # of cells, for intervals
+SCORES = (
+    *("between", "between, each", "between over within", "fewer directions", "more directions"),
+    *("10 components", "50 components", "light tails"),
+)
 BASELINES = ("jacov", "synflow", "params", "flops")
 
 
@@ -38,13 +42,12 @@ def read_table(name: str) -> str:
 
 @lru_cache
 def proxies() -> dict[str, dict[str, dict[str, float]]]:
-    """Return the published table: data set -> digits of the cell -> proxies, parameters and accuracy."""
+    """Return the published table: data set -> digits of the cell -> proxies, parameters and
+    accuracy.
+    """
     tables = json.loads(read_table("zc_nasbench201.json.xz"))["nasbench201"]
     return {
-        name: {
-            "".join(digit for digit in cell if digit.isdigit()): record
-            for cell, record in table.items()
-        }
+        name: {"".join(filter(str.isdigit, cell)): record for cell, record in table.items()}
         for name, table in tables.items()
     }
 
@@ -64,120 +67,107 @@ def classes() -> dict[str, str]:
 
 
 def chosen_on(cell: str) -> bool:
-    """Whether a cell belongs to the half on which the score is chosen, as do all cells isomorphic to it."""
+    """Whether a cell belongs to the half on which the score is chosen, as do all cells isomorphic
+    to it.
+    """
     return hashlib.sha256(classes()[cell].encode()).digest()[0] % 2 == 0
 
 
 def scores(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the scores that compete, from the measures of a network; a network without a path has -inf.
+    """Return the scores that compete, from the measures of a network; a network without a path has
+    -inf.
 
-    With C the second moment of random networks, of trace 1, and B and W the covariances of photos between and
-    within classes: ``between`` tr(CB), the same as a median over networks, its ratio to tr(CW), 1 / the number of
-    directions, tr(C^2), with either sign, the energy in the first 10 or 50 principal components, and how evenly slopes
-    spread over networks.
+    With C the second moment of random networks, of trace 1, and B and W the covariances of photos
+    between and within classes: ``between`` tr(CB), the same as a median over networks, its ratio to
+    tr(CW), 1 / the number of directions, tr(C^2), with either sign, the energy in the first 10 or
+    50 principal components, and how evenly slopes spread over networks.
     """
-    names = (
-        "between",
-        "between, each",
-        "between over within",
-        "fewer directions",
-        "more directions",
-    )
-    names += ("10 components", "50 components", "light tails")
     if "rejected" in row:
-        return dict.fromkeys(names, -math.inf)
-    squares = row["squares"] / row["trace"] ** 2
+        return dict.fromkeys(SCORES, -math.inf)
+    trace, squares = row["trace"], row["squares"] / row["trace"] ** 2
     values = (
-        row["between"] / row["trace"], row["between_each"], row["between"] / row["within"], squares, -squares,
-        row["components_10"] / row["trace"], row["components_50"] / row["trace"], -row["heaviness"],
-    )  # fmt: skip
-    return dict(zip(names, values, strict=True))
+        row["between"] / trace,
+        row["between_each"],
+        row["between"] / row["within"],
+        squares,
+        -squares,
+        row["components_10"] / trace,
+        row["components_50"] / trace,
+        -row["heaviness"],
+    )
+    return dict(zip(SCORES, values, strict=True))
 
 
 def table_of(data: str, cells: Iterable[str]) -> dict[str, np.ndarray]:
-    """Return the scores, baselines and accuracies of cells (n,) on a data set, or of networks of NAS-Bench-Macro."""
+    """Return the scores, baselines and accuracies of cells (n,) on a data set, or of networks of
+    NAS-Bench-Macro.
+    """
     cells = list(cells)
     benchmark = "macro" if data == "macro" else "201"
-    rows = {
-        row["key"]: row for row in load_study("nas.json")["rows"] if row["benchmark"] == benchmark
-    }
-    own = [scores(rows[cell]) for cell in cells]
+    measured = load_study("nas.json")["rows"]
+    rows = {row["key"]: row for row in measured if row["benchmark"] == benchmark}
+    tables = [[scores(rows[cell]) for cell in cells]]
     if data == "macro":
-        known = [
-            {
-                "params": macro()[c]["params"],
-                "flops": macro()[c]["flops"],
-                "val_accuracy": macro()[c]["mean_acc"],
-            }
-            for c in cells
-        ]
+        fields = {"params": "params", "flops": "flops", "val_accuracy": "mean_acc"}
     else:
-        known = [
-            {name: proxies()[data][c][name] for name in (*BASELINES, "val_accuracy")} for c in cells
-        ]
-    return {
-        name: np.array([row[name] for row in table]) for table in (own, known) for name in table[0]
-    }
+        fields = {name: name for name in (*BASELINES, "val_accuracy")}
+    published = macro() if data == "macro" else proxies()[data]
+    tables.append([{new: published[c][old] for new, old in fields.items()} for c in cells])
+    return {name: np.array([row[name] for row in table]) for table in tables for name in table[0]}
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
     """Return midranks from 0 to 1, so that sums of ranks of different scores are comparable."""
-    order = np.sort(values)
-    return (np.searchsorted(order, values) + np.searchsorted(order, values, "right")) / (
-        2 * len(values)
-    )
+    from scipy.stats import rankdata
+
+    return (rankdata(values) - 0.5) / len(values)
 
 
 def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
     """Return Spearman correlations with accuracy, with bootstrap intervals over cells.
 
-    ``alone`` is the chosen score; each baseline; ``rank sum`` of jacov and synflow, and ``with NADs`` with the score
-    added; ``upper half`` the score among the cells above the median accuracy. ``gain`` is the paired difference of the
-    two sums, ``over X`` that of the score and a baseline.
+    ``alone`` is the chosen score; each baseline; ``rank sum`` of jacov and synflow, and ``with
+    NADs`` with the score added; ``upper half`` the score among the cells above the median accuracy.
+    ``gain`` is the paired difference of the two sums, ``over X`` that of the score and a baseline.
     """
     accuracy = table["val_accuracy"]
-    columns = {"alone": ranks(table[name]), **{b: ranks(table[b]) for b in BASELINES if b in table}}
+    baselines = [key for key in BASELINES if key in table]
+    columns = {"alone": ranks(table[name]), **{key: ranks(table[key]) for key in baselines}}
     if "jacov" in table:
         columns["rank sum"] = columns["jacov"] + columns["synflow"]
         columns["with NADs"] = columns["rank sum"] + columns["alone"]
-    upper = accuracy >= np.median(accuracy)
 
-    counts = drawn_counts(range(len(accuracy)), DRAWS)
-    drawn = np.stack(
-        [rank_correlations(score, accuracy, counts) for score in columns.values()], 1
-    )  # (draws, columns)
-    found = {key: with_interval(drawn[:, place]) for place, key in enumerate(columns)}
-    for key in columns:
-        if key in BASELINES:
-            found[f"over {key}"] = with_interval(drawn[:, 0] - drawn[:, list(columns).index(key)])
+    def drawn(mask: np.ndarray, key: str) -> np.ndarray:
+        counts = drawn_counts(range(int(mask.sum())), DRAWS)
+        return rank_correlations(columns[key][mask], accuracy[mask], counts)
+
+    everything, upper = np.ones(len(accuracy), bool), accuracy >= np.median(accuracy)
+    draws = {key: drawn(everything, key) for key in columns}
+    leads = {f"over {key}": ("alone", key) for key in baselines}
     if "rank sum" in columns:
-        places = [list(columns).index(key) for key in ("with NADs", "rank sum")]
-        found["gain"] = with_interval(drawn[:, places[0]] - drawn[:, places[1]])
-    counts = drawn_counts(range(int(upper.sum())), DRAWS)
-    for key in ("alone", *[b for b in BASELINES if b in table]):
-        found[f"upper half, {key}"] = with_interval(
-            rank_correlations(columns[key][upper], accuracy[upper], counts)
-        )
-    return found
+        leads["gain"] = ("with NADs", "rank sum")
+    found = draws | {key: draws[first] - draws[second] for key, (first, second) in leads.items()}
+    found |= {f"upper half, {key}": drawn(upper, key) for key in ("alone", *baselines)}
+    return {key: with_interval(values) for key, values in found.items()}
 
 
 def choose() -> dict[str, float]:
-    """Return the correlations of scores and proxies on the first half of the cells, on CIFAR-10, the largest first."""
+    """Return the correlations of scores and proxies on the first half of the cells, on CIFAR-10,
+    the largest first.
+    """
     cells = [cell for cell in proxies()["cifar10"] if chosen_on(cell)]
     table = table_of("cifar10", cells)
-    found = {
-        name: rank_correlation(ranks(values), table["val_accuracy"])
-        for name, values in table.items()
-    }
-    del found["val_accuracy"]
+    accuracy = table.pop("val_accuracy")
+    found = {name: rank_correlation(ranks(values), accuracy) for name, values in table.items()}
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def score(name: str) -> dict[str, dict[str, Estimate]]:
-    """Return `compare` for the second half of the cells on each data set, and for NAS-Bench-Macro."""
+    """Return `compare` for the second half of the cells on each data set,
+    and for NAS-Bench-Macro.
+    """
     rows = load_study("nas.json")["rows"]
     cells = [cell for cell in proxies()["cifar10"] if not chosen_on(cell)]
     keys = [row["key"] for row in rows if row["benchmark"] == "macro"]
-    return {data: compare(table_of(data, cells), name) for data in DATA} | {
-        "macro": compare(table_of("macro", keys), name)
-    }
+    chosen = dict.fromkeys(DATA, cells) | {"macro": keys}
+    return {data: compare(table_of(data, some), name) for data, some in chosen.items()}

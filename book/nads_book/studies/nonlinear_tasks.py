@@ -9,18 +9,29 @@ a product; and, as a control, a linear task of the same size.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.analysis.statistics import rank_correlation
+from nads_book.analysis.statistics import means, rank_correlation
+from nads_book.experiments import (
+    Context,
+    Criteria,
+    Estimates,
+    Evidence,
+    FileStudy,
+    Met,
+    Row,
+    Unit,
+    load_nads,
+    load_registered,
+    train_network,
+    without_interval,
+)
 from nads_book.experiments.presets import MODELS
-from nads_book.experiments.stored import load_nads, load_registered
-from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
 from nads_book.studies.geometry import kept
 from nads_core.directions import NADs
 from nads_core.runtime.seeds import seed_sequence, seeded
@@ -95,7 +106,9 @@ def mean_frequency(directions: Tensor) -> float:
 
 
 def nads_of(network: str, context: Context) -> NADs:
-    """Return the NADs of LeNet that ship, or those of random small CNNs, kept beside the results."""
+    """Return the NADs of LeNet that ship, or those of random small CNNs, kept
+    beside the results.
+    """
     if network == "lenet":
         return load_nads("lenet", 2)
 
@@ -121,21 +134,12 @@ def directions_of(network: str, first: int, context: Context) -> tuple[Tensor, f
 
 
 class NonlinearTasks(FileStudy):
-    """Do NADs order what is learned from tasks that are not linear? See ``nonlinear_tasks.toml``."""
+    """Do NADs order what is learned from tasks that are not
+    linear? See ``nonlinear_tasks.toml``.
+    """
 
     name = "nonlinear-tasks"
-    file = "nonlinear-tasks.json"
-    summary = "accuracy in XOR, ring and product tasks along pairs of NADs"
-    unit_fields = ("network", "task", "first", "seed")
-
-    def units(self) -> list[Unit]:
-        return [
-            {"network": network, "task": task, "first": first, "seed": seed}
-            for seed in SEEDS
-            for first in SPREAD
-            for network in NETWORKS
-            for task in TASKS
-        ]
+    design: ClassVar = {"seed": SEEDS, "first": SPREAD, "network": NETWORKS, "task": TASKS}
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -154,24 +158,9 @@ class NonlinearTasks(FileStudy):
         )
         with seeded(seed_sequence(own, 2)):
             network = MODELS[unit["network"]].build(1, 32, 2)
-        result = nc.train_network(
-            network,
-            train,
-            test,
-            recipe=RECIPE,
-            seed=own % 2**31,
-            device=context.device,
-            progress=False,
-        )
-        accuracies = {
-            "test_accuracy": result.test_accuracy,
-            "train_accuracy": result.train_accuracy,
-        }
-        assert result.test_accuracy is not None
-        return {name: round(float(value or 0), 5) for name, value in accuracies.items()} | {
-            "energy": round(energy, 6),
-            "frequency": round(mean_frequency(directions), 4),
-        }
+        row = train_network(network, train, test, RECIPE, own % 2**31, context)
+        frequency = round(mean_frequency(directions), 4)
+        return row | {"energy": round(energy, 6), "frequency": frequency}
 
     def score(self, rows: Sequence[Row]) -> Evidence:
         """Apply the registered rule (``nonlinear_tasks.toml``)."""
@@ -182,55 +171,50 @@ def by_pair(
     rows: Sequence[Row], network: str, task: str, value: str = "test_accuracy"
 ) -> dict[int, float]:
     """Return the mean of a field over seeds: index of the first NAD -> mean."""
-    found: dict[int, list[float]] = {}
-    for row in rows:
-        if (row["network"], row["task"]) == (network, task):
-            found.setdefault(row["first"], []).append(row[value])
-    return {first: float(np.mean(found[first])) for first in sorted(found)}
+    own = [row for row in rows if (row["network"], row["task"]) == (network, task)]
+    return means((row["first"], row[value]) for row in sorted(own, key=lambda row: row["first"]))
 
 
-def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
     """Return rank correlations by network and task, and which of the registered criteria are met.
 
     Args:
         rows: rows of the study.
         criteria: table of the registration.
     """
-    estimates: dict[str, dict[str, Estimate]] = {}
-    met: dict[str, bool | None] = {}
+    estimates: Estimates = {}
+    met: Met = {}
     learned, unlearned = (criteria["spread"][name] for name in ("learned", "unlearned"))
     stronger, later = list[bool](), list[bool]()
+
+    def last_learned(found: Mapping[int, float]) -> int:
+        return max((first for first, mean in found.items() if mean > unlearned), default=-1)
+
     for network in NETWORKS:
         linear = by_pair(rows, network, "linear")
         for task in TASKS:
-            means = by_pair(rows, network, task)
-            complete = len(means) == len(FIRST_NADS)
-            if not complete:
-                if task in NONLINEAR:
-                    met[f"{network}, {task}"] = None
+            reached = by_pair(rows, network, task)
+            label = f"{network}, {task}"
+            if len(reached) < len(FIRST_NADS):
+                met |= {label: None} if task in NONLINEAR else {}
                 continue
-            accuracies = np.array(list(means.values()))
+            accuracies = np.array(list(reached.values()))
             frequencies = np.array(list(by_pair(rows, network, task, "frequency").values()))
-            places = np.arange(len(means), dtype=float)
+            places = np.arange(len(reached), dtype=float)
             order, frequency = (rank_correlation(accuracies, x) for x in (places, frequencies))
-            last = max((first for first, mean in means.items() if mean > unlearned), default=-1)
-            estimates[f"{network}, {task}"] = {
-                "rank correlation with NADs": (order, np.nan, np.nan),
-                "rank correlation with frequency": (frequency, np.nan, np.nan),
-                "last learned": (float(last), np.nan, np.nan),
+            last = last_learned(reached)
+            estimates[label] = {
+                "rank correlation with NADs": without_interval(order),
+                "rank correlation with frequency": without_interval(frequency),
+                "last learned": without_interval(last),
             }
             if task == "linear":
                 continue
             decided = (accuracies > learned).any() and (accuracies < unlearned).sum() >= 2
-            met[f"{network}, {task}"] = (
-                bool(order <= criteria["order"]["at_most"]) if decided else None
-            )
+            met[label] = bool(order <= criteria["order"]["at_most"]) if decided else None
             stronger.append(bool(order <= frequency))
             if len(linear) == len(FIRST_NADS):
-                limit = max(
-                    (first for first, mean in linear.items() if mean > unlearned), default=-1
-                )
-                later.append(last > limit)
+                later.append(last > last_learned(linear))
     cells = len(NETWORKS) * len(NONLINEAR)
     name = "order ahead of frequency"
     met[name] = sum(stronger) >= criteria[name]["cells"] if len(stronger) == cells else None

@@ -1,7 +1,7 @@
 """The registered comparison of scores of pairs with accuracies: correlations, baselines, verdicts.
 
-``book/preregistered/other_data.toml`` has what was expected and the criteria. Scores were computed from random weights
-and committed before the first training (`pairs`).
+``book/preregistered/other_data.toml`` has what was expected and the criteria. Scores were computed
+from random weights and committed before the first training (`pairs`).
 """
 
 from __future__ import annotations
@@ -13,22 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.analysis.statistics import pooled_variance, with_interval
-from nads_book.experiments.stored import load_registered
-from nads_book.experiments.study import Estimate, Evidence
+from nads_book.analysis.statistics import grouped, pooled_variance, with_interval
+from nads_book.experiments import Estimate, Estimates, Evidence, Met, load_registered
 
 Values = np.ndarray  # (data sets, variants, architectures) of images
-AS_IS, SERIES, LINEAR, SAME = (
-    "as is",
-    "mnist1d",
-    "logreg",
-    "mlp",
-)  # SAME: no permutation of the input matters to it
-ACCURACIES = (
-    "ridge",
-    "nearest mean",
-    "first step",
-)  # scores whose differences are taken as they are; else of logarithms
+AS_IS, SERIES, LINEAR = "as is", "mnist1d", "logreg"
+SAME = "mlp"  # no permutation of the input matters to it
+# Scores whose differences are taken as they are; others of logarithms.
+ACCURACIES = ("ridge", "nearest mean", "first step")
 NUM_DRAWS = 20_000  # an end of an interval varies with the seed by about .003
 
 
@@ -41,9 +33,11 @@ class Table:
         variants: names of the variants, the first "as is".
         architectures: names of the architectures.
         accuracies: (data sets, variants, architectures, seeds), NaN where a training is missing.
-        predictors: name -> the same without seeds: scores, and baselines that no accuracy of these networks enters.
+        predictors: name -> the same without seeds: scores, and baselines that no accuracy of these
+            networks enters.
         series: rows of MNIST-1D's scores.
-        series_accuracies: (variant, architecture) -> accuracies of MNIST-1D's networks, one for each seed.
+        series_accuracies: (variant, architecture) -> accuracies of MNIST-1D's networks, one for
+            each seed.
     """
 
     data: list[str]
@@ -58,55 +52,41 @@ class Table:
     def of(cls, scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Table:
         """Return the table of the content of both results files."""
         rows = [row for row in scores["rows"] if row["data"] != SERIES]
-        axes = [
-            list(dict.fromkeys(row[key] for row in rows))
-            for key in ("data", "variant", "architecture")
-        ]
+        fields = ("data", "variant", "architecture")
+        axes = [list(dict.fromkeys(row[field] for row in rows)) for field in fields]
         axes[1].sort(key=lambda variant: variant != AS_IS)
         shape = tuple(map(len, axes))
 
         def place(row: Mapping[str, Any]) -> tuple[int, ...]:
-            names = (row["data"], row["variant"], row["architecture"])
-            return tuple(axis.index(name) for axis, name in zip(axes, names, strict=True))
+            return tuple(axis.index(row[name]) for axis, name in zip(axes, fields, strict=True))
 
-        predictors = {
-            name: np.full(shape, np.nan)
-            for name in (*scores["names"], "parameters", "smoothness", "logistic regression")
-        }
+        names = (*scores["names"], "parameters", "smoothness", "logistic regression")
+        predictors = {name: np.full(shape, np.nan) for name in names}
         for row in rows:
-            for name, (value, *_) in row["scores"].items():
+            values = {name: value for name, (value, *_) in row["scores"].items()}
+            for name, value in (values | {n: row[n] for n in ("parameters", "smoothness")}).items():
                 predictors[name][place(row)] = value
-            predictors["parameters"][place(row)], predictors["smoothness"][place(row)] = (
-                row["parameters"],
-                row["smoothness"],
-            )
-        textbook = np.zeros(
-            shape
-        )  # whatever has local filters or patches loses something, and all of it as much
-        textbook[:, 1:, [name != SAME for name in axes[2]]] = -1
-        results: dict[tuple[int, ...], list[float]] = {}
-        linear: dict[tuple[int, int], list[float]] = {}
-        series: dict[tuple[str, str], list[float]] = {}
-        for row in sorted(trained["rows"], key=lambda row: row["seed"]):
-            if row["data"] == SERIES:
-                series.setdefault((row["variant"], row["architecture"]), []).append(
-                    row["test_accuracy"]
-                )
-            elif row["architecture"] == LINEAR:
-                where = axes[0].index(row["data"]), axes[1].index(row["variant"])
-                linear.setdefault(where, []).append(row["test_accuracy"])
-            else:
-                results.setdefault(place(row), []).append(row["test_accuracy"])
-        accuracies = np.full((*shape, max([1, *map(len, results.values())])), np.nan)
-        for index, values in results.items():
-            accuracies[index][: len(values)] = values
-        for (d, v), values in linear.items():
-            predictors["logistic regression"][d, v] = np.mean(values)
-        own = [row for row in scores["rows"] if row["data"] == SERIES]
-        data, variants, names = axes
-        return cls(
-            data, variants, names, accuracies, predictors | {"textbook": textbook}, own, series
+        # Whatever has local filters or patches loses something, and all of it as much.
+        predictors["textbook"] = np.zeros(shape)
+        predictors["textbook"][:, 1:, [name != SAME for name in axes[2]]] = -1
+        reached = grouped(
+            (tuple(row[field] for field in fields), row["test_accuracy"])
+            for row in sorted(trained["rows"], key=lambda row: row["seed"])
         )
+        accuracies = np.full((*shape, max([1, *map(len, reached.values())])), np.nan)
+        series: dict[tuple[str, str], list[float]] = {}
+        for (data, variant, architecture), values in reached.items():
+            if data == SERIES:
+                series[variant, architecture] = values
+            elif architecture == LINEAR:
+                where = axes[0].index(data), axes[1].index(variant)
+                predictors["logistic regression"][where] = np.mean(values)
+            else:
+                index = place(dict(zip(fields, (data, variant, architecture), strict=True)))
+                accuracies[index][: len(values)] = values
+        own = [row for row in scores["rows"] if row["data"] == SERIES]
+        data_sets, variants, names = axes
+        return cls(data_sets, variants, names, accuracies, predictors, own, series)
 
     def means(self) -> Values:
         """Return the accuracies, averaged over the seeds that are there."""
@@ -116,7 +96,9 @@ class Table:
         return np.where(counts > 0, (sums / np.maximum(counts, 1)).round(9), np.nan)
 
     def seed_deviation(self) -> Values:
-        """Return the standard error of each mean from the deviation between seeds, pooled within a data set."""
+        """Return the standard error of each mean from the deviation between seeds, pooled within a
+        data set.
+        """
         errors = np.zeros(self.accuracies.shape[:3])
         for d in range(len(self.data)):
             cells = self.accuracies[d].reshape(-1, self.accuracies.shape[-1])
@@ -140,14 +122,16 @@ def _of_ranks(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return Spearman's correlations along the last axis, ties in the middle: (..., n) and (..., n) -> (...).
+    """Return Spearman's correlations along the last axis, ties in the middle: (..., n) and (..., n)
+    -> (...).
 
     They are 0 where one of the two is constant, and NaN where a value is missing.
     """
     return _of_ranks(ranks(a), ranks(b))
 
 
-# Which numbers a statistic correlates: (..., data sets, variants, architectures) -> (..., units, numbers of a unit).
+# Which numbers a statistic correlates: (..., data sets, variants, architectures) -> (..., units,
+# numbers of a unit).
 
 
 def by_cell(values: Values) -> np.ndarray:
@@ -156,7 +140,9 @@ def by_cell(values: Values) -> np.ndarray:
 
 
 def by_costs(values: Values) -> np.ndarray:
-    """Arrange losses of architectures, for each data set and changed variant: which one loses most?"""
+    """Arrange losses of architectures, for each data set and changed variant: which
+    one loses most?
+    """
     return by_cell(values[..., :1, :] - values[..., 1:, :])
 
 
@@ -166,23 +152,27 @@ def by_architecture(values: Values) -> np.ndarray:
 
 
 ARRANGED: dict[str, Callable[[Values], np.ndarray]] = {
-    "cells": by_cell, "costs": by_costs, "variants": by_architecture,
-}  # fmt: skip
+    "cells": by_cell,
+    "costs": by_costs,
+    "variants": by_architecture,
+}
 STATISTICS = (*ARRANGED, "all")  # the last one correlates all pairs of images, as one unit
 
 
 def correlations(statistic: str, values: Values, accuracies: Values) -> np.ndarray:
-    """Return the correlation of a predictor with accuracies in each unit of a statistic but "all"."""
+    """Return the correlation of a predictor with accuracies in each unit of a
+    statistic but "all".
+    """
     return correlation(*map(ARRANGED[statistic], (values, accuracies)))
 
 
+# "accuracy as is" and "other data" know accuracies of the same networks.
 BASELINES = {
     "cells": ("parameters", "other data"),
     "costs": ("textbook", "parameters", "accuracy as is", "other data"),
     "variants": ("smoothness", "other data"),
     "all": ("parameters", "smoothness", "logistic regression"),
 }
-POST_HOC = ("accuracy as is", "other data")  # these know accuracies of the same networks
 
 
 def other_data(accuracies: Values) -> Values:
@@ -212,11 +202,13 @@ def compare(
     only: Sequence[str] = (),
     num_draws: int | None = None,
 ) -> dict[tuple[str, str], Estimate]:
-    """Return all statistics of all predictors, and paired differences of the primary score to baselines.
+    """Return all statistics of all predictors, and paired differences of the primary score to
+    baselines.
 
-    Keys are (statistic, predictor), and (statistic, "over NAME"). Intervals draw units again, each with all of its
-    architectures or variants, and add the variance between trainings to their accuracies. The architectures and
-    the data sets are those of the design: nothing is said about others.
+    Keys are (statistic, predictor), and (statistic, "over NAME"). Intervals draw units again, each
+    with all of its architectures or variants, and add the variance between trainings to their
+    accuracies. The architectures and the data sets are those of the design: nothing is said about
+    others.
 
     Args:
         table: scores and accuracies.
@@ -230,15 +222,14 @@ def compare(
     rng, means = np.random.default_rng(seed), table.means()
     noise = rng.normal(size=(num_draws, *means.shape)) * table.seed_deviation()
     accuracies = np.concatenate([means[None], means + noise])  # the first ones as measured
-    kept = np.array([name not in without for name in table.architectures])
-    scores = [
-        name for name in table.predictors if name not in (*itertools.chain(*BASELINES.values()),)
-    ]
+    names_of_all = np.array(table.architectures)
+    baselines = set().union(*BASELINES.values())
+    scores = [name for name in table.predictors if name not in baselines]
     found: dict[tuple[str, str], Estimate] = {}
     for statistic in statistics:
         names = tuple(only) or (*scores, *BASELINES[statistic])
-        own = np.array(table.architectures) == SAME
-        chosen = kept & ~own if statistic == "variants" else kept
+        left_out = [*without, SAME] if statistic == "variants" else list(without)
+        chosen = ~np.isin(names_of_all, left_out)
         predictors = [prepared(table, name, statistic, accuracies)[..., chosen] for name in names]
         units = _drawn_units(statistic, predictors, accuracies[..., chosen], rng)
         drawn = [each.mean(1).filled(np.nan) for each in units]
@@ -252,10 +243,11 @@ def compare(
 def _drawn_units(
     statistic: str, predictors: list[Values], accuracies: Values, rng: np.random.Generator
 ) -> Iterator[np.ma.MaskedArray]:
-    """Yield, for each predictor, the correlations of units that are drawn again, (draws, n), the first ones in order.
+    """Yield, for each predictor, the correlations of units that are drawn again, (draws, n), the
+    first ones in order.
 
-    The units are the same for all predictors; missing ones are masked. Over all pairs, cells are drawn and there is
-    one correlation.
+    The units are the same for all predictors; missing ones are masked. Over all pairs, cells are
+    drawn and there is one correlation.
     """
     if statistic == "all":
         chosen = _draw(rng, (len(accuracies), accuracies[0, ..., 0].size))
@@ -272,7 +264,9 @@ def _drawn_units(
 
 
 def _redrawn(cells: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return the values of the chosen cells of each draw, (draws, values); cells may be the same for all draws."""
+    """Return the values of the chosen cells of each draw, (draws, values); cells may be the same
+    for all draws.
+    """
     cells = np.broadcast_to(cells, (len(chosen), *cells.shape[-2:]))
     return np.take_along_axis(cells, chosen[..., None], 1).reshape(len(chosen), -1)
 
@@ -284,7 +278,9 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def chance(table: Table, statistic: str, name: str, without: tuple[str, ...] = ()) -> float:
-    """Return the share of all orders of the architectures whose scores, so exchanged, correlate at least as well."""
+    """Return the share of all orders of the architectures whose scores, so exchanged, correlate at
+    least as well.
+    """
     kept = [place for place, own in enumerate(table.architectures) if own not in without]
     means = table.means()
     values = prepared(table, name, statistic, means)
@@ -321,25 +317,17 @@ def verdicts(
         enough: correlation below which a ranking is of no use.
     """
     primary = next(name for _, name in found)
+    costs = found["costs", primary], found["costs", "over textbook"]
     parts = {
         "which architecture is best on given data": verdict(
             enough, found["cells", primary], found["cells", "over parameters"]
         ),
-        "which architecture loses most": verdict(
-            enough,
-            without["costs", primary],
-            found["costs", primary],
-            found["costs", "over textbook"],
-        ),
+        "which architecture loses most": verdict(enough, without["costs", primary], *costs),
     }
-    both = set(parts.values())
-    whole = (
-        "falsified"
-        if "falsified" in both
-        else "supported"
-        if both == {"supported"}
-        else "inconclusive"
-    )
+    outcomes = set(parts.values())
+    whole = outcomes.pop() if len(outcomes) == 1 else "inconclusive"
+    if "falsified" in parts.values():
+        whole = "falsified"
     return parts | {"NADs rank pairs of architecture and data": whole}
 
 
@@ -364,25 +352,24 @@ def series_tests(
 
     falls = {name: fall(name)[0] for name in names}
     costs = {name: accuracies[AS_IS, name] - accuracies["shuffled", name] for name in names}
-    order = [
-        correlation(*(np.array([source[name] for name in names]) for source in (falls, costs)))
-    ]
-    order += [
-        correlation(
-            np.array([score[v, n][0] for n in names]), np.array([accuracies[v, n] for n in names])
-        )
+
+    def order(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
+        columns = (np.array([values[name] for name in names]) for values in (first, second))
+        return bool(correlation(*columns) > 0.7)
+
+    orders = [
+        order({n: score[v, n][0] for n in names}, {n: accuracies[v, n] for n in names})
         for v in (AS_IS, "shuffled")
     ]
+    local, others = (falls["cnn"], falls["gru"]), (falls[SAME], falls["linear"])
     return {
         "the CNN's score falls": falls["cnn"] > 2 * fall("cnn")[1],
         "the GRU's score falls": falls["gru"] > 2 * fall("gru")[1],
-        "the MLP's and the linear model's scores stay": max(abs(falls[n]) for n in (SAME, "linear"))
-        < 0.005,
-        "local models lose more than the others": min(falls["cnn"], falls["gru"])
-        > max(falls[SAME], falls["linear"]),
-        "order of the costs (correlation above .7)": bool(order[0] > 0.7),
-        "order of the accuracies as is (correlation above .7)": bool(order[1] > 0.7),
-        "order of the accuracies, shuffled (correlation above .7)": bool(order[2] > 0.7),
+        "the MLP's and the linear model's scores stay": max(map(abs, others)) < 0.005,
+        "local models lose more than the others": min(local) > max(others),
+        "order of the costs (correlation above .7)": order(falls, costs),
+        "order of the accuracies as is (correlation above .7)": orders[0],
+        "order of the accuracies, shuffled (correlation above .7)": orders[1],
     }
 
 
@@ -407,21 +394,18 @@ def judge(scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Evidence:
             "the networks were trained beside other scores than those that were sealed: restore them"
         )
     table = Table.of(scores, trained)
-    published = registered["mnist1d"]
-    known = {
-        (v, n): a
-        for v, key in ((AS_IS, "as_is"), ("shuffled", "shuffled"))
-        for n, a in published[key].items()
+    published = {
+        (variant, name): accuracy
+        for variant in (AS_IS, "shuffled")
+        for name, accuracy in registered["mnist1d"][variant.replace(" ", "_")].items()
     }
     own = {key: 100 * float(np.mean(values)) for key, values in table.series_accuracies.items()}
-    met: dict[str, bool | None] = {}
-    for label, accuracies in (("published", known), ("our trainings", own)):
-        met |= {
-            f"MNIST-1D, {label}: {name}": holds
-            for name, holds in series_tests(table.series, accuracies).items()
-        }
+    met: Met = {}
+    for label, accuracies in (("published", published), ("our trainings", own)):
+        tests = series_tests(table.series, accuracies)
+        met |= {f"MNIST-1D, {label}: {name}": holds for name, holds in tests.items()}
     found, fewer = compare(table), compare(table, without=(SAME,))
-    estimates: dict[str, dict[str, Estimate]] = {}
+    estimates: Estimates = {}
     for label, each in (("all six", found), (f"without {SAME}", fewer)):
         ranges = registered["predicted"][label]
         for (statistic, name), estimate in each.items():

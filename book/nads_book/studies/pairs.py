@@ -1,9 +1,11 @@
-"""Do NADs rank pairs of an architecture and a data set? Scores from random weights, which are sealed, then trainings.
+"""Do NADs rank pairs of an architecture and a data set? Scores from random weights, which are
+sealed, then trainings.
 
-The study ``other-data-scores`` computes the scores of all pairs from random networks; they are committed. Then
-``other-data`` trains all pairs, cheap ones first; initial weights and batches are the same on every device.
-``other-data-control`` trains the MLP by SGD instead of Adam, whose steps depend on the basis; it was added after seeing
-the first results. ``book/preregistered/other_data.toml`` has what was expected, and `pair_statistics` compares.
+The study ``other-data-scores`` computes the scores of all pairs from random networks; they are
+committed. Then ``other-data`` trains all pairs, cheap ones first; initial weights and batches are
+the same on every device. ``other-data-control`` trains the MLP by SGD instead of Adam, whose steps
+depend on the basis; it was added after seeing the first results.
+``book/preregistered/other_data.toml`` has what was expected, and `pair_statistics` compares.
 """
 
 import math
@@ -22,19 +24,31 @@ import nads_core as nc
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import Residual
 from nads_book.checkout import checkout_folder
-from nads_book.experiments.stored import load_nads, load_registered, load_study
-from nads_book.experiments.study import Context, Evidence, Keep, Row, Unit
-from nads_book.experiments.study_files import FileStudy
-from nads_book.experiments.trainer import training_steps
+from nads_book.experiments import (
+    Context,
+    Evidence,
+    FileStudy,
+    Row,
+    Unit,
+    accuracies,
+    factorial,
+    less,
+    load_nads,
+    load_registered,
+    load_study,
+    recipe_steps,
+    sgd,
+)
 from nads_book.studies.definitions import sampled_halves
 from nads_book.studies.pair_statistics import judge
 from nads_core.directions import NADs
+from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.recipes import Dataset, Recipe, batches
+from nads_core.training.recipes import Dataset, Recipe
 
 Shape = tuple[int, ...]  # channels and side of images; channels and length of series
 
@@ -47,7 +61,6 @@ SHAPES: dict[str, Shape] = {
 NUM_TRAIN = {"cifar10": 10_000, "fashion-mnist": 10_000, "imagenette": 8_000, "mnist1d": 4_000}
 NUM_TEST = {"cifar10": 5_000, "fashion-mnist": 5_000, "imagenette": 3_925, "mnist1d": 1_000}
 VARIANTS = ("as is", "shuffled", "flipped", "random phases")
-SERIES_VARIANTS = VARIANTS[:2]
 SEEDS = (0, 1)
 NUM_NETWORKS, GROUPS, NUM_INPUTS = 2_048, 8, 16  # groups of networks, for standard errors
 NUM_CLASSES, PARTS = 10, 10  # parts of the images, for standard errors
@@ -63,32 +76,34 @@ _PERMUTATION, _PHASES = 17, 18  # seeds
 
 
 def scratch() -> Path:
-    """Return the folder of second moments and other large files, which are made again where they are missing."""
+    """Return the folder of second moments and other large files, which are made again where they
+    are missing.
+    """
     return checkout_folder("book").parent / "_build" / "other_data"
 
 
 # --- Networks ---
 
 
-class ConvSeries(nn.Sequential):
-    """The convolutional network of MNIST-1D: three convolutions of stride 2 and 25 channels."""
-
-    def __init__(self, num_classes: int, length: int = 40):
-        layers: list[nn.Module] = []
-        channels = 1
-        for side in (5, 3, 3):
-            layers += [nn.Conv1d(channels, 25, side, 2, 1), nn.ReLU()]
-            channels, length = 25, (length + 2 - side) // 2 + 1
-        super().__init__(*layers, nn.Flatten(), nn.Linear(25 * length, num_classes))
+def conv_series(num_classes: int) -> nn.Module:
+    """Return the convolutional network of MNIST-1D: three convolutions of stride 2
+    and 25 channels.
+    """
+    layers: list[nn.Module] = []
+    for channels, side in ((1, 5), (25, 3), (25, 3)):
+        layers += [nn.Conv1d(channels, 25, side, 2, 1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(25 * 5, num_classes))
 
 
 class RecurrentSeries(nn.Module):
-    """The recurrent network of MNIST-1D: a bidirectional GRU of 6 units, all of whose states are read."""
+    """The recurrent network of MNIST-1D: a bidirectional GRU of 6 units, all of whose states are
+    read.
+    """
 
-    def __init__(self, num_classes: int, length: int = 40):
+    def __init__(self, num_classes: int):
         super().__init__()
         self.gru = nn.GRU(1, 6, batch_first=True, bidirectional=True)
-        self.linear = nn.Linear(12 * length, num_classes)
+        self.linear = nn.Linear(12 * 40, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
         states, _ = self.gru(x.transpose(1, 2))  # (N, 1, T) -> (N, T, 12)
@@ -109,8 +124,11 @@ def dense_series(num_classes: int) -> nn.Module:
 
 
 SERIES: dict[str, Callable[[int], nn.Module]] = {
-    "linear": linear_series, "mlp": dense_series, "cnn": ConvSeries, "gru": RecurrentSeries,
-}  # fmt: skip
+    "linear": linear_series,
+    "mlp": dense_series,
+    "cnn": conv_series,
+    "gru": RecurrentSeries,
+}
 # Patches are an eighth of the image's side, so that there are 64 tokens at each size.
 IMAGES: dict[str, Callable[[int], Architecture]] = {
     "lenet": lambda side: nc.LENET,
@@ -120,8 +138,9 @@ IMAGES: dict[str, Callable[[int], Architecture]] = {
     "mixer": lambda side: in_patches("mixer", side // 8),
     "resnet": lambda side: ATLAS["resnet"].architecture,
 }
-# The first layer of these has independent weights of one symmetric distribution for every number of the input, whose
-# order and signs therefore do not matter: C is a multiple of the identity, exactly.
+# The first layer of these has independent weights of one symmetric distribution for every number of
+# the input, whose order and signs therefore do not matter: C is a multiple of the identity,
+# exactly.
 ISOTROPIC = ("linear", "mlp")
 
 
@@ -173,7 +192,9 @@ def load_part(data: str, train: bool) -> nc.ImageSet:
 
 @lru_cache(maxsize=1)
 def upright(data: str) -> tuple[Dataset, Dataset, str]:
-    """Return the training and the test part of a data set, each channel standardised in training, and their source."""
+    """Return the training and the test part of a data set, each channel standardised in training,
+    and their source.
+    """
     parts = [load_part(data, train) for train in (True, False)]
     counts, shape = [NUM_TRAIN[data], NUM_TEST[data]], SHAPES[data]
     found, wanted = [len(part) for part in parts], (shape[0], *shape[1:] * len_of(data))
@@ -195,10 +216,11 @@ def permutation(size: int) -> Tensor:
 
 
 def random_phases(images: Tensor) -> Tensor:
-    """Add a random phase to each frequency of images (N, C, H, W), the same for all images and channels.
+    """Add a random phase to each frequency of images (N, C, H, W), the same for all images and
+    channels.
 
-    This is a convolution with a fixed filter that lets every frequency pass: it is orthogonal, keeps the power spectrum
-    of all images, and commutes with shifts.
+    This is a convolution with a fixed filter that lets every frequency pass: it is orthogonal,
+    keeps the power spectrum of all images, and commutes with shifts.
     """
     side = images.shape[-1]
     generator = torch.Generator().manual_seed(seed_sequence(_PHASES, side))
@@ -208,7 +230,9 @@ def random_phases(images: Tensor) -> Tensor:
 
 @lru_cache
 def flipping_nads(side: int) -> NADs:
-    """Return the NADs whose order "flipped" reverses: LeNet's, whatever architecture is trained, for one channel."""
+    """Return the NADs whose order "flipped" reverses: LeNet's, whatever architecture is trained,
+    for one channel.
+    """
     if side == 32:
         return load_nads("lenet", 2).complete_basis()
     path = scratch() / f"lenet-{side}.npz"
@@ -221,7 +245,9 @@ def flipping_nads(side: int) -> NADs:
 
 
 def changed(inputs: Tensor, variant: str) -> Tensor:
-    """Return a variant of normalised inputs, (N, C, H, W) or (N, C, T); all variants keep lengths and angles."""
+    """Return a variant of normalised inputs, (N, C, H, W) or (N, C, T); all variants keep lengths
+    and angles.
+    """
     if variant == "shuffled":
         flat = inputs.flatten(2)
         return flat[..., permutation(flat.shape[2])].view_as(inputs)
@@ -243,22 +269,13 @@ def smoothness(inputs: Tensor) -> float:
 # --- Scores ---
 
 
-def averaged(moments: Tensor, symmetries: Sequence[str], side: int) -> Tensor:
-    """Average (..., D, D) matrices over the symmetries of the square that random networks have."""
-    grid = moments.view(-1, side, side, side, side)  # rows and columns of both directions
-    for name, axes in (("flip_rows", (1, 3)), ("flip_columns", (2, 4))):
-        if name in symmetries:
-            grid = (grid + grid.flip(axes)) / 2
-    if "transpose" in symmetries:
-        grid = (grid + grid.permute(0, 2, 1, 4, 3)) / 2
-    return grid.reshape(moments.shape)
-
-
 def second_moments(data: str, name: str) -> Tensor:
-    """Return C of one channel, (G, D, D), from G groups of random networks, without the noise of the inputs.
+    """Return C of one channel, (G, D, D), from G groups of random networks, without the noise of
+    the inputs.
 
-    A random network does not change in distribution when the signs of one channel's first weights change, or channels
-    are exchanged. So C of all channels consists of equal blocks, one per channel, which are averaged.
+    A random network does not change in distribution when the signs of one channel's first weights
+    change, or channels are exchanged. So C of all channels consists of equal blocks, one per
+    channel, which are averaged.
     """
     channels, side = SHAPES[data]
     size = side ** len_of(data)
@@ -277,7 +294,8 @@ def second_moments(data: str, name: str) -> Tensor:
         products = x.T @ y / len(x)
         moments = (products + products.T) / 2
         if len_of(data) == 2:
-            moments = averaged(moments, IMAGES[name](side).symmetries_at(side, channels), side)
+            symmetries = IMAGES[name](side).symmetries_at(side, channels)
+            moments = symmetrize(moments.double(), (1, side, side), symmetries).float()
         groups.append(moments)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path, "wb") as file:
@@ -286,7 +304,9 @@ def second_moments(data: str, name: str) -> Tensor:
 
 
 def parts_of(labels: Tensor, number: int) -> Tensor:
-    """Return the part of each input, (N,), of ``number`` parts that have every class as often as possible."""
+    """Return the part of each input, (N,), of ``number`` parts that have every class as often as
+    possible.
+    """
     parts = torch.empty(len(labels), dtype=torch.long)
     for label in labels.unique():
         members = (labels == label).nonzero()[:, 0]
@@ -321,7 +341,9 @@ class Moments:
         return cls(sums, sizes, residuals.T @ residuals / (len(flat) - NUM_CLASSES))
 
     def between(self, moment: Tensor, left_out: int | None = None) -> float:
-        """Return tr(C B), with B the covariance of class means, less what means of random classes would give."""
+        """Return tr(C B), with B the covariance of class means, less what means of random classes
+        would give.
+        """
         chosen = [part for part in range(PARTS) if part != left_out]
         sizes = self.sizes[chosen].sum(0)
         means = self.sums[chosen].sum(0) / sizes[:, None, None]  # (K, C, D)
@@ -331,22 +353,20 @@ class Moments:
 
 
 def votes(moment: Tensor, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return which inputs are classified correctly without training, (N,), by classes' means in the metric C.
+    """Return which inputs are classified correctly without training, (N,), by classes' means in the
+    metric C.
 
-    One gradient step from small outputs moves the logit of class k along C m_k, with m_k the mean of the class less
-    that of all. "first step" takes the largest x'C m_k. "nearest mean" takes the nearest mean in the metric C: the same
-    directions, with thresholds midway between means. Means are those of the other half of the inputs.
+    One gradient step from small outputs moves the logit of class k along C m_k, with m_k the mean
+    of the class less that of all. "first step" takes the largest x'C m_k. "nearest mean" takes the
+    nearest mean in the metric C: the same directions, with thresholds midway between means. Means
+    are those of the other half of the inputs.
     """
     flat = inputs.flatten(2)
     halves = parts_of(labels, 2)
-    right = {
-        name: torch.zeros(len(flat), dtype=torch.bool) for name in ("nearest mean", "first step")
-    }
+    right = {name: torch.zeros(len(flat), dtype=torch.bool) for name in SCORE_NAMES[1:3]}
     for half in (0, 1):
         others, members = halves != half, halves == half
-        means = torch.stack(
-            [flat[others & (labels == label)].mean(0) for label in range(NUM_CLASSES)]
-        )
+        means = torch.stack([flat[others & (labels == k)].mean(0) for k in range(NUM_CLASSES)])
         centre = means.mean(0)  # (C, D)
         steps = (means - centre) @ moment  # (K, C, D)
         logits = flat[members].flatten(1) @ steps.flatten(1).T  # (n, K)
@@ -359,11 +379,12 @@ def votes(moment: Tensor, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
 def ridge_accuracies(
     moment: Tensor, inputs: Tensor, labels: Tensor, penalties: Sequence[float]
 ) -> list[float]:
-    """Return the accuracies of linear classifiers with prior covariance C of their weights, one for each penalty.
+    """Return the accuracies of linear classifiers with prior covariance C of their weights, one for
+    each penalty.
 
-    It is where first steps along C lead if they are repeated: kernel ridge regression of the classes with the kernel
-    x'C x', the means removed, fitted to one half of the inputs and tested on the other, both ways. Penalties are in
-    units of the mean of the kernel's diagonal.
+    It is where first steps along C lead if they are repeated: kernel ridge regression of the
+    classes with the kernel x'C x', the means removed, fitted to one half of the inputs and tested
+    on the other, both ways. Penalties are in units of the mean of the kernel's diagonal.
     """
     flat, halves = inputs.flatten(2), parts_of(labels, 2)
     right = torch.zeros(len(penalties))
@@ -385,7 +406,9 @@ def ridge_accuracies(
 
 
 def priors(groups: Tensor) -> list[Tensor]:
-    """Return C of all networks, and of half of them, without the negative eigenvalues that noise causes."""
+    """Return C of all networks, and of half of them, without the negative eigenvalues that noise
+    causes.
+    """
     found = []
     for count in (len(groups), len(groups) // 2):
         values, vectors = torch.linalg.eigh(groups[:count].mean(0))
@@ -394,7 +417,8 @@ def priors(groups: Tensor) -> list[Tensor]:
 
 
 def ridge(metrics: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> list[float]:
-    """Return the accuracy with the best of the penalties, its standard error, and the same from half of the networks.
+    """Return the accuracy with the best of the penalties, its standard error, and the same from
+    half of the networks.
 
     The difference of the two has the variance that the number of networks causes in the first.
     """
@@ -415,9 +439,10 @@ def scores_of(
 ) -> dict[str, list[float]]:
     """Return the scores of random networks for training inputs, each with its standard error.
 
-    ``ratio`` is tr(C B) / tr(C W) with the covariances B between and W within classes; ``lift`` is tr(C B) D / (tr C
-    tr B); the others are accuracies, see `ridge` and `votes`. Errors are of networks and of images. The third number is
-    the score from half of the networks: it says how far accuracies depend on their number.
+    ``ratio`` is tr(C B) / tr(C W) with the covariances B between and W within classes; ``lift`` is
+    tr(C B) D / (tr C tr B); the others are accuracies, see `ridge` and `votes`. Errors are of
+    networks and of images. The third number is the score from half of the networks: it says how far
+    accuracies depend on their number.
 
     Args:
         groups: C of groups of networks, (G, D, D).
@@ -434,15 +459,11 @@ def scores_of(
         free = float(moment.trace()) * data.between(eye, left_out) / len(eye)
         return torch.tensor([between / float((moment * data.within).sum()), between / free])
 
-    def accuracies(moment: Tensor) -> Tensor:
-        return torch.stack(
-            [right.double().mean() for right in votes(moment, inputs, labels).values()]
-        )
-
     def all_scores(moment: Tensor) -> Tensor:
-        return torch.cat(
-            [accuracies(moment), traces(moment)]
-        )  # in the order of SCORE_NAMES, without the first
+        """Return them in the order of `SCORE_NAMES`, without the first."""
+        right = votes(moment, inputs, labels).values()
+        shares = torch.stack([each.double().mean() for each in right])
+        return torch.cat([shares, traces(moment)])
 
     value, half = all_scores(total / count), all_scores(groups[: count // 2].mean(0))
     of_networks = torch.stack([all_scores(moment) for moment in without])
@@ -450,52 +471,42 @@ def scores_of(
     found = {"ridge": ridge(metrics, inputs, labels)}
     for place, name in enumerate(SCORE_NAMES[1:]):
         p = float(value[place])
-        image_error = (
-            math.sqrt(p * (1 - p) / len(labels))
-            if place < 2
-            else jackknife(of_images[:, place - 2])
-        )
+        if place < 2:
+            image_error = math.sqrt(p * (1 - p) / len(labels))
+        else:
+            image_error = jackknife(of_images[:, place - 2])
         error = math.hypot(jackknife(of_networks[:, place]), image_error)
         found[name] = [p, error, float(half[place])]
     return {name: [float(f"{x:.5g}") for x in numbers] for name, numbers in found.items()}
 
 
-def cells() -> list[tuple[str, str]]:
-    """Return all pairs of a data set and a variant."""
-    return [
-        (data, variant)
-        for data in SHAPES
-        for variant in (VARIANTS if len_of(data) == 2 else SERIES_VARIANTS)
-    ]
+def variants(data: str) -> tuple[str, ...]:
+    """Return the variants of a data set."""
+    return VARIANTS if len_of(data) == 2 else VARIANTS[:2]
 
 
 class PairScores(FileStudy):
-    """Scores of all pairs of an architecture and a data set from random networks, which are sealed."""
+    """Scores of all pairs of an architecture and a data set from random networks,
+    which are sealed.
+    """
 
     name = "other-data-scores"
-    file = "other-data-scores.json"
-    summary = "scores of 80 pairs of an architecture and a data set, from random networks"
     unit_fields = ("data", "variant", "architecture")
     on_photos = True
 
     def units(self) -> list[Unit]:
         return [
             {"data": data, "variant": variant, "architecture": name}
-            for data in SHAPES for name in architectures(data) for own, variant in cells() if own == data
-        ]  # fmt: skip
+            for data in SHAPES
+            for name in architectures(data)
+            for variant in variants(data)
+        ]
 
     def facts(self) -> dict[str, Any]:
-        names = list(SCORE_NAMES)
-        return {
-            "num_networks": NUM_NETWORKS,
-            "num_inputs": NUM_INPUTS,
-            "num_train": NUM_TRAIN,
-            "names": names,
-        }
+        sizes = {"num_networks": NUM_NETWORKS, "num_inputs": NUM_INPUTS, "num_train": NUM_TRAIN}
+        return sizes | {"names": list(SCORE_NAMES)}
 
-    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Compute the second moments of each architecture once, for all variants."""
-        self.run_in_turn(units, context, keep)
+    run_many = FileStudy.run_in_turn  # each architecture's second moments are computed once
 
     def run(self, unit: Unit, context: Context) -> Row:
         data, name = unit["data"], unit["architecture"]
@@ -528,9 +539,7 @@ def fingerprint_of_scores() -> str:
         raise ValueError(
             f"{missing} scores are missing: compute and commit all before the first training"
         )
-    return fingerprint(
-        canonical([{key: row[key] for key in row if key not in ("run", "source")} for row in rows])
-    )
+    return fingerprint(canonical([less(row, "run", "source") for row in rows]))
 
 
 # --- Trainings ---
@@ -542,7 +551,8 @@ PUBLISHED = Recipe(
     epochs=150, learning_rate=1e-2, batch_size=100
 )  # of MNIST-1D: Adam at a constant rate, 6,000 steps
 BY_SGD = ("lenet", "cnn", "resnet", "logreg")  # of images
-# Seconds of a training of 10,000 images at 32 x 32, or of one of MNIST-1D, on one core: for the order only.
+# Seconds of a training of 10,000 images at 32 x 32, or of one of MNIST-1D, on one core: for the
+# order only.
 COSTS = {
     "logreg": 1,
     "linear": 2,
@@ -554,31 +564,6 @@ COSTS = {
     "vit": 130,
     "resnet": 200,
 }
-
-
-def fitted(
-    network: nn.Module, train: Dataset, recipe: Recipe, seed: int, adam: bool, constant: bool
-) -> nn.Module:
-    """Train a network by SGD with clipped gradients, or by Adam; the rate falls linearly to zero or is constant."""
-    device = next(network.parameters()).device
-    data = (train[0].to(device), train[1].to(device))
-    parameters = list(network.train().parameters())
-    optimiser: torch.optim.Optimizer = torch.optim.Adam(parameters)
-    if not adam:
-        optimiser = torch.optim.SGD(
-            parameters, 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-        )
-    total = recipe.num_steps(len(train[0]))
-    loss = torch.tensor(torch.nan)
-    for _, loss in training_steps(  # noqa: B007  # the last loss is looked at
-        network, data, optimiser, batches(len(train[0]), recipe, seed),
-        rate=lambda step: recipe.learning_rate if constant else recipe.rate(step, total),
-        clip_norm=None if adam else recipe.clip_norm,  # steps of Adam do not grow with the gradient
-    ):  # fmt: skip
-        pass
-    if not math.isfinite(loss.item()):
-        raise ValueError(f"the training diverged: its last loss is {loss.item()}")
-    return network.eval()
 
 
 def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
@@ -601,14 +586,17 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
     )
     with seeded(own):
         network = faster_max_pooling(build(unit["data"], unit["architecture"])).to(device)
-    series, adam = len_of(unit["data"]) == 1, unit["architecture"] not in by_sgd
+    series = len_of(unit["data"]) == 1
+    adam = series or unit["architecture"] not in by_sgd
     recipe = PUBLISHED if series else ADAM if adam else SGD
-    fitted(network, train, recipe, own % 2**31, adam or series, constant=series)
-    reached = {
-        "test_accuracy": nc.accuracy(network, test),
-        "train_accuracy": nc.accuracy(network, train),
-    }
-    row: Row = {name: round(value, 5) for name, value in reached.items()}
+    optimiser = torch.optim.Adam(network.parameters()) if adam else sgd(network, recipe)
+    data = (train[0].to(device), train[1].to(device))
+    seed = own % 2**31
+    for _, loss in recipe_steps(network.train(), data, optimiser, recipe, seed, constant=series):
+        last = loss
+    if not math.isfinite(last.item()):
+        raise ValueError(f"the training diverged: its last loss is {last.item()}")
+    row = accuracies(network, train, test)
     return row | {"seconds": round(time.process_time() - start, 1), "source": source}
 
 
@@ -622,28 +610,27 @@ class PairTrainings(FileStudy):
     """Do NADs rank pairs of an architecture and a data set? See ``other_data.toml``."""
 
     name = "other-data"
-    file = "other-data.json"
-    summary = "accuracy of 80 pairs of an architecture and a data set, and of logistic regression"
     unit_fields = ("data", "variant", "architecture", "seed")
     needs = ("other-data-scores",)
     on_photos = True
     by_sgd: ClassVar[tuple[str, ...]] = BY_SGD
 
     def units(self) -> list[Unit]:
-        """Return the whole design with the first seed, cheap trainings first, then with the second."""
+        """Return the whole design with the first seed, cheap trainings first, then
+        with the second.
+        """
         everything = [
             {"data": data, "variant": variant, "architecture": name, "seed": seed}
-            for seed in SEEDS for data, variant in cells()
+            for seed in SEEDS
+            for data in SHAPES
+            for variant in variants(data)
             for name in (*architectures(data), *(["logreg"] if len_of(data) == 2 else []))
-        ]  # fmt: skip
+        ]
         return sorted(everything, key=lambda unit: (unit["seed"], cost(unit)))
 
     def facts(self) -> dict[str, Any]:
-        return {
-            "scores": load_registered("other_data")["sealed"]["scores"],
-            "num_train": NUM_TRAIN,
-            "num_test": NUM_TEST,
-        }
+        sealed = load_registered("other_data")["sealed"]["scores"]
+        return {"scores": sealed, "num_train": NUM_TRAIN, "num_test": NUM_TEST}
 
     def prepare(self, units: Sequence[Unit]) -> None:
         """Check the seal, and make the NADs that processes need.
@@ -670,18 +657,16 @@ class PairTrainings(FileStudy):
 
 
 class PairControl(PairTrainings):
-    """Is it the optimiser that makes the MLP's accuracy depend on the basis of its inputs? Added afterwards."""
+    """Is it the optimiser that makes the MLP's accuracy depend on the basis of its inputs? Added
+    afterwards.
+    """
 
     name = "other-data-control"
-    file = "other-data-control.json"
-    summary = "accuracy of the MLP by SGD on two data sets"
     by_sgd = (*BY_SGD, "mlp")
 
     def units(self) -> list[Unit]:
-        return [
-            {"data": data, "variant": variant, "architecture": "mlp", "seed": seed}
-            for data in ("cifar10", "fashion-mnist") for variant in VARIANTS for seed in SEEDS
-        ]  # fmt: skip
+        data = ("cifar10", "fashion-mnist")
+        return factorial(data=data, variant=VARIANTS, architecture=["mlp"], seed=SEEDS)
 
     def facts(self) -> dict[str, Any]:
         return {}

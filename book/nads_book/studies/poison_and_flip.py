@@ -10,9 +10,9 @@ from torch import nn
 
 from nads_book.analysis.prediction_changes import changed_predictions
 from nads_book.analysis.waves import spread
+from nads_book.experiments import Context, Unit, factorial
 from nads_book.experiments.presets import Size, TrainingSize
-from nads_book.experiments.study import Unit
-from nads_book.studies.trainings import Measures, Sets, TrainingStudy
+from nads_book.studies.trainings import Sets, TrainingStudy
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.data.poisoning import flip, poison
 from nads_core.training import Dataset
@@ -41,17 +41,19 @@ class PhotoStudy(TrainingStudy):
         """Return the normalised training or test images of a unit, and their labels."""
         raise NotImplementedError
 
-    def datasets(
-        self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None
-    ) -> Sets:
-        prepared = partial(PhotoDatasets, self, tuple(units), root=root, source=photos)
+    def datasets(self, units: Sequence[Unit], seed: int, context: Context) -> Sets:
+        prepared = partial(
+            PhotoDatasets, self, tuple(units), root=context.root, source=context.source
+        )
         return prepared(train=True), prepared(train=False)
 
     def settings(self, photos: str | None = None) -> dict[str, Any]:
         return super().settings() | {"photos": photos}
 
     def source(self, root: str | None) -> tuple[str, int, str | None]:
-        """Return dataset, number and folder of the training photos; the smallest presets may have generated images."""
+        """Return dataset, number and folder of the training photos; the smallest presets may have
+        generated images.
+        """
         return "auto" if self.preset in ("smoke", "demo") else "cifar10", self.num_train, root
 
     def photo_source(self, root: str | None) -> str | None:
@@ -59,7 +61,9 @@ class PhotoStudy(TrainingStudy):
         return self.photos(False, root).source
 
     def photos(self, train: bool, root: str | None) -> ImageSet:
-        """Load a part of CIFAR-10; at the smallest presets generated images where there are no photos."""
+        """Load a part of CIFAR-10; at the smallest presets generated images where there are no
+        photos.
+        """
         (dataset, _, _), count = self.source(root), self.num_train if train else self.num_test
         try:
             photos = load_photos(dataset, train, count, root)
@@ -82,7 +86,8 @@ class PhotoDatasets(Sequence[Dataset]):
         job: job whose units these are.
         units: units, one dataset for each.
         root: folder with photos.
-        source: `ImageSet.source` that the results name; a worker may have been started with another environment.
+        source: `ImageSet.source` that the results name; a worker may have been started with another
+            environment.
         train: whether these are the training sets.
     """
 
@@ -110,17 +115,18 @@ class PhotoDatasets(Sequence[Dataset]):
 
 
 class Fig7(PhotoStudy):
-    """Fig. 7, the cost of a poison along each NAD: `figures.plot_accuracy_by_index`, in `07_poison`."""
+    """Fig. 7, the cost of a poison along each NAD: `figures.plot_accuracy_by_index`, in
+    `07_poison`.
+    """
 
     figure = "fig7"
-    summary = "clean accuracy after training on CIFAR-10 that is poisoned at a NAD"
     unit_fields = ("index", "seed")
     about_nads = True
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
         indices = [size.poison_indices[i] for i in spread(np.log1p(size.poison_indices)[:, None])]
-        return [{"index": index} for index in (None, *indices)]  # the first without poison
+        return factorial(index=[None, *indices])  # the first without poison
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
         photos = self.photos(train, root)
@@ -129,39 +135,33 @@ class Fig7(PhotoStudy):
             images = poison(images, labels, self.nads, unit["index"])
         return normalize(images), labels
 
-    def measures(
-        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
-    ) -> Measures:
-        return [partial(self._use_of_nads, root)] * len(units)
-
-    def _use_of_nads(self, root: str | None, network: nn.Module) -> dict[str, Any]:
-        """Return the shares of clean test photos whose prediction changes without a NAD component, or with its sign."""
-        images = normalize(self.photos(False, root).images[:2_000])
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
+        """Return the shares of clean test photos whose prediction changes without a NAD component,
+        or with its sign.
+        """
+        images = normalize(self.photos(False, context.root).images[:2_000])
         indices = [index for index in USE_INDICES if index < len(self.nads)]
-        shares = {
-            change: [
-                round(x, 4)
-                for x in changed_predictions(network, images, self.nads, indices, change).tolist()
-            ]
-            for change in ("remove", "flip")
-        }
-        return {"use": {"indices": indices, "num_images": len(images), **shares}}
+        use: dict[str, Any] = {"indices": indices, "num_images": len(images)}
+        for change in ("remove", "flip"):
+            shares = changed_predictions(network, images, self.nads, indices, change)
+            use[change] = [round(share, 4) for share in shares.tolist()]
+        return {"use": use}
 
 
 class Fig8(PhotoStudy):
-    """Fig. 8, the cost of reversing the order of the NAD components: `figures.plot_representations`, in `08_flip`."""
+    """Fig. 8, the cost of reversing the order of the NAD components:
+    `figures.plot_representations`, in `08_flip`.
+    """
 
     figure = "fig8"
-    summary = "accuracy on CIFAR-10 and on its flipped version"
     unit_fields = ("flipped", "seed")
     about_nads = True
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
-        return [{"flipped": flipped} for flipped in (False, True)]
+        return factorial(flipped=[False, True])
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
         photos = self.photos(train, root)
-        return normalize(
-            flip(photos.images, self.nads) if unit["flipped"] else photos.images
-        ), photos.labels
+        images = flip(photos.images, self.nads) if unit["flipped"] else photos.images
+        return normalize(images), photos.labels

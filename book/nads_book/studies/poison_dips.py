@@ -1,74 +1,76 @@
 """Why two later carriers of the poison, NAD 75 and NAD 200, cost LeNet as much as early ones.
 
-At both, the second NAD of the carrier has a photos' mean of more than two standard deviations. If this is the reason,
-a hole at that mean costs at least ten points less than a hole at zero there, and at neighbours without such a mean
-(NADs 50 and 300) no hole costs more than three points. The results of the paper's size refer to version 1 of the NADs,
-and so does this.
+At both, the second NAD of the carrier has a photos' mean of more than two standard deviations. If
+this is the reason, a hole at that mean costs at least ten points less than a hole at zero there,
+and at neighbours without such a mean (NADs 50 and 300) no hole costs more than three points. The
+results of the paper's size refer to version 1 of the NADs, and so does this.
 """
 
 import dataclasses
 from typing import Any
 
 import nads_core as nc
-from nads_book.experiments.stored import load_nads
-from nads_book.experiments.study import Context, Row, Unit
-from nads_book.experiments.study_files import FileStudy, StudyFile
+from nads_book.experiments import (
+    Context,
+    FileStudy,
+    Results,
+    Row,
+    StudyFile,
+    Unit,
+    factorial,
+    load_nads,
+)
 from nads_book.studies.poison_and_flip import Fig7
 from nads_book.studies.shortcut_injection import ShortcutInjection
+from nads_core.directions import NADs
 
 INDICES, SEEDS = (50, 75, 200, 300), (0, 1, 2)
 MODES = {"replaced": 0.05, "ablated": None, "mean_ablated": None}
 NUM_TRAIN, NUM_TEST, EPOCHS = 10_000, 10_000, 10
 
 
+def carriers_of_the_paper() -> tuple[Results, NADs]:
+    """Return the stored trainings with the poison at the paper's size, and their NADs."""
+    stored = Fig7.load("lenet")
+    assert stored is not None
+    return stored, load_nads("lenet", stored.nads_version)
+
+
 class PoisonDips(FileStudy):
-    """Why do two later carriers cost LeNet as much as early ones? A hole at the mean, at zero, and the poison."""
+    """Why do two later carriers cost LeNet as much as early ones? A hole at the mean, at zero, and
+    the poison.
+    """
 
     name = "poison-dips"
-    file = "poison-dips.json"
-    summary = (
-        "accuracy of LeNet with the poison, and with holes at zero and at the mean, at four NADs"
-    )
     unit_fields = ("index", "mode", "seed")
     needs = ("fig7-lenet",)
     on_photos = True
 
     def units(self) -> list[Unit]:
-        carriers = [(None, "none"), *((index, mode) for index in INDICES for mode in MODES)]
-        return [
-            {"index": index, "mode": mode, "seed": seed}
-            for seed in SEEDS
-            for index, mode in carriers
-        ]
+        carriers = [{"index": None, "mode": "none"}, *factorial(index=INDICES, mode=MODES)]
+        return [carrier | {"seed": seed} for seed in SEEDS for carrier in carriers]
 
     def facts(self) -> dict[str, Any]:
         return {"num_train": NUM_TRAIN, "epochs": EPOCHS}
 
     def content(self, results: StudyFile) -> dict[str, Any]:
-        """Return the content of the file, with the photos' moments along all carriers of the paper's size."""
+        """Return the content of the file, with the photos' moments along all carriers of the
+        paper's size.
+        """
         if "carriers" not in results.facts:
-            stored = Fig7.load("lenet")
-            assert stored is not None
-            nads = load_nads("lenet", stored.nads_version)
+            stored, nads = carriers_of_the_paper()
             photos = nc.load_images("cifar10", train=True, seed=0, progress=False)
             carriers = []
             for index in sorted({row["index"] for row in stored.rows if row["index"] is not None}):
                 one = ShortcutInjection(photos.images, nads, index)
-                carriers.append(
-                    {
-                        "index": index,
-                        "mean": one.mean.T.tolist(),
-                        "deviation": one.deviation.T.tolist(),
-                    }
-                )
+                moments = {"mean": one.mean.T.tolist(), "deviation": one.deviation.T.tolist()}
+                carriers.append({"index": index, **moments})
             facts = {"num_test": NUM_TEST, "nads": stored.settings["nads"], "photos": stored.photos}
             results.facts |= facts | {"carriers": carriers}
         return super().content(results)
 
     def run(self, unit: Unit, context: Context) -> Row:
-        stored = Fig7.load("lenet")
-        assert stored is not None
-        nads = load_nads("lenet", stored.nads_version)
+        _, nads = carriers_of_the_paper()
         train = nc.load_images(
             "cifar10", num_images=NUM_TRAIN, seed=unit["seed"], root=context.root, progress=False
         )
@@ -78,10 +80,15 @@ class PoisonDips(FileStudy):
             injection = ShortcutInjection(images, nads, unit["index"])
             images = injection.inject(images, train.labels, unit["mode"], MODES[unit["mode"]])
         found = nc.train_networks(
-            nc.LENET, [(nc.normalize(images), train.labels)], [(nc.normalize(test.images), test.labels)],
-            recipe=dataclasses.replace(nc.CIFAR10_RECIPE, epochs=EPOCHS), num_classes=10, seed=unit["seed"],
-            device=context.device, progress=False,
-        )  # fmt: skip
+            nc.LENET,
+            [(nc.normalize(images), train.labels)],
+            [(nc.normalize(test.images), test.labels)],
+            recipe=dataclasses.replace(nc.CIFAR10_RECIPE, epochs=EPOCHS),
+            num_classes=10,
+            seed=unit["seed"],
+            device=context.device,
+            progress=False,
+        )
         return {
             name: round(float(getattr(found, name)), 4)
             for name in ("test_accuracy", "train_accuracy")

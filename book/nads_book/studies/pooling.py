@@ -1,9 +1,11 @@
-"""Can NADs choose the pooling for a data set before training? The atlas' small CNN with five kinds of pooling.
+"""Can NADs choose the pooling for a data set before training? The atlas' small CNN with five kinds
+of pooling.
 
-The study ``pooling-predictions`` computes from random networks how much of each data set's signal they see, which is
-committed; then ``pooling`` trains every network on every data set. ``pooling-control`` trains a wider network with max
-pooling, with as many parameters as the one without pooling; it was added after seeing the results.
-``book/preregistered/pooling.toml`` has what was expected.
+The study ``pooling-predictions`` computes from random networks how much of each data set's signal
+they see, which is committed; then ``pooling`` trains every network on every data set.
+``pooling-control`` trains a wider network with max pooling, with as many parameters as the one
+without pooling; it was added after seeing the results. ``book/preregistered/pooling.toml`` has what
+was expected.
 """
 
 import math
@@ -16,11 +18,20 @@ import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.analysis.statistics import exact_mean, rank_correlation
+from nads_book.analysis.statistics import exact_mean, means, rank_correlation
+from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Context, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import (
+    Context,
+    Evidence,
+    FileStudy,
+    KeyedStudy,
+    Row,
+    Unit,
+    load_study,
+    train_network,
+    without_interval,
+)
 from nads_core.data.images import ImageSet
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence
@@ -47,13 +58,13 @@ NUM_NETWORKS, NUM_SAMPLES, NOISE_STD, SEEDS, EPOCHS = 2_048, 10_000, 2.0, (0, 1)
 
 
 def mixture(waves: Sequence[tuple[int, int]], num_samples: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return samples whose class shows along one of several waves, drawn for each: x = +-v_j + w, (N, 1, 32, 32).
+    """Return samples whose class shows along one of several waves, drawn for each: x = +-v_j + w,
+    (N, 1, 32, 32).
 
-    The noise w has no component along any of the waves, so the classes are separable along their sum.
+    The noise w has no component along any of the waves, so the classes are separable along their
+    sum.
     """
-    directions = torch.stack([nc.fourier_direction(wave) for wave in waves]).flatten(
-        1
-    )  # (k, D), orthonormal
+    directions = fourier_directions(waves).flatten(1)  # (k, D), orthonormal
     generator = torch.Generator().manual_seed(seed)
     noise = NOISE_STD * torch.randn(num_samples, directions.shape[1], generator=generator)
     noise -= noise @ directions.T @ directions
@@ -63,7 +74,9 @@ def mixture(waves: Sequence[tuple[int, int]], num_samples: int, seed: int) -> tu
 
 
 def photos(train: bool, flipped: bool) -> ImageSet:
-    """Return photos of CIFAR-10, or photos whose components along LeNet's NADs are in the opposite order."""
+    """Return photos of CIFAR-10, or photos whose components along LeNet's NADs are in the opposite
+    order.
+    """
     loaded = nc.load_images("cifar10", train=train, num_images=NUM_SAMPLES)
     return (
         replace(loaded, images=nc.flip(loaded.images, nc.load_nads("lenet"))) if flipped else loaded
@@ -79,7 +92,8 @@ def dataset(data: str, train: bool, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def scores(entry: str) -> dict[str, list[float]]:
-    """Return the energy of a signal in random networks, relative to a random direction, with its 95 % interval.
+    """Return the energy of a signal in random networks, relative to a random direction, with its 95
+    % interval.
 
     Of a mixture it is the mean over its waves, of photos the lift of `nads_core.class_differences`.
     """
@@ -92,8 +106,8 @@ def scores(entry: str) -> dict[str, list[float]]:
     )
     found = {}
     for data, waves in MIXTURES.items():
-        directions = torch.stack([nc.fourier_direction(wave) for wave in waves])
-        found[data] = [float((nads.energy(directions) / nads.eigenvalues.mean()).mean())]
+        energies = nads.energy(fourier_directions(waves))
+        found[data] = [float((energies / nads.eigenvalues.mean()).mean())]
     for data in PHOTOS:
         seen = nc.class_differences(photos(True, data != "photos"), nads)
         found[data] = [seen.lift, *seen.lift_interval]
@@ -101,25 +115,25 @@ def scores(entry: str) -> dict[str, list[float]]:
 
 
 def architecture(pooling: str, num_classes: int) -> Architecture:
-    """Return the small CNN with a kind of pooling; `WIDE` has about as many parameters as the one without pooling."""
+    """Return the small CNN with a kind of pooling; `WIDE` has about as many parameters as the one
+    without pooling.
+    """
     if pooling != WIDE:
         return ATLAS[POOLINGS[pooling]].architecture
     plain = ATLAS[POOLINGS["max"]].architecture
     return replace(plain, options=plain.options | {"width": WIDTHS[num_classes]})
 
 
-def train_one(pooling: str, data: str, seed: int, device: torch.device) -> Row:
-    """Train one network and return its accuracies; weights, data and batches are the same for all kinds of pooling."""
+def train_one(pooling: str, data: str, seed: int, context: Context) -> Row:
+    """Train one network and return its accuracies; weights, data and batches are the same for all
+    kinds of pooling.
+    """
     train, test = (dataset(data, part, seed) for part in (True, False))
     torch.manual_seed(seed_sequence(seed, 22) % 2**31)
     num_classes = int(train[1].max()) + 1
     network = architecture(pooling, num_classes).build(train[0].shape[1], 32, num_classes)
     recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS) if data in PHOTOS else nc.SEPARABLE_RECIPE
-    result = nc.train_network(
-        network, train, test, recipe=recipe, seed=seed, device=device, progress=False
-    )
-    reached = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
-    return {name: round(float(value), 5) for name, value in reached.items()}  # type: ignore[arg-type]
+    return train_network(network, train, test, recipe, seed, context)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +155,12 @@ class Choices:
         cls, prediction: Mapping[str, Any], rows: Sequence[Row], control: Sequence[Row] = ()
     ) -> "Choices":
         """Return the results of the files of both studies."""
+        known = means(
+            ((row["pooling"], row["data"]), row["test_accuracy"]) for row in (*rows, *control)
+        )
 
         def reached(kind: str, data: str) -> float:
-            own = [
-                row for row in (*rows, *control) if (row["pooling"], row["data"]) == (kind, data)
-            ]
-            return float(np.mean([row["test_accuracy"] for row in own])) if own else math.nan
+            return known.get((kind, data), math.nan)
 
         return cls(
             np.array([[prediction[kind][data][0] for kind in POOLINGS] for data in DATA]),
@@ -176,32 +190,20 @@ class Choices:
         }
 
 
-class PoolingPredictions(FileStudy):
-    """How much of each data set's signal random networks see, committed before the first training."""
+class PoolingPredictions(KeyedStudy):
+    """How much of each data set's signal random networks see, committed before
+    the first training.
+    """
 
     name = "pooling-predictions"
     file = "pooling.json"
-    summary = "energy of six signals in random CNNs with five kinds of pooling"
-    unit_fields = ("pooling",)
+    design: ClassVar = {"pooling": POOLINGS}
+    under = "prediction"
+    empty: ClassVar = {"rows": []}
     on_photos = True
-
-    def units(self) -> list[Unit]:
-        return [{"pooling": pooling} for pooling in POOLINGS]
 
     def facts(self) -> dict[str, Any]:
         return {"num_networks": NUM_NETWORKS}
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        return [
-            {"pooling": pooling, **scores}
-            for pooling, scores in content.get("prediction", {}).items()
-        ]
-
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        prediction = {
-            row["pooling"]: {name: row[name] for name in row if name != "pooling"} for row in rows
-        }
-        return content | {"prediction": prediction, "rows": content.get("rows", [])}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return scores(POOLINGS[unit["pooling"]])
@@ -211,21 +213,12 @@ class Pooling(FileStudy):
     """Can NADs choose the pooling for a data set before training? See ``pooling.toml``."""
 
     name = "pooling"
-    file = "pooling.json"
-    summary = "accuracy of CNNs with five kinds of pooling on six data sets"
-    unit_fields = ("pooling", "data", "seed")
+    design: ClassVar = {"seed": SEEDS, "data": DATA, "pooling": tuple(POOLINGS)}
     needs: ClassVar[tuple[str, ...]] = ("pooling-predictions",)
     on_photos = True
-    poolings: ClassVar[tuple[str, ...]] = tuple(POOLINGS)
-
-    def units(self) -> list[Unit]:
-        return [
-            {"pooling": pooling, "data": data, "seed": seed}
-            for seed in SEEDS for data in DATA for pooling in self.poolings
-        ]  # fmt: skip
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return train_one(unit["pooling"], unit["data"], unit["seed"], context.device)
+        return train_one(**unit, context=context)
 
     def score(self, rows: Sequence[Row]) -> Evidence:
         """Apply the registered rule. All draws of data sets count, so that no seed decides."""
@@ -240,7 +233,7 @@ class Pooling(FileStudy):
             "on flipped photos the best is strided or none": best in ("strided", "none"),
         }
         points = {
-            name: (value, math.nan, math.nan)
+            name: without_interval(value)
             for name, value in lost.items()
             if math.isfinite(value)  # the control is another study
         }
@@ -248,20 +241,18 @@ class Pooling(FileStudy):
 
 
 class PoolingControl(Pooling):
-    """Does the number of parameters explain the difference? A wide network with max pooling; added afterwards."""
+    """Does the number of parameters explain the difference? A wide network with max pooling; added
+    afterwards.
+    """
 
     name = "pooling-control"
-    file = "pooling-control.json"
-    summary = "accuracy of a wide CNN with max pooling on six data sets"
     needs = ()
-    poolings = (WIDE,)
+    design: ClassVar = Pooling.design | {"pooling": (WIDE,)}
 
     def score(self, rows: Sequence[Row]) -> Evidence:
         """Judge by the registered rule whether parameters explain what max pooling loses."""
         content = load_study(Pooling.file)
         lost = Choices.of(content["prediction"], content["rows"], rows).lost
-        wide, low = (
-            float(lost[name].mean()) for name in ("the wide network with max", "always max")
-        )
-        met: dict[str, bool | None] = {"parameters explain less than half": wide > low / 2}
-        return Evidence({"points lost": {"the wide network": (wide, math.nan, math.nan)}}, met)
+        wide = float(lost["the wide network with max"].mean())
+        met = {"parameters explain less than half": bool(wide > lost["always max"].mean() / 2)}
+        return Evidence({"points lost": {"the wide network": without_interval(wide)}}, met)

@@ -1,16 +1,16 @@
-"""Along the authors' own NADs: what the first-step law says of them, what our VGG-11 learns, and which of them ship.
+"""Along the authors' own NADs: what the first-step law says of them, what our VGG-11 learns, and
+which of them ship.
 
-The authors' accuracies of VGG-11 fall much earlier than ours. Two reasons are possible: their directions, or their
-noise and recipe. Trainings along their directions, by the recipe of the preset "laptop", distinguish these. The folder
-that NADS_REFERENCE names has the directions.
+The authors' accuracies of VGG-11 fall much earlier than ours. Two reasons are possible: their
+directions, or their noise and recipe. Trainings along their directions, by the recipe of the preset
+"laptop", distinguish these. The folder that NADS_REFERENCE names has the directions.
 """
 
 import csv
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,22 +18,13 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book.analysis import published
-from nads_book.experiments.study import Context, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import Context, FileStudy, KeyedStudy, Row, Unit, train_along
 from nads_book.studies.directions import Fig6
 from nads_core.runtime.seeds import seed_sequence
 
 ARCHITECTURES = ("lenet", "vgg11", "resnet18")
-UNITS = (
-    (22, 1.0),
-    (4, 1.0),
-    (4, 3.0),
-    (102, 1.0),
-    (22, 3.0),
-    (6, 1.0),
-    (1, 3.0),
-    (102, 3.0),
-)  # index, sigma
+# Index and sigma.
+UNITS = ((22, 1.0), (4, 1.0), (4, 3.0), (102, 1.0), (22, 3.0), (6, 1.0), (1, 3.0), (102, 3.0))
 COMPLETE = 1023  # directions that the authors published of each network
 SEED = 3  # that of the preset "laptop"
 
@@ -70,26 +61,17 @@ def law_of(name: str) -> Row:
     }
 
 
-class PublishedLaws(FileStudy):
-    """Energies of the authors' directions under our second moments, and all else that the law needs."""
+class PublishedLaws(KeyedStudy):
+    """Energies of the authors' directions under our second moments, for
+    the law (NADS_REFERENCE).
+    """
 
     name = "law-published-energies"
     file = "law-published.json"
-    summary = "energies of the authors' NADs under our second moments (NADS_REFERENCE)"
-    unit_fields = ("architecture",)
+    design: ClassVar = {"architecture": ARCHITECTURES}
 
-    def units(self) -> list[Unit]:
-        return [{"architecture": name} for name in ARCHITECTURES]
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        return [{"architecture": name, **found} for name, found in content.get("laws", {}).items()]
-
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        laws = {
-            row["architecture"]: {key: row[key] for key in row if key != "architecture"}
-            for row in rows
-        }
-        return {"rows": []} | content | {"laws": laws}
+    under = "laws"
+    empty: ClassVar = {"rows": []}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return law_of(unit["architecture"])
@@ -128,26 +110,23 @@ def spectrum_of(name: str) -> Row:
 
 
 class PublishedSpectra(FileStudy):
-    """How fast do the authors' eigenvalues fall, and ours, and how far do the directions agree?"""
+    """How fast do the authors' eigenvalues fall, and ours, and how far do they agree
+    (NADS_REFERENCE)?
+    """
 
     name = "published-spectra"
-    file = "published-spectra.json"
-    summary = "eigenvalues of Fig. 6 beside ours, and overlaps of directions (NADS_REFERENCE)"
-    unit_fields = ("architecture",)
-
-    def units(self) -> list[Unit]:
-        return [{"architecture": name} for name in SPECTRA]
+    design: ClassVar = {"architecture": SPECTRA}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return spectrum_of(unit["architecture"])
 
 
 class PublishedTrainings(FileStudy):
-    """Why do the authors' accuracies of VGG-11 fall earlier than ours? Trainings along their directions."""
+    """Why do the authors' accuracies of VGG-11 fall earlier than ours? Trainings along theirs
+    (NADS_REFERENCE).
+    """
 
     name = "law-published"
-    file = "law-published.json"
-    summary = "accuracy of VGG-11 along the authors' NADs (NADS_REFERENCE)"
     unit_fields = ("index", "noise_std", "seed")
 
     def units(self) -> list[Unit]:
@@ -159,24 +138,16 @@ class PublishedTrainings(FileStudy):
         start = time.perf_counter()
         size = Fig6.create("vgg11", "laptop")
         direction = authors_directions("vgg11")[[unit["index"]]]
-        sets, tests = (
-            nc.SeparableDatasets(
-                direction,
-                number,
-                1.0,
-                unit["noise_std"],
-                seed=seed_sequence(SEED, part),
-                paired=paired,
-            )
-            for part, number, paired in (
-                (5, size.num_train, False),
-                (6, size.num_test, size.paired_test),
-            )
+        found = train_along(
+            nc.VGG11,
+            direction,
+            unit["noise_std"],
+            size,
+            SEED,
+            context,
+            paired=size.paired_test,
+            data_seeds=(seed_sequence(SEED, part) for part in (5, 6)),
+            mixed_precision=True,
         )
-        result = nc.train_networks(
-            nc.VGG11, sets, tests, recipe=size.recipe, seed=SEED, stop_at_full_accuracy=True, mixed_precision=True,
-            device=context.device, method="loop", progress=False,
-        )  # fmt: skip
-        reached = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
-        row: Row = {name: round(float(values[0]), 5) for name, values in reached.items()}  # type: ignore[index]
+        row: Row = {name: values[0] for name, values in found.items()}
         return row | {"num_test": size.num_test, "seconds": round(time.perf_counter() - start)}

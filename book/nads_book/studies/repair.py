@@ -1,14 +1,16 @@
-"""Can NADs say how to repair an architecture? A small DenseNet, a narrow ResNet-18, three one-line changes of each.
+"""Can NADs say how to repair an architecture? A small DenseNet, a narrow ResNet-18, three one-line
+changes of each.
 
-The study ``repair-predictions`` computes energies of 16 waves in random networks of all eight, which are committed;
-``repair`` trains them along these waves, and on photos. With ``--mixed-precision`` it is nearly twice as fast on a CPU.
-``book/preregistered/repair.toml`` has what was expected.
+The study ``repair-predictions`` computes energies of 16 waves in random networks of all eight,
+which are committed; ``repair`` trains them along these waves, and on photos. With
+``--mixed-precision`` it is nearly twice as fast on a CPU. ``book/preregistered/repair.toml`` has
+what was expected.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,11 +20,22 @@ import nads_core as nc
 from nads_book.analysis.frequency_maps import LEARNED, of_tasks
 from nads_book.analysis.published import fourier_accuracies
 from nads_book.analysis.statistics import pooled_variance
+from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas.small_networks import densenet, resnet
+from nads_book.experiments import (
+    Context,
+    Estimate,
+    Evidence,
+    FileStudy,
+    Row,
+    Unit,
+    cifar10,
+    load_study,
+    train_along,
+    train_network,
+    without_interval,
+)
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
 from nads_core.runtime.seeds import seed_sequence
 
 NUM_NETWORKS, NUM_WAVES, SEEDS, NOISE_STD = 1_024, 16, (0, 1), 3.0
@@ -33,7 +46,9 @@ SMALL = {"growth": 8, "depths": (3, 3, 3, 3)}  # the DenseNet of the atlas
 
 
 def dense(*sizes: int, pooling: str = "average", flat: bool = False) -> nn.Module:
-    """Return the small DenseNet; ``flat`` replaces its global average, so that the last layer reads every place."""
+    """Return the small DenseNet; ``flat`` replaces its global average, so that the last layer reads
+    every place.
+    """
     network = densenet(*sizes, pooling=pooling, **SMALL)
     if flat:
         channels, side = int(network.linear.in_features), sizes[1] // 8  # type: ignore[arg-type, union-attr]
@@ -42,17 +57,21 @@ def dense(*sizes: int, pooling: str = "average", flat: bool = False) -> nn.Modul
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
-    "densenet": dense, "densenet, flat": partial(dense, flat=True),
+    "densenet": dense,
+    "densenet, flat": partial(dense, flat=True),
     "densenet, strided": partial(dense, pooling="strided"),
     "densenet, strided, flat": partial(dense, pooling="strided", flat=True),
-    "resnet": partial(resnet, width=16), "resnet, flat": partial(resnet, width=16, head="flat"),
+    "resnet": partial(resnet, width=16),
+    "resnet, flat": partial(resnet, width=16, head="flat"),
     "resnet, average": partial(resnet, width=16, pooling="average"),
     "resnet, average, flat": partial(resnet, width=16, pooling="average", head="flat"),
-}  # fmt: skip
+}
 
 
 def waves() -> list[tuple[int, int]]:
-    """Return 16 waves of the published grid, at equal steps of the rank of |frequency|, ties in a fixed order."""
+    """Return 16 waves of the published grid, at equal steps of the rank of |frequency|, ties in a
+    fixed order.
+    """
     grid = sorted(of_tasks(fourier_accuracies("lenet")), key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
     return [grid[round(i)] for i in np.linspace(0, len(grid) - 1, NUM_WAVES)]
 
@@ -97,24 +116,21 @@ class Repaired:
         """Return the points that a change costs on photos; all networks give the seed variance."""
         original = self.photos[name.partition(",")[0]]
         value = original.mean() - self.photos[name].mean()
-        variance = pooled_variance(self.photos.values())
-        half = variance.half_width(len(original), len(self.photos[name]))
-        return 100 * value, 100 * (value - half), 100 * (value + half)
+        variance = pooled_variance(100 * values for values in self.photos.values())
+        return variance.around(100 * value, len(original), len(self.photos[name]))
 
 
 CHANGED = [name for name in NETWORKS if "," in name]
 
 
 class RepairPredictions(FileStudy):
-    """Energies of waves in random networks of all eight architectures, committed before the first training."""
+    """Energies of waves in random networks of all eight architectures, committed before the first
+    training.
+    """
 
     name = "repair-predictions"
     file = "repair.json"
-    summary = "energies of 16 waves in random networks of two architectures and six repairs"
-    unit_fields = ("network",)
-
-    def units(self) -> list[Unit]:
-        return [{"network": name} for name in NETWORKS]
+    design: ClassVar = {"network": NETWORKS}
 
     def facts(self) -> dict[str, Any]:
         return {"waves": [list(wave) for wave in waves()], "num_networks": NUM_NETWORKS}
@@ -127,30 +143,29 @@ class RepairPredictions(FileStudy):
         return content | {"prediction": rows, "rows": content.get("rows", [])}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        directions = torch.stack([nc.fourier_direction(wave) for wave in waves()])
         nads = nc.compute_nads(
-            partial(NETWORKS[unit["network"]], 1, 32, 2), NUM_NETWORKS, image_shape=(1, 32, 32), symmetries=(),
-            debiasing="subtract", seed=0, device=context.device, progress=False,
-        )  # fmt: skip
-        energies = nads.energy(directions) / nads.eigenvalues.mean()
+            partial(NETWORKS[unit["network"]], 1, 32, 2),
+            NUM_NETWORKS,
+            image_shape=(1, 32, 32),
+            symmetries=(),
+            debiasing="subtract",
+            seed=0,
+            device=context.device,
+            progress=False,
+        )
+        energies = nads.energy(fourier_directions(waves())) / nads.eigenvalues.mean()
         return {"energies": [round(float(energy), 4) for energy in energies]}
 
 
 class Repair(FileStudy):
-    """Can NADs say how to repair an architecture? Eight networks on waves and on photos (``repair.toml``)."""
+    """Can NADs say how to repair an architecture? Eight networks on waves and on photos
+    (``repair.toml``).
+    """
 
     name = "repair"
-    file = "repair.json"
-    summary = "accuracy on waves and on photos of two architectures and six repairs"
-    unit_fields = ("network", "task", "seed")
+    design: ClassVar = {"seed": SEEDS, "network": NETWORKS, "task": ("waves", "photos")}
     needs = ("repair-predictions",)
     on_photos = True
-
-    def units(self) -> list[Unit]:
-        return [
-            {"network": name, "task": task, "seed": seed}
-            for seed in SEEDS for name in NETWORKS for task in ("waves", "photos")
-        ]  # fmt: skip
 
     def facts(self) -> dict[str, Any]:
         return {"waves": [list(wave) for wave in waves()], "num_networks": NUM_NETWORKS}
@@ -158,30 +173,22 @@ class Repair(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         build, seed = NETWORKS[unit["network"]], unit["seed"]
         if unit["task"] == "waves":
-            size = SIZES["narrow"].separable
-            directions = torch.stack([nc.fourier_direction(wave) for wave in waves()])
-            sets, tests = (
-                nc.SeparableDatasets(
-                    directions, count, 1.0, NOISE_STD, seed=seed_sequence(seed, part)
-                )
-                for part, count in ((7, size.num_train), (8, size.num_test))
+            reached = train_along(
+                partial(build, 1, 32, 2),
+                fourier_directions(waves()),
+                NOISE_STD,
+                SIZES["narrow"].separable,
+                seed,
+                context,
+                data_seeds=(seed_sequence(seed, part) for part in (7, 8)),
+                mixed_precision=context.mixed_precision,
             )
-            result = nc.train_networks(
-                partial(build, 1, 32, 2), sets, tests, recipe=size.recipe, seed=seed, stop_at_full_accuracy=True,
-                mixed_precision=context.mixed_precision, device=context.device, method="loop", progress=False,
-            )  # fmt: skip
-            return {"accuracies": [round(float(accuracy), 5) for accuracy in result.test_accuracy]}  # type: ignore[union-attr]
-        parts = [
-            nc.load_images("cifar10", train=part, num_images=NUM_PHOTOS, root=context.root)
-            for part in (True, False)
-        ]
-        data, held_out = ((nc.normalize(part.images), part.labels) for part in parts)
+            return {"accuracies": reached["test_accuracy"]}
+        train, test, _ = cifar10(NUM_PHOTOS, NUM_PHOTOS, context.root)
         torch.manual_seed(seed)
-        trained = nc.train_network(
-            build(3, 32, 10), data, held_out, recipe=replace(nc.CIFAR10_RECIPE, epochs=EPOCHS), seed=seed,
-            mixed_precision=context.mixed_precision, device=context.device, progress=False,
-        )  # fmt: skip
-        return {"accuracies": [round(float(trained.test_accuracy), 5)]}  # type: ignore[arg-type]
+        recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
+        row = train_network(build(3, 32, 10), train, test, recipe, seed, context)
+        return {"accuracies": [row["test_accuracy"]]}
 
     def score(self, rows: Sequence[Row]) -> Evidence:
         """Judge by the registered rule which changes repair their network."""
@@ -194,5 +201,5 @@ class Repair(FileStudy):
             )
             for name, (value, _, high) in cost.items()
         }
-        waves = {name: (float(number), np.nan, np.nan) for name, number in learned.items()}
+        waves = {name: without_interval(number) for name, number in learned.items()}
         return Evidence({"waves learned": waves, "points lost on photos": cost}, met)

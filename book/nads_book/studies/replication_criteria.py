@@ -1,7 +1,7 @@
 """The registered criteria of the replications: what the poison and the flip do on other photos.
 
-``book/preregistered/replications.toml`` has what was expected before the first training, and the criteria. The code
-that applies them was written while the networks were trained.
+``book/preregistered/replications.toml`` has what was expected before the first training, and the
+criteria. The code that applies them was written while the networks were trained.
 """
 
 import json
@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.analysis.statistics import pooled_variance
-from nads_book.experiments.results import results_path
-from nads_book.experiments.stored import load_registered
-from nads_book.experiments.study import Estimate as Interval
-from nads_book.experiments.study import Evidence
+from nads_book.analysis.statistics import grouped, pooled_variance
+from nads_book.experiments import (
+    Criteria,
+    Estimates,
+    Evidence,
+    Met,
+    load_registered,
+    results_path,
+    without_interval,
+)
 
 Row = Mapping[str, Any]
 Estimate = list[float]  # a value, alone or with its 95 % interval
@@ -24,26 +29,29 @@ SHORTCUT_FIELDS = ("index", "background", "written", "size")
 
 
 def rows_on_cifar10() -> list[Row]:
-    """Return chapter 7's and 8's results on CIFAR-10 in the form of these: LeNet, logistic regression, ResNet-18."""
-    names = {("kept", False): "as is", ("reversed", False): "flipped", ("kept", True): "random signs",
-             ("shuffled", False): "shuffled"}  # fmt: skip
+    """Return chapter 7's and 8's results on CIFAR-10 in the form of these: LeNet, logistic
+    regression, ResNet-18.
+    """
+    names = {
+        ("kept", False): "as is",
+        ("reversed", False): "flipped",
+        ("kept", True): "random signs",
+        ("shuffled", False): "shuffled",
+    }
     matched = {"kept": "matched", "reversed": "opposed"}
     found: list[Row] = []
     for network, size in (("lenet", "laptop"), ("logreg", "laptop"), ("resnet18", "narrow")):
         cell = {"data": "cifar10", "network": network.removesuffix("18")}
-        if network != "logreg":
-            for row in _rows(f"notes-{network}", size):
-                if row["images"] == "photos" and row["index"] is not None:
-                    found.append({**row, **cell, "map": None})
+        for row in _rows(f"notes-{network}", size) if network != "logreg" else []:
+            if row["images"] == "photos" and row["index"] is not None:
+                found.append({**row, **cell, "map": None})
         own = "lenet" if network == "logreg" else network  # logistic regression has no NADs
         for row in _rows(f"maps-{network}", size):
-            if row["draw"] == 0 and row["target"] == own and row["source"] in (own, "pca"):
-                ours = row["source"] == own
-                name = (
-                    names.get((row["order"], row["signs"])) if ours else matched.get(row["order"])
-                )
-                if name is not None:
-                    found.append({**row, **cell, "map": name})
+            name = matched.get(row["order"]) if row["source"] == "pca" else None
+            if row["source"] == own:
+                name = names.get((row["order"], row["signs"]))
+            if row["draw"] == 0 and row["target"] == own and name is not None:
+                found.append({**row, **cell, "map": name})
     return found
 
 
@@ -52,14 +60,19 @@ def _rows(name: str, preset: str) -> list[Row]:
     return rows
 
 
+def percents(rows: Iterable[Row]) -> list[float]:
+    """Return test accuracies in %."""
+    return [100 * row["test_accuracy"] for row in rows]
+
+
 class Cell:
     """The trainings of one architecture on one data set.
 
     Args:
         rows: all results.
         data, network: names of the two.
-        design: indices, maps, seeds and largest number of the design, so that an incomplete one decides nothing; None:
-            use the available rows.
+        design: indices, maps, seeds and largest number of the design, so that an incomplete one
+            decides nothing; None: use the available rows.
     """
 
     def __init__(
@@ -73,56 +86,59 @@ class Cell:
             for row in self.rows
             if row["map"] is None and row["background"] == "emptied"
         ]
-        self.seeds = {row["seed"] for row in self.rows} if design is None else set(design["seeds"])
-        self.planned_maps = self.maps if design is None else set(design["maps"])
-        self.indices = indices if design is None else list(design["indices"])
-        self.largest = (
-            max(filter(None, sizes), default=None) if design is None else design["largest"]
+        every_size = max(filter(None, sizes), default=None)
+        found: dict[str, Any] = {"seeds": {row["seed"] for row in self.rows}, "maps": self.maps}
+        planned = design or found | {"indices": indices, "largest": every_size}
+        self.seeds, self.planned_maps = set(planned["seeds"]), set(planned["maps"])
+        self.indices, self.largest = list(planned["indices"]), planned["largest"]
+        groups = grouped(
+            (str([row["map"], *map(row.get, SHORTCUT_FIELDS)]), 100 * row["test_accuracy"])
+            for row in self.rows
         )
-        groups: dict[str, list[float]] = {}
-        for row in self.rows:
-            key = str([row["map"], *(row.get(name) for name in SHORTCUT_FIELDS)])
-            groups.setdefault(key, []).append(100 * row["test_accuracy"])
         self.spread = pooled_variance(groups.values())
 
     def map_accuracies(self, name: str) -> list[float]:
-        """Return the accuracies under a map, one for each seed, in %; empty until all seeds are trained."""
-        rows = [row for row in self.rows if row["map"] == name]
-        return (
-            [100 * row["test_accuracy"] for row in rows]
-            if {row["seed"] for row in rows} == self.seeds
-            else []
-        )
+        """Return the accuracies under a map, one for each seed, in %; empty until all seeds are
+        trained.
+        """
+        return percents(self._complete([row for row in self.rows if row["map"] == name]))
+
+    def _complete(self, rows: list[Row]) -> list[Row]:
+        """Return rows if all seeds are trained, and none otherwise."""
+        return rows if {row["seed"] for row in rows} == self.seeds else []
 
     def shortcut_rows(
         self, index: int, background: str, written: str, size: float | None = None
     ) -> list[Row]:
-        """Return the trainings with a shortcut at a NAD, one for each seed; empty until all seeds are trained."""
-        wanted = (index, background, written, size)
-        rows = [row for row in self.rows
-                if row["map"] is None and tuple(row[name] for name in SHORTCUT_FIELDS) == wanted]  # fmt: skip
-        return rows if {row["seed"] for row in rows} == self.seeds else []
+        """Return the trainings with a shortcut at a NAD, one for each seed; empty until all seeds
+        are trained.
+        """
+        wanted = dict(zip(SHORTCUT_FIELDS, (index, background, written, size), strict=True))
+        return self._complete(
+            [row for row in self.rows if (wanted | {"map": None}).items() <= row.items()]
+        )
 
     def loss(self, accuracies: Sequence[float]) -> Estimate:
-        """Return how many points the mean of some accuracies lies below that on unchanged images."""
-        clean = self.map_accuracies("as is")
-        if not clean or not accuracies:
-            return [np.nan]
-        value = float(np.mean(clean) - np.mean(accuracies))
-        half = (
-            self.spread.half_width(len(clean), len(accuracies))
-            if min(len(clean), len(accuracies)) > 1
-            else np.nan
-        )
-        return [value, value - half, value + half] if np.isfinite(half) else [value]
+        """Return how many points the mean of some accuracies lies below that
+        on unchanged images.
+        """
+        return self._difference(self.map_accuracies("as is"), accuracies)
 
     def difference(self, first: str, second: str) -> Estimate:
-        """Return how many points the mean accuracy under a second map lies below that under a first."""
-        a, b = self.map_accuracies(first), self.map_accuracies(second)
-        if not a or not b:
+        """Return how many points the mean accuracy under a second map lies below that under a
+        first.
+        """
+        return self._difference(self.map_accuracies(first), self.map_accuracies(second))
+
+    def _difference(self, first: Sequence[float], second: Sequence[float]) -> Estimate:
+        """Return the difference of two means, with an interval if both have several seeds."""
+        counts = len(first), len(second)
+        if not min(counts):
             return [np.nan]
-        value, half = float(np.mean(a) - np.mean(b)), self.spread.half_width(len(a), len(b))
-        return [value, value - half, value + half] if len(a) > 1 else [value]
+        value = float(np.mean(first) - np.mean(second))
+        if min(counts) == 1 or not self.spread.degrees:
+            return [value]
+        return list(self.spread.around(value, *counts))
 
     def loss_of_map(self, name: str) -> Estimate:
         """Return the points lost under a map."""
@@ -130,9 +146,7 @@ class Cell:
 
     def loss_of_shortcut(self, index: int, written: str, size: float | None = None) -> Estimate:
         """Return the points lost by a change of one coordinate of the training images."""
-        return self.loss(
-            [100 * row["test_accuracy"] for row in self.shortcut_rows(index, "kept", written, size)]
-        )
+        return self.loss(percents(self.shortcut_rows(index, "kept", written, size)))
 
     def losses(self, written: str, size: float | None = None) -> np.ndarray:
         """Return the points lost at each index."""
@@ -146,10 +160,21 @@ class Cell:
         return float(self.losses("hole").sum() / self.losses("replaced", 0.05).sum())
 
     def following(self, index: int) -> float:
-        """Return the share of photos that follow the largest number on emptied carriers, above that without it."""
+        """Return the share of photos that follow the largest number on emptied carriers, above that
+        without it.
+        """
         rows = self.shortcut_rows(index, "emptied", "added", self.largest)
         shares = [row["followed"]["class"] - row["unprompted"]["class"] for row in rows]
         return float(np.mean(shares)) if shares else float("nan")
+
+
+CRITERIA = (
+    "the hole, not the number",
+    "early numbers are read, late ones are not",
+    "the flip costs more than random signs",
+    "logistic regression loses nothing",
+    "the match counts",
+)
 
 
 def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
@@ -159,29 +184,32 @@ def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
         cell: trainings of an architecture.
         linear: trainings of logistic regression on the same data.
     """
-    replaced, hole, added = (
-        cell.losses("replaced", 0.05),
-        cell.losses("hole"),
-        cell.losses("added", 0.05),
-    )
-    complete = np.isfinite([replaced, hole, added]).all() and replaced.size > 0
+    written = (("replaced", 0.05), ("hole", None), ("added", 0.05))
+    replaced, hole, added = (cell.losses(*each) for each in written)
     shares = np.array([cell.following(index) for index in cell.indices])
-    complete_shares = shares.size > 0 and np.isfinite(shares).all()
-    rises = max((b - a for place, a in enumerate(shares) for b in shares[place:]), default=0.0)
-    flip, signs = cell.loss_of_map("flipped")[0], cell.loss_of_map("random signs")[0]
-    matched, opposed = cell.loss_of_map("matched")[0], cell.loss_of_map("opposed")[0]
+    flip, signs, matched, opposed = (
+        cell.loss_of_map(name)[0] for name in ("flipped", "random signs", "matched", "opposed")
+    )
     others = [linear.loss_of_map(name)[0] for name in sorted(linear.planned_maps)]
-    return {
-        "the hole, not the number": bool(0.8 <= cell.hole_ratio <= 1.2 and added.max() < 2)
-        if complete and replaced.max() >= _LEAST else None,
-        "early numbers are read, late ones are not": bool(shares[0] > 0.5 and shares[-1] < 0.1 and rises <= 0.1)
-        if complete_shares else None,
-        "the flip costs more than random signs": bool(flip >= 3 and flip - signs >= 2)
-        if np.isfinite([flip, signs]).all() else None,
-        "logistic regression loses nothing": max(map(abs, others)) < 2
-        if len(others) > 1 and np.isfinite(others).all() else None,
-        "the match counts": bool(opposed - matched >= 2) if np.isfinite([matched, opposed]).all() else None,
-    }  # fmt: skip
+    met: Met = dict.fromkeys(CRITERIA)
+    removed, read, costs, nothing, counts = CRITERIA
+    if known([*replaced, *hole, *added]) and replaced.max() >= _LEAST:
+        met[removed] = bool(0.8 <= cell.hole_ratio <= 1.2 and added.max() < 2)
+    if known(shares):
+        rises = max(b - a for place, a in enumerate(shares) for b in shares[place:])
+        met[read] = bool(shares[0] > 0.5 and shares[-1] < 0.1 and rises <= 0.1)
+    if known([flip, signs]):
+        met[costs] = bool(flip >= 3 and flip - signs >= 2)
+    if len(others) > 1 and known(others):
+        met[nothing] = max(map(abs, others)) < 2
+    if known([matched, opposed]):
+        met[counts] = bool(opposed - matched >= 2)
+    return met
+
+
+def known(values: Sequence[float] | np.ndarray) -> bool:
+    """Return whether there are numbers, and all are finite."""
+    return bool(len(values)) and bool(np.isfinite(values).all())
 
 
 def measured(cell: Cell) -> dict[str, float]:
@@ -195,8 +223,9 @@ def measured(cell: Cell) -> dict[str, float]:
     }
 
 
-def judge(rows: Sequence[Row], designs: Mapping[str, Mapping[str, Any]]) -> Evidence:
-    """Apply the criteria to each data set and network, and compare measured values with the predicted ranges.
+def judge(rows: Sequence[Row], designs: Criteria) -> Evidence:
+    """Apply the criteria to each data set and network, and compare measured values with the
+    predicted ranges.
 
     Args:
         rows: trainings on other photos.
@@ -204,15 +233,15 @@ def judge(rows: Sequence[Row], designs: Mapping[str, Mapping[str, Any]]) -> Evid
     """
     registered = load_registered("replications")["predicted"]
     everything = [*rows, *rows_on_cifar10()]
-    estimates: dict[str, dict[str, Interval]] = {}
-    met: dict[str, bool | None] = {}
+    estimates: Estimates = {}
+    met: Met = {}
     for data, network in [("cifar10", "lenet"), *CELLS]:
         label = f"{data}, {network}"
         cell = Cell(everything, data, network, designs.get(label))
         linear = Cell(everything, data, "logreg", designs.get(f"{data}, logreg"))
         met |= {f"{label}: {name}": holds for name, holds in criteria(cell, linear).items()}
         values = measured(cell)
-        estimates[label] = {name: (value, np.nan, np.nan) for name, value in values.items()}
+        estimates[label] = {name: without_interval(value) for name, value in values.items()}
         for name, (low, high) in registered.get(label, {}).items():
             value = values.get(name, np.nan)
             met[f"{label}: {name} as predicted"] = (

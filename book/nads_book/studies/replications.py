@@ -1,6 +1,7 @@
 """Repeat the poison and the flip of chapters 7 and 8 on Fashion-MNIST and on Imagenette at 64 x 64.
 
-``book/preregistered/replications.toml`` contains the predictions; `replication_criteria` applies the criteria.
+``book/preregistered/replications.toml`` contains the predictions; `replication_criteria` applies
+the criteria.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.experiments.stored import load_nads
-from nads_book.experiments.study import Context, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, train_network
 from nads_book.studies.injection import followed_shares
 from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
 from nads_book.studies.replication_criteria import judge
@@ -26,8 +25,7 @@ from nads_book.studies.shortcut_injection import (
 )
 from nads_book.studies.transforms import (
     covariance,
-    match,
-    neighbour_correlation,
+    describe,
     orthogonal_map,
     principal_components,
     transform,
@@ -43,13 +41,20 @@ Injection = tuple[
 ]  # background, mode and size, by the names of chapter 7's results
 Map = tuple[str, str, bool]  # basis whose coordinates are mapped to NADs, order, random signs
 HOLES: tuple[Injection, ...] = (
-    ("kept", "replaced", 0.05), ("kept", "hole", None), ("kept", "hole at mean", None), ("kept", "added", 0.05),
+    ("kept", "replaced", 0.05),
+    ("kept", "hole", None),
+    ("kept", "hole at mean", None),
+    ("kept", "added", 0.05),
     ("emptied", "none", None),
-)  # fmt: skip
+)
 MAPS: dict[str, Map] = {
-    "as is": ("nads", "kept", False), "flipped": ("nads", "reversed", False), "random signs": ("nads", "kept", True),
-    "shuffled": ("nads", "shuffled", False), "matched": ("pca", "kept", True), "opposed": ("pca", "reversed", True),
-}  # fmt: skip
+    "as is": ("nads", "kept", False),
+    "flipped": ("nads", "reversed", False),
+    "random signs": ("nads", "kept", True),
+    "shuffled": ("nads", "shuffled", False),
+    "matched": ("pca", "kept", True),
+    "opposed": ("pca", "reversed", True),
+}
 
 
 @dataclass(frozen=True)
@@ -72,23 +77,36 @@ class Design:
     seeds: Sequence[int]
 
 
-# A photo with twice as many pixels per side has coordinates twice as large: numbers of .5 and of 1 at 64 x 64.
+# A photo with twice as many pixels per side has coordinates twice as large: numbers of .5 and of 1
+# at 64 x 64.
 DESIGNS = {
     ("fashion-mnist", "lenet"): Design(
-        10_000, 10_000, (0, 10, 30, 100, 300, 1000),
-        (*HOLES, ("emptied", "added", 0.2), ("emptied", "added", 0.5)), tuple(MAPS), (3, 4, 5),
+        10_000,
+        10_000,
+        (0, 10, 30, 100, 300, 1000),
+        (*HOLES, ("emptied", "added", 0.2), ("emptied", "added", 0.5)),
+        tuple(MAPS),
+        (3, 4, 5),
     ),
     ("fashion-mnist", "logreg"): Design(10_000, 10_000, (), (), tuple(MAPS), (3, 4, 5)),
     ("imagenette", "lenet"): Design(
-        8_000, 3_925, (0, 10, 100, 300, 1000, 4000),
-        (*HOLES, ("emptied", "added", 0.5), ("emptied", "added", 1.0)), tuple(MAPS), (3,),
+        8_000,
+        3_925,
+        (0, 10, 100, 300, 1000, 4000),
+        (*HOLES, ("emptied", "added", 0.5), ("emptied", "added", 1.0)),
+        tuple(MAPS),
+        (3,),
     ),
     ("imagenette", "logreg"): Design(8_000, 3_925, (), (), tuple(MAPS), (3,)),
     ("imagenette", "resnet"): Design(
-        5_000, 3_925, (0, 300, 4000), (HOLES[0], HOLES[1], HOLES[3], ("emptied", "added", 1.0)),
-        ("as is", "flipped", "random signs", "shuffled"), (3,),
+        5_000,
+        3_925,
+        (0, 300, 4000),
+        (HOLES[0], HOLES[1], HOLES[3], ("emptied", "added", 1.0)),
+        ("as is", "flipped", "random signs", "shuffled"),
+        (3,),
     ),
-}  # fmt: skip
+}
 
 
 FIELDS = ("data", "network", "seed", "map", "index", "background", "written", "size")
@@ -99,24 +117,29 @@ def trainings() -> list[Unit]:
 
     The fields of an injection are None for a map, and the other way round.
     """
-    found: list[tuple[Any, ...]] = []
+    found: list[Unit] = []
     for (data, network), design in DESIGNS.items():
         for seed in design.seeds:
-            found += [(data, network, seed, name, None, None, None, None) for name in design.maps]
+            every: list[tuple[Any, ...]] = [(name, None, None, None, None) for name in design.maps]
+            every += [
+                (None, index, *injection)
+                for index in design.indices
+                for injection in design.injections
+            ]
             found += [
-                (data, network, seed, None, index, *injection)
-                for index in design.indices for injection in design.injections
-            ]  # fmt: skip
-    return [dict(zip(FIELDS, values, strict=True)) for values in found]
+                dict(zip(FIELDS, (data, network, seed, *rest), strict=True)) for rest in every
+            ]
+    return found
 
 
 @lru_cache(maxsize=2)
 def photos(data: str, train: bool, count: int) -> nc.ImageSet:
-    """Return the first images of a data set: grey 32 x 32 of Fashion-MNIST, coloured 64 x 64 of Imagenette."""
-    loaded = nc.load_images(
-        data, train=train, num_images=count, size=SHAPES[data][1], progress=False
-    )
-    if tuple(loaded.images.shape) != (count, SHAPES[data][0], *SHAPES[data][1:] * 2):
+    """Return the first images of a data set: grey 32 x 32 of Fashion-MNIST, coloured 64 x 64 of
+    Imagenette.
+    """
+    channels, size = SHAPES[data]
+    loaded = nc.load_images(data, train=train, num_images=count, size=size, progress=False)
+    if tuple(loaded.images.shape) != (count, channels, size, size):
         raise ValueError(
             f"{count} images of {SHAPES[data]} expected, {loaded.source} has {tuple(loaded.images.shape)}"
         )
@@ -125,18 +148,15 @@ def photos(data: str, train: bool, count: int) -> nc.ImageSet:
 
 @lru_cache(maxsize=2)
 def nads_of(data: str, network: str) -> NADs:
-    """Return all NADs of single-channel images: those of LeNet also for logistic regression, which has none."""
-    if network == "resnet":
-        values, vectors = torch.linalg.eigh(second_moments(data, network).mean(0))
-        side = SHAPES[data][1]
-        return NADs(
-            vectors.flip(1).T.reshape(-1, 1, side, side).contiguous(), values.flip(0).contiguous()
-        )
-    return (
-        load_nads("lenet", 2).complete_basis()
-        if SHAPES[data][1] == 32
-        else flipping_nads(SHAPES[data][1])
-    )
+    """Return all NADs of single-channel images: those of LeNet also for logistic regression, which
+    has none.
+    """
+    side = SHAPES[data][1]
+    if network != "resnet":
+        return flipping_nads(side)
+    values, vectors = torch.linalg.eigh(second_moments(data, network).mean(0))
+    directions = vectors.flip(1).T.reshape(-1, 1, side, side).contiguous()
+    return NADs(directions, values.flip(0).contiguous())
 
 
 @lru_cache(maxsize=1)
@@ -163,36 +183,27 @@ def matrix_of(data: str, network: str, count: int, name: str) -> Tensor:
 
 
 def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, dict[str, Any]]:
-    """Return the training and the test set of a map, and how well photos match NADs and how smooth they are."""
-    matrix, standard = (
-        matrix_of(unit["data"], unit["network"], design.num_train, unit["map"] or ""),
-        scaling(unit["data"], design.num_train),
-    )
-    parts = [
-        photos(unit["data"], True, design.num_train),
-        photos(unit["data"], False, design.num_test),
-    ]
+    """Return the training and the test set of a map, and how well photos match NADs and how smooth
+    they are.
+    """
+    data, network, count = unit["data"], unit["network"], design.num_train
+    matrix, standard = matrix_of(data, network, count, unit["map"]), scaling(data, count)
+    parts = (photos(data, True, count), photos(data, False, design.num_test))
     train, test = ((transform(standard(part.images), matrix), part.labels) for part in parts)
-    after = matrix.double() @ spread(unit["data"], design.num_train) @ matrix.double().T
-    facts = {"neighbours": round(neighbour_correlation(after, SHAPES[unit["data"]][1]), 5)}
-    if unit["network"] != "logreg":
-        nads = nads_of(unit["data"], unit["network"])
-        sensitivity = (nads.basis * nads.eigenvalues.to(nads.basis)) @ nads.basis.T
-        facts["match"] = round(match(sensitivity, after), 5)
-    return train, test, facts
+    nads = None if network == "logreg" else nads_of(data, network)
+    facts = describe(nads, matrix, spread(data, count))
+    return train, test, {name: value for name, value in facts.items() if value is not None}
 
 
 def trained(
     unit: Unit, train: Dataset, test: Dataset, device: torch.device
 ) -> tuple[nn.Module, Row]:
-    """Return a trained network, and its accuracies; networks of one seed begin with equal weights."""
+    """Return a trained network, and its accuracies; networks of one seed begin
+    with equal weights.
+    """
     torch.manual_seed(unit["seed"])
     network = build(unit["data"], unit["network"])
-    result = nc.train_network(
-        network, train, test, recipe=RECIPE, seed=unit["seed"], device=device, progress=False
-    )
-    accuracies = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
-    return network.eval(), {name: round(float(value), 5) for name, value in accuracies.items()}  # type: ignore[arg-type]
+    return network, train_network(network, train, test, RECIPE, unit["seed"], Context(device))
 
 
 def measured(unit: Unit, device: torch.device) -> Row:
@@ -201,55 +212,37 @@ def measured(unit: Unit, device: torch.device) -> Row:
     if unit["map"] is not None:
         train, test, facts = mapped(unit, design)
         return trained(unit, train, test, device)[1] | facts
-    standard = scaling(unit["data"], design.num_train)
-    first, last = (
-        photos(unit["data"], True, design.num_train),
-        photos(unit["data"], False, design.num_test),
-    )
-    injection = ShortcutInjection(
-        first.images, nads_of(unit["data"], unit["network"]), unit["index"] or 0
-    )
-    background, mode = BACKGROUNDS[unit["background"] or ""], INJECTION_MODES[unit["written"] or ""]
+    data, size = unit["data"], unit["size"]
+    standard = scaling(data, design.num_train)
+    first, last = photos(data, True, design.num_train), photos(data, False, design.num_test)
+    injection = ShortcutInjection(first.images, nads_of(data, unit["network"]), unit["index"])
+    background, mode = BACKGROUNDS[unit["background"]], INJECTION_MODES[unit["written"]]
     changed = injection.inject(
-        injection.prepare(first.images, background), first.labels, mode, unit["size"]
+        injection.prepare(first.images, background), first.labels, mode, size
     )
     clean = injection.prepare(last.images, background)
-    network, row = trained(
-        unit, (standard(changed), first.labels), (standard(clean), last.labels), device
-    )
-    wrong = wrong_labels(last.labels, channels=SHAPES[unit["data"]][0])
-
-    def followed(images: Tensor) -> dict[str, float]:
-        return followed_shares(network, standard(images), wrong)
-
-    row["unprompted"] = followed(clean)
+    train, test = (standard(changed), first.labels), (standard(clean), last.labels)
+    network, row = trained(unit, train, test, device)
+    wrong = wrong_labels(last.labels, channels=SHAPES[data][0])
+    row["unprompted"] = followed_shares(network, standard(clean), wrong)
     if unit["written"] != "none":
-        row["followed"] = followed(injection.inject(clean, wrong, mode, unit["size"]))
+        prompted = standard(injection.inject(clean, wrong, mode, size))
+        row["followed"] = followed_shares(network, prompted, wrong)
     row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
     return row
 
 
 def facts_of(design: Design) -> dict[str, Any]:
     """Return the fields that define a complete design."""
-    sizes = [
-        size
-        for background, *_, size in design.injections
-        if background == "emptied" and size is not None
-    ]
-    facts = {
-        "indices": list(design.indices),
-        "maps": list(design.maps),
-        "seeds": list(design.seeds),
-    }
-    return facts | {"largest": max(sizes, default=None)}
+    sizes = [size for background, _, size in design.injections if background == "emptied" and size]
+    lists = {name: list(getattr(design, name)) for name in ("indices", "maps", "seeds")}
+    return lists | {"largest": max(sizes, default=None)}
 
 
 class Replications(FileStudy):
     """What do the poison and the flip do on other photos? See ``replications.toml``."""
 
     name = "replications"
-    file = "replications.json"
-    summary = "poison and flip on Fashion-MNIST and on Imagenette at 64 x 64"
     unit_fields = FIELDS
     on_photos = True
 

@@ -7,6 +7,7 @@ Energies, the gain correction and frequency are compared with it on the same dir
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -17,14 +18,28 @@ from torch.func import functional_call, jvp, vjp
 
 import nads_core as nc
 from nads_book.analysis.prediction import GainCorrection, filter_gain, signal_to_noise
-from nads_book.analysis.statistics import regression
+from nads_book.analysis.statistics import (
+    means,
+    regression,
+    resampled_correlations,
+    with_interval,
+)
+from nads_book.experiments import (
+    Context,
+    Criteria,
+    Estimates,
+    Evidence,
+    FileStudy,
+    Met,
+    Row,
+    Unit,
+    load_registered,
+    load_study,
+)
 from nads_book.experiments.presets import MODELS
-from nads_book.experiments.stored import load_registered, load_study
-from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
 from nads_book.studies import forgetting
 from nads_book.studies.directions import Fig1
-from nads_book.studies.gain import GainStudy, load_design
+from nads_book.studies.gain import GainStudy, designed_direction, load_design
 from nads_book.studies.nonlinear_tasks import mean_frequency, nads_of
 from nads_core.runtime.seeds import seed_sequence, seeded
 
@@ -57,8 +72,7 @@ def direction(network: str, family: str, key: Any) -> Tensor:
     """Return one direction, (1, 32, 32)."""
     if family == "waves":
         return nc.fourier_direction(tuple(key), size=32)
-    image = torch.from_numpy(load_design(network)["images"][key])[None].double()
-    return (image / image.square().sum().sqrt()).float()
+    return designed_direction(network, key)
 
 
 def outputs(network: nn.Module, images: Tensor, weights: Weights) -> Tensor:
@@ -156,21 +170,15 @@ class RivalTheory(FileStudy):
     """Does a tangent kernel predict better than energies? See ``rival_theory.toml``."""
 
     name = "rival-theory"
-    file = "rival-theory.json"
-    summary = "kernel regression with tangent kernels at initialisation, along waves and designs"
     unit_fields = ("network", "family", "key", "seed")
     needs = ("fig1-lenet",)
 
     def units(self) -> list[Unit]:
+        order = (("waves", "lenet"), ("designed", "lenet"), ("waves", "cnn"), ("designed", "cnn"))
         return [
             {"network": network, "family": family, "key": key, "seed": seed}
             for seed in SEEDS
-            for family, network in (
-                ("waves", "lenet"),
-                ("designed", "lenet"),
-                ("waves", "cnn"),
-                ("designed", "cnn"),
-            )
+            for family, network in order
             for key in keys(network, family)
         ]
 
@@ -205,23 +213,17 @@ def cells() -> list[tuple[str, str]]:
 
 def trained_accuracies(network: str, family: str) -> dict[str, float]:
     """Return the stored accuracies of trained networks, means over seeds, by key as text."""
-    found: dict[str, list[float]] = {}
     if family == "designed":
         stored = GainStudy.load(network)
         assert stored is not None
-        pairs = [(row["index"], row["test_accuracy"]) for row in stored.rows]
-    elif network == "lenet":
+        return means((str(row["index"]), row["test_accuracy"]) for row in stored.rows)
+    if network == "lenet":
         stored = Fig1.load("lenet")
         assert stored is not None
-        pairs = [(row["frequency"], row["test_accuracy"]) for row in stored.rows]
-    else:
-        cell = forgetting.Cell("cnn", "sgd", 0.5)
-        rows = load_study("forgetting.json")["rows"]
-        rows = [row for row in rows if forgetting.Cell(**row["cell"]) == cell]
-        pairs = [(row["wave"], row["test_accuracies"][-1]) for row in rows]
-    for key, accuracy in pairs:
-        found.setdefault(str(key), []).append(accuracy)
-    return {key: float(np.mean(values)) for key, values in found.items()}
+        return means((str(row["frequency"]), row["test_accuracy"]) for row in stored.rows)
+    cell = asdict(forgetting.Cell("cnn", "sgd", 0.5))
+    rows = [row for row in load_study("forgetting.json")["rows"] if row["cell"] == cell]
+    return means((str(row["wave"]), row["test_accuracies"][-1]) for row in rows)
 
 
 class Predicted(NamedTuple):
@@ -248,18 +250,17 @@ def predictions(rows: Sequence[Row], network: str, family: str) -> Predicted | N
     if not complete:
         return None
     names = [str(key) for key in wanted]
-    first = [complete[0][name] for name in names]
-    accuracies = np.array([[found[name]["accuracies"] for name in names] for found in complete])
-    alignment = np.array([[found[name]["alignment"] for name in names] for found in complete])
-    facts = {
-        field: np.array([row[field] for row in first])
-        for field in ("energy", "ratio", "gain", "frequency")
-    }
+
+    def column(field: str) -> np.ndarray:  # (seeds, n, ...)
+        return np.array([[found[name][field] for name in names] for found in complete])
+
+    accuracies = column("accuracies").mean(0)
+    facts = {field: column(field)[0] for field in ("energy", "ratio", "gain", "frequency")}
     correction = GainCorrection(tuple(load_registered("law")["constants"]["with_gain"]))
     values = {
-        "kernel": accuracies.mean(0)[:, -1],
-        "one step": accuracies.mean(0)[:, 0],
-        "alignment": alignment.mean(0),
+        "kernel": accuracies[:, -1],
+        "one step": accuracies[:, 0],
+        "alignment": column("alignment").mean(0),
         "energy": facts["energy"],
         "gain": correction.accuracies(facts["ratio"], facts["gain"]),
         "frequency": -facts["frequency"],
@@ -269,36 +270,33 @@ def predictions(rows: Sequence[Row], network: str, family: str) -> Predicted | N
     return Predicted(values, reached, facts["gain"], facts["energy"])
 
 
-def judge(
-    found: Mapping[tuple[str, str], Predicted], criteria: Mapping[str, Mapping[str, Any]]
-) -> Evidence:
+def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Evidence:
     """Return rank correlations with trained accuracies, leads, and the criteria met.
 
     Args:
         found: predictions of the cells that are complete.
         criteria: table of the registration.
     """
-    estimates: dict[str, dict[str, Estimate]] = {}
+    estimates: Estimates = {}
     draws: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for cell, one in found.items():
-        draws[cell] = {
-            name: resampled_correlations(values, one.trained) for name, values in one.values.items()
+        drawn = draws[cell] = {
+            name: resampled_correlations(values, one.trained, NUM_DRAWS, min_size=2)
+            for name, values in one.values.items()
         }
-        estimates[", ".join(cell)] = {name: interval(drawn) for name, drawn in draws[cell].items()}
+        own = estimates[", ".join(cell)] = {name: with_interval(x) for name, x in drawn.items()}
         for name in ("kernel", "alignment", "gain", "frequency"):
-            lead = draws[cell][name] - draws[cell]["energy"]
-            estimates[", ".join(cell)][f"{name} before energy"] = interval(lead)
+            own[f"{name} before energy"] = with_interval(drawn[name] - drawn["energy"])
         if cell[1] == "designed":
             logs = {"gain": np.log(one.gains), "energy": np.log(one.energies)}
-            responses = {
-                "points of kernel": 100 * one.values["kernel"],
-                "points of trained": 100 * one.trained,
-            }
-            for name, response in responses.items():
-                slope = regression(response, logs, list(range(len(one.gains))))["gain"]
-                key = f"{name} per deviation of log gain"
-                estimates[", ".join(cell)][key] = (slope.value, slope.low, slope.high)
-    met: dict[str, bool | None] = {}
+            for name, reached in (("kernel", one.values["kernel"]), ("trained", one.trained)):
+                slope = regression(100 * reached, logs, range(len(one.gains)))["gain"]
+                own[f"points of {name} per deviation of log gain"] = (
+                    slope.value,
+                    slope.low,
+                    slope.high,
+                )
+    met: Met = {}
     for name, rule in criteria.items():
         cell = rule["network"], rule["family"]
         if cell not in found:
@@ -311,29 +309,8 @@ def judge(
             met[name] = below and int(learned.sum()) >= rule["directions"]
             continue
         drawn = draws[cell]
-        value, low, _ = interval(drawn[rule["first"]] - drawn[rule["second"]])
+        value, low, _ = with_interval(drawn[rule["first"]] - drawn[rule["second"]])
         above = rule.get("interval_above")
         holds = value > rule["lead_above"] if above is None else low > above
         met[name] = None if np.isnan(value) else bool(holds)
     return Evidence(estimates, met)
-
-
-def resampled_correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the rank correlation of n pairs, and of pairs drawn again: the same in each call."""
-    from scipy.stats import rankdata
-
-    rng = np.random.default_rng(0)
-    draws = rng.integers(len(a), size=(NUM_DRAWS, len(a)))
-    draws = np.concatenate([np.arange(len(a))[None], draws])
-    x, y = (rankdata(values[draws], axis=1) for values in (a, b))  # ties in the middle
-    x, y = (ranks - ranks.mean(1, keepdims=True) for ranks in (x, y))
-    with np.errstate(invalid="ignore"):
-        return (x * y).sum(1) / np.sqrt((x**2).sum(1) * (y**2).sum(1))
-
-
-def interval(drawn: np.ndarray) -> Estimate:
-    """Return an estimate and its 95 % interval from draws, of which the first is the estimate."""
-    if not np.isfinite(drawn[0]):  # one side is constant
-        return float("nan"), float("nan"), float("nan")
-    low, high = np.nanquantile(drawn[1:], (0.025, 0.975))
-    return float(drawn[0]), float(low), float(high)

@@ -1,9 +1,10 @@
-"""Shortcuts injected along NADs, and ablation of what images have there: the poison of section 4.2, taken apart.
+"""Shortcuts injected along NADs, and ablation of what images have there: the poison of section 4.2,
+taken apart.
 
-The poison *replaces* a coordinate of an image by a number that depends on its class. So from one NAD to another two
-things change: the place in the order, and how much is removed. Here they are varied one by one:
-`ShortcutInjection.prepare` changes what all images have along the carriers, and `ShortcutInjection.inject` adds or
-replaces what depends on the class.
+The poison *replaces* a coordinate of an image by a number that depends on its class. So from one
+NAD to another two things change: the place in the order, and how much is removed. Here they are
+varied one by one: `ShortcutInjection.prepare` changes what all images have along the carriers, and
+`ShortcutInjection.inject` adds or replaces what depends on the class.
 """
 
 import torch
@@ -17,8 +18,12 @@ from nads_core.runtime.seeds import seed_sequence
 # Names of preparations and of modes, by the strings that results files store.
 BACKGROUNDS = {"kept": "kept", "emptied": "mean_ablated", "scaled": "scaled"}
 INJECTION_MODES = {
-    "none": "none", "added": "added", "replaced": "replaced", "hole": "ablated", "hole at mean": "mean_ablated",
-}  # fmt: skip
+    "none": "none",
+    "added": "added",
+    "replaced": "replaced",
+    "hole": "ablated",
+    "hole at mean": "mean_ablated",
+}
 COMMON_DEVIATION = 0.2  # of scaled coordinates; photos have 2.2 at NAD 0 and .06 at the last
 
 
@@ -26,8 +31,8 @@ class ShortcutInjection:
     """Shortcuts along the NADs from ``index`` on.
 
     Args:
-        images: (N, C, H, W) in [0, 1] with 1 or 3 channels, on which the mean and the deviation of each coordinate are
-            measured.
+        images: (N, C, H, W) in [0, 1] with 1 or 3 channels, on which the mean and the deviation of
+            each coordinate are measured.
         nads: NADs of single-channel images of the same size.
         index: NAD index of the first carrier.
         num_classes: number of classes, see `carriers`.
@@ -45,16 +50,11 @@ class ShortcutInjection:
                 f"shortcuts at NADs {index} to {last} need more than the {len(nads)} given"
             )
         self.directions = nads.directions[index : last + 1, 0]  # (K, H, W)
-        self.nad, self.channel, self.sign = (
-            table[:, 0] - index,
-            table[:, 1],
-            table[:, 2],
-        )  # (classes,) each
+        nad, self.channel, self.sign = table.unbind(1)  # (classes,) each
+        self.nad = nad - index
         coordinates = self.coordinates(images)
-        self.mean, self.deviation = (
-            coordinates.mean(0),
-            coordinates.std(0, unbiased=False),
-        )  # (C, K) each
+        self.mean = coordinates.mean(0)  # (C, K)
+        self.deviation = coordinates.std(0, unbiased=False)
 
     def coordinates(self, images: Tensor) -> Tensor:
         """Return the coordinates (N, C, K) of images along the carriers."""
@@ -62,17 +62,21 @@ class ShortcutInjection:
 
     @property
     def carrier_moments(self) -> tuple[float, float]:
-        """Mean and deviation of the coordinate that carries a class, root mean squares over classes."""
-        used = (self.channel, self.nad)  # (classes,) each
-        mean, deviation = (
-            float(values[used].square().mean().sqrt()) for values in (self.mean, self.deviation)
-        )
-        return mean, deviation
+        """Mean and deviation of the coordinate that carries a class, root mean squares over
+        classes.
+        """
+
+        def over_classes(values: Tensor) -> float:
+            return float(values[self.channel, self.nad].square().mean().sqrt())
+
+        return over_classes(self.mean), over_classes(self.deviation)
 
     def residual_deviation(self, covariance: Tensor) -> float:
-        """Return the deviation that the other coordinates do not predict linearly, root mean square over classes.
+        """Return the deviation that the other coordinates do not predict linearly, root mean square
+        over classes.
 
-        A network that is linear can subtract the rest. For a coordinate d the residual is (d^T C^-1 d)^(-1/2).
+        A network that is linear can subtract the rest. For a coordinate d the residual is (d^T C^-1
+        d)^(-1/2).
 
         Args:
             covariance: C of the images, (C H W, C H W).
@@ -90,7 +94,8 @@ class ShortcutInjection:
 
         Args:
             images: (N, C, H, W).
-            background: "kept"; "mean_ablated", every coordinate at its mean; or "scaled" to `COMMON_DEVIATION`.
+            background: "kept"; "mean_ablated", every coordinate at its mean; or "scaled" to
+                `COMMON_DEVIATION`.
 
         Raises:
             ValueError: for another background.
@@ -115,9 +120,10 @@ class ShortcutInjection:
         Args:
             images: (N, C, H, W), prepared or not.
             labels: (N,), class whose shortcut is injected into each image.
-            mode: "none"; "added", plus or minus ``size``; "replaced" by that, as in the paper; "ablated", replaced by
-                0; or "mean_ablated", replaced by the mean.
-            size: absolute value of the injected coordinate; by default the deviation of the coordinate.
+            mode: "none"; "added", plus or minus ``size``; "replaced" by that, as in the paper;
+                "ablated", replaced by 0; or "mean_ablated", replaced by the mean.
+            size: absolute value of the injected coordinate; by default the deviation of the
+                coordinate.
 
         Raises:
             ValueError: for another mode, or a negative size.
@@ -136,37 +142,40 @@ class ShortcutInjection:
         value = self.sign[labels] * (self.deviation[channel, nad] if size is None else size)
         present = self.coordinates(images)[rows, channel, nad]
         target = {
-            "added": present + value, "replaced": value, "ablated": 0 * present,
+            "added": present + value,
+            "replaced": value,
+            "ablated": 0 * present,
             "mean_ablated": self.mean[channel, nad],
-        }  # fmt: skip
+        }
+        change = (target[mode] - present)[:, None, None]
         injected = images.clone()
-        injected[rows, channel] += (target[mode] - present)[:, None, None] * self.directions[
-            nad
-        ].to(images)
+        injected[rows, channel] += change * self.directions[nad].to(images)
         return injected
 
 
 def same_coordinate(num_classes: int = 10, channels: int = 3) -> Tensor:
-    """Return which classes have their shortcuts at one coordinate, whatever their signs: (classes, classes)."""
+    """Return which classes have their shortcuts at one coordinate, whatever their signs: (classes,
+    classes).
+    """
     places = torch.tensor(
         [(nad, channel) for nad, channel, _ in carriers(num_classes, 0, channels)]
     )
     return (places[:, None] == places).all(2)
 
 
-def wrong_labels(
-    labels: Tensor, num_classes: int = 10, channels: int = 3, *, seed: int = 0
-) -> Tensor:
+def wrong_labels(labels: Tensor, num_classes: int = 10, channels: int = 3) -> Tensor:
     """Return for each label (N,) a random class whose shortcut is at another coordinate."""
     allowed = (~same_coordinate(num_classes, channels)).double()[labels]  # (N, classes)
-    return allowed.multinomial(1, generator=torch.Generator().manual_seed(seed))[:, 0]
+    return allowed.multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
 
 
 def gaussian_images(photos: ImageSet, count: int, *, seed: int = 0) -> ImageSet:
-    """Return images of a Gaussian mixture with the photos' class means and their common covariance within classes.
+    """Return images of a Gaussian mixture with the photos' class means and their common covariance
+    within classes.
 
     Args:
-        photos: (N, 3, H, W), more than there are pixels; fewer leave the covariance without full rank.
+        photos: (N, 3, H, W), more than there are pixels; fewer leave the covariance without full
+            rank.
         count: number of images to draw, the same for each class as nearly as possible.
         seed: seed of the draw.
 

@@ -1,23 +1,35 @@
 """Test photos with small components along the first two NADs: do predictions change without them?
 
-A reviewer's question. Photos are ordered by the norm of these components; in each tenth of them both
-components are removed, or flipped, and the predictions counted that change.
+A reviewer's question. Photos are ordered by the norm of these components; in each tenth of them
+both components are removed, or flipped, and the predictions counted that change.
 ``book/preregistered/small_components.toml`` has what was expected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.analysis.statistics import pooled_variance
-from nads_book.experiments.stored import load_nads, load_registered
-from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.analysis.statistics import student_mean
+from nads_book.experiments import (
+    Context,
+    Criteria,
+    Estimates,
+    Evidence,
+    FileStudy,
+    Met,
+    Row,
+    Unit,
+    cifar10,
+    load_nads,
+    load_registered,
+    train_network,
+    within,
+)
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import predicted_classes
 
@@ -96,49 +108,28 @@ def answers(
 
 
 class SmallComponents(FileStudy):
-    """Do predictions change without small components along two NADs? (``small_components.toml``)."""
+    """Do predictions change without small components along
+    two NADs? (``small_components.toml``).
+    """
 
     name = "small-components"
-    file = "small-components.json"
-    summary = "predictions that change when small components along the first NADs are flipped"
-    unit_fields = ("network", "seed")
+    design: ClassVar = {"network": ["lenet"], "seed": SEEDS}
     on_photos = True
-
-    def units(self) -> list[Unit]:
-        return [{"network": "lenet", "seed": seed} for seed in SEEDS]
 
     def facts(self) -> dict[str, Any]:
         return {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "epochs": EPOCHS}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        parts = [
-            nc.load_images(
-                "cifar10", train=part, num_images=count, root=context.root, progress=False
-            )
-            for part, count in ((True, NUM_TRAIN), (False, NUM_TEST))
-        ]
-        train, test = ((nc.normalize(photos.images), photos.labels) for photos in parts)
+        train, test, source = cifar10(NUM_TRAIN, NUM_TEST, context.root)
         torch.manual_seed(unit["seed"])
         network = nc.LENET.build(3, 32, 10)
         recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
-        result = nc.train_network(
-            network,
-            train,
-            test,
-            recipe=recipe,
-            seed=unit["seed"],
-            device=context.device,
-            progress=False,
-        )
+        row = train_network(network, train, test, recipe, unit["seed"], context)
         directions = load_nads("lenet", 2).directions[:NUM_NADS]
         controls = random_directions(NUM_NADS, unit["seed"])
-        groups, examples = answers(network.eval(), test[0], directions, controls)
-        return {
-            "test_accuracy": round(float(result.test_accuracy or 0), 5),
-            "groups": groups,
-            "examples": examples,
-            "source": parts[0].source,
-        }
+        groups, examples = answers(network, test[0], directions, controls)
+        row = {"test_accuracy": row["test_accuracy"], "groups": groups, "examples": examples}
+        return row | {"source": source}
 
     def score(self, rows: Sequence[Row]) -> Evidence:
         """Apply the registered rule (``small_components.toml``)."""
@@ -156,7 +147,7 @@ def shares(rows: Sequence[Row], kind: str, change: str) -> np.ndarray:
     return np.array([[group[kind][change] for group in row["groups"]] for row in rows])
 
 
-def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
     """Return the shares in the first and last group with Student's intervals, and the criteria met.
 
     Args:
@@ -165,27 +156,19 @@ def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evi
     """
     if not rows:
         return Evidence({}, {name: None for name in criteria})
-    estimates: dict[str, dict[str, Estimate]] = {}
+    estimates: Estimates = {}
     for kind in ("nads", "random"):
         for change in FACTORS:
             table = shares(rows, kind, change)
-            half = [pooled_variance([column]).half_width(len(rows)) for column in table.T]
-            means = table.mean(0)
             estimates[f"{kind}, {change}"] = {
-                f"group {g}": (
-                    float(means[g]),
-                    float(means[g] - half[g]),
-                    float(means[g] + half[g]),
-                )
-                for g in (0, NUM_GROUPS - 1)
+                f"group {g}": student_mean(table[:, g]) for g in (0, NUM_GROUPS - 1)
             }
-    met: dict[str, bool | None] = {}
+    met: Met = {}
     for name, rule in criteria.items():
         value = shares(rows, "nads", rule["change"])[:, rule["group"]].mean()
         if "times_random" in rule:
             other = shares(rows, "random", rule["change"])[:, rule["group"]].mean()
             met[name] = bool(value > rule["times_random"] * other)
         else:
-            low, high = rule.get("at_least", -np.inf), rule.get("less_than", np.inf)
-            met[name] = bool(low <= value < high)
+            met[name] = within(value, rule)
     return Evidence(estimates, met)

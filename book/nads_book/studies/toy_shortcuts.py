@@ -20,7 +20,8 @@ def linearly_separable(samples: Tensor, labels: Tensor) -> bool:
 
 
 def neighbouring_correlation(direction: Tensor) -> float:
-    """Return the mean product of pixels that are neighbours in a column or a row, over the mean square.
+    """Return the mean product of pixels that are neighbours in a column or a row, over the mean
+    square.
 
     Args:
         direction: an image of 1,024 pixels.

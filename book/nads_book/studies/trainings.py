@@ -1,20 +1,21 @@
-"""What all trainings of figures have in common: their size, how one network is trained, and how it is described."""
+"""What all trainings of figures have in common: their size, how one network is trained, and how it
+is described.
+"""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import nn
 
+from nads_book.experiments import Context, Keep, Row, Study, Unit, load_nads
 from nads_book.experiments.presets import ON_CPUS, SIZES, Size, TrainingSize
 from nads_book.experiments.results import Results, merge, results_path
-from nads_book.experiments.stored import load_nads
-from nads_book.experiments.study import Context, Keep, Row, Study, Unit
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
@@ -22,24 +23,26 @@ from nads_core.training import Dataset, TrainingResult, TrainingState, train_net
 
 THIN = ("width", "growth")  # options of architectures that make them thin
 
-# A step in bfloat16 takes .68, .47 and .52 of the time in float32 for these on a CPU, but 1.4 for LeNet and 1.7 for
-# logistic regression (benchmarks/results/training_step-*.json).
+# A step in bfloat16 takes .68, .47 and .52 of the time in float32 for these on a CPU, but 1.4 for
+# LeNet and 1.7 for logistic regression (benchmarks/results/training_step-*.json).
 DEEP = ("vgg11", "resnet18", "densenet121")
 Sets = tuple[Sequence[Dataset], Sequence[Dataset]]  # a training and a test set for each unit
-Measures = list[Callable[[nn.Module], dict[str, Any]]]  # one for each unit
 
 shipped_nads = lru_cache(maxsize=16)(load_nads)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingStudy(TrainingSize, Study):
-    """One figure at one size; `experiment` makes them. A subclass for each figure defines units, data and measures.
+    """One figure at one size; `experiment` makes them. A subclass for each figure defines units,
+    data and measures.
 
     Args:
         architecture: architecture of the networks that are trained.
         preset: name of the size.
-        trainings: all units, in the order of training; any beginning of it covers the plane or the NADs evenly.
-        nads_version: version of the NADs that the job is about, see `load_nads`; None for other jobs.
+        trainings: all units, in the order of training; any beginning of it covers the plane or the
+            NADs evenly.
+        nads_version: version of the NADs that the job is about, see `load_nads`; None for other
+            jobs.
     """
 
     architecture: Architecture
@@ -52,9 +55,8 @@ class TrainingStudy(TrainingSize, Study):
     image_shape: ClassVar[tuple[int, int, int]] = (1, 32, 32)
     num_classes: ClassVar[int] = 2
     stop_loss: ClassVar[float | None] = None
-    same_weights: ClassVar[bool] = (
-        False  # whether networks of one seed begin with equal weights: see `paired_seeds`
-    )
+    # Whether networks of one seed begin with equal weights: see `paired_seeds`.
+    same_weights: ClassVar[bool] = False
 
     @classmethod
     def create(cls, model: str, preset: str, nads_version: int | None = None) -> Self:
@@ -62,16 +64,19 @@ class TrainingStudy(TrainingSize, Study):
         size = SIZES[preset]
         if nads_version is not None and not cls.about_nads:
             raise ValueError(f"{cls.figure}-{model} is not about NADs: leave nads_version out")
-        version = (
-            shipped_nads(model, nads_version).provenance["version"] if cls.about_nads else None
-        )
+        version = None
+        if cls.about_nads:
+            version = shipped_nads(model, nads_version).provenance["version"]
         targets = cls.targets(model, size, version)
         seeds = size.paired_seeds if cls.same_weights else size.seeds
-        units = tuple({**target, "seed": seed} for seed in seeds for target in targets)
+        units = tuple(target | {"seed": seed} for seed in seeds for target in targets)
         return cls(
-            **vars(cls.training(size)), architecture=cls.adapted(size.architecture(model)), preset=preset,
-            trainings=units, nads_version=version,
-        )  # fmt: skip
+            **vars(cls.training(size)),
+            architecture=cls.adapted(size.architecture(model)),
+            preset=preset,
+            trainings=units,
+            nads_version=version,
+        )
 
     @classmethod
     def load(cls, model: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
@@ -80,9 +85,7 @@ class TrainingStudy(TrainingSize, Study):
         path = results_path(name, preset)
         path = path if folder is None else folder / path.name
         try:
-            results = Results.load(
-                path
-            )  # opened in any case: the build sees that it was looked for
+            results = Results.load(path)  # opened in any case: the build sees what was looked for
         except FileNotFoundError:
             return None
         try:
@@ -110,41 +113,24 @@ class TrainingStudy(TrainingSize, Study):
         """Return the architecture with the changes that the experiment is about."""
         return architecture
 
-    def datasets(
-        self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None
-    ) -> Sets:
-        """Return the training and the test sets of some units, made when they are asked for.
-
-        Args:
-            units: units of one seed.
-            seed: seed of the datasets.
-            root: folder with photos, see `load_images`.
-            photos: `ImageSet.source` that the results name.
+    def datasets(self, units: Sequence[Unit], seed: int, context: Context) -> Sets:
+        """Return the training and the test sets of units of one seed, made when they
+        are asked for.
         """
         raise NotImplementedError
 
-    def measures(
-        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
-    ) -> Measures | None:
-        """Return for each unit the measurements on its trained network, as further entries of its row.
-
-        Args:
-            units: units of one seed.
-            root: folder with photos, see `load_images`.
-            mixed_precision: whether the layers of the networks ran in bfloat16.
-        """
-        return None
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
+        """Return measurements on the trained network of a unit, as further entries of its row."""
+        return {}
 
     def row(self, result: TrainingResult) -> dict[str, Any]:
         """Return the stored record of a training, as JSON: see `Results`."""
         steps = math.ceil(self.num_train / self.recipe.batch_size)  # of an epoch
         losses = result.losses[result.losses.isfinite()]
-        row = {
-            "test_accuracy": round(float(result.test_accuracy), 5),  # type: ignore[arg-type]  # there is a test set
-            "train_accuracy": round(float(result.train_accuracy), 5),
-            "final_loss": round(float(losses[-steps:].mean()), 5),
-            "seconds": round(float(result.seconds or 0), 2),
-        }
+        values = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
+        values["final_loss"] = losses[-steps:].mean()
+        row = {name: round(float(value), 5) for name, value in values.items()}  # type: ignore[arg-type]
+        row["seconds"] = round(float(result.seconds or 0), 2)
         return row | (result.measured or {})
 
     def settings(self, photos: str | None = None) -> dict[str, Any]:
@@ -153,25 +139,14 @@ class TrainingStudy(TrainingSize, Study):
         Args:
             photos: `ImageSet.source` of the images of an experiment on photos.
         """
-        settings = {
-            "recipe": asdict(self.recipe),
-            "num_train": self.num_train,
-            "num_test": self.num_test,
-        }
-        settings["numbers"] = RNG_VERSION
+        options = self.architecture.options
+        settings: dict[str, Any] = {"recipe": asdict(self.recipe), "numbers": RNG_VERSION}
+        settings |= {"num_train": self.num_train, "num_test": self.num_test}
         settings |= {name: True for name in ("stop_perfect", "paired_test") if getattr(self, name)}
-        settings |= {
-            name: self.architecture.options[name]
-            for name in THIN
-            if name in self.architecture.options
-        }
+        settings |= {name: options[name] for name in THIN if name in options}
         if self.about_nads:
-            name, version = self.architecture.name, self.nads_version
-            settings["nads"] = {
-                "name": name,
-                "version": version,
-                "fingerprint": self.nads.fingerprint,
-            }
+            facts = {"version": self.nads_version, "fingerprint": self.nads.fingerprint}
+            settings["nads"] = {"name": self.architecture.name, **facts}
         return settings
 
     @property
@@ -219,8 +194,8 @@ class TrainingStudy(TrainingSize, Study):
     ) -> bool:
         """Return whether layers run in bfloat16.
 
-        A study keeps the precision of its stored networks. By default a new one takes bfloat16 on a GPU that has it,
-        and on a CPU for deep networks at the presets "laptop" and "narrow".
+        A study keeps the precision of its stored networks. By default a new one takes bfloat16 on a
+        GPU that has it, and on a CPU for deep networks at the presets "laptop" and "narrow".
 
         Raises:
             ValueError: if another precision is requested than that of the stored networks.
@@ -244,7 +219,9 @@ class TrainingStudy(TrainingSize, Study):
         return rows[0]
 
     def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Train the units of each seed together, by the method of `train_networks` that suits the device."""
+        """Train the units of each seed together, by the method of `train_networks` that suits the
+        device.
+        """
         for seed in sorted({unit["seed"] for unit in units}):
             self._train(seed, [unit for unit in units if unit["seed"] == seed], context, keep)
 
@@ -256,26 +233,36 @@ class TrainingStudy(TrainingSize, Study):
             if states is not None:
                 states[b].forget()
 
-        train, test = self.datasets(units, seed, context.root, context.source)
+        train, test = self.datasets(units, seed, context)
+        measures = None
+        if type(self).measure is not TrainingStudy.measure:
+            measures = [partial(self.measure, unit, context) for unit in units]
         train_networks(
-            self.architecture, train, test, recipe=self.recipe, num_classes=self.num_classes, seed=seed,
-            network_ids=self.network_ids(units), device=context.device, workers=context.workers, on_result=store,
-            mixed_precision=context.mixed_precision, stop_loss=self.stop_loss, stop_at_full_accuracy=self.stop_perfect,
-            timeout=None if context.deadline is None else context.deadline - time.monotonic(), states=states,
-            measure=self.measures(units, context.root, context.mixed_precision), progress=context.progress,
-        )  # fmt: skip
+            self.architecture,
+            train,
+            test,
+            recipe=self.recipe,
+            num_classes=self.num_classes,
+            seed=seed,
+            network_ids=self.network_ids(units),
+            device=context.device,
+            workers=context.workers,
+            on_result=store,
+            mixed_precision=context.mixed_precision,
+            stop_loss=self.stop_loss,
+            stop_at_full_accuracy=self.stop_perfect,
+            timeout=None if context.deadline is None else context.deadline - time.monotonic(),
+            states=states,
+            measure=measures,
+            progress=context.progress,
+        )
 
     def _state(self, unit: Unit, context: Context) -> TrainingState:
-        """Return the file of a unit's training, under a name that identifies all that determines it."""
+        """Return the file of a unit's training, under a name that identifies all that determines
+        it.
+        """
         out = context.out
         assert out is not None
-        settings = self.settings(context.source)
-        identity = [
-            self.name,
-            self.preset,
-            settings,
-            unit,
-            context.device.type,
-            context.mixed_precision,
-        ]
+        identity: list[Any] = [self.name, self.preset, self.settings(context.source), unit]
+        identity += [context.device.type, context.mixed_precision]
         return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(identity))}.part"))

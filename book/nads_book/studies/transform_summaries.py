@@ -1,11 +1,13 @@
-"""Summaries of networks that were trained on orthogonally transformed photos: by kind of map, with intervals."""
+"""Summaries of networks that were trained on orthogonally transformed photos: by kind of map, with
+intervals.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nads_book.analysis.statistics import SeedVariance, pooled_variance
+from nads_book.analysis.statistics import SeedVariance, grouped, pooled_variance
 from nads_book.experiments import Results
 from nads_book.report import LABELS
 
@@ -38,13 +40,14 @@ class KindOfMap(NamedTuple):
 
 
 def kind_of(row: Row) -> str:
-    """Return the name of the kind of map that a network was trained on, whatever the random draw."""
+    """Return the name of the kind of map that a network was trained on, whatever
+    the random draw.
+    """
     onto = "" if row["source"] == row["target"] else f" onto {BASES[row['target']]}"
     if row["order"] == "kept" and not onto and not row["signs"]:
         return AS_THEY_ARE
-    return f"{BASES[row['source']]}{onto}, {row['order']}" + (
-        ", random signs" if row["signs"] and not onto else ""
-    )
+    signs = ", random signs" if row["signs"] and not onto else ""
+    return f"{BASES[row['source']]}{onto}, {row['order']}{signs}"
 
 
 def order_of(row: Row) -> str:
@@ -57,13 +60,13 @@ def order_of(row: Row) -> str:
 
 
 def variances(results: Results) -> tuple[SeedVariance, SeedVariance]:
-    """Return the variance of trainings on one map, and of draws of one kind of map, pooled over kinds, in points."""
-    cells: dict[tuple[str, int], list[float]] = {}
-    kinds: dict[str, list[float]] = {}
-    for row in results.rows:
-        cells.setdefault((kind_of(row), row["draw"]), []).append(100 * row["test_accuracy"])
-    for (kind, _), values in cells.items():
-        kinds.setdefault(kind, []).append(float(np.mean(values)))
+    """Return the variance of trainings on one map, and of draws of one kind of map, pooled over
+    kinds, in points.
+    """
+    cells = grouped(
+        ((kind_of(row), row["draw"]), 100 * row["test_accuracy"]) for row in results.rows
+    )
+    kinds = grouped((kind, np.mean(values)) for (kind, _), values in cells.items())
     return pooled_variance(cells.values()), pooled_variance(kinds.values())
 
 
@@ -72,7 +75,8 @@ def half_interval(results: Results, *sides: Sequence[Row]) -> float:
 
     Args:
         results: all networks of the job, whose spread is pooled.
-        sides: the networks of each mean. Where they have several draws of a map, the draws may decide.
+        sides: the networks of each mean. Where they have several draws of a map, the draws may
+            decide.
     """
     trainings, draws = variances(results)
     drawn = [count for side in sides if (count := len({row["draw"] for row in side})) > 1]
@@ -81,25 +85,20 @@ def half_interval(results: Results, *sides: Sequence[Row]) -> float:
 
 def by_kind(results: Results) -> list[KindOfMap]:
     """Return the means of each kind of map, the highest test accuracy first."""
-    groups: dict[str, list[Row]] = {}
-    for row in results.rows:
-        groups.setdefault(kind_of(row), []).append(row)
     kinds = []
-    for label, same in groups.items():
-        fields = ("match", "neighbours", "test_accuracy", "train_accuracy")
+    fields = ("match", "neighbours", "test_accuracy", "train_accuracy")
+    for label, same in grouped((kind_of(row), row) for row in results.rows).items():
         match, neighbours, test, train = (
             float(np.mean([row[key] or 0 for row in same])) for key in fields
         )
-        kinds.append(
-            KindOfMap(
-                label, match, neighbours, test, train, half_interval(results, same), len(same)
-            )
-        )
+        half = half_interval(results, same)
+        kinds.append(KindOfMap(label, match, neighbours, test, train, half, len(same)))
     return sorted(kinds, key=lambda kind: -kind.test_accuracy)
 
 
 def contrast(results: Results, one: Row, other: Row) -> tuple[float, float, list[list[Row]]] | None:
-    """Return the difference of two groups of networks in mean accuracy, or None where one group is empty.
+    """Return the difference of two groups of networks in mean accuracy, or None where one group is
+    empty.
 
     Args:
         results: all networks of the job.
@@ -109,9 +108,8 @@ def contrast(results: Results, one: Row, other: Row) -> tuple[float, float, list
     Returns:
         The difference in points, half of its 95 % interval, and the rows of both groups.
     """
-    sides: list[list[Row]] = [
-        [row for row in results.rows if wanted.items() <= row.items()] for wanted in (one, other)
-    ]
+    rows: Sequence[Row] = results.rows
+    sides = [[row for row in rows if wanted.items() <= row.items()] for wanted in (one, other)]
     if not all(sides):
         return None
     first, second = (float(np.mean([row["test_accuracy"] for row in side])) for side in sides)

@@ -1,23 +1,25 @@
-"""Orthogonal transforms of images, which keep all information, and the experiment on them (jobs ``maps-*``).
+"""Orthogonal transforms of images, which keep all information, and the experiment on them (jobs
+``maps-*``).
 
-A transform maps the coordinates of one basis to those of another. The flip of section 4.2 is one of them. Others keep
-the order of the coordinates and destroy the picture, or align the directions in which photos vary with those to which a
-network is sensitive: see `match`.
+A transform maps the coordinates of one basis to those of another. The flip of section 4.2 is one of
+them. Others keep the order of the coordinates and destroy the picture, or align the directions in
+which photos vary with those to which a network is sensitive: see `match`.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache, partial
+import math
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from nads_book.experiments import Context, Unit
 from nads_book.experiments.presets import Size
-from nads_book.experiments.study import Unit
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
-from nads_book.studies.trainings import Measures, shipped_nads
+from nads_book.studies.trainings import shipped_nads
 from nads_core.data.fourier import fourier_basis
 from nads_core.data.images import normalize
+from nads_core.directions import NADs
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import Dataset
@@ -37,8 +39,9 @@ def orthogonal_map(
     Args:
         source: (D, D) orthogonal matrix, one direction per column, from the first to the last.
         target: matrix of the other basis.
-        order: target of direction i: "kept", the i-th; "reversed", the i-th from the end; "shuffled", a random one;
-            "shuffled in octaves", a random one among 0 to 15, 16 to 31, 32 to 63 ...
+        order: target of direction i: "kept", the i-th; "reversed", the i-th from the end;
+            "shuffled", a random one; "shuffled in octaves", a random one among 0 to 15, 16 to 31,
+            32 to 63 ...
         signs: whether each coordinate is multiplied by a random sign.
         seed: seed of random orders and signs.
 
@@ -56,11 +59,9 @@ def orthogonal_map(
             f"two square bases are needed, got {tuple(source.shape)} and {tuple(target.shape)}"
         )
     generator = torch.Generator().manual_seed(seed)
-    signed = (
-        2.0 * torch.randint(2, (dimension,), generator=generator) - 1
-        if signs
-        else torch.ones(dimension)
-    )
+    signed = torch.ones(dimension)
+    if signs:
+        signed = 2.0 * torch.randint(2, (dimension,), generator=generator) - 1
     place = torch.arange(dimension)
     if order == "reversed":
         place = place.flip(0)
@@ -80,29 +81,35 @@ def transform(images: Tensor, matrix: Tensor) -> Tensor:
 
 
 def covariance(images: Tensor) -> Tensor:
-    """Return the (D, D) covariance of the pixels of a channel, over images (N, C, H, W) and their channels, float64."""
+    """Return the (D, D) covariance of the pixels of a channel, over images (N, C, H, W) and their
+    channels, float64.
+    """
     centred = (images - images.mean(0)).flatten(0, 1).flatten(1).double()  # (N C, D)
     return centred.T @ centred / len(centred)
 
 
 def principal_components(covariance: Tensor) -> Tensor:
-    """Return the eigenvectors of a covariance (D, D), a column each, that with the largest variance first."""
+    """Return the eigenvectors of a covariance (D, D), a column each, that with the largest variance
+    first.
+    """
     return torch.linalg.eigh(covariance).eigenvectors.flip(1)
 
 
 def match(sensitivity: Tensor, covariance: Tensor) -> float:
-    """Return tr(C S), between the sensitivity of a network and the variance of images, scaled to [0, 1].
+    """Return tr(C S), between the sensitivity of a network and the variance of images, scaled to
+    [0, 1].
 
-    0 is the minimum over all orthogonal maps of the images and 1 the maximum: both eigenbases equal, with the
-    eigenvalues in opposite orders, or in one (von Neumann's trace inequality). A random map gives about the value of
-    equal eigenvalues.
+    0 is the minimum over all orthogonal maps of the images and 1 the maximum: both eigenbases
+    equal, with the eigenvalues in opposite orders, or in one (von Neumann's trace inequality). A
+    random map gives about the value of equal eigenvalues.
 
     Args:
         sensitivity: C, (D, D), of which the NADs are the eigenvectors.
         covariance: S, (D, D).
 
     Raises:
-        ValueError: if all maps have the same trace, because one of the two is a multiple of the identity.
+        ValueError: if all maps have the same trace, because one of the two is a multiple of the
+            identity.
     """
     sensitive, variances = (
         torch.linalg.eigvalsh(matrix.double()) for matrix in (sensitivity, covariance)
@@ -135,19 +142,32 @@ def _kind(source: str, target: str, order: str = "kept", signs: bool = False) ->
 
 
 def transform_units(architecture: str) -> list[dict[str, Any]]:
-    """Return the transforms of an architecture, each with the number of its draw; a beginning has one of every kind.
+    """Return the transforms of an architecture, each with the number of its draw; a beginning has
+    one of every kind.
 
-    They are arguments of `orthogonal_map`: ``source`` and ``target`` are "pca" (of centred photos), "fourier" (low
-    frequencies first), "random", or an architecture, for its NADs.
+    They are arguments of `orthogonal_map`: ``source`` and ``target`` are "pca" (of centred photos),
+    "fourier" (low frequencies first), "random", or an architecture, for its NADs.
     """
     same = architecture if architecture != "logreg" else "lenet"
     other = _OTHER.get(same, "lenet")
-    fixed = [_kind(same, same), _kind(same, same, "reversed"), _kind(other, other, "reversed"),
-             _kind("fourier", "fourier", "reversed")]  # fmt: skip
-    drawn = [_kind("pca", basis, order, True)
-             for basis in (same, other, "fourier", "random") for order in ("kept", "reversed")]  # fmt: skip
-    drawn += [_kind(same, same, "kept", True), _kind(same, same, "shuffled in octaves"), _kind(same, same, "shuffled"),
-              _kind("pca", same, "shuffled in octaves", True), _kind("pca", same, "shuffled", True)]  # fmt: skip
+    fixed = [
+        _kind(same, same),
+        _kind(same, same, "reversed"),
+        _kind(other, other, "reversed"),
+        _kind("fourier", "fourier", "reversed"),
+    ]
+    drawn = [
+        _kind("pca", basis, order, True)
+        for basis in (same, other, "fourier", "random")
+        for order in ("kept", "reversed")
+    ]
+    drawn += [
+        _kind(same, same, "kept", True),
+        _kind(same, same, "shuffled in octaves"),
+        _kind(same, same, "shuffled"),
+        _kind("pca", same, "shuffled in octaves", True),
+        _kind("pca", same, "shuffled", True),
+    ]
     drawn.remove(
         _kind("pca", "random", "reversed", True)
     )  # the reversed order of a random basis is as random
@@ -182,16 +202,16 @@ def matrix_of(unit: dict[str, Any], covariance: Tensor) -> Tensor:
     )
 
 
-def describe(architecture: str, matrix: Tensor, covariance: Tensor) -> dict[str, float | None]:
-    """Return how well transformed photos match a network, and the correlation of their adjacent pixels.
+def describe(nads: NADs | None, matrix: Tensor, covariance: Tensor) -> dict[str, float | None]:
+    """Return how well transformed photos match a network, and the correlation of their adjacent
+    pixels.
 
-    All transforms match logistic regression equally well: None.
+    All transforms match logistic regression equally well, which has no NADs: None.
     """
     mapped = matrix.double() @ covariance @ matrix.double().T
-    neighbours = round(neighbour_correlation(mapped, 32), 5)
-    if architecture == "logreg":
+    neighbours = round(neighbour_correlation(mapped, math.isqrt(len(mapped))), 5)
+    if nads is None:
         return {"match": None, "neighbours": neighbours}
-    nads = shipped_nads(architecture, NADS_VERSION)
     sensitivity = (nads.basis * nads.eigenvalues.to(nads.basis)) @ nads.basis.T
     return {"match": round(match(sensitivity, mapped), 5), "neighbours": neighbours}
 
@@ -203,10 +223,11 @@ def _photo_covariance(dataset: str, num_photos: int, root: str | None) -> Tensor
 
 
 class TransformStudy(PhotoStudy):
-    """Networks on photos under orthogonal transforms, which keep all information and may hide the picture."""
+    """Networks on photos under orthogonal transforms, which keep all information and may hide the
+    picture.
+    """
 
     figure = "maps"
-    summary = "accuracy on CIFAR-10 under transforms that match a network's NADs or do not (not in the paper)"
     unit_fields = ("source", "target", "order", "signs", "draw", "seed")
     same_weights = True
 
@@ -216,26 +237,23 @@ class TransformStudy(PhotoStudy):
 
     def settings(self, photos: str | None = None) -> dict[str, Any]:
         names = sorted({unit["target"] for unit in self.trainings} & set(ARCHITECTURES))
-        fingerprints = {name: shipped_nads(name, NADS_VERSION).fingerprint for name in names}
         bases = {
-            name: {"version": NADS_VERSION, "fingerprint": value}
-            for name, value in fingerprints.items()
+            name: {
+                "version": NADS_VERSION,
+                "fingerprint": shipped_nads(name, NADS_VERSION).fingerprint,
+            }
+            for name in names
         }
         return super().settings(photos) | {"bases": bases}
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
-        photos, matrix = (
-            self.photos(train, root),
-            matrix_of(unit, _photo_covariance(*self.source(root))),
-        )
+        photos = self.photos(train, root)
+        matrix = matrix_of(unit, _photo_covariance(*self.source(root)))
         return transform(normalize(photos.images), matrix), photos.labels
 
-    def measures(
-        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
-    ) -> Measures:
-        return [partial(self._describe, unit, root) for unit in units]
-
-    def _describe(self, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
         """Return what a unit's transform does to photos; the network does not matter."""
-        spread = _photo_covariance(*self.source(root))
-        return describe(self.architecture.name, matrix_of(unit, spread), spread)
+        spread = _photo_covariance(*self.source(context.root))
+        name = self.architecture.name
+        nads = None if name == "logreg" else shipped_nads(name, NADS_VERSION)
+        return describe(nads, matrix_of(unit, spread), spread)

@@ -1,13 +1,15 @@
-"""Which NADs does a network use that was trained on photos? VGG-11, and ResNet-18 of a quarter of the width.
+"""Which NADs does a network use that was trained on photos? VGG-11, and ResNet-18 of a quarter of
+the width.
 
-Both networks are trained with two seeds. For test photos we count which predictions change when a component is removed
-or turned: along a NAD, along waves on which photos have as much energy, and along random directions by the same
-amounts. ``book/preregistered/used_nads.toml`` has what was expected.
+Both networks are trained with two seeds. For test photos we count which predictions change when a
+component is removed or turned: along a NAD, along waves on which photos have as much energy, and
+along random directions by the same amounts. ``book/preregistered/used_nads.toml`` has what was
+expected.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,12 +18,20 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_book.analysis.statistics import student_mean
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.study import Context, Evidence, Row, Unit
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import (
+    Context,
+    Evidence,
+    FileStudy,
+    Row,
+    Unit,
+    cifar10,
+    train_network,
+)
 from nads_core.networks.architectures import Architecture
 from nads_core.training import predicted_classes
 
-# With the names of their NADs: of ResNet-18 those of the full width ship, which the quarter of it nearly shares
+# With the names of their NADs: of ResNet-18 those of the full width ship, which the quarter of it
+# nearly shares
 NETWORKS: dict[str, tuple[Architecture, str]] = {
     "resnet": (ATLAS["resnet"].architecture, "resnet18"),
     "vgg11": (nc.VGG11, "vgg11"),
@@ -48,14 +58,16 @@ def photo_energies(images: Tensor, directions: Tensor) -> Tensor:
 def changed(
     network: nn.Module, images: Tensor, before: Tensor, own: Tensor, along: Tensor
 ) -> dict[str, float]:
-    """Return the share of predictions that change when the components along ``own`` are taken away along ``along``.
+    """Return the share of predictions that change when the components along ``own`` are taken away
+    along ``along``.
 
     Args:
         network: module from images to logits.
         images: normalised images (N, 3, 32, 32).
         before: predicted classes of the images as they are (N,).
         own: direction (1, 32, 32) whose components decide by how much.
-        along: direction (1, 32, 32) that is changed; the same for a NAD or a wave, a random one for the control.
+        along: direction (1, 32, 32) that is changed; the same for a NAD or a wave, a random one for
+            the control.
     """
     change = (images * own).sum((2, 3), keepdim=True) * along
     return {
@@ -67,7 +79,9 @@ def changed(
 
 
 def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[dict[str, Any]]:
-    """Return a record for each NAD: shares along it, along waves of its photo energy, and along random directions."""
+    """Return a record for each NAD: shares along it, along waves of its photo energy, and along
+    random directions.
+    """
     nads, waves = nc.load_nads(name), nc.fourier_basis(32)[0].to(images)
     before = predicted_classes(network, images)
     energies = photo_energies(images, waves)
@@ -86,11 +100,16 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[d
             kind: {c: sum(s[c] for s in shares) / len(shares) for c in FACTORS}
             for kind, shares in along.items()
         }
-        records.append({
-            "index": index, "eigenvalue": float(nads.eigenvalues[index] / nads.eigenvalues.mean()),
-            "energy": float(energy), "wave energy": float(energies[nearest].mean()),
-            "nad": changed(network, images, before, nad, nad), **means,
-        })  # fmt: skip
+        records.append(
+            {
+                "index": index,
+                "eigenvalue": float(nads.eigenvalues[index] / nads.eigenvalues.mean()),
+                "energy": float(energy),
+                "wave energy": float(energies[nearest].mean()),
+                "nad": changed(network, images, before, nad, nad),
+                **means,
+            }
+        )
     return records
 
 
@@ -106,53 +125,45 @@ def ratios(
         how: one of `FACTORS`.
         early: whether to return NADs 0 to 40, which the rule is about, or the later ones.
     """
+    tables = (row["directions"] for row in rows if row["network"] == network)
     return np.array(
         [
             [
                 one["nad"][how] / one[control][how]
-                for one in row["directions"]
+                for one in table
                 if (one["index"] <= LAST) is early
             ]
-            for row in rows
-            if row["network"] == network
+            for table in tables
         ]
     )
 
 
 class UsedNADs(FileStudy):
-    """Which NADs does a network use that was trained on photos? Two networks, two seeds (``used_nads.toml``)."""
+    """Which NADs does a network use that was trained on photos? Two networks, two seeds
+    (``used_nads.toml``).
+    """
 
     name = "used-nads"
-    file = "used-nads.json"
-    summary = "predictions on photos that change when a NAD component is removed or turned"
-    unit_fields = ("network", "seed")
+    design: ClassVar = {"seed": SEEDS, "network": NETWORKS}
     on_photos = True
-
-    def units(self) -> list[Unit]:
-        return [{"network": name, "seed": seed} for seed in SEEDS for name in NETWORKS]
 
     def facts(self) -> dict[str, Any]:
         return {"num_asked": NUM_ASKED, "epochs": EPOCHS, "num_train": NUM_TRAIN}
 
     def run(self, unit: Unit, context: Context) -> Row:
         (architecture, nads), seed = NETWORKS[unit["network"]], unit["seed"]
-        parts = [
-            nc.load_images("cifar10", train=part, num_images=count, root=context.root)
-            for part, count in ((True, NUM_TRAIN), (False, NUM_TEST))
-        ]
-        data, held_out = ((nc.normalize(photos.images), photos.labels) for photos in parts)
-        # The paper's rate of .21 is for batches of 128 at the full width; the recipe is the book's for photos.
+        train, test, _ = cifar10(NUM_TRAIN, NUM_TEST, context.root)
+        # The paper's rate of .21 is for batches of 128 at the full width; the recipe is the book's
+        # for photos.
         recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
         torch.manual_seed(seed)
         network = architecture.build(3, 32, 10)
-        result = nc.train_network(
-            network, data, held_out, recipe=recipe, seed=seed, device=context.device, progress=False
-        )
-        images = held_out[0][:NUM_ASKED].to(context.device)
+        row = train_network(network, train, test, recipe, seed, context)
+        images = test[0][:NUM_ASKED].to(context.device)
         return {
-            "accuracy": float(result.test_accuracy),  # type: ignore[arg-type]  # there is a test set
-            "train_accuracy": float(result.train_accuracy),
-            "directions": measured(nads, network.eval(), images, seed),
+            "accuracy": row["test_accuracy"],
+            "train_accuracy": row["train_accuracy"],
+            "directions": measured(nads, network, images, seed),
         }
 
     def score(self, rows: Sequence[Row]) -> Evidence:

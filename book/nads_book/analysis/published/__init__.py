@@ -1,10 +1,10 @@
 """What the authors published: numbers to compare ours with.
 
-The test accuracies of Figs. 1 and 6 and the leading 64 directions of LeNet and ResNet-18, in 16 bit, ship with this
-package (see the NOTICE of this folder: they are the authors', under the Apache License 2.0). Complete sets of
-directions are read from the folder that the environment variable ``NADS_REFERENCE`` names. Numbers that exist only as
-pictures in the paper (Ortiz-Jimenez, Modas, Moosavi-Dezfooli and Frossard, NeurIPS 2020) were read off them, to about a
-point.
+The test accuracies of Figs. 1 and 6 and the leading 64 directions of LeNet and ResNet-18, in 16
+bit, ship with this package (see the NOTICE of this folder: they are the authors', under the Apache
+License 2.0). Complete sets of directions are read from the folder that the environment variable
+``NADS_REFERENCE`` names. Numbers that exist only as pictures in the paper (Ortiz-Jimenez, Modas,
+Moosavi-Dezfooli and Frossard, NeurIPS 2020) were read off them, to about a point.
 """
 
 import csv
@@ -16,10 +16,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Fig. 7: accuracy on clean CIFAR-10 of a ResNet-18 by NAD index of the carrier, epsilon = 0.05. Neighbouring indices
-# scatter by 10 to 15 points below index 300, and by 5 above.
-POISON_RESNET18 = {0: 0.17, 10: 0.36, 50: 0.42, 100: 0.42, 200: 0.49, 250: 0.66, 300: 0.78, 350: 0.72, 400: 0.80,
-                   600: 0.79, 800: 0.78, 1000: 0.79}  # fmt: skip
+# Fig. 7: accuracy on clean CIFAR-10 of a ResNet-18 by NAD index of the carrier, epsilon = 0.05.
+# Neighbouring indices scatter by 10 to 15 points below index 300, and by 5 above.
+POISON_RESNET18 = {
+    0: 0.17,
+    10: 0.36,
+    50: 0.42,
+    100: 0.42,
+    200: 0.49,
+    250: 0.66,
+    300: 0.78,
+    350: 0.72,
+    400: 0.80,
+    600: 0.79,
+    800: 0.78,
+    1000: 0.79,
+}
 # Fig. 8: accuracy on CIFAR-10, and on its flipped version.
 FLIP = {
     "lenet": (0.69, 0.48),
@@ -48,7 +60,8 @@ def _column(figure: str, keys: tuple[str, ...], architecture: str) -> dict[tuple
 
 
 def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
-    """Return the test accuracy on D(v) at each frequency (ky, kx) of Fig. 1, in [0, 1]: 256 cells of a grid.
+    """Return the test accuracy on D(v) at each frequency (ky, kx) of Fig. 1, in [0, 1]: 256 cells
+    of a grid.
 
     Args:
         architecture: "logreg", "lenet", "vgg11", "resnet18" or "densenet121".
@@ -64,8 +77,9 @@ def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
 def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int, float]:
     """Return the test accuracy on D(u_i) at NAD indices i of Fig. 6, in [0, 1].
 
-    The published table has a value at each of 1,023 indices. Those above 10 that are not 10 + 4 n lie on straight lines
-    between their neighbours, to the last digit, so 264 directions were measured.
+    The published table has a value at each of 1,023 indices. Those above 10 that are not 10 + 4 n
+    lie on straight lines between their neighbours, to the last digit, so 264 directions were
+    measured.
 
     Args:
         architecture: "lenet", "vgg11", "resnet18" or "densenet121".
@@ -99,11 +113,13 @@ def _array(architecture: str, name: str, num_required: int) -> Tensor | None:
 
 
 def directions(architecture: str, num_required: int = 1) -> Tensor | None:
-    """Return the authors' NADs (n, 1, 32, 32), all 1,023 where NADS_REFERENCE has them, otherwise the leading 64.
+    """Return the authors' NADs (n, 1, 32, 32), all 1,023 where NADS_REFERENCE has them, otherwise
+    the leading 64.
 
     Args:
         architecture: "lenet" or "resnet18"; with NADS_REFERENCE also "vgg11".
-        num_required: number of directions below which the result is None, such as 1,023 for a complete set.
+        num_required: number of directions below which the result is None, such as 1,023 for a
+            complete set.
     """
     array = _array(architecture, "nads", num_required)
     return (
@@ -112,6 +128,8 @@ def directions(architecture: str, num_required: int = 1) -> Tensor | None:
 
 
 def eigenvalues(architecture: str, num_required: int = 1) -> Tensor | None:
-    """Return the eigenvalues (n,) of these NADs, up to a common factor; None if fewer than required are available."""
+    """Return the eigenvalues (n,) of these NADs, up to a common factor; None if fewer than required
+    are available.
+    """
     array = _array(architecture, "singular_values", num_required)
     return None if array is None else array.square()

@@ -1,7 +1,9 @@
-"""Record which files a kernel and its child processes read; Python imports this module when it starts.
+"""Record which files a kernel and its child processes read; Python imports this module when it
+starts.
 
-`nads_book.site.dependencies` puts this folder on the path of a kernel, and names the record and the recorded folders in
-two environment variables: what a worker process inherits is its environment, and nothing else.
+`nads_book.site.dependencies` puts this folder on the path of a kernel, and names the record and the
+recorded folders in two environment variables: what a worker process inherits is its environment,
+and nothing else.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ LISTINGS = ("os.listdir", "os.scandir")
 
 
 def record(target: str, folders: list[str]) -> None:
-    """Append each file below the folders that this process opens to read, is missing, or lists: a kind and a path.
+    """Append each file below the folders that this process opens to read, is missing, or lists: a
+    kind and a path.
 
-    A line is written at once, since workers may be killed. A file that is imported has the kind ``code``. What Python
-    lists to find modules is left out, so that another module beside them changes nothing.
+    A line is written at once, since workers may be killed. A file that is imported has the kind
+    ``code``. What Python lists to find modules is left out, so that another module beside them
+    changes nothing.
     """
     output = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     beginnings = tuple(os.path.join(folder, "") for folder in folders)

@@ -1,0 +1,32 @@
+"""Draw the still of the bet that README shows: ``python tools/draw_maps.py``."""
+
+import math
+from pathlib import Path
+
+from nads_book import figures
+from nads_book.explorer.wave_bet import MAPS, NETWORKS, guess_data
+from nads_book.site.pages import shrink
+
+
+def draw_maps(path: Path) -> None:
+    """Draw energies before and accuracies after training for all four networks, with few colours."""
+    before, after = {}, {}
+    for network in map(guess_data, NETWORKS):
+        label, tasks = network["label"], network["tasks"]
+        depth = -math.log10(min(energy for *_, energy, _ in tasks))
+        before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
+        after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
+    rows = {"before training": before, "after training": after}
+    energy = ("log energy (relative)", (0, 1), "linear")
+    figure = figures.plot_frequency_maps(rows, own={"before training": energy})
+    # Energies are magma everywhere, in the maps and in their bar.
+    for axis in [*figure.axes[: len(NETWORKS)], figure.axes[-2]]:
+        bars = [axis._colorbar.mappable] if hasattr(axis, "_colorbar") else []
+        for image in (*axis.images, *bars):
+            image.set_cmap("magma")
+    figure.savefig(path, dpi=120)
+    shrink(path)
+
+
+if __name__ == "__main__":
+    draw_maps(MAPS)
