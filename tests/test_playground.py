@@ -5,7 +5,6 @@ import json
 import math
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,21 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from nads_book.explorer import bundle
+from nads_book.explorer.playground import CHOICES
 from torch import nn
 from torch.nn import functional as F
 
 import nads_core as nc
 
-CHOICES = {
-    "blocks": (1, 2, 3),
-    "channels": (4, 8, 16),
-    "kernel": (3, 5),
-    "pooling": ("none", "average", "max", "stride"),
-    "activation": ("relu", "tanh", "none"),
-    "head": ("flat", "global"),
-    "skip": (False, True),
-    "padding": ("zeros", "circular"),
-}
 DEFAULT = {
     "blocks": 2,
     "channels": 8,
@@ -161,7 +151,7 @@ def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed, plain):
 
 
 def test_weights_have_pytorchs_distribution(ask):
-    """In each layer the mean square is a third of the squared bound, 1 / fan in, and no weight exceeds the bound."""
+    """In each layer the mean square is a third of the squared bound, 1 / fan in."""
     start = ask("training", config=DEFAULT, wave=[0, 1], seed=3, epochs=1)
     weights, at, fan_in = unpack(start["weights"], -1), 0, 0
     for parameter in build(DEFAULT, outputs=2).parameters():
@@ -240,12 +230,9 @@ def test_agreement_is_the_squared_cosine_of_two_runs_of_half_as_many_networks(as
     assert abs(np.mean(stated) - np.mean(measured)) < 0.12
 
 
-@pytest.mark.parametrize("config", [
-    {"activation": "none", "pooling": "none", "padding": "circular"},
-    {"activation": "none", "pooling": "none", "padding": "circular", "channels": 4},
-])  # fmt: skip
-def test_no_direction_of_networks_without_preference_is_reproducible(ask, config):
+def test_no_direction_of_networks_without_preference_is_reproducible(ask):
     """All eigenvalues of these networks are equal: what a sample shows is chance."""
+    config = {"activation": "none", "pooling": "none", "padding": "circular"}
     for seed in range(3):
         run = ask("ensemble", config=DEFAULT | config, networks=400, seed=seed)
         assert max(run["agreements"]) < 0.5
@@ -268,7 +255,7 @@ ARCHITECTURES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_energies_are_those_of_compute_nads(ask, name):
-    """All waves of 400 networks, against 2,000 of the library, without symmetries: z within sampling error."""
+    """All waves of 400 networks, against 2,000 of the library: z within sampling error."""
     config = DEFAULT | ARCHITECTURES[name]
     vectors = unpack(
         ask("ensemble", config=config, networks=400, seed=0)["vectors"], 400, -1, 2, PIXELS
@@ -288,15 +275,9 @@ def test_energies_are_those_of_compute_nads(ask, name):
     )
     variance = per_network.var(0) / 400 + products[:, 0].var(0) / 2_000
     z = (per_network.mean(0) - nads.energy(waves)) / variance.sqrt()
-    print(
-        f"{name}: mean z {z.mean():.2f}, mean z^2 {z.square().mean():.2f}, largest {z.abs().max():.1f}"
-    )
     assert abs(z.mean()) < 1 and z.square().mean() < 1.8 and z.abs().max() < 5
 
 
-TRAINED = json.loads(Path(__file__).with_name("playground_checks.json").read_text("utf8"))[
-    "test accuracy (%) after training"
-]
 PAIRS = [
     (name, wave)
     for name in ("default", "stride", "comb", "max, tanh", "linear")
@@ -305,7 +286,7 @@ PAIRS = [
 
 
 def train_in_pytorch(config, start, epochs):
-    """Train from the engine's weights on its data, in its order; return the accuracy on its test images."""
+    """Train from the engine's weights on its data, in its order; return the test accuracy."""
     network = build(config, outputs=2)
     torch.nn.utils.vector_to_parameters(unpack(start["weights"], -1).float(), network.parameters())
     images, test = (
@@ -332,8 +313,4 @@ def test_trained_accuracies_are_those_of_pytorch(ask, name, wave):
     config = DEFAULT | ARCHITECTURES[name]
     start = ask("training", config=config, wave=wave, seed=0, epochs=20)
     expected = train_in_pytorch(config, start, epochs=20)
-    print(f"{name}, {wave}: {100 * start['accuracies'][-1]:.1f} %, PyTorch {100 * expected:.1f} %")
     assert abs(start["accuracies"][-1] - expected) < 0.05
-    [stored] = [row for row in TRAINED if (row["architecture"], tuple(row["wave"])) == (name, wave)]
-    assert abs(start["accuracies"][-1] - stored["engine"] / 100) < 0.05
-    assert abs(expected - stored["pytorch"] / 100) < 0.05

@@ -1,0 +1,610 @@
+"""The explorer in a real browser, against the arrays that Python holds, whoever uses it and how."""
+
+import random
+import re
+
+import nads_book as nb
+import numpy as np
+import pytest
+import torch
+from explorer_pages import (
+    DEAD,
+    FOURIER,
+    HOSTILE,
+    MODEL,
+    NADS,
+    PHOTOS,
+    Raw,
+    Reader,
+    assert_photo,
+    assert_signed,
+    levels,
+    random_nads,
+    write_page,
+)
+from nads_book.explorer import data, views
+
+import nads_core as nc
+from nads_core.directions import DegenerateCluster, DirectionUncertainty
+
+ALERT = ".explorer > [role=alert]"
+
+
+def assert_direction(reader, tables, name, label, index, scope="nad-explorer"):
+    """The explorer shows this NAD of a network that ships."""
+    seen = reader.see(f"NAD {index} of {label}, in pixels", scope)
+    assert_signed(seen, NADS[name].directions[index, 0], tables)
+
+
+# What it shows
+
+
+def test_colours_are_those_of_the_figures(tables):
+    from matplotlib import colormaps
+
+    for name, ours in (("RdBu_r", "diverging"), ("magma", "magma"), ("viridis", "viridis")):
+        theirs = colormaps[name](np.arange(256), bytes=True)
+        assert np.abs(tables[ours].astype(int) - theirs).max() < 16
+
+
+def test_each_part_shows_what_its_python_computes(reader, tables):
+    reader.open("all.html")
+    slider = reader.slide("NAD", 30)
+    assert slider.get_attribute("aria-valuetext") == "NAD 30 of LeNet"
+    reader.slide("Weight of NAD 2", -0.5)
+    reader.slide("NADs kept", 64)
+    reader.slide("Strength ε", 0.5)
+    reader.part("poison").get_by_role("switch").click()
+    reader.part("fourier").get_by_role("application").first.focus()
+    reader.page.keyboard.press("ArrowLeft")
+    exec(reader.python(), made := {})  # noqa: S102
+    assert_direction(reader, tables, "lenet", "LeNet", 30)
+    assert_signed(reader.see("NAD 30 of LeNet, in pixels"), made["direction"], tables)
+    drawn = levels(reader.see("NAD 30 of LeNet, its energy"), tables["magma"]) / 255
+    assert np.abs(drawn - (made["energy"] / made["energy"].max()).numpy()).max() < 0.02
+    assert_signed(reader.see("Wave of"), made["wave"], tables)
+    weights = torch.tensor([1, 0, -0.5, 1, *[0] * 8])
+    mixture = (weights[:, None, None] * NADS["lenet"].directions[:12, 0]).sum(0)
+    for expected in (mixture, made["mixture"]):
+        assert_signed(reader.see("Mixture of"), expected, tables, slack=2.5)
+    assert_photo(reader.see("The image from the first 64"), made["rebuilt"])
+    nads = NADS["lenet"]
+    poisoned = nc.poison(PHOTOS.images[:1], PHOTOS.labels[:1], nads, 30, 0.5)[0]
+    for expected in (poisoned, made["poisoned"]):
+        assert_photo(reader.see("The image", "section[data-part=poison]"), expected)
+    reader.slide("NADs kept", 1024)
+    assert_photo(reader.see("The image from the first"), PHOTOS.images[0], slack=6)
+    text = reader.part("direction").locator("details").first.text_content()
+    share = float(nads.eigenvalues[30] / nads.eigenvalues[0])
+    assert f"eigenvalue {share:.2f} of the first" in text
+
+
+def test_two_networks_side_by_side(reader, tables):
+    reader.open("all.html")
+    reader.page.get_by_label("Network", exact=True).select_option("densenet121")
+    reader.page.get_by_label("Compare with").select_option("resnet18")
+    reader.slide("NAD", 3)
+    for name, label in (("densenet121", "DenseNet-121"), ("resnet18", "ResNet-18")):
+        assert_direction(reader, tables, name, label, 3)
+        unknown = f"{label}: accuracies not measured" in reader.part("curves").inner_text()
+        assert unknown == (nb.load_results(f"fig6-{name}") is None)
+    # The map of energies has the scale of its network: on three decades this cross would be black.
+    drawn = levels(reader.see("energies of DenseNet-121"), tables["magma"])
+    header, _ = data.pack_nads(NADS["densenet121"], "DenseNet-121", "densenet121")
+    energies = np.array(header["energies"])[::2, ::2]
+    assert np.abs(drawn - 255 * (1 - np.log10(energies) / np.log10(energies.min()))).max() < 1.5
+
+
+def test_curves_and_their_cursor(reader, tables):
+    reader.open("all.html")
+    eigenvalues, accuracies = reader.part("curves").locator("svg").all()
+    assert len(eigenvalues.locator("polyline").get_attribute("points").split()) == 1024
+    measured = data.pack_nads(NADS["lenet"], "LeNet", "lenet")[0]["accuracies"]
+    assert accuracies.locator("circle").count() == len(measured)
+    box = accuracies.bounding_box()
+    reader.page.mouse.click(box["x"] + 46 + 0.5 * (box["width"] - 54), box["y"] + 30)
+    reader.settle()
+    index = reader.get("index")
+    assert abs(index - 512) <= 2
+    assert_direction(reader, tables, "lenet", "LeNet", index)
+    x = [float(svg.locator(".cursor").get_attribute("x1")) for svg in (eigenvalues, accuracies)]
+    assert x[0] == x[1] == pytest.approx(46 + index / 1023 * (box["width"] - 54), abs=1)
+    near = [row for row in measured if min(row[4:], default=1) >= 0.9]  # the same, or nearly
+    nearest, accuracy, *_ = min(near, key=lambda row: abs(row[0] - index))
+    text = reader.part("direction").inner_text().replace("\n", " ")
+    assert f"accuracy at NAD {nearest}: {100 * accuracy:.1f} %" in text
+
+
+def test_the_map_of_frequencies_by_pointer_and_keyboard(reader, tables):
+    reader.open("all.html")
+    part, mouse = reader.part("fourier"), reader.page.mouse
+    measured = {}
+    for row in FOURIER.rows:
+        for sign in (-1, 1):
+            key = tuple((sign * k + 16) % 32 - 16 for k in row["frequency"])
+            measured.setdefault(key, []).append(row["test_accuracy"])
+    pixels = reader.see("", "section[data-part=fourier]")
+    for row, column in np.ndindex(16, 16):
+        accuracies = measured.get((2 * row - 16, 2 * column - 16))
+        if accuracies is None:
+            assert len(set(pixels[row, column, :3])) == 1  # grey
+        else:
+            level = round(255 * np.clip(2 * np.mean(accuracies) - 1, 0, 1))
+            assert np.abs(pixels[row, column] - tables["viridis"][level]).max() <= 5
+    canvas = part.get_by_role("application").first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+
+    def at(ky, kx):
+        sides = ((kx, "x", "width"), (ky, "y", "height"))
+        return [box[side] + (k + 17) / 32 * box[length] for k, side, length in sides]
+
+    def shown():
+        reader.settle()
+        text = re.search(r"(-?\d+) cycles down, (-?\d+) across", part.inner_text())
+        return tuple(map(int, text.groups()))
+
+    ky, kx = next(k for k in measured if k[0] == -4 and k[1] > 0)
+    mouse.move(*at(ky, kx))
+    assert shown() == (ky, kx) and reader.get("frequency") == [4, 2]
+    assert f"LeNet: {100 * np.mean(measured[ky, kx]):.1f} %" in part.inner_text()
+    assert_signed(reader.see("Wave of"), nc.fourier_direction((ky, kx))[0], tables)
+    mouse.move(box["x"] + box["width"] / 2, box["y"] - 20)  # away: the chosen one comes back
+    assert shown() == (4, 2)
+    mouse.click(*at(-8, 6))
+    mouse.move(*at(2, 2), steps=3)
+    assert shown() == (-8, 6), "a click holds a frequency"
+    mouse.click(*at(-8, 6))
+    mouse.move(*at(2, 2), steps=3)
+    assert shown() == (2, 2) and reader.get("frequency") == [-8, 6], "the same again lets go"
+    mouse.click(*at(2, 2))
+    reader.page.keyboard.press("Escape")
+    mouse.move(*at(6, 6), steps=3)
+    assert shown() == (6, 6)
+    for key, expected in (("Home", (0, 0)), ("ArrowRight", (0, 2)), ("ArrowUp", (-2, 2))):
+        reader.page.keyboard.press(key)
+        assert shown() == expected == tuple(reader.get("frequency"))
+    reader.go("explorer.frequency=[3,2]")  # an odd one is not its neighbour
+    wave = nc.fourier_direction((3, 2))
+    assert_signed(reader.see("Wave of"), wave[0], tables)
+    assert "accuracy not measured at odd frequencies" in part.inner_text()
+
+
+def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
+    """Its name, its certainty, and a band that is stepped through as one."""
+    types = tuple("+-" if i % 5 else "++" for i in range(20))
+    certainty = torch.linspace(1, 0, 20)
+    bands = (DegenerateCluster((1, 2, 3, 4), 0.97), DegenerateCluster((5, 10, 15), 0.5))
+    errors = torch.full((20,), 0.1)
+    known = DirectionUncertainty(types, certainty, certainty.square(), errors, certainty, bands)
+    nads = random_nads(uncertainty=known)
+    write_page(site_folder, "known.html", nb.explorer.show("direction", nads=nads, index=0))
+    reader.open("known.html")
+    part = reader.part("direction")
+    part.get_by_text("Name and eigenvalue").first.click()
+    assert "certainty 1.00" in part.inner_text() and "symmetry type ++, rank 0" in part.inner_text()
+    forward, back = (
+        reader.button(f"{way} to the next distinguishable direction") for way in ("On", "Back")
+    )
+
+    def press(button):
+        button.click()
+        reader.settle()
+        return reader.get("index")
+
+    # 1 to 4 is one band, 5 is the first of another.
+    assert [press(forward) for _ in range(4)] == [1, 5, 6, 7]
+    assert [press(back) for _ in range(3)] == [6, 5, 1]
+    reader.slide("NAD", 3)
+    assert "symmetry type +-, rank 2" in part.inner_text()
+    assert f"certainty {certainty[3]:.2f}; one of 4" in part.inner_text()
+    assert "(together 0.97)" in part.inner_text()
+    assert press(back) == 0  # not 1, which is of the same band
+
+
+# Whoever uses it
+
+
+def test_the_keyboard_reaches_every_control_and_each_has_a_name(reader):
+    reader.open("all.html")
+    controls = reader.page.locator("nad-explorer").locator(
+        "button, select, input, summary, [tabindex]"
+    )
+    count = controls.evaluate_all("(all) => all.filter((e) => e.checkVisibility()).length")
+    reached = {}
+    for _ in range(count + 2):
+        reader.page.keyboard.press("Tab")
+        found = reader.page.evaluate(
+            """() => {
+              const e = document.activeElement.shadowRoot?.activeElement;
+              if (!e) return null;
+              const inside = e.querySelector('canvas')?.getAttribute('aria-label');
+              return [e.dataset.reached ??= Math.random(),
+                e.getAttribute('aria-label') || e.innerText.trim() || e.labels?.length || inside];
+            }"""
+        )
+        reached.update([found] if found else [])
+    assert len(reached) == count and all(reached.values())
+    reader.page.get_by_role("slider", name="NAD", exact=True).focus()
+    for _ in range(3):
+        reader.page.keyboard.press("ArrowRight")
+    reader.settle()
+    assert reader.see("NAD 3 of LeNet, in pixels").shape == (32, 32, 4)
+
+
+def test_touch_on_a_narrow_screen(browser, site):
+    screen = {"viewport": {"width": 320, "height": 700}, "has_touch": True, "is_mobile": True}
+    with browser.new_context(**screen) as context:
+        reader = Reader(context.new_page(), site).open("all.html")
+        finger = context.new_cdp_session(reader.page)
+        assert reader.fits()
+
+        def shown(name, element):
+            target = reader.part(name).locator(element).first
+            target.evaluate("(e) => e.scrollIntoView({ block: 'center' })")
+            return target.bounding_box()
+
+        def touch(kind, *points):
+            points = [{"x": x, "y": y} for x, y in points]
+            finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        for name, key, element in (
+            ("fourier", "frequency", "[role=application]"),
+            ("curves", "index", "svg"),
+        ):
+            box, before = shown(name, element), reader.get(key)
+            top = reader.page.evaluate("scrollY")
+            x, y = box["x"] + 0.7 * box["width"], box["y"] + 0.8 * box["height"]
+            touch("touchStart", (x, y))
+            for step in range(1, 11):
+                touch("touchMove", (x, y - 15 * step))
+            reader.page.wait_for_timeout(300)  # a page that glides on would be stopped by a tap
+            touch("touchEnd")
+            reader.settle()
+            assert reader.page.evaluate("scrollY") > top + 80, f"{name}: a swipe scrolls"
+            assert reader.get(key) == before, f"{name}: a swipe picks nothing"
+        box = shown("curves", "svg")
+        reader.page.touchscreen.tap(box["x"] + 46 + 0.25 * (box["width"] - 54), box["y"] + 40)
+        reader.settle()
+        assert abs(reader.get("index") - 256) < 8
+        box = shown("fourier", "[role=application]")
+        x, y = box["x"] + 25 / 32 * box["width"], box["y"] + 9 / 32 * box["height"]
+        reader.page.touchscreen.tap(x, y)
+        reader.settle()
+        assert reader.get("frequency") == [-8, 8] and not reader.troubles
+
+
+def test_it_plays_is_drawn_once_a_frame_and_follows_the_theme(reader):
+    reader.open("all.html")
+    reader.button("Play", exact=False).click()
+    reader.page.wait_for_function(f"{MODEL}.get('index') > 3")
+    reader.button("Pause", exact=False).click()
+    index = reader.get("index")
+    reader.page.wait_for_timeout(300)
+    assert reader.get("index") == index
+    frames = reader.page.evaluate(
+        """async () => {
+          const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+          const { shadowRoot } = document.querySelector('nad-explorer');
+          const slider = shadowRoot.querySelector('.along input');
+          performance.clearMeasures();
+          for (let i = 0; i < 60; i++) {
+            slider.value = 17 * i;
+            slider.dispatchEvent(new Event('input'));
+            await frame();
+          }
+          return performance.getEntriesByName('nad-explorer:frame', 'measure').length;
+        }"""
+    )
+    assert 55 <= frames <= 60
+    colour = "(e) => getComputedStyle(e).stroke"
+    line = reader.part("curves").locator("polyline").first
+    light = line.evaluate(colour)
+    reader.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    reader.page.locator("nad-explorer .explorer.dark").wait_for()
+    assert line.evaluate(colour) != light
+
+
+# Addresses
+
+
+def test_the_view_is_in_the_address(reader, tables):
+    reader.open("two.html")
+    first, second = reader.page.locator("nad-explorer").all()
+    reader.slide("NAD", 9, first)
+    reader.slide("Weight of NAD 5", 0.7, second)
+    second.get_by_label("Network").select_option("vgg11")
+    reader.page.wait_for_function("location.hash.includes('explorer-2.architecture')")
+    reader.open(reader.page.url.removeprefix(f"{reader.site}/"))
+    assert_direction(reader, tables, "lenet", "LeNet", 9)
+    assert second.get_by_label("Network").input_value() == "vgg11"
+    weights = torch.tensor([1, 0, 0, 1, 0, 0.7, *[0] * 6])
+    expected = (weights[:, None, None] * NADS["vgg11"].directions[:12, 0]).sum(0)
+    assert_signed(reader.see("Mixture of", "#explorer-2"), expected, tables, slack=2.5)
+
+    before = reader.page.locator("nad-explorer").all_inner_texts()
+    reader.page.get_by_role("link", name="The end").click()  # a link to a section
+    reader.settle()
+    assert reader.page.locator("nad-explorer").all_inner_texts() == before
+    reader.go("explorer-2.second=vgg11")  # a link to one of them
+    assert reader.get("index") == 9
+    reader.go("explorer.index=4")
+    assert_direction(reader, tables, "lenet", "LeNet", 4)
+
+
+def test_a_link_leads_to_the_part_that_it_names(reader):
+    reader.page.set_viewport_size({"width": 1000, "height": 500})
+    top = "(e) => e.getBoundingClientRect().top"
+    reader.open("all.html#explorer.part=poison&explorer.index=1000")
+    assert 0 <= reader.part("poison").evaluate(top) < 200 and reader.get("index") == 1000
+    reader.go("explorer.part=fourier&explorer.frequency=[0,8]")
+    assert 0 <= reader.part("fourier").evaluate(top) < 200
+    reader.go("explorer.part=toString")
+    reader.slide("Weight of NAD 5", 0.7)
+    reader.page.wait_for_function("location.hash.includes('0.7')")
+    assert "explorer.part=mixer" in reader.page.url
+
+
+def test_a_number_is_typed_and_a_link_copied(reader):
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reader.open("all.html")
+    box = reader.page.get_by_role("spinbutton", name="NAD, as a number")
+    for typed, expected in (("321", 321), ("5000", 1023), ("-3", 0), ("", 0), ("17.4", 17)):
+        box.fill(typed)
+        box.press("Enter")
+        reader.settle()
+        assert reader.get("index") == expected
+    reader.button("Copy a link to this view").click()
+    reader.button("Copied").wait_for()
+    link = reader.page.evaluate("() => navigator.clipboard.readText()")
+    reader.open(link.removeprefix(f"{reader.site}/"))
+    assert reader.get("index") == 17
+
+
+def random_addresses(count):
+    """Addresses that mean something, nothing, or harm."""
+    rng = random.Random(0)
+    harmful = (
+        "toString __proto__ constructor alexnet null NaN Infinity 0x10 [] {} %00 é 1e999 -1e308"
+    )
+    numbers = [str(rng.randint(-40, 1100)) for _ in range(100)]
+    lists = [f"[{','.join(rng.choices(numbers, k=length))}]" for length in (2, 2, 12, 12)]
+    values = [
+        *numbers[:20],
+        *lists,
+        *data.LABELS,
+        *views.PARTS,
+        "true",
+        *harmful.split(),
+        "9" * 400,
+    ]
+    keys = [*views.View.__dataclass_fields__, "part", *harmful.split()[:3]]
+    end = ("", "", "", "-2", "-0")
+
+    def pair():
+        return f"explorer{rng.choice(end)}.{rng.choice(keys)}={rng.choice(values)}"
+
+    return ["&".join(pair() for _ in range(rng.randint(1, 6))) for _ in range(count)]
+
+
+def test_random_addresses_leave_every_part_alive(reader, tables):
+    """One page lives through all of them; fresh pages open at some of them."""
+    addresses = random_addresses(60)
+    reader.open("all.html")
+    shown = set()
+    for address in addresses:
+        reader.go(address)
+        assert not reader.page.evaluate(DEAD), address
+        shown.add(reader.page.locator("nad-explorer .explorer").inner_text())
+    assert len(shown) > 15  # they do lead to different views
+    for address in addresses[::20]:
+        reader.open(f"all.html#{address}")
+        assert not reader.page.evaluate(DEAD), address
+    junk = "explorer.index=99999&explorer.architecture=alexnet&explorer.mix=x&explorer.photo=77"
+    reader.open(f"all.html#{junk}")
+    assert_direction(reader, tables, "lenet", "LeNet", 1023)
+
+
+# Files that are missing, and pages without a server
+
+
+@pytest.mark.parametrize("name", ["lenet", "vgg11"])
+def test_a_network_that_cannot_be_loaded_can_be_tried_again(reader, tables, name):
+    """The first network, or a second one: then the view stays as it was."""
+    reader.page.route(f"**/{name}.js", lambda route: route.abort())
+    reader.open("all.html#explorer.index=7")
+    if name == "vgg11":
+        reader.page.get_by_label("Compare with").select_option(name)
+        reader.button("Try again").wait_for()
+        assert reader.page.get_by_label("Compare with").input_value() == ""
+        assert_direction(reader, tables, "lenet", "LeNet", 7)
+    assert "cannot be shown" in reader.page.locator(ALERT).inner_text()
+    reader.page.unroute(f"**/{name}.js")
+    reader.button("Try again").click()
+    label = data.LABELS[name]
+    reader.page.locator(f"canvas[aria-label^='NAD 7 of {label}, in pixels']").wait_for()
+    assert_direction(reader, tables, name, label, 7)
+    assert not reader.page.locator(ALERT).is_visible()
+    assert all("ERR_FAILED" in trouble for trouble in reader.troubles)
+    reader.troubles.clear()
+
+
+def test_pages_work_as_files_and_say_so_where_they_cannot(browser, site_folder, tmp_path):
+    with browser.new_context() as context:
+        reader = Reader(context.new_page(), f"file://{site_folder}").open("two.html")
+        assert reader.see("NAD 0 of LeNet, in pixels").size and not reader.troubles
+        (tmp_path / "alone.html").write_bytes((site_folder / "two.html").read_bytes())
+        reader.page.goto(f"file://{tmp_path}/alone.html")
+        said = reader.page.get_by_text("It needs JavaScript, and the files of this book")
+        assert said.count() == 2
+
+
+def test_what_nobody_comes_to_is_not_loaded(reader, site_folder):
+    first, last = (
+        views.Page(views.View(("direction",), name), views.Source(), book=True)
+        for name in ("lenet", "vgg11")
+    )
+    write_page(site_folder, "long.html", first, Raw("<div style='height: 4000px'></div>"), last)
+    asked = []
+    reader.page.on("request", lambda request: asked.append(request.url.split("/")[-1]))
+    reader.open("long.html")
+    reader.page.wait_for_timeout(300)
+    assert "lenet.js" in asked and "vgg11.js" not in asked
+    reader.page.locator("nad-explorer").last.scroll_into_view_if_needed()
+    reader.page.locator("canvas[aria-label^='NAD 0 of VGG-11, in pixels']").wait_for()
+
+
+# Images and NADs of the reader
+
+
+def test_an_image_of_your_own_stays_in_the_browser_until_a_reload(reader, tmp_path):
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / 'my "best".png')
+    (tmp_path / "notes.png").write_text("no image")
+    reader.open("all.html#explorer.photo=2")
+    part, asked = reader.part("photo"), []
+    files, alert = part.locator("input[type=file]"), part.get_by_role("alert")
+    files.set_input_files(tmp_path / "notes.png")
+    alert.filter(has_text="notes.png is no image").wait_for()
+    assert reader.get("photo") == 2
+    reader.page.on("request", lambda request: asked.append(request.url))
+    files.set_input_files(tmp_path / 'my "best".png')
+    reader.wait_for("photo", -1)
+    expected = torch.from_numpy(pixels).permute(2, 0, 1) / 255
+    assert_photo(reader.see("The image: my"), expected, slack=2)
+    assert not alert.is_visible()
+    assert not [url for url in asked if not url.startswith("blob:")]
+    exec(reader.python().replace('"my \\"', f'"{tmp_path}/my \\"'), made := {})  # noqa: S102
+    assert (made["photo"] - expected).abs().max() < 0.01
+    reader.slide("NADs kept", 50)
+    reader.page.wait_for_function("location.hash.includes('kept=50')")
+    assert "photo=" not in reader.page.url
+    reader.page.reload()
+    reader.settle()
+    name = PHOTOS.class_names[PHOTOS.labels[0]]
+    assert_photo(reader.see(f"The image: {name}"), PHOTOS.images[0], slack=2)
+
+
+def offer(reader, path):
+    """Choose a file of NADs, and return the message of the page once it is shown or refused."""
+    reader.page.get_by_label("NADs of your own").set_input_files(path)
+    alert = f"document.querySelector('nad-explorer').shadowRoot.querySelector('{ALERT}')"
+    reader.page.wait_for_function(
+        f"() => !{alert}.hidden || {MODEL}.get('architecture') === 'own-file'"
+    )
+    reader.settle()
+    return reader.page.evaluate(f"() => {alert}.hidden ? '' : {alert}.textContent")
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_file_of_nads_is_opened_in_a_static_page(reader, tables, tmp_path, quantized):
+    mine, path = random_nads(32, 40, seed=1), tmp_path / "my net.npz"
+    mine.save(path, quantized=quantized)
+    reader.open("all.html")
+    for _ in range(2):  # chosen again, the name is in the menu once
+        assert offer(reader, path) == ""
+    options = reader.page.get_by_label("Network", exact=True).locator("option[value=own-file]")
+    assert options.count() == 1 and "own-file" not in reader.page.url
+    reader.slide("NAD", 7)
+    seen = reader.see("NAD 7 of my net, in pixels")
+    assert_signed(seen, mine.directions[7, 0], tables, slack=2)
+    shown = reader.page.evaluate("document.querySelector('nad-explorer').app.shown[0].energies")
+    assert np.allclose(shown, np.array(data._energies(mine, 32)), rtol=0.02, atol=1e-4)
+    assert 'nc.NADs.load("my net.npz")' in reader.python()
+
+
+def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
+    whole = tmp_path / "whole.npz"
+    random_nads(32, 40, seed=1).save(whole)
+    random_nads().save(tmp_path / "small.npz")
+    ones = np.ones((2, 1, 32, 32), np.float32)
+    unit = np.eye(2, 1024, dtype=np.float32).reshape(ones.shape)
+    for name, arrays in {
+        "foreign": {"weights": np.ones(3)},
+        "objects": {"directions": np.array([{}]), "eigenvalues": np.ones(1)},
+        "long": {"directions": ones, "eigenvalues": np.ones(2)},
+        "nan": {"directions": unit, "eigenvalues": np.array([1, np.nan])},
+    }.items():
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    content, middle = whole.read_bytes(), whole.stat().st_size // 2
+    (tmp_path / "half.npz").write_bytes(content[:middle])
+    (tmp_path / "text.npz").write_text("no zip")
+    (tmp_path / "damaged.npz").write_bytes(content[:middle] + bytes(64) + content[middle + 64 :])
+    reader.open("all.html")
+    reader.slide("NAD", 5)
+    for name, reason in {
+        "small": r"shape \(20, 1, 8, 8\).*\(n, 1, 32, 32\)",
+        "foreign": "directions and eigenvalues",
+        "objects": "numbers of the kind",
+        "long": "length 32",
+        "nan": "no number",
+        "half": "a part of one",
+        "text": "no npz file",
+        "damaged": ".",
+    }.items():
+        message = offer(reader, tmp_path / f"{name}.npz")
+        assert re.search(rf"{name}.npz was not opened: .*{reason}", message), message
+        assert reader.get("architecture") == "lenet" and reader.get("index") == 5
+        reader.button("Close").click()
+    assert offer(reader, whole) == ""
+
+
+def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
+    """The file is what `NADs.load` reads, within the page's 8 bits; the table has its numbers."""
+    reader.open("all.html#explorer.architecture=vgg11")
+    for kind in ("npz", "csv"):
+        with reader.page.expect_download() as download:
+            reader.button(f"Download NADs (.{kind})").click()
+        assert download.value.suggested_filename == f"nads-vgg11.{kind}"
+        download.value.save_as(tmp_path / f"nads.{kind}")
+    nads, shipped = nc.NADs.load(tmp_path / "nads.npz"), NADS["vgg11"]
+    assert nads.name == "vgg11" and torch.equal(nads.eigenvalues, shipped.eigenvalues.float())
+    assert (nads.directions * shipped.directions).sum((1, 2, 3)).min() > 0.999
+    with np.load(tmp_path / "nads.npz", allow_pickle=False) as file:
+        raw = file["directions"].reshape(len(nads), -1)
+    names, *rows = (tmp_path / "nads.csv").read_text().splitlines()
+    assert names.startswith("nad,eigenvalue,pixel_0_0,pixel_0_1") and len(rows) == len(nads)
+    table = np.array([row.split(",") for row in rows], float)
+    assert (table[:, 0] == np.arange(len(nads))).all()
+    assert np.allclose(table[:, 1], nads.eigenvalues, rtol=1e-4)
+    assert np.allclose(table[:, 2:], raw, rtol=1e-3, atol=1e-7)
+
+
+def test_a_single_nad_of_somebody_else_beside_many_and_images_given_to_show(
+    reader, site_folder, without_anywidget, tables
+):
+    """A label that would end its element runs no code, on the page and in Python."""
+    one, many = random_nads(count=1), random_nads()
+    images = nc.load_images("generated", train=False, num_images=10, size=8)
+    show = nb.explorer.show(nads={HOSTILE: one, "many": many}, images=images, photo=4, kept=1)
+    write_page(site_folder, "one.html", show)
+    reader.open("one.html")
+    assert reader.page.evaluate("window.pwned") is None
+    assert "</script><script>window.pwned = 1</script>" in reader.part("curves").inner_text()
+    mixer = reader.part("mixer").locator("input[type=range]:visible")
+    assert mixer.count() == 1 and not reader.page.evaluate(DEAD)
+    code = reader.python().split("\n# The poison")[0]  # which takes a second NAD
+    exec(code, made := {"nads": one, "photos": images})  # noqa: S102
+    assert "os" not in made
+    assert_signed(reader.see("Mixture of the first"), made["mixture"], tables, slack=2.5)
+    assert_photo(reader.see("The image from the first 1 "), made["rebuilt"])
+    reader.page.get_by_label("Compare with").select_option("many")
+    reader.slide("NAD", 19)
+    assert mixer.count() == 12 and not reader.page.evaluate(DEAD)
+    assert_signed(reader.see("NAD 19 of many, in pixels"), many.directions[19, 0], tables)
+
+
+def test_every_output_of_a_notebook_stands_alone(reader, site_folder, without_anywidget, tables):
+    """The first may be deleted, or shown in a frame of its own."""
+    shows = [
+        nb.explorer.show("direction", nads={f"network {i}": random_nads()}, index=i) for i in (1, 2)
+    ]
+    for name, indices in (("both", (1, 2)), ("second", (2,))):
+        write_page(site_folder, f"{name}.html", *[shows[i - 1] for i in indices])
+        reader.open(f"{name}.html")
+        for place, i in enumerate(indices):
+            scope = f"nad-explorer >> nth={place}"
+            seen = reader.see(f"NAD {i} of network {i}, in pixels", scope)
+            assert_signed(seen, random_nads().directions[i, 0], tables)

@@ -1,0 +1,385 @@
+"""The bet, the atlas and figures that a reader moves, in a real browser."""
+
+import itertools
+import re
+
+import nads_book as nb
+import numpy as np
+import pytest
+import torch
+from explorer_pages import (
+    NADS,
+    PHOTOS,
+    Reader,
+    assert_photo,
+    assert_signed,
+    changed_pictures,
+)
+from nads_book.atlas import load_entry_nads
+from nads_book.explorer import gallery
+from nads_book.explorer.wave_bet import guess_data
+
+import nads_core as nc
+
+KEYS = {"u": "ArrowUp", "d": "ArrowDown", "l": "ArrowLeft", "r": "ArrowRight", " ": "Space"}
+TOUCH = {"viewport": {"width": 320, "height": 800}, "has_touch": True, "is_mobile": True}
+
+
+def told(reader, element):
+    return reader.page.locator(element).locator(".verdict").inner_text()
+
+
+@pytest.mark.parametrize("name", ["fold", "trained", "training", "stack", "note", "guess", "atlas"])
+def test_a_narrow_screen_shows_all_of_it(browser, site, name):
+    with browser.new_context(**TOUCH) as context:
+        reader = Reader(context.new_page(), site).open(f"{name}.html")
+        assert reader.fits() and not reader.troubles
+
+
+# The bet
+
+
+def bet(reader, keys=" r dl l l "):
+    """Move over the first map from the wave that it begins at, and choose; the rest stays unchosen.
+
+    The default chooses (0, 2), (0, 4), (2, 2), (2, 0), (2, -2).
+    """
+    reader.page.locator("nad-guess .map").first.focus()
+    for key in keys:
+        reader.page.keyboard.press(KEYS[key])
+
+
+OWN = [(0, 2), (0, 4), (2, 2), (2, 0), (2, -2)]
+
+
+def known(name):
+    return {(ky, kx): (energy, accuracy) for ky, kx, energy, accuracy in guess_data(name)["tasks"]}
+
+
+def proceed(reader):
+    return reader.page.locator("nad-guess button.main")
+
+
+def answers(reader):
+    """The map of accuracies, which is the last one."""
+    return reader.page.locator("nad-guess .map").last
+
+
+def scores(reader):
+    """What the verdict compares: label -> right bets."""
+    items = reader.page.locator("nad-guess .scores li").all()
+    return {
+        item.locator("span").inner_text(): float(item.locator("strong").inner_text())
+        for item in items
+    }
+
+
+def learned(tasks, keys):
+    return sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
+
+
+def failed(tasks, keys):
+    return len(list(keys)) - learned(tasks, keys)
+
+
+def test_a_bet_by_keyboard_is_blind_and_may_be_changed_with_the_map(reader):
+    reader.open("guess.html")
+    tasks = known("resnet18")
+    assert proceed(reader).is_disabled() and not answers(reader).is_visible()
+    tiles = reader.see("all waves", "nad-guess")
+    assert np.ptp(tiles[..., :3].astype(int), axis=2).max() == 0, "no colour tells anything yet"
+    bet(reader)
+    bet(reader, "d ")  # five is all
+    proceed(reader).press("Enter")
+    assert reader.see("energies of waves", "nad-guess").shape == (16, 16, 4)
+    assert not answers(reader).is_visible() and "bet." not in reader.page.url
+    bet(reader, "u uuuuuuuu ")  # (2, -2) is let go, for (-14, -2)
+    proceed(reader).press("Enter")
+    darkest = sorted(tasks, key=lambda k: tasks[k][0])[:5]
+    assert scores(reader) == {
+        "your blind bet": failed(tasks, OWN),
+        "your bet with the map": failed(tasks, [*OWN[:4], (-14, -2)]),
+        "chance": round(5 * failed(tasks, tasks) / len(tasks), 1),
+        "the 5 finest": 0,
+        "the 5 darkest in the map": failed(tasks, darkest),
+    }
+    pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
+    assert ("in all pairs" in told(reader, "nad-guess")) == all(pairs)
+    reader.button("Bet again").click()
+    assert proceed(reader).is_disabled() and not answers(reader).is_visible()
+
+
+def test_the_answer_without_a_bet_and_by_touch(browser, site):
+    """DenseNet-121 learns few waves: there the bet is on those that it learned."""
+    with browser.new_context(**TOUCH) as context:
+        reader = Reader(context.new_page(), site).open("guess.html")
+        reader.button("Show me without a bet").click()
+        tasks = known("resnet18")
+        count = f"{learned(tasks, tasks)} of {len(tasks)}"
+        assert count in told(reader, "nad-guess") and "your bet" not in scores(reader)
+        reader.button("Make a bet").click()
+        reader.page.get_by_label("Network", exact=True).select_option(label="DenseNet-121")
+        box = reader.page.locator("nad-guess .map").first.bounding_box()
+        chosen = np.array([(8, 9), (8, 12), (3, 8), (2, 3), (15, 15)])  # rows, columns of cells
+        for row, column in (chosen + 0.5) * box["width"] / 16:
+            reader.page.touchscreen.tap(box["x"] + column, box["y"] + row)
+        button = proceed(reader).bounding_box()
+        assert 0 <= button["y"] and button["y"] + button["height"] <= 800, "in sight"
+        proceed(reader).tap()
+        proceed(reader).tap()
+        tasks, found = known("densenet121"), scores(reader)
+        brightest = sorted(tasks, key=lambda k: -tasks[k][0])[:5]
+        assert found["the 5 brightest in the map"] == learned(tasks, brightest)
+        assert found["your bet"] == learned(tasks, map(tuple, (2 * chosen - 16).tolist()))
+        assert not reader.troubles
+
+
+def test_a_bet_has_an_address_and_a_picture(reader):
+    from PIL import Image
+
+    reader.open("guess.html")
+    bet(reader)
+    proceed(reader).click()
+    proceed(reader).click()
+    found = scores(reader)
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reader.button("Copy link").click()
+    address = reader.page.evaluate("navigator.clipboard.readText()")
+    assert address.endswith("#bet.network=resnet18&bet.waves=[[0,2],[0,4],[2,2],[2,0],[2,-2]]")
+    with reader.page.expect_download() as download:
+        reader.button("Save picture").click()
+    with Image.open(download.value.path()) as picture:
+        assert picture.size == (1200, 630) and len(picture.convert("RGB").getcolors(1_000_000)) > 20
+    reader.open(address.removeprefix(f"{reader.site}/"))
+    assert not answers(reader).is_visible(), "a link gives no answer"
+    bet(reader)
+    proceed(reader).click()
+    proceed(reader).click()
+    assert scores(reader) == found | {"somebody's bet": found["your bet"]}
+    for waves in ("[[0,2],[0,2],[2,2],[2,0],[2,-2]]", "[[0,1],[0,4],[2,2],[2,0],[2,-2]]", "[1,2"):
+        reader.open(f"guess.html#bet.network=constructor&bet.waves={waves}")
+        assert proceed(reader).is_disabled()
+        bet(reader, " ")
+        assert "4" in proceed(reader).inner_text()
+
+
+def test_the_images_of_a_task_differ_along_its_wave_only(reader):
+    """Classes are noise plus and minus the wave, of the strength of the paper, or 100 times it."""
+    reader.open("guess.html")
+    wave = nc.fourier_direction((0, 2), 32)[0].double().numpy()
+
+    def size(label):
+        return float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42
+
+    # 1, next to rounding and clipping of noise
+    assert abs(size("Noise plus")) < 4 and abs(size("Noise minus")) < 4
+    reader.button("100 times stronger", exact=False).click()
+    assert size("Noise plus") > 50 and size("Noise minus") < -50
+
+
+# The atlas
+
+
+def cards(reader):
+    names = "(cards) => cards.map((card) => card.dataset.name)"
+    return reader.page.locator("nad-atlas .card").evaluate_all(names)
+
+
+def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
+    reader.open("atlas.html")
+    reader.page.locator("nad-atlas .card").first.wait_for()
+    atlas = nb.atlas.load_atlas()
+    for key, title in gallery.SORTED_BY.items():
+        reader.page.get_by_label("Sort by").select_option(label=title)
+        shown = cards(reader)
+        assert len(shown) == len(atlas.entries)
+        if key == "effect":
+            values = [atlas.effect(name).value for name in shown if atlas.entries[name].base]
+        else:
+            measures = [atlas.measures[name] for name in shown]
+            values = [measured[key].value for measured in measures if key in measured]
+        assert all(a >= b * 0.98 - 1e-2 for a, b in itertools.pairwise(values)), key  # rounded
+    reader.button("none").click()
+    reader.button("padding").click()
+    assert {atlas.entries[name].factor for name in cards(reader)} == {"", "padding"}
+    card = reader.page.locator("nad-atlas .card[data-name='densenet-circular']")
+    card.focus()
+    card.press("Enter")
+    assert card.get_attribute("aria-pressed") == "true"
+    assert card.evaluate("(e) => e.getRootNode().activeElement === e")  # the keyboard stays there
+    for name in ("densenet-circular", "densenet"):
+        direction = load_entry_nads(name).directions[1, 0]
+        assert_signed(reader.see(f"{name}, NAD 1", "nad-atlas"), direction, tables)
+    names = list(atlas.entries)
+    cosine = atlas.alignments[names.index("densenet-circular"), names.index("densenet")]
+    note = reader.page.locator("nad-atlas .note")
+    assert f"a cosine of {cosine:.2f}" in note.inner_text()
+    reader.page.get_by_role("switch").click()
+    first, last = (getattr(reader.page.locator("nad-atlas .row"), end) for end in ("first", "last"))
+    assert first.inner_text().startswith("a small DenseNet (densenet)") and not last.is_visible()
+    reader.page.get_by_label("Compare with").select_option("mlp")
+    assert last.is_visible()
+    border = atlas.measures["densenet"]["border"]
+    assert f"{border.value:.2f} (" in reader.page.locator("nad-atlas table").inner_text()
+    reader.page.wait_for_function("location.hash.includes('atlas.beside=mlp')")
+    shown, text = cards(reader), note.inner_text()
+    reader.open(reader.page.url.removeprefix(f"{reader.site}/"))
+    reader.page.locator("nad-atlas .card").first.wait_for()
+    assert cards(reader) == shown and note.inner_text() == text
+    reader.go("atlas.chosen=nothing&atlas.sort=constructor&atlas.off=99,-1,x&atlas.on=?")
+    reader.page.wait_for_function(
+        "document.querySelector('nad-atlas').atlas.chosen.name === 'cnn-average'"
+    )
+    assert len(cards(reader)) == len(names)
+
+
+def test_an_atlas_by_touch_and_one_that_is_missing(browser, site):
+    with browser.new_context(**TOUCH) as context:
+        reader = Reader(context.new_page(), site).open("atlas-own.html")  # brings its arrays along
+        reader.page.locator("nad-atlas .card[data-name='vit-patch8']").tap()
+        row = reader.page.locator("nad-atlas .row").first
+        assert row.inner_text().startswith("patches of 8 (vit-patch8)")
+        assert reader.fits() and not reader.troubles
+        reader.page.route("**/atlas.js", lambda route: route.abort())
+        reader.open("atlas.html")
+        message = reader.page.locator("nad-atlas [role=alert]").inner_text()
+        assert "atlas.js is missing" in message
+
+
+# Networks that stack up, folding and training
+
+
+def test_networks_stack_up_by_keyboard(reader, tables):
+    reader.open("stack.html")
+    slider = reader.page.get_by_role("slider", name="Number of random networks")
+    slider.focus()
+    texts = [slider.get_attribute("aria-valuetext")]
+    for _ in range(2):
+        reader.page.keyboard.press("ArrowRight")
+        texts.append(slider.get_attribute("aria-valuetext"))
+        for index in range(4):
+            seen = reader.see(f"direction {index} from {texts[-1]}", "nad-stack")
+            assert_signed(seen, nc.load_nads("lenet")[index][0], tables)
+    assert texts == ["3 networks", "1,000 networks", "the library"]
+    assert "100 %" in reader.page.locator("nad-stack p").inner_text()
+
+
+def test_a_frequency_folds_as_pooling_folds_it(reader):
+    reader.open("fold.html")
+    places = np.arange(32)
+    slider = reader.page.get_by_role("slider", name="Frequency (cycles)")
+    for cycles in (1, 7, 9, 15):
+        reader.slide("Frequency (cycles)", cycles)
+        samples = np.cos(2 * np.pi * cycles * places / 32 - 0.7)
+        for kind, outputs in (("keep", samples[::2]), ("average", samples.reshape(16, 2).mean(1))):
+            reader.page.get_by_role("combobox", name="Pooling").select_option(kind)
+            height, text = np.abs(np.fft.rfft(outputs)) / 8, told(reader, "nad-fold")
+            seen = re.search(r"look like (\d+)|(\d+) cycles? before", text)
+            assert int(seen[1] or seen[2]) == height.argmax() == min(cycles, 16 - cycles)
+            assert int(re.findall(r"\d+", text)[-1]) == round(100 * height.max())
+    slider.press("ArrowRight")
+    assert slider.input_value() == "16" and "Nothing is left" in told(reader, "nad-fold")
+
+
+def test_two_trainings_end_at_the_stored_accuracies(reader):
+    curves = nb.experiments.stored.load_study("two-trainings.json")
+    reader.open("training.html")
+    reader.slide("Epoch", len(curves["steps"]) - 1)
+    numbers = [float(number) for number in re.findall(r"([\d.]+) %", told(reader, "nad-training"))]
+    stored = [100 * wave["test"][-1] for wave in curves["waves"].values()]
+    assert numbers == pytest.approx(stored, abs=0.06)
+    wave, projections = nc.fourier_direction((0, 8), 32)[0], []
+    for strength in (1, 100):
+        reader.slide("Strength ε", strength)
+        pixels = reader.see("An image with the fine wave", "nad-training").astype(float)
+        signed = torch.as_tensor(pixels[..., 0] - pixels[..., 2])  # red minus blue
+        projections.append(float((signed * wave).sum() / signed.norm()))
+    assert abs(projections[0]) < 0.1 and projections[1] > 0.5
+
+
+def test_directions_of_networks_that_train(reader):
+    """The slider shows its step's pictures and cosines; fewer steps move it to the last."""
+    reader.open("trained.html")
+    for step, (start, signal) in enumerate((("1.00", "–"), ("0.50", "0.10"), ("−0.25", "0.90"))):
+        reader.slide("Step", step)
+        assert f"G₀ {start}, with the signal {signal}" in told(reader, "nad-trained")
+        pixels = reader.see(f"direction 1 at step {(0, 1, 10)[step]}", "nad-trained").astype(float)
+        across = np.abs(np.fft.rfft((pixels[..., 0] - pixels[..., 2]).sum(0)))
+        assert across.argmax() == 2 + step
+    reader.page.get_by_role("combobox", name="Network").select_option("cnn")
+    assert told(reader, "nad-trained") == "At step 1, the cosine of G with G₀ 0.75."
+
+
+# Pictures that a reader changes
+
+
+def chosen(reader):
+    """Return the line of accuracies that belongs to the picture."""
+    return reader.page.locator(".accuracies [aria-current=true]").inner_text().replace("\n", " ")
+
+
+def test_hole_and_number_are_those_of_the_poison(reader):
+    reader.open("note.html")
+    photo, label, nads = PHOTOS.images[[4]], PHOTOS.labels[[4]], NADS["lenet"]
+    number, hole = (reader.page.get_by_role("switch", name=name) for name in ("Number", "Hole"))
+    # Class 4 is written with a minus sign in the green channel.
+    written = -0.05 * nads.directions[0, 0] * torch.tensor([0, 1, 0])[:, None, None]
+    hollow, poisoned = (nc.poison(photo, label, nads, 0, strength)[0] for strength in (1e-9, 0.05))
+    for press, state, expected, accuracy in (
+        (lambda: hole.press("Enter"), "hole only", hollow, 32),
+        (lambda: number.press("Space"), "hole and number", poisoned, 31),
+        (hole.click, "number only", photo[0] + written, 52),
+        (number.click, "unchanged", photo[0], 53),
+    ):
+        press()
+        reader.page.locator(f"nad-note canvas[aria-label^='The picture cat, {state}']").wait_for()
+        assert_photo(reader.see(f"The picture cat, {state}", "nad-note"), expected)
+        assert f"{accuracy}.0 %" in chosen(reader)
+    reader.page.get_by_role("slider", name="Along NAD").press("ArrowRight")
+    reader.page.locator("nad-note").get_by_text("Coordinate along NAD 10").wait_for()
+
+
+def test_pictures_are_flipped_as_the_library_does(reader):
+    reader.open("flip.html")
+    reader.page.locator("nad-flip .accuracies li").first.wait_for()
+    known = reader.page.locator("nad-flip .accuracies strong").all_inner_texts()
+    assert known[1:] == ["?"] * 2, "nothing is given away"
+    expected = 0.5 + nc.flip(PHOTOS.images[[4]] - 0.5, NADS["lenet"])[0]
+    for name, accuracy in (("flipped", "30.0 %"), ("random signs", "40.0 %"), ("as it is", "")):
+        reader.button(name).click()
+        assert accuracy in chosen(reader)
+        if name != "random signs":
+            seen = reader.see(f"The same picture, {name}", "nad-flip")
+            assert_photo(seen, expected if name == "flipped" else PHOTOS.images[4], slack=12)
+    reader.page.get_by_label("NADs of").select_option(label="resnet18")
+    reader.button("flipped").click()
+    reader.page.locator("nad-flip .verdict", has_text="resnet18").wait_for()
+    other = 0.5 + nc.flip(PHOTOS.images[[4]] - 0.5, NADS["resnet18"])[0]
+    assert_photo(reader.see("The same picture, flipped", "nad-flip"), other, slack=12)
+    reader.page.evaluate("""async () => {
+      const canvas = Object.assign(document.createElement("canvas"), { width: 40, height: 60 });
+      const context = canvas.getContext("2d");
+      context.fillStyle = "#c80000";
+      context.fillRect(0, 0, 40, 60);
+      const blob = await new Promise((done) => canvas.toBlob(done));
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([blob], "red.png", { type: "image/png" }));
+      const root = document.querySelector("nad-flip").shadowRoot.querySelector(".changes");
+      root.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+    }""")
+    picture = reader.page.locator("nad-flip canvas[aria-label='The picture red.png']")
+    picture.wait_for(state="attached")
+    red = torch.tensor([200 / 255, 0, 0])[:, None, None].expand(3, 32, 32)
+    assert_photo(reader.see("The picture red.png", "nad-flip"), red)
+
+
+def test_without_javascript_or_a_book(browser, site):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{site}/guess.html")
+        image = page.locator("nad-guess img")
+        assert image.is_visible() and image.get_attribute("src").endswith("_static/maps.png")
+    for figure in changed_pictures():
+        page = figure._repr_html_()
+        figure.book = False
+        assert "needs JavaScript" in page and len(figure._repr_html_()) > 10 * len(page)
