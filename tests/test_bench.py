@@ -1,11 +1,10 @@
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from costs import first_directions, main
+from costs import main
 from nads_book.benchmarks import (
     load_costs,
     measure_eigenvectors,
@@ -20,7 +19,7 @@ from nads_book.benchmarks.roofline import (
     data_sheet,
     measure_limits,
 )
-from tables import rewrite, tables
+from tables import rewrite
 from torch import nn
 
 import nads_core as nc
@@ -58,24 +57,30 @@ def test_work_of_two_linear_layers():
     assert work.activation_bytes == 4 * 6 * 11 * 2 * 2
 
 
-def test_work_of_lenet():
+def test_work_of_each_estimator_on_lenet():
+    networks = ensemble()
     forward = 2 * (28**2 * 6 * 25 + 10**2 * 16 * 150 + 400 * 120 + 120 * 84 + 84)
-    networks = ensemble()
-    one, dipole = count_work(networks, nc.PointGradient()), count_work(networks, nc.Dipole())
-    assert one.forward == one.backward == forward
-    assert dipole.forward == 2 * 1024 * forward and dipole.backward == 0
-    assert one.weight_bytes == 3 * 4 * networks.num_parameters
-
-
-def test_readouts_share_the_forward_pass():
-    networks = ensemble()
-    one, many = (count_work(networks, nc.SmoothedGradient(16, readouts=r)) for r in (1, 8))
-    assert (
-        many.forward == one.forward
-        and many.backward == 8 * one.backward
-        and many.moments == 8 * one.moments
+    point, dipole, one, many, mixed = (
+        count_work(networks, estimator)
+        for estimator in (
+            nc.PointGradient(),
+            nc.Dipole(),
+            nc.SmoothedGradient(16),
+            nc.SmoothedGradient(16, readouts=8),
+            nc.MixedDerivative(16),
+        )
     )
+    assert point.forward == point.backward == forward
+    assert dipole.forward == 2 * 1024 * forward and dipole.backward == 0
+    assert point.weight_bytes == 3 * 4 * networks.num_parameters
+    # Readouts share the forward pass.
+    assert many.forward == one.forward == mixed.forward == 16 * forward
+    assert many.backward == 8 * one.backward and many.moments == 8 * one.moments
     assert many.weight_bytes == 4 * networks.num_parameters * (1 + 1 + 8)
+    assert mixed.backward > 3 * one.backward
+    half = count_work(ensemble(dtype=torch.bfloat16), nc.SmoothedGradient(16), dense=False)
+    assert half.weight_bytes == one.weight_bytes / 2 and half.moments == 0
+    assert half.activation_bytes == one.activation_bytes / 2
 
 
 def test_work_of_an_estimator_of_ones_own_is_what_it_says():
@@ -91,31 +96,6 @@ def test_work_of_an_estimator_of_ones_own_is_what_it_says():
     assert own.moments == 2 * one.moments
 
 
-def test_resnet18_with_sixteen_inputs_is_35_gigaflop():
-    work = count_work(ensemble(partial(nc.RESNET18.build, 1, 32, 1)), nc.SmoothedGradient(16))
-    assert work.forward + work.backward == pytest.approx(35.5e9, rel=0.01)
-
-
-def test_mixed_derivative_passes_through_the_network_more_than_twice():
-    networks = ensemble()
-    mixed, smoothed = (
-        count_work(networks, kind(16)) for kind in (nc.MixedDerivative, nc.SmoothedGradient)
-    )
-    assert mixed.forward == smoothed.forward and mixed.backward > 3 * smoothed.backward
-
-
-def test_bfloat16_halves_the_bytes_and_vectors_need_no_outer_products():
-    single, half = (
-        count_work(ensemble(dtype=d), nc.SmoothedGradient(4))
-        for d in (torch.float32, torch.bfloat16)
-    )
-    assert (
-        half.weight_bytes == single.weight_bytes / 2
-        and half.activation_bytes == single.activation_bytes / 2
-    )
-    assert count_work(ensemble(), nc.SmoothedGradient(4), dense=False).moments == 0
-
-
 def test_the_larger_of_two_times_is_the_limit():
     work = Work(10, 2e9, 1e9, 1e9, 1e9, 0.5e9, 0.5e9)
     fast_memory = Limits("x", 1e12, SLOW.rates, cores=1)
@@ -127,36 +107,24 @@ def test_the_larger_of_two_times_is_the_limit():
     )
 
 
-def test_data_sheets_are_found_by_the_names_of_devices():
-    assert data_sheet("NVIDIA H200") is DATA_SHEETS["H200"]
-    assert data_sheet("NVIDIA L40S") is None
-
-
-def test_measured_limits_are_those_of_a_computer():
+def test_limits_are_those_of_a_data_sheet_or_of_a_computer():
+    assert data_sheet("NVIDIA H200") is DATA_SHEETS["H200"] and data_sheet("NVIDIA L40S") is None
     limits = measure_limits(128, 4)
-    assert limits.cores == torch.get_num_threads()
-    assert (
-        all(1e8 < rate < 1e14 for rate in limits.rates.values()) and 1e8 < limits.bandwidth < 1e13
-    )
+    assert limits.cores == torch.get_num_threads() and 1e8 < limits.bandwidth < 1e13
+    assert all(1e8 < rate < 1e14 for rate in limits.rates.values())
 
 
 # --- measuring
 
 
-@pytest.mark.parametrize(
-    "estimator", [nc.SmoothedGradient(2, readouts=2), nc.PointGradient(), nc.Dipole()], ids=repr
-)
-def test_parts_of_a_network_add_up(estimator):
-    result = measure_network(ensemble(perceptron, (1, 8, 8)), estimator, SLOW, seconds=0.01)
+def test_parts_of_a_network_add_up():
+    networks = ensemble(perceptron, (1, 8, 8))
+    result = measure_network(networks, nc.SmoothedGradient(2, readouts=2), SLOW, seconds=0.01)
+    assert set(result["parts"]) == {"draw", "gradients", "moments"}
     assert result["seconds_per_network"] == sum(result["parts"].values())
-    assert (
-        set(result["parts"]) == {"draw", "gradients", "moments"}
-        and min(result["parts"].values()) > 0
-    )
-    assert result["times_limit"] == result["seconds_per_network"] / max(
-        result["limit_seconds"].values()
-    )
-    assert result["peak_memory_bytes"] is None or result["peak_memory_bytes"] > 1e7
+    assert min(result["parts"].values()) > 0
+    limit = max(result["limit_seconds"].values())
+    assert result["times_limit"] == result["seconds_per_network"] / limit
     json.dumps(result)
 
 
@@ -183,52 +151,7 @@ def test_eigenvectors_of_either_side(dimension, kind):
     assert result["kind"] == kind and result["seconds"] > 0 and result["num_vectors"] == 40
 
 
-def test_first_directions_of_a_network_with_a_strong_preference():
-    class Wave(nn.Module):
-        """Sees one direction of a large input, and a little of everything."""
-
-        def __init__(self):
-            super().__init__()
-            self.scale = nn.Parameter(torch.randn(1))
-            self.rest = nn.Parameter(1e-3 * torch.randn(3, 56, 56))
-
-        def forward(self, x):
-            return self.scale * x.mean((1, 2, 3)) * 97 + (x * self.rest).sum((1, 2, 3))
-
-    nads, result = first_directions(
-        Wave,
-        (3, 56, 56),
-        nc.SmoothedGradient(2),
-        256,
-        count=3,
-        compared=(1,),
-        device="cpu",
-        progress=False,
-    )
-    assert len(nads) == 3 and nads.directions.shape[1:] == (3, 56, 56)
-    known = result["first_directions"]["1"]
-    assert known["half_overlap"] > 0.9 and known["chance"] == 1 / 9408
-    with pytest.raises(ValueError, match="256 networks, got num_networks = 255"):
-        first_directions(Wave, (3, 56, 56), nc.SmoothedGradient(2), 255, device="cpu")
-    flat = torch.ones(1, 3, 56, 56) / 9408**0.5
-    assert nads.overlap(flat, 1) > 0.9
-    assert result["stated_bytes"] > 2 * 256 * 9408 * 4
-
-
 # --- the suite, its files and the tables
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory) -> Path:
-    pytest.importorskip("torchvision")
-    folder = tmp_path_factory.mktemp("benchmarks") / "results"
-    options = ["--quick", "--device", "cpu", "--out", str(folder)]
-    assert (
-        main([*options, "--architectures", "logreg", "--cases", "smoothed-16-bfloat16", "point"])
-        == 0
-    )
-    assert main([*options, "--large"]) == 0
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -246,49 +169,25 @@ def test_options_that_do_not_apply_are_rejected(tmp_path, capsys, arguments, nam
 
 
 @pytest.mark.slow
-def test_a_file_a_case(results):
-    names = {path.name for path in results.iterdir()}
+def test_the_suite_writes_a_file_a_case_and_tables_hold_what_they_say(tmp_path):
+    pytest.importorskip("torchvision")
+    options = ["--quick", "--device", "cpu", "--out", str(tmp_path)]
+    cases = ["--architectures", "logreg", "--cases", "smoothed-16-bfloat16", "point"]
+    assert main([*options, *cases]) == main([*options, "--large"]) == 0
+    names = {path.name for path in tmp_path.iterdir()}
     assert {"cost-logreg-point-cpu.json", "cost-logreg-smoothed-16-bfloat16-cpu.json"} < names
     assert sum(name.startswith("scale-") for name in names) == 2
-    assert not any("partial" in name for name in names)
-    (cost, _) = load_costs("cost", results)
+    (cost, _), (large,) = load_costs("cost", tmp_path), load_costs("large", tmp_path)
     assert {"problem", "method", "device", "torch", "commit", "date", "processor"} <= cost.keys()
-    (large,) = load_costs("large", results)
     assert len(large["eigenvalues"]) <= 100 and set(large["first_directions"]) >= {"1"}
-    (path,) = results.glob("large-*.npz")
-    with np.load(path) as pictures:
-        assert (
-            pictures["directions"].shape[1:] == (3, 56, 56) and np.isfinite(pictures["scale"]).all()
-        )
-
-
-@pytest.mark.slow
-def test_tables_hold_what_the_files_say(results):
-    page = results.parent / "README.md"
-    page.write_text(
-        "# Page\n\n<!-- made by python benchmarks/tables.py -->\nold\n<!-- end -->\n\nafter\n"
-    )
-    text = rewrite(page.read_text(), results)
+    page = "# Page\n\n<!-- made by python benchmarks/tables.py -->\nold\n<!-- end -->\n\nafter\n"
+    text = rewrite(page, tmp_path)
     assert text.startswith("# Page\n") and text.endswith("\n\nafter\n") and "old" not in text
     for expected in ("| logreg | point |", "smoothed-16-bfloat16", "3 × 56 × 56", "first 100 NADs"):
         assert expected in text
-    assert rewrite(text, results) == text
-    columns = {
-        line.count("|") for line in tables(results).splitlines() if line.startswith("| logreg")
-    }
-    assert columns == {13, 11}
-
-
-def test_a_page_without_markers_is_refused():
+    assert rewrite(text, tmp_path) == text
     with pytest.raises(ValueError, match="lacks the lines"):
-        rewrite("# Page", ROOT / "benchmarks" / "results")
-
-
-def test_the_page_shows_the_files_beside_it():
-    page = (ROOT / "benchmarks" / "README.md").read_text("utf8")
-    assert rewrite(page, ROOT / "benchmarks" / "results") == page, (
-        "run `python benchmarks/tables.py`"
-    )
+        rewrite("# Page", tmp_path)
 
 
 def test_a_step_of_training_is_timed():

@@ -13,13 +13,6 @@ from nads_book.atlas.trained_waves import (
 from nads_book.studies import toy_shortcuts, transform_summaries
 
 
-def test_two_clouds_are_linearly_separable():
-    pytest.importorskip("scipy")
-    labels = torch.arange(40) % 2
-    cloud = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)) + 20.0 * labels[:, None]
-    assert toy_shortcuts.linearly_separable(cloud, labels)
-
-
 def test_neighbours_of_a_constant_and_of_a_checkerboard():
     board = (-1.0) ** (torch.arange(32)[:, None] + torch.arange(32))
     assert toy_shortcuts.neighbouring_correlation(torch.ones(1024)) == pytest.approx(1.0)

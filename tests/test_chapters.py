@@ -1,4 +1,4 @@
-"""The chapters, executed once at `smoke`: nothing warns, every figure and table is there, and numbers are readable."""
+"""The chapters, executed once at `smoke`: nothing warns, figures and tables are readable."""
 
 import re
 from pathlib import Path
@@ -58,38 +58,22 @@ def figures(notebook):
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_chapter_runs_at_smoke_without_warnings(chapter):
-    shown = outputs(executed(chapter))
-    errors = "".join(
-        output.text
-        for output in shown
-        if output.output_type == "stream" and output.name == "stderr"
-    )
-    assert "Warning" not in errors, errors
-    widgets = "application/vnd.jupyter.widget-view+json"
-    assert not any(widgets in output.get("data", {}) for output in shown), (
-        "a static page cannot show widgets"
-    )
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_figure_is_drawn(chapter, published):
-    drawn = figures(executed(chapter))
-    assert [name for name, kinds in drawn.items() if not {"image/png", "text/html"} & kinds] == []
-    assert len(drawn) >= 1 or chapter == "15_explorer"
-    assert any("application/x-dark-png" in kinds for kinds in drawn.values()) == (
-        chapter in WITH_VARIANTS
-    )
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_tables_are_complete_and_numbers_readable(chapter):
+def test_chapter_runs_at_smoke_and_shows_what_it_should(chapter, published):
     notebook = executed(chapter)
+    for output in outputs(notebook):
+        assert output.get("name") != "stderr" or "Warning" not in output.text, output.text
+        # A static page cannot show widgets.
+        assert "application/vnd.jupyter.widget-view+json" not in output.get("data", {})
+    drawn = figures(notebook)
+    assert [name for name, kinds in drawn.items() if not {"image/png", "text/html"} & kinds] == []
+    assert drawn or chapter == "15_explorer"
+    variants = any("application/x-dark-png" in kinds for kinds in drawn.values())
+    assert variants == (chapter in WITH_VARIANTS)
+    for text in printed(notebook):
+        assert not UNREADABLE.search(text), text
     for table in tables(notebook):
         assert len(table) > 2 and len({len(row) for row in table}) == 1, table
         assert not {"nan", "nan%", "None", "inf"} & {cell for row in table for cell in row}, table
-    for text in printed(notebook):
-        assert not UNREADABLE.search(text), text
 
 
 def test_unreadable_numbers_are_recognised():

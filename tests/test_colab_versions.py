@@ -1,7 +1,7 @@
-"""The notebooks with Colab's versions: an environment of its own, with Colab's Python and tests/colab_packages.txt.
+"""The notebooks with Colab's Python and versions (tests/colab_packages.txt), in an environment.
 
-It takes five gigabytes and a few minutes, and is deleted afterwards. What is tested is the last commit, which the first
-cell of a notebook clones, as on Colab.
+It takes five gigabytes and a few minutes, and is deleted afterwards. What is tested is the last
+commit, which the first cell of a notebook clones, as on Colab.
 """
 
 import ast
@@ -10,8 +10,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
+from packaging.requirements import Requirement
 from test_colab import ADDRESS, NOTEBOOKS, ROOT, environment, install_cell, run
 
 nbformat = pytest.importorskip("nbformat")
@@ -45,14 +47,12 @@ def python_of_colab():
             version, _, path = result.stdout.strip().partition(" ")
             if version == VERSION:
                 return path
-    pytest.skip(
-        f"no Python {VERSION} with venv, which Colab has: its versions of our packages cannot be installed"
-    )
+    pytest.skip(f"no Python {VERSION} with venv, which Colab has: its versions cannot be installed")
 
 
 @pytest.fixture(scope="module")
 def colab(tmp_path_factory):
-    """Install what Colab has, execute the first cell, and yield a folder with `nads-book`, `environment`, `kernels`."""
+    """Install what Colab has, execute the first cell, and yield the folder with all of it."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, which the first cell clones")
     python = python_of_colab()
@@ -64,18 +64,8 @@ def colab(tmp_path_factory):
     try:
         subprocess.run([python, "-m", "venv", folder / "environment"], check=True)
         python = folder / "environment" / "bin" / "python"
-        pip = [
-            python,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-compile",
-        ]
-        result = subprocess.run(
-            [*pip, "-r", PACKAGES], env=environment(), capture_output=True, text=True
-        )
+        install = [python, "-m", "pip", "install", "--quiet", "--no-compile", "-r", PACKAGES]
+        result = subprocess.run(install, env=environment(), capture_output=True, text=True)
         if result.returncode:
             pytest.skip(f"pip cannot install Colab's packages: {result.stderr.strip()[-500:]}")
         kernel = folder / "kernels" / "colab"
@@ -99,36 +89,21 @@ def colab(tmp_path_factory):
 
 
 def imports(path):
-    """Return the import statements of a notebook, less those of benchmarks, which its cells find by their path."""
-    statements = []
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type != "code" or cell == install_cell(path):
-            continue
-        for node in ast.walk(ast.parse(cell.source)):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                name = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-                if not (ROOT / "benchmarks" / f"{name}.py").exists():
-                    statements.append(ast.unparse(node))
-    return list(dict.fromkeys(statements))
+    """Return the import statements of a notebook, less those of its first cell."""
+    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    nodes = [node for cell in cells[1:] for node in ast.walk(ast.parse(cell.source))]
+    return [ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 @pytest.mark.slow
 def test_what_the_notebooks_import_is_there(colab):
     notebooks = sorted((colab / "nads-book" / "notebooks").glob("*.ipynb"))
-    statements = {path.name: imports(path) for path in notebooks}
-    assert len(statements) > 10 and all(
-        "import nads_book as nb" in lines for lines in statements.values()
-    )
+    statements = json.dumps({path.name: imports(path) for path in notebooks})
     command = [colab / "environment" / "bin" / "python", "-c", IMPORT_ALL]
-    result = subprocess.run(
-        command,
-        input=json.dumps(statements),
-        cwd=colab,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    options = {"cwd": colab, "env": environment(), "capture_output": True, "text": True}
+    result = subprocess.run(command, input=statements, **options)
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert "import nads_book as nb" in statements
 
 
 @pytest.mark.slow
@@ -137,16 +112,7 @@ def test_a_chapter_runs(colab, title):
     checkout = colab / "nads-book"
     (notebook,) = (checkout / "notebooks").glob(f"*_{title}.ipynb")
     executed = colab / notebook.name
-    options = [
-        "-k",
-        "colab",
-        "-p",
-        "preset",
-        "smoke",
-        "--execution-timeout",
-        "300",
-        "--no-progress-bar",
-    ]
+    options = "-k colab -p preset smoke --execution-timeout 300 --no-progress-bar".split()
     run(
         [sys.executable, "-m", "papermill", notebook, executed, *options],
         checkout,
@@ -164,19 +130,9 @@ def test_a_chapter_runs(colab, title):
 
 
 def test_notebooks_need_no_newer_version_than_colab_has():
-    """Hold the list of tests/colab_packages.txt against the bounds of the library itself."""
-    import tomllib
-
-    from packaging.requirements import Requirement
-
-    pinned = dict(
-        line.split("==") for line in PACKAGES.read_text("utf8").splitlines() if "==" in line
-    )
+    lines = PACKAGES.read_text("utf8").splitlines()
+    pinned = dict(line.split("==") for line in lines if "==" in line)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
-    needed = map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["book"]])
-    too_new = [
-        str(need)
-        for need in needed
-        if need.name in pinned and pinned[need.name] not in need.specifier
-    ]
-    assert not too_new
+    for need in [*project["dependencies"], *project["optional-dependencies"]["book"]]:
+        need = Requirement(need)
+        assert need.name not in pinned or pinned[need.name] in need.specifier, need

@@ -1,4 +1,4 @@
-"""Which chapters are due after a change: those that read what has changed, in their kernel or in a child process."""
+"""Which chapters are due after a change: those that read it, also in a child process."""
 
 import pytest
 from conftest import NEEDS_BOOK
@@ -15,7 +15,8 @@ assert scoring.score("book/results/a.json") == 1
 print(open("book/preregistered/a.toml").read())
 with get_reusable_executor(max_workers=1) as workers:
     workers.submit(scoring.score, "book/results/by_worker.json").result()
-subprocess.run([sys.executable, "-c", "import other; open('book/results/by_program.json')"], check=True)
+program = "import other; open('book/results/by_program.json')"
+subprocess.run([sys.executable, "-c", program], check=True)
 """
 LOOKS = """
 import contextlib, os, sys
@@ -26,7 +27,7 @@ open("book/results/written.json", "w").write("0")
 import late
 """
 MODULES = {
-    "scoring": '"""Scores."""\n\n\ndef score(path):\n    """Score."""\n    return len(open(path).read())\n',
+    "scoring": 'def score(path):\n    """Score."""\n    return len(open(path).read())\n',
     "other": "VALUE = 1\n",
     "late": "VALUE = 1\n",
     "unused": "VALUE = 1\n",
@@ -62,7 +63,7 @@ AFTER_A_CHANGE = {  # what is changed, and how: who has to be executed again
 
 @pytest.fixture
 def book(small_book):  # noqa: F811
-    """Return the root of a book of two chapters that were executed, and the names of those that are due."""
+    """Return the root of a book of two executed chapters, and the names of those that are due."""
     root = small_book(SCORES, name="scores")
     for folder in ("preregistered", "results/studies"):
         (root / "book" / folder).mkdir()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ from nads_book.benchmarks.times import (
     Duration,
     gpu_durations,
     networks_for,
-    sources,
     times,
 )
 
@@ -128,10 +126,10 @@ def decided(networks, own_loops=()) -> dict[str, str]:
     return {each.subject: each.decision for each in decide(networks, list(own_loops))}
 
 
-@pytest.mark.parametrize(("rate", "decision"), [(119.9, "vmap"), (120.0, "graph"), (10.0, "vmap")])
-def test_an_evaluation_is_the_default_from_a_factor_of_1_2(rate, decision):
-    rows = [row("vit", 100.0), row("vit", rate, "graph"), row("vit", 1e6, "graph", "bfloat16")]
-    assert decided(rows)["evaluation of vit"] == decision
+def test_an_evaluation_is_the_default_from_a_factor_of_1_2():
+    for rate, decision in ((119.9, "vmap"), (120.0, "graph"), (10.0, "vmap")):
+        rows = [row("vit", 100.0), row("vit", rate, "graph"), row("vit", 1e6, "graph", "bfloat16")]
+        assert decided(rows)["evaluation of vit"] == decision
 
 
 def test_kernels_are_the_default_where_they_are_faster_as_a_whole():
@@ -163,7 +161,7 @@ def test_a_goal_needs_both_the_factor_and_the_roofline(library, share, decision)
 
 
 def test_losses_of_a_captured_training_are_those_of_a_cpu():
-    """On a GPU, float32 rounds otherwise: there the issue's tolerance of 1e-3 holds for 50 steps."""
+    """On a GPU, float32 rounds otherwise: there a tolerance of 1e-3 holds for 50 steps."""
     assert loss_difference(nc.LENET, "cpu", steps=4, batch_size=8, image_size=16) < 1e-6
 
 
@@ -199,29 +197,12 @@ def test_times_on_gpus_are_measured_where_a_row_is_there():
     assert found["H100"] == Duration(2.0, "measured on NVIDIA H100 80GB HBM3") and found["T4"] == t4
 
 
-def test_durations_say_whether_they_were_measured():
-    assert [str(Duration(s, "x")) for s in (0.5, 100.0, 600.0, 7200.0)] == [
-        "0.5 s",
-        "100 s",
-        "10 min",
-        "2 h",
-    ]
-    assert [str(Duration(s)) for s in (0.5, 100.0)] == ["< 1 s", "≈ 100 s"]
-
-
 @pytest.mark.stored
-def test_the_table_of_the_page_is_complete_and_names_what_is_not_known():
-    found = times()
+def test_the_table_of_the_page_is_complete():
+    found, more = times(), times(0.999)
     assert list(found) == ["lenet", "cnn", "resnet18", "vit", "densenet121"]
     for count, by_device in found.values():
+        laptop, h100 = by_device["laptop"], by_device["H100"]
         assert count >= FEWEST and list(by_device) == ["laptop", *GPUS]
-        assert (
-            by_device["laptop"].source and by_device["laptop"].seconds > by_device["H100"].seconds
-        )
-    more = times(0.999)
+        assert laptop.source and laptop.seconds > h100.seconds
     assert more["lenet"][0] == pytest.approx(10 * found["lenet"][0], rel=0.01)
-    text = sources(found, 0.99)
-    unmeasured = [
-        gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())
-    ]
-    assert all(re.search(rf"[Nn]o {gpu}", text) for gpu in unmeasured)

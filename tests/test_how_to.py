@@ -1,4 +1,4 @@
-"""The recipes of `book/how_to.md`, executed exactly as printed, from top to bottom in one empty folder."""
+"""The recipes of `book/how_to.md`, executed as printed, from top to bottom in one empty folder."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Chapters in a real JupyterLab, in a browser: what a reader moves changes the picture, also while they drag it."""
+"""Chapters in a real JupyterLab: what a reader moves changes the picture, also while dragged."""
 
 import json
 import os
@@ -54,23 +54,15 @@ def lab(tmp_path_factory):
         "OMP_NUM_THREADS": 1,
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}",
     }
-    options = [
-        "--no-browser",
-        "--allow-root",
-        "--expose-app-in-browser",
+    options = f"--no-browser --allow-root --expose-app-in-browser --port={port}".split()
+    options += [
         "--IdentityProvider.token=",
-        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        f"--notebook-dir={folder}",
     ]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "jupyterlab",
-                *options,
-                "--ServerApp.port_retries=0",
-                f"--notebook-dir={folder}",
-            ],
+            [sys.executable, "-m", "jupyterlab", *options],
             env=os.environ | {name: str(value) for name, value in variables.items()},
             stdout=log,
             stderr=log,
@@ -95,7 +87,7 @@ def lab(tmp_path_factory):
 
 @pytest.fixture
 def opened(lab, browser):
-    """Give a function that opens a notebook and runs all of its cells; the page may throw no error."""
+    """Give a function that opens a notebook and runs its cells; the page may throw no error."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     troubles = []
 
@@ -116,7 +108,7 @@ def opened(lab, browser):
 
 
 def drag(page, slider, share):
-    """Press the button of the mouse on the handle of a slider, and move it to a share of the width; do not let go."""
+    """Press the mouse on a slider's handle and move it to a share of the width; do not let go."""
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     value, low, high = (

@@ -5,7 +5,6 @@ import tomllib
 
 import pytest
 from nads_book import predictions
-from nads_book.predictions import prediction
 from nads_book.predictions.prediction import answered, pointed, ranged, resolved
 
 pytestmark = pytest.mark.stored
@@ -14,32 +13,34 @@ pytestmark = pytest.mark.stored
 # Outcomes
 
 
-@pytest.mark.parametrize("value, low, high, outcome", [
-    (1.0, 0, 2, "met"), (2.0, 0, 2, "met"), (2.1, 0, 2, "failed"), (-5.0, -math.inf, 2, "met"),
-    (3.0, 4, math.inf, "failed"), (math.nan, 0, 2, "open"),
-])  # fmt: skip
-def test_an_estimate_is_in_its_range_or_not(value, low, high, outcome):
-    assert ranged("x", value, low, high).outcome == outcome
-
-
-@pytest.mark.parametrize("values, outcome", [
-    ((1, 0.5, 1.5), "met"), ((1, -0.5, 1.5), "open"), ((1, 0.5, 2.5), "open"), ((3, 2.5, 4), "failed"),
-    ((math.nan, 0, 1), "open"),
-])  # fmt: skip
-def test_an_interval_decides_where_it_contains_no_end_of_the_range(values, outcome):
-    assert resolved("x", values, 0, 2).outcome == outcome
-
-
-@pytest.mark.parametrize("guess, outcome", [(1.0, "met"), (0.4, "failed"), (2.0, "met")])
-def test_a_number_without_a_range_is_met_if_the_interval_contains_it(guess, outcome):
-    assert pointed("x", guess, (1, 0.5, 2.0)).outcome == outcome
-
-
-@pytest.mark.parametrize("expected, found, outcome", [
-    (True, True, "met"), (False, True, "failed"), (False, False, "met"), (True, None, "open"),
-])  # fmt: skip
-def test_what_is_expected_not_to_hold_is_met_where_it_does_not(expected, found, outcome):
-    assert answered("x", expected, found).outcome == outcome
+def test_outcomes_of_ranges_intervals_guesses_and_expectations():
+    infinity, nan = math.inf, math.nan
+    for value, low, high, outcome in (
+        (1.0, 0, 2, "met"),
+        (2.0, 0, 2, "met"),
+        (2.1, 0, 2, "failed"),
+        (-5.0, -infinity, 2, "met"),
+        (3.0, 4, infinity, "failed"),
+        (nan, 0, 2, "open"),
+    ):
+        assert ranged("x", value, low, high).outcome == outcome
+    for values, outcome in (  # an interval decides where it contains no end of the range
+        ((1, 0.5, 1.5), "met"),
+        ((1, -0.5, 1.5), "open"),
+        ((1, 0.5, 2.5), "open"),
+        ((3, 2.5, 4), "failed"),
+        ((nan, 0, 1), "open"),
+    ):
+        assert resolved("x", values, 0, 2).outcome == outcome
+    for guess, outcome in ((1.0, "met"), (0.4, "failed"), (2.0, "met")):
+        assert pointed("x", guess, (1, 0.5, 2.0)).outcome == outcome
+    for expected, found, outcome in (
+        (True, True, "met"),
+        (False, True, "failed"),
+        (False, False, "met"),
+        (True, None, "open"),
+    ):
+        assert answered("x", expected, found).outcome == outcome
 
 
 def test_failed_predictions_come_first_and_are_counted():
@@ -47,7 +48,6 @@ def test_failed_predictions_come_first_and_are_counted():
     table = predictions.table(some)
     assert table.index("| b |") < table.index("| c |") < table.index("| a |")
     assert predictions.counts(some) == "1 met, 1 failed, 1 open"
-    assert prediction.limits(-math.inf, 2) == "at most 2"
 
 
 # What is stored
@@ -56,12 +56,6 @@ def test_failed_predictions_come_first_and_are_counted():
 @pytest.fixture(scope="module")
 def found():
     return predictions.everything()
-
-
-def outcomes(found, name, words):
-    """Return outcome and result of the predictions of a registration whose text has some words."""
-    (path,) = [path for path in found if path.endswith((f"/{name}.toml", f"/{name}.json"))]
-    return [(one.outcome, one.found) for one in found[path] if words in one.text]
 
 
 def test_every_registration_is_listed(found):
@@ -84,7 +78,7 @@ def test_every_registered_range_is_scored(found):
         assert len(some) >= sum(map(len, ranges))
 
 
-@pytest.mark.parametrize("name, words, outcome, result", [
+SCORED = {
     # six predictions that no script of a study scores
     ("other_data", "random phases cost", "failed", "6 of 10; outside: 2.7, 20.1, 4.4, 18.4"),
     ("other_data", "hardly fall", "failed", "they fall by −7.7 to +1.2 points"),
@@ -100,9 +94,14 @@ def test_every_registered_range_is_scored(found):
     ("repair", "densenet, strided, flat: waves", "failed", "9"),
     ("nas", "gain over jacov", "met", "0.0121"),
     ("nads64", "forecast", "failed", "0.95, 1.07"),
-])  # fmt: skip
-def test_outcomes_of_stored_rows(found, name, words, outcome, result):
-    assert outcomes(found, name, words) == [(outcome, result)]
+}
+
+
+def test_outcomes_of_stored_rows(found):
+    for name, words, outcome, result in SCORED:
+        (path,) = [path for path in found if path.endswith((f"/{name}.toml", f"/{name}.json"))]
+        scored = [(one.outcome, one.found) for one in found[path] if words in one.text]
+        assert scored == [(outcome, result)], (name, words)
 
 
 def test_the_atlas_has_as_many_outcomes_as_scored_predictions(found):
