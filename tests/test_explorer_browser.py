@@ -1,5 +1,6 @@
 """The explorer in a real browser, against the arrays that Python holds, whoever uses it and how."""
 
+import itertools
 import random
 import re
 
@@ -368,21 +369,23 @@ def random_addresses(count):
         "toString __proto__ constructor alexnet null NaN Infinity 0x10 [] {} %00 é 1e999 -1e308"
     )
     numbers = [str(rng.randint(-40, 1100)) for _ in range(100)]
-    lists = [f"[{','.join(rng.choices(numbers, k=length))}]" for length in (2, 2, 12, 12)]
-    values = [
-        *numbers[:20],
-        *lists,
-        *data.LABELS,
-        *views.PARTS,
-        "true",
-        *harmful.split(),
-        "9" * 400,
-    ]
+    fitting = {
+        "architecture": [*data.LABELS],
+        "second": [*data.LABELS],
+        "frequency": ["[0,8]", "[-3,5]", "[40,2]"],
+        "mix": [f"[{','.join(rng.choices('01', k=12))}]" for _ in range(3)],
+        "strength": ["0.1", "1.5", "3"],
+        "poisoned": ["true", "false"],
+        "part": views.PARTS,
+    }
+    anything = [*harmful.split(), "9" * 400, *numbers[:9], *itertools.chain(*fitting.values())]
     keys = [*views.View.__dataclass_fields__, "part", *harmful.split()[:3]]
     end = ("", "", "", "-2", "-0")
 
     def pair():
-        return f"explorer{rng.choice(end)}.{rng.choice(keys)}={rng.choice(values)}"
+        key = rng.choice(keys)
+        value = rng.choice([rng.choice(fitting.get(key, numbers)), rng.choice(anything)])
+        return f"explorer{rng.choice(end)}.{key}={value}"
 
     return ["&".join(pair() for _ in range(rng.randint(1, 6))) for _ in range(count)]
 
@@ -396,7 +399,7 @@ def test_random_addresses_leave_every_part_alive(reader, tables):
         reader.go(address)
         assert not reader.page.evaluate(DEAD), address
         shown.add(reader.page.locator("nad-explorer .explorer").inner_text())
-    assert len(shown) > 15  # they do lead to different views
+    assert len(shown) > 10  # they do lead to different views
     for address in addresses[::20]:
         reader.open(f"all.html#{address}")
         assert not reader.page.evaluate(DEAD), address
