@@ -1,6 +1,6 @@
 # make book       execute the chapters and render them to _build/html/index.html; again, only what changed
 # make test       run the tests that are not slow, and repeat those of stored files with other instructions and threads
-# make test-slow  run the slow tests: whole situations, kills, several processes, a release, a copy of the repository
+# make test-slow  run the slow tests: whole situations, kills, several processes, a release
 # make verify     decide every claim of the register again from the stored results, and print those that flip
 # make lint       check style, format and types, and change nothing
 # make format     fix style and format
