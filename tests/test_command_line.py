@@ -239,7 +239,7 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, twins
         (book_main, ["run", "fig1-logreg", "--out", "folder"], "folder is a folder"),
         (book_main, ["class-differences", "images", "--out", "folder"], "folder is a folder"),
     ],
-    ids=str,
+    ids=lambda value: value.__module__ if callable(value) else str(value),
 )
 def test_arguments_that_cannot_be_parsed(folder, capsys, run, arguments, shown):
     (folder / "folder").mkdir()
