@@ -105,7 +105,7 @@ def notes(
         parts.append("## Predictions")
     parts += [f"### {path}\n\n{text}" for path, text in shown.items()]
     jobs = {root / source for claim in mine for source in claim.sources}
-    jobs = {path for path in jobs if path.parent.name == "results" and path.is_file()}
+    jobs = {path for path in jobs if path.parent == root / "book/results" and path.is_file()}
     if jobs:
         tables = {**tables, "What was trained, and where": lambda: trainings(sorted(jobs))}
     if tables:

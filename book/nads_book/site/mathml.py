@@ -47,8 +47,8 @@ def convert(tex: str, block: bool) -> str:
     Raises:
         ValueError: for a formula that cannot be converted.
 
-    >>> convert("x", block=False) '<math><semantics><mi>x</mi><annotation
-    encoding="application/x-tex">x</annotation></semantics></math>'
+    >>> convert("x", block=False)
+    '<math><semantics><mi>x</mi><annotation encoding="application/x-tex">x</annotation></semantics></math>'
     """
     tex = tex.strip()
     for pattern, advice in REJECTED.items():
