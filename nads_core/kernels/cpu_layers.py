@@ -73,7 +73,7 @@ def _is_2x2(layer: nn.MaxPool2d) -> bool:
 
 
 def _all_equal(sizes: int | Sequence[int], value: int) -> bool:
-    return all(size == value for size in (sizes if isinstance(sizes, Sequence) else [sizes]))
+    return sizes == value if isinstance(sizes, int) else set(sizes) == {value}
 
 
 def _plain(x: Tensor) -> bool:
