@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import NEEDS_BOOK
-from draw_maps import draw_maps
 from filelock import FileLock
 
 import nads_core
@@ -22,6 +21,7 @@ import nads_core
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
 pages = build.pages
+draw_maps = pytest.importorskip("draw_maps", reason=NEEDS_BOOK).draw_maps
 jupytext = pytest.importorskip("jupytext", reason=NEEDS_BOOK)
 nbformat, Image = build.nbformat, pages.Image
 

@@ -1,5 +1,6 @@
 """The report on one network: numbers against independent loops, silence, and the command."""
 
+import importlib
 import itertools
 import json
 import math
@@ -11,10 +12,6 @@ import pytest
 import torch
 from nads_book.atlas import load_atlas
 from nads_book.cli import main, report
-from nads_book.network_report.classes import PARTS, class_pairs
-from nads_book.network_report.frequencies import FINE, frequencies, reference_maps
-from nads_book.network_report.inputs import input_shape
-from nads_book.network_report.sample import Estimate, Sample
 from scipy import stats
 from torch import nn
 
@@ -22,7 +19,14 @@ import nads_core as nc
 from nads_core.networks.derivatives import OutputAt
 
 Image = pytest.importorskip("PIL.Image")
-pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.axes", reason="reports are not installed: pip install -e .[report]")
+classes, parts, inputs, sample = (
+    importlib.import_module(f"nads_book.network_report.{name}")
+    for name in ("classes", "frequencies", "inputs", "sample")
+)
+PARTS, class_pairs = classes.PARTS, classes.class_pairs
+FINE, frequencies, reference_maps = parts.FINE, parts.frequencies, parts.reference_maps
+input_shape, Estimate, Sample = inputs.input_shape, sample.Estimate, sample.Sample
 
 SIZE = 8
 NETS = """
