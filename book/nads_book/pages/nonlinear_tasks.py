@@ -73,8 +73,11 @@ def table_orders() -> str:
     rows = []
     for cell, found in scored(STUDY).estimates.items():
         network, task = cell.split(", ")
-        names = ("rank correlation with NADs", "rank correlation with frequency", "last learned")
-        numbers = [fixed(found[name][0], 2) for name in names]
+        names = ("rank correlation with NADs", "rank correlation with frequency")
+        numbers = [
+            *(fixed(found[name][0], 2) for name in names),
+            fixed(found["last learned"][0], 0),
+        ]
         rows.append([LABELS[network], TASK_LABELS[task], *numbers])
     head = ["", "task", "rank correlation with NADs", "with frequency", "last pair above 55 %"]
     return markdown_table(rows, head)
