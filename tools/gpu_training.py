@@ -70,7 +70,8 @@ def steps_per_second(
 ) -> float:
     """Return the training steps per second of all networks together.
 
-    It is the time that two further epochs add, so that what every training does once is not in it.
+    It is the time that further epochs add, so that what every training does once is not in it. Their number doubles
+    until they take at least half as long as the shortest training, so that noise does not decide.
 
     Args:
         architecture: architecture of the networks.
@@ -92,4 +93,7 @@ def steps_per_second(
         return float(result.seconds.sum())
 
     seconds(1)  # warms up
-    return 2 * batches * at_once / (seconds(3) - seconds(1))
+    shortest, epochs = seconds(1), 2
+    while (added := seconds(1 + epochs) - shortest) < shortest / 2:
+        epochs *= 2
+    return epochs * batches * at_once / added
