@@ -647,7 +647,7 @@ def _replayed(steps: list[Step], tensors: State, seed: int, device: torch.device
     """
     generator = torch.Generator(device).manual_seed(seed)
     drawn = {
-        name: torch.full_like(t, torch.nan, device=device)
+        name: t.new_full(t.shape, torch.nan, device=device)
         for name, t in tensors.items()
         if t.is_floating_point()
     }
