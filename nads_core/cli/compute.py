@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "architecture",
-        help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, or MODULE:FACTORY",
+        help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, "
+        "or MODULE:FACTORY",
     )
     add("--out", type=output_file, required=True, help="npz file to write")
     add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
@@ -81,7 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--output",
         type=_index,
-        help="network output to differentiate: index (default: 0), path such as logits.0, or MODULE:FUNCTION",
+        help="network output to differentiate: index (default: 0), path such as logits.0, "
+        "or MODULE:FUNCTION",
     )
     add("--name", help="name of the architecture in files and figures")
     add(
@@ -93,7 +95,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
     add(
         "--evaluation",
-        help="loop, vmap or factory; factory for networks that differ in more than weights and buffers",
+        help="loop, vmap or factory; "
+        "factory for networks that differ in more than weights and buffers",
     )
     add(
         "--equal-weights",
@@ -167,7 +170,8 @@ def _name_checkpoint(pattern: Path) -> None:
     if newest := max(files, key=lambda path: path.stat().st_mtime, default=None):
         size = newest.stat().st_size / 1e6
         print(
-            f"{newest} ({size:,.0f} MB) extends the run to more networks: delete it if none will follow"
+            f"{newest} ({size:,.0f} MB) extends the run to more networks: "
+            "delete it if none will follow"
         )
 
 
@@ -184,8 +188,8 @@ def _estimator(name: str, given: Facts) -> Estimator | None:
         ]
         if name not in users:
             raise ValueError(
-                f"--{option.replace('_', '-')} {value} is not valid with --estimator {name}: leave it out, or use "
-                f"{' or '.join(users)}"
+                f"--{option.replace('_', '-')} {value} is not valid with --estimator {name}: "
+                f"leave it out, or use {' or '.join(users)}"
             )
     return kinds[name](**given) if given or name != "smoothed" else None
 
@@ -199,6 +203,7 @@ def _symmetries(names: list[str]) -> str | tuple[str, ...]:
     """Return the value of the parameter ``symmetries`` of `compute_nads`."""
     if "test" in names and len(names) > 1:
         raise ValueError(
-            f"--symmetries test selects the symmetries itself, got also {' '.join(sorted(set(names)))}"
+            "--symmetries test selects the symmetries itself, "
+            f"got also {' '.join(sorted(set(names)))}"
         )
     return "test" if "test" in names else tuple(names)

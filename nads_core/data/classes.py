@@ -101,7 +101,8 @@ def _coordinates(images: ImageSet, nads: NADs) -> Tensor:
         raise ValueError(f"NADs of inputs {inputs} do not fit images {shape}")
     if len(nads) < nads.basis.shape[0]:
         raise ValueError(
-            f"{len(nads)} of {nads.basis.shape[0]} directions are only a part of a basis: compute all"
+            f"{len(nads)} of {nads.basis.shape[0]} directions are only a part of a basis: "
+            "compute all"
         )
     if channels == 1:
         return images.images.flatten(2) @ nads.basis

@@ -129,7 +129,10 @@ def load_images(
     except DatasetNotFoundError as error:
         if auto and not root and not occupied:
             return _generated(train, num_images, size, seed)
-        remedy = f"set NADS_DATA (or root) to a folder with {known['content']}; or use dataset='generated'"
+        remedy = (
+            f"set NADS_DATA (or root) to a folder with {known['content']}; "
+            "or use dataset='generated'"
+        )
         raise DatasetNotFoundError(f"{error}: {remedy}") from error
     return _selection(photos, num_images, size, seed, progress)
 
@@ -253,6 +256,7 @@ def normalize(
     """
     if not (channels := images.shape[1]) == len(mean) == len(std):
         raise ValueError(
-            f"images have {channels} channels, but there are {len(mean)} means and {len(std)} deviations"
+            f"images have {channels} channels, "
+            f"but there are {len(mean)} means and {len(std)} deviations"
         )
     return (images - images.new_tensor(mean)[:, None, None]) / images.new_tensor(std)[:, None, None]

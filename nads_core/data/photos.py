@@ -99,7 +99,8 @@ def open_published(name: str, folder: Path, train: bool) -> Photos:
         photos = open_part(folder, train)
         if not photos.source.startswith(PUBLISHED[name]["title"]):
             raise ValueError(
-                f"{folder} is not {PUBLISHED[name]['title']}: {len(photos.labels):,} {photos.source}"
+                f"{folder} is not {PUBLISHED[name]['title']}: "
+                f"{len(photos.labels):,} {photos.source}"
             )
         return photos
     return {"cifar10": _open_cifar10, "fashion-mnist": _open_fashion_mnist}[name](folder, train)
@@ -188,7 +189,7 @@ def class_folders(part: Path) -> set[str]:
 
 
 def open_part(folder: Path, train: bool) -> Photos:
-    """Open ``train/``, or ``test/`` or ``val/`` with the labels of ``train/``; see `open_folder`."""
+    """Open ``train/``; or ``test/`` or ``val/`` with the labels of ``train/``."""
     if train:
         return open_folder(folder / "train", folder.name)
     part = folder / ("test" if (folder / "test").is_dir() else "val")
@@ -222,7 +223,8 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
         )
     if unknown := sorted(own - {*(classes or own)}):
         raise ValueError(
-            f"{folder} has classes {unknown}, but the training images are of {[*classes]}: rename them"
+            f"{folder} has classes {unknown}, but the training images are of {[*classes]}: "
+            "rename them"
         )
     files, labels = list[str](), list[int]()
     for label, each in enumerate(classes or sorted(own)):
@@ -347,7 +349,8 @@ def _read(path: str) -> Image:
             )
         if sixteen and 0 < high < 4_096 / 65_535:
             raise ValueError(
-                f"its values end at {65_535 * high:.0f} of 65,535, as if they had fewer than 16 bits"
+                f"its values end at {65_535 * high:.0f} of 65,535, "
+                "as if they had fewer than 16 bits"
             )
         shown = 1 - values if tags.get(_ZERO) == _WHITE else values
         return Image.fromarray(np.round(255 * shown).astype(np.uint8)).convert("RGB")

@@ -33,7 +33,8 @@ def require_fitting(images: Tensor, nads: NADs) -> None:
     shape = tuple(nads.directions.shape[1:])
     if shape[0] != 1:
         raise ValueError(
-            f"NADs of single-channel images are needed (they act on each channel), got shape {shape}"
+            "NADs of single-channel images are needed (they act on each channel), "
+            f"got shape {shape}"
         )
     if images.dim() != 4 or tuple(images.shape[2:]) != shape[1:]:
         raise ValueError(
@@ -72,7 +73,8 @@ def poison(
         or (len(labels) and int(labels.min()) < 0)
     ):
         raise ValueError(
-            f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}"
+            f"expected {len(images)} integer labels from 0, "
+            f"got {tuple(labels.shape)} {labels.dtype}"
         )
     if not 0 <= strength < math.inf:
         raise ValueError(
@@ -83,7 +85,8 @@ def poison(
     table = torch.tensor(carriers(num_classes, index, images.shape[1]), device=labels.device)
     if int(table[:, 0].max()) >= len(nads):
         raise ValueError(
-            f"carriers at NADs {index} to {int(table[:, 0].max())} need more than the {len(nads)} given"
+            f"carriers at NADs {index} to {int(table[:, 0].max())} "
+            f"need more than the {len(nads)} given"
         )
     nad, channel, sign = table[labels].T  # each (N,)
     directions = nads.directions[:, 0].to(images)[nad]  # (N, H, W)

@@ -133,7 +133,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
     def __len__(self) -> int:
         return len(self.directions)
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:  # type: ignore[override]  # no slices
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
         return self.batch([index])[0], self.labels

@@ -29,5 +29,6 @@ def _require_triton(device: torch.device) -> None:
         raise ValueError(f"kernels='triton' needs Triton ({error}): {instead}") from error
     if device.type != "cuda" and not triton.knobs.runtime.interpret:
         raise ValueError(
-            f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead} (or TRITON_INTERPRET=1)"
+            f"kernels='triton' needs a GPU, got device {str(device)!r}: "
+            f"{instead} (or TRITON_INTERPRET=1)"
         )

@@ -191,7 +191,7 @@ def _suitable(layer: nn.Conv2d) -> bool:
 
 
 def _merge_relus(container: nn.Module) -> None:
-    """Merge each ReLU into the convolution before it, with nothing but `nn.Identity` between them."""
+    """Merge each ReLU into the convolution before it; only `nn.Identity` may be in between."""
     before: nn.Module | None = None
     for name, layer in list(container.named_children()):
         if type(layer) is nn.ReLU and isinstance(before, _FewChannelConvolution):

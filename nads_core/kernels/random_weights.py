@@ -5,7 +5,8 @@ Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, *Parallel random numbers: as easy
 2011) turns a counter of four 32-bit words and a 64-bit key into four random words, so any number
 can be drawn without those before it:
 
-    key = seed,  counter = (element // 4, parameter, network, stream)  ->  words of elements 4 i, ..., 4 i + 3
+    key = seed,  counter = (element // 4, parameter, network, stream)
+    ->  words of elements 4 i, ..., 4 i + 3
 
 A word w gives a number of the open interval (-1, 1), u = (2 floor(w / 2^8) + 1 - 2^24) / 2^24,
 symmetric about 0; two words give two standard normal numbers (Box and Muller 1958). The parameter

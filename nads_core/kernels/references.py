@@ -1,4 +1,6 @@
-"""The Triton kernels of the library in plain PyTorch, slowly and on any device: what defines their results."""
+"""The Triton kernels of the library in plain PyTorch, slowly and on any device: what defines their
+results.
+"""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +64,8 @@ def philox(counter: Sequence[Tensor], key: int) -> tuple[Tensor, Tensor, Tensor,
     """Return four random 32-bit words for each counter.
 
     Args:
-        counter: four int64 tensors of 32-bit words that broadcast together, the least significant word first.
+        counter: four int64 tensors of 32-bit words that broadcast together, the least significant
+            word first.
         key: 64 bits.
 
     Returns:
@@ -71,13 +74,10 @@ def philox(counter: Sequence[Tensor], key: int) -> tuple[Tensor, Tensor, Tensor,
     first, second, third, fourth = counter
     low_key, high_key = key & _WORD, key >> 32 & _WORD
     for _ in range(_ROUNDS):
-        left, right = (
-            _MULTIPLIERS[0] * first,
-            _MULTIPLIERS[1] * third,
-        )  # modulo 2^64: int64 keeps the bits
-        first, second, third, fourth = (
-            _high(right) ^ second ^ low_key, right & _WORD, _high(left) ^ fourth ^ high_key, left & _WORD,
-        )  # fmt: skip
+        # Modulo 2^64: int64 keeps the bits
+        left, right = _MULTIPLIERS[0] * first, _MULTIPLIERS[1] * third
+        first, third = _high(right) ^ second ^ low_key, _high(left) ^ fourth ^ high_key
+        second, fourth = right & _WORD, left & _WORD
         low_key, high_key = (low_key + _INCREMENTS[0]) & _WORD, (high_key + _INCREMENTS[1]) & _WORD
     return first, second, third, fourth
 
@@ -92,7 +92,9 @@ def uniform(words: Sequence[Tensor]) -> list[Tensor]:
 
 
 def normal(words: Sequence[Tensor]) -> list[Tensor]:
-    """Turn pairs of words into pairs of standard normal float32 numbers, none larger than 6.8 (Box and Muller)."""
+    """Turn pairs of words into pairs of standard normal float32 numbers, none larger than 6.8 (Box
+    and Muller).
+    """
     numbers = []
     for one, other in zip(words[::2], words[1::2], strict=True):
         share = one.float() * 2.0**-32 + 2.0**-33  # in (0, 1], rounded as the kernel rounds it
@@ -104,7 +106,9 @@ def normal(words: Sequence[Tensor]) -> list[Tensor]:
 
 
 def add_second_moments(second_moment: Tensor, noise_moment: Tensor, contributions: Tensor) -> None:
-    """Add contributions (B, J, D) to both (D, D) sums, in float64, by the formulas in `kernels.second_moments`."""
+    """Add contributions (B, J, D) to both (D, D) sums, in float64, by the formulas in
+    `kernels.second_moments`.
+    """
     if not contributions.numel():
         return
     count = contributions.shape[1]
@@ -125,6 +129,8 @@ def _gram(rows: Tensor) -> Tensor:
 
 
 def rounded_to_tf32(values: Tensor) -> Tensor:
-    """Round float32 values to 11 significant bits, halves away from zero: what the instruction cvt.rna.tf32 does."""
+    """Round float32 values to 11 significant bits, halves away from zero: what the instruction
+    cvt.rna.tf32 does.
+    """
     bits = values.contiguous().view(torch.int32)
     return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)

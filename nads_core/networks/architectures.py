@@ -136,10 +136,11 @@ def halved(size: int, pooling: str) -> int:
 
 
 def _require_size(size: int, image_size: int, network: str, pooling: str, least: int) -> None:
-    """Raise a ValueError if an image of ``image_size`` pixels has no side left after all poolings."""
+    """Raise a ValueError if an image of this size has no pixels left after all poolings."""
     if size < 1:
         raise ValueError(
-            f"image_size {image_size} is too small for {network} with {pooling!r}: use at least {least}"
+            f"image_size {image_size} is too small for {network} with {pooling!r}: "
+            f"use at least {least}"
         )
 
 
@@ -301,7 +302,7 @@ class _DenseLayer(nn.Sequential):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([super().forward(x), x], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
+        return torch.cat([super().forward(x), x], 1)  # type: ignore[no-untyped-call]
 
 
 class DenseNet121Net(nn.Sequential):

@@ -230,7 +230,10 @@ def _message(first: _Call | None) -> str:
     if first is None:
         where = "in an operation outside its layers, or in the gradient alone"
     else:
-        where = f"first in what {first.name or 'the network itself'} ({type(first.module).__name__}) returns"
+        where = (
+            f"first in what {first.name or 'the network itself'} "
+            f"({type(first.module).__name__}) returns"
+        )
     if (
         first is not None
         and isinstance(first.module, _OF_SEQUENCES)
@@ -241,7 +244,8 @@ def _message(first: _Call | None) -> str:
         remedy = "set track_running_stats=True, and use eval mode"
     else:
         remedy = (
-            "look for a mean, softmax, top-k or attention over dim=0, a capacity that a batch can exceed, "
+            "look for a mean, softmax, top-k or attention over dim=0, "
+            "a capacity that a batch can exceed, "
             "batch_first=False, and reshapes that mix the batch"
         )
     return f"the output at one input depends on the other inputs of its batch, {where}: {remedy}"

@@ -126,12 +126,16 @@ class ScalarFunction:
             subject = (
                 "the network or the output function" if callable(self.output) else "the network"
             )
-            remedy = "is image_shape (--image-shape) right? A network of several inputs needs a wrapper of one"
+            remedy = (
+                "is image_shape (--image-shape) right? "
+                "A network of several inputs needs a wrapper of one"
+            )
             problem = f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}"
             raise ValueError(f"{problem}. {remedy}") from error
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError(
-                "the network draws random numbers in eval mode: is dropout always on? f(x) must be fixed"
+                "the network draws random numbers in eval mode: "
+                "is dropout always on? f(x) must be fixed"
             )
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         most = 1 if callable(self.output) else 2
@@ -141,8 +145,10 @@ class ScalarFunction:
             or len(outputs) != len(images)
         ):
             raise ValueError(
-                "the network must map (K, C, H, W) to (K,) or (K, outputs), or a function as output its result to "
-                f"(K,), but for K = {len(images)} it returned {shape}: for example output='logits.0' "
+                "the network must map (K, C, H, W) to (K,) or (K, outputs), "
+                "or a function as output its result to (K,), "
+                f"but for K = {len(images)} it returned {shape}: "
+                "for example output='logits.0' "
                 "(--output logits.0) for column 0 of y['logits'], '1.0' for that of y[1], or a "
                 "function (MODULE:FUNCTION)"
             )
@@ -174,8 +180,9 @@ class ScalarFunction:
         of_all_outputs: bool = False,
         coefficients: Tensor | None = None,
     ) -> Tensor:
-        """Return the gradient of f, or of each of R outputs, `combine`d: (K, C, H, W) -> (1 or R, K or
-        J, C, H, W).
+        """Return the gradient of f, or of each of R outputs, `combine`d.
+
+        (K, C, H, W) -> (1 or R, K or J, C, H, W).
         """
         return self.values_and_gradients(weights, images, of_all_outputs, coefficients)[1]
 
@@ -199,7 +206,8 @@ class ScalarFunction:
             totals = values.sum(0)  # (R,) or (1,)
             if not totals.requires_grad:
                 raise ValueError(
-                    "the network's output does not depend on its input: f(x) carries no gradient to x"
+                    "the network's output does not depend on its input: "
+                    "f(x) carries no gradient to x"
                 )
             last, gradients = len(totals) - 1, []
             for index, total in enumerate(totals):
@@ -263,7 +271,8 @@ def require_real(outputs: Tensor) -> None:
     """
     if not outputs.is_floating_point():
         raise ValueError(
-            f"outputs must be real floating-point numbers, got {outputs.dtype}: convert them in output="
+            f"outputs must be real floating-point numbers, got {outputs.dtype}: "
+            "convert them in output="
         )
 
 

@@ -111,7 +111,10 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         kernels: str = "torch",
     ):
         if not callable(factory) or isinstance(factory, nn.Module):
-            expected = "an Architecture or a function that returns a new network, such as `lambda: MyNet()`"
+            expected = (
+                "an Architecture or a function that returns a new network, "
+                "such as `lambda: MyNet()`"
+            )
             raise TypeError(f"expected {expected}, got {type(factory).__name__}")
         self.image_shape = require_image_shape(image_shape)
         require_integers(least=0, seed=seed, output=0 if callable(output) else output)
@@ -270,8 +273,9 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             moves.append(foreign_generators() != before)
         if all(moves) or not same:
             raise ValueError(
-                f"the network {which} draws random numbers in eval mode, such as by Python's random or numpy: f(x) "
-                "must be fixed, so let forward draw them only if self.training"
+                f"the network {which} draws random numbers in eval mode, "
+                "such as by Python's random or numpy: f(x) must be fixed, "
+                "so let forward draw them only if self.training"
             )
 
     def _check_built(self, network: nn.Module, number: int) -> None:
@@ -309,8 +313,9 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         self._require_fixed_outputs(network, which, _TO_EXPLAIN)
         if self.from_factory:
             raise ValueError(
-                f"the factory builds two networks {which} of which one was expected: it draws from random numbers that "
-                "torch does not seed, or counts its calls. Draw them with torch"
+                f"the factory builds two networks {which} of which one was expected: "
+                "it draws from random numbers that torch does not seed, or counts its calls. "
+                "Draw them with torch"
             )
         raise not_reproduced(which, differing(self.template, network))
 
@@ -412,7 +417,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         separate = alike(results) and all(alike(interleave(pause).results) for pause in pauses)
         if not separate and not alike([evaluated(self, row) for row in range(2)]):
             raise ValueError(
-                "copies of a network share something that an evaluation leaves changed: keep it in self"
+                "copies of a network share something that an evaluation leaves changed: "
+                "keep it in self"
             )
         return separate
 
@@ -485,7 +491,8 @@ class ThreadedEnsemble:
         with one_thread():
             if self.size > 1 and not ensemble.can_clone():
                 logger.warning(
-                    "one thread evaluates the networks: copies of a network share something, or have locks"
+                    "one thread evaluates the networks: "
+                    "copies of a network share something, or have locks"
                 )
                 self.size = 1
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
@@ -497,7 +504,7 @@ class ThreadedEnsemble:
     def map(
         self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]
     ) -> list[_Result]:
-        """Return ``function(ensemble, item)`` for each item, in order; the first error is raised."""
+        """Return ``function(ensemble, item)`` for each item, in order; raise the first error."""
         if self.size == 1:
             with threads_for(LARGE if self._ensemble.block_size == 1 else 0):
                 return [function(self._ensemble, item) for item in items]

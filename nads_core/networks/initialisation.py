@@ -317,7 +317,8 @@ def require_module(network: object) -> nn.Module:
     network = _uncompiled(network)
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in network.modules()):
         raise TypeError(
-            "the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory"
+            "the weights of a compiled ScriptModule cannot be replaced: "
+            "leave torch.jit out of the factory"
         )
     if isinstance(network, torch.fx.GraphModule) and "eval" in vars(
         network
@@ -327,14 +328,16 @@ def require_module(network: object) -> nn.Module:
         )
     if any(nn.parameter.is_lazy(tensor) for tensor in state_of(network).values()):
         raise TypeError(
-            "the factory returns a network with lazy layers: call it once on an input in the factory"
+            "the factory returns a network with lazy layers: "
+            "call it once on an input in the factory"
         )
     sparse = [
         f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided
     ]
     if sparse:
         raise TypeError(
-            f"weights and buffers must be dense, got {', '.join(sparse)}: convert them by to_dense()"
+            f"weights and buffers must be dense, got {', '.join(sparse)}: "
+            "convert them by to_dense()"
         )
     empty = [name for name, tensor in state_of(network).items() if tensor.is_meta]
     if empty:
@@ -462,7 +465,7 @@ class Initialisation:
         )
 
     def build(self, count: int, seed: int, first: int = 0) -> list[nn.Module]:
-        """Call the factory ``count`` times; the first network has the number ``first`` in errors."""
+        """Call the factory ``count`` times; errors count the networks from ``first``."""
         networks: list[nn.Module] = []
         self._build(count, seed, first, networks.append)
         if len({*map(id, networks)}) < count:
@@ -536,7 +539,8 @@ class Initialisation:
                 names.add(name)
         if names:
             raise ValueError(
-                f"the network number {number} has another structure than the first one ({', '.join(sorted(names)[:4])})"
+                f"the network number {number} has another structure than the first one "
+                f"({', '.join(sorted(names)[:4])})"
                 ": use evaluation='factory'"
             )
 
@@ -625,8 +629,8 @@ def _varying(
     ]
     if unfixed or first.keys() != repeated.keys():
         raise ValueError(
-            f"the weights {', '.join(unfixed[:4])} are not fixed by torch.manual_seed: draw them with torch "
-            "rather than numpy, and initialise those that torch.empty created"
+            f"the weights {', '.join(unfixed[:4])} are not fixed by torch.manual_seed: "
+            "draw them with torch rather than numpy, and initialise those that torch.empty created"
         )
     if not names and not rebuild:
         raise not_reproduced("of the seed 2", differences)

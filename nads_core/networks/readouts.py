@@ -324,7 +324,8 @@ def with_reinit_readout(
     layer = network.get_submodule(last[0])
     if not isinstance(layer, nn.Linear) or layer.weight.any():
         raise ValueError(
-            f"reinit_readout is for last layers of zeros, but {last[0]}.weight is drawn: leave it out"
+            f"reinit_readout is for last layers of zeros, but {last[0]}.weight is drawn: "
+            "leave it out"
         )
 
     def fresh() -> nn.Module:

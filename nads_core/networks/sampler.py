@@ -145,7 +145,7 @@ class NetworkSampler:
         )
 
     def _check_built(self, network: nn.Module, number: int) -> None:
-        """Check a network that the factory built for its weights; an `Ensemble` compares outputs."""
+        """Check a network that the factory built for its weights, as an `Ensemble` does."""
 
     def draw_first(self, count: int) -> State:
         """Draw a few networks for tests, none where the factory builds them."""
@@ -154,7 +154,7 @@ class NetworkSampler:
         return self._converted(self.initialisation.draw(count, self.seed_of(0)))
 
     def draw_alone(self, seed: int, number: int) -> State:
-        """Return the weights of the network that the factory draws from a seed, name -> (*shape)."""
+        """Return the weights of the network that the factory draws from a seed."""
         return self._converted(self.initialisation.drawn_alone(seed, number))
 
     def seed_of(self, block: int, stream: int = _WEIGHTS) -> int:
@@ -237,7 +237,8 @@ class NetworkSampler:
         """
         if not self.trainable:
             raise ValueError(
-                "no parameter of the network requires a gradient: there is no direction in weight space"
+                "no parameter of the network requires a gradient: "
+                "there is no direction in weight space"
             )
         # A complex number is two real ones
         shapes = [
@@ -267,7 +268,8 @@ class NetworkSampler:
         readout = self.require_readout()
         if count > readout.num_features:
             raise ValueError(
-                f"{count} readouts asked for, but the last layer reads {readout.num_features} features"
+                f"{count} readouts asked for, "
+                f"but the last layer reads {readout.num_features} features"
             )
         normal = self.randn(block, stream, readout.num_features, count)  # (B, F, count)
         # There is no QR in bfloat16
@@ -276,9 +278,12 @@ class NetworkSampler:
         return (orthonormal * (readout.std * readout.num_features**0.5)).to(self.dtype)
 
     def require_readout(self) -> Readout:
-        """Return the last layer of which others can be drawn; raise a ValueError if there is none."""
+        """Return the last layer, which can be drawn again; raise a ValueError if there is none."""
         if self.readout is None:
-            needed = "a network that ends in a linear layer, drawn by one distribution around 0, and an index as output"
+            needed = (
+                "a network that ends in a linear layer, drawn by one distribution around 0, "
+                "and an index as output"
+            )
             raise ValueError(
                 f"several readouts need {needed}, but {self.no_readout}: use readouts=1"
             )

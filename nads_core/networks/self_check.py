@@ -64,7 +64,7 @@ def _leaves(name: str, value: object, seen: set[int]) -> Iterator[tuple[str, obj
 
 
 def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
-    """Return differences of two networks other than in parameters and buffers: name -> description."""
+    """Return differences of two networks beyond parameters and buffers: name -> description."""
     one, other = plain_attributes(first), plain_attributes(second)
     differences = {}
     for name in {**one, **other}:
@@ -102,9 +102,10 @@ def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
     )
     more = f" and {len(differences) - 4} more" if len(differences) > 4 else ""
     return ValueError(
-        f"the network {which} differs from the others in more than the weights and buffers that vary: "
-        f"{listing or 'not in an attribute'}{more}. Register what is drawn by self.register_buffer, draw all random "
-        "numbers with torch, or use evaluation='factory', which builds every network by the factory and is slower"
+        f"the network {which} differs from the others in more than the weights and buffers "
+        f"that vary: {listing or 'not in an attribute'}{more}. "
+        "Register what is drawn by self.register_buffer, draw all random numbers with torch, "
+        "or use evaluation='factory', which builds every network by the factory and is slower"
     )
 
 

@@ -66,7 +66,8 @@ def usable_dtype(dtype: torch.dtype | str) -> torch.dtype:
     usable = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if not isinstance(usable, torch.dtype) or not usable.is_floating_point:
         raise ValueError(
-            f"dtype must be a floating-point type, such as torch.float32 or 'float32', got {dtype!r}"
+            "dtype must be a floating-point type, such as torch.float32 or 'float32', "
+            f"got {dtype!r}"
         )
     return usable
 

@@ -51,12 +51,13 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
             )
         device = f"cuda:{index}"
         torch.cuda.set_device(device)
-    store, rank, size = next(distributed.rendezvous("env://"))  # type: ignore[attr-defined]  # documented, but not listed
+    # Documented, but not listed among the module's names
+    store, rank, size = next(distributed.rendezvous("env://"))  # type: ignore[attr-defined]
     if os.environ["GROUP_WORLD_SIZE"] == "1":
         # Restarted workers share the store of the dead ones, and would wait for the addresses that
         # those left there.
         attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
-        store = distributed.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]  # as above
+        store = distributed.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]
     distributed.init_process_group(
         "nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=size
     )

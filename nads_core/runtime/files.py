@@ -47,7 +47,10 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             getattr(error, "strerror", None) or f"{error}".splitlines()[0],
         )
         unchanged = ", and is as it was before" if path.exists() else ""
-        message = f"{path} could not be written{unchanged} ({reason}): free space on its disk, or name a file elsewhere"
+        message = (
+            f"{path} could not be written{unchanged} ({reason}): "
+            "free space on its disk, or name a file elsewhere"
+        )
         raise (OSError(message) if number is None else OSError(number, message)) from error
     finally:
         part.unlink(missing_ok=True)

@@ -39,5 +39,6 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
     free = available_memory(device)
     if free is not None and needed > free:
         raise MemoryError(
-            f"{what} {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free on the {device}: {advice}"
+            f"{what} {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free on the {device}: "
+            f"{advice}"
         )

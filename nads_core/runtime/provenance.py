@@ -59,8 +59,8 @@ def function_identity(function: Callable[..., object]) -> str:
     notices by the outputs of the first networks.
 
     Example:
-        >>> function_identity(json.dumps).partition("#")[0], function_identity(lambda y: y[:, 0]).partition("#")[0]
-        ('json:dumps', 'nads_core.runtime.provenance:<lambda>')
+        >>> function_identity(json.dumps).partition("#")[0]
+        'json:dumps'
     """
     code = getattr(function, "__code__", None)
     if code is None:

@@ -4,7 +4,8 @@ Theorem 1.
 A pooling layer of stride S filters a periodic signal of D samples with a prefilter h and keeps
 every S-th sample::
 
-    z[j] = (h * x)[j S],    j = 0 .. M - 1,    M = D / S,    that is    z = P x,    P[j, n] = h[(j S - n) mod D].
+    z[j] = (h * x)[j S],    j = 0 .. M - 1,    M = D / S,
+    that is    z = P x,    P[j, n] = h[(j S - n) mod D].
 
 Conventions used throughout: signals are real; the Fourier transform is unitary on signals, x^ =
 fft(x) / sqrt(D), on both sides of the layer; the response of the prefilter is its plain transform
@@ -17,7 +18,8 @@ its accuracy is Phi(delta / 2), with delta the Mahalanobis distance of the means
 / sigma)^2 u^T (G - u u^T)^+ u. With q = u^T G^+ u the formula of Sherman and Morrison gives u^T (G
 - u u^T)^+ u = q / (1 - q), so::
 
-    accuracy = Phi((eps / sigma) gamma),    gamma^2 = q / (1 - q),    q = |projection of v on the row space of P|^2.
+    accuracy = Phi((eps / sigma) gamma),    gamma^2 = q / (1 - q),
+    q = |projection of v on the row space of P|^2.
 
 gamma is the cotangent of the angle between v and the row space: q = 1 means accuracy 1, q = 0 means
 chance.
@@ -27,7 +29,8 @@ direction of frequency l, v[n] = sqrt(2 / D) cos(2 pi l n / D + phase), sits at 
 and -l belong to different classes (2 l is no multiple of M), or are identical (l = 0, l = D / 2),
 then for every phase::
 
-    q = |m^[l]|^2 / sum_{k = 0}^{S - 1} |m^[l + k M]|^2,    gamma^2 = |m^[l]|^2 / sum_{k = 1}^{S - 1} |m^[l + k M]|^2.
+    q = |m^[l]|^2 / sum_{k = 0}^{S - 1} |m^[l + k M]|^2,
+    gamma^2 = |m^[l]|^2 / sum_{k = 1}^{S - 1} |m^[l + k M]|^2.
 
 If they are different but fold onto each other (2 l is a multiple of M, not of D), the two waves
 interfere, and with psi = phase + arg m^[l]::
@@ -74,7 +77,8 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
     outputs = num_outputs(size, stride)
     if name not in PREFILTERS:
         raise ValueError(
-            f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass an impulse response (D,)"
+            f"unknown prefilter {name!r}: "
+            f"choose from {PREFILTERS}, or pass an impulse response (D,)"
         )
     if name == "lowpass":
         frequencies = torch.fft.fftfreq(size, 1 / size, dtype=torch.float64)
@@ -242,7 +246,8 @@ def bayes_accuracy(
 
     Example:
         >>> from nads_core.theory.pooling import prefilter
-        >>> float(bayes_accuracy(0, prefilter("identity", 8, 4), 4, margin=3.0, noise_std=1.0))  # Phi(sqrt(3))
+        >>> h = prefilter("identity", 8, 4)
+        >>> float(bayes_accuracy(0, h, 4, margin=3.0, noise_std=1.0))  # Phi(sqrt(3))
         0.9583677416682248
     """
     return torch.special.ndtr(
@@ -359,7 +364,8 @@ def bayes_accuracy_after(
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
         raise ValueError(
-            f"expected (M, D) and (..., D), got shapes {tuple(layer.shape)} and {tuple(direction.shape)}"
+            "expected (M, D) and (..., D), "
+            f"got shapes {tuple(layer.shape)} and {tuple(direction.shape)}"
         )
     require_unit_norm(direction, 1e-6)
     energies = row_space_split(layer, direction)
@@ -390,7 +396,8 @@ def real_vector(values: Array, name: str, advice: str) -> Tensor:
     vector = torch.as_tensor(values)
     if vector.dim() != 1 or vector.is_complex() or len(vector) == 0:
         raise ValueError(
-            f"{name} must be real, of shape (D,), got {vector.dtype} {tuple(vector.shape)}: {advice}"
+            f"{name} must be real, of shape (D,), got {vector.dtype} {tuple(vector.shape)}: "
+            f"{advice}"
         )
     if not vector.isfinite().all():
         raise ValueError(f"{name} contains NaN or infinite values: {advice}")
@@ -407,7 +414,8 @@ def num_outputs(size: int, stride: int) -> int:
     if size % stride:
         divisors = [d for d in range(1, size + 1) if size % d == 0]
         raise ValueError(
-            f"stride {stride} does not divide the size {size}: use one of {divisors}, or pad the signal"
+            f"stride {stride} does not divide the size {size}: "
+            f"use one of {divisors}, or pad the signal"
         )
     return size // stride
 

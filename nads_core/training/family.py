@@ -40,7 +40,8 @@ class NetworkFamily:
             tensor.is_complex() for tensor in network.parameters()
         ):  # `to` would drop imaginary parts
             raise ValueError(
-                "networks with complex weights cannot be trained: hold real and imaginary parts instead"
+                "networks with complex weights cannot be trained: "
+                "hold real and imaginary parts instead"
             )
         return network.to(self.config.dtype)
 
@@ -52,7 +53,7 @@ class NetworkFamily:
         measure: Measure | None,
         **options: Any,
     ) -> TrainingResult:
-        """Train one network on the data that two functions return; ``options`` are those of `fit`."""
+        """Train one network on the data that two functions return; options as in `fit`."""
         network = self.network(network_id)
         if self.device.type == "cpu" and not self.config.mixed_precision:
             network = faster_max_pooling(network)

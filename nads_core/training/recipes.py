@@ -1,4 +1,4 @@
-"""Data, recipe and options of a training, the order of its samples, and its update of the weights."""
+"""Data, recipe and options of a training, the order of its samples, and its update."""
 
 import math
 from collections.abc import Iterator

@@ -57,7 +57,8 @@ def require_finite(losses: Tensor, label: str, first: int = 0) -> None:
     if broken.any():
         step = first + int(broken.nonzero()[0])
         raise ValueError(
-            f"{label} diverged: its loss became NaN or infinite at step {step}: lower the learning rate"
+            f"{label} diverged: its loss became NaN or infinite at step {step}: "
+            "lower the learning rate"
         )
 
 

@@ -77,7 +77,7 @@ def train_network(
 
 
 class Bar(NamedTuple):
-    """A progress bar: its text, which also names the training in errors, and whether it is shown."""
+    """A progress bar: its text, which names the training in errors too, and whether to show it."""
 
     label: str
     shown: bool
@@ -210,24 +210,29 @@ def require_classifier(
         shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != 1:
             raise ValueError(
-                f"the network must map (N, C, H, W) to logits (N, classes), but for N = 1 returned {shape}"
+                "the network must map (N, C, H, W) to logits (N, classes), "
+                f"but for N = 1 returned {shape}"
             )
         if most >= logits.shape[1]:
             raise ValueError(
-                f"labels are from {least} to {most}, but the network has {logits.shape[1]} outputs, from 0"
+                f"labels are from {least} to {most}, "
+                f"but the network has {logits.shape[1]} outputs, from 0"
             )
         if len(train[0]) % recipe.batch_size == 1:  # of no use to a batch normalisation
             try:
                 copy.deepcopy(network).train()(images)
             except ValueError as error:
-                sizes = f"the last of {len(train[0]):,} images is a batch of its own (batch_size={recipe.batch_size})"
+                sizes = (
+                    f"the last of {len(train[0]):,} images is a batch of its own "
+                    f"(batch_size={recipe.batch_size})"
+                )
                 raise ValueError(
                     f"{sizes}, which the network rejects: {error}. Choose another batch_size"
                 ) from error
 
 
 def outputs_of(network: nn.Module, images: Tensor) -> object:
-    """Return a network's outputs; raise a ValueError that names the shape if it rejects the images."""
+    """Return a network's outputs; raise a ValueError with the shape if it rejects the images."""
     try:
         return network(images)
     except (RuntimeError, AssertionError) as error:
