@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 COMMANDS = {
     "compute": "compute the NADs of an architecture",
@@ -52,7 +52,7 @@ def run_command(
     program = called if called in ("nads", "nads-book") else f"python -m {package}"
     parser = argparse.ArgumentParser(prog=program, description=description)
     choices = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    module: Any = None
+    module: ModuleType | None = None
     for name, summary in commands.items():
         options = choices.add_parser(
             name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}."
@@ -65,6 +65,7 @@ def run_command(
     del given["command"]
     import torch  # after parsing, so that a mistyped option is reported at once
 
+    assert module is not None, "the parser requires a known command"
     try:
         return int(module.run(**given))
     except (

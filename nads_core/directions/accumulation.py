@@ -7,7 +7,6 @@ Checkpoints of unfinished computations are written atomically, and can be read o
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +22,9 @@ from nads_core.directions.moments import (
 )
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry_tests import self_terms
+from nads_core.networks.ensembles import Identity
 from nads_core.runtime import distributed
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.interrupts import deferred_interrupt
 from nads_core.runtime.provenance import canonical, differences, fingerprint
@@ -58,7 +59,7 @@ class Accumulation:
 
     def __init__(
         self,
-        description: dict[str, Any],
+        description: Facts,
         moments: Moments,
         path: Path | None,
         measures_error: bool = False,
@@ -77,12 +78,12 @@ class Accumulation:
         self.blocks_done, self.seconds = 0, 0.0
         self._clock_start, self._pause = time.perf_counter(), _CHECKPOINT_SECONDS
         # Of the factory, by the kind of device that drew the networks
-        self.identities: dict[str, dict[str, Any]] = {}
+        self.identities: dict[str, Identity] = {}
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
             self._restore(read_checkpoint(self.path))
 
-    def _restore(self, saved: dict[str, Any]) -> None:
+    def _restore(self, saved: Facts) -> None:
         if different := differences(saved["description"], self.description):
             raise self._of_another(different)
         for group, state in zip(self.groups, saved["moments"], strict=True):
@@ -93,12 +94,11 @@ class Accumulation:
         self.powers = torch.tensor(saved["powers"], dtype=torch.float64)
         self.devices = list(dict.fromkeys([*self.devices, self.device]))
 
-    def identify(self, identity: dict[str, Any]) -> None:
+    def identify(self, identity: Identity) -> None:
         """Compare the factory with that of the file, because factories can share names.
 
         Args:
-            identity: `Ensemble.identity` of the factory, and under "vector" that of network 0, (D,)
-                in float64, by which an estimator is recognised.
+            identity: `Ensemble.identity` of the factory, with the vector of network 0.
 
         Raises:
             ValueError: if they differ.
@@ -320,7 +320,7 @@ def _add_shared(
     return distributed.broadcast(time.perf_counter() - start)
 
 
-def _change(old: dict[str, Any], new: dict[str, Any], allowed: float) -> str:
+def _change(old: Identity, new: Identity, allowed: float) -> str:
     """Describe how a factory differs from that of a checkpoint; return "" if it does not.
 
     Args:
@@ -355,13 +355,13 @@ def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: 
     return f"{done}; call again with checkpoint={str(path)!r} to resume"
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> Facts:
     """Return what a checkpoint holds, on the CPU, wherever it was written.
 
     Raises:
         ValueError: if the file is none, was cut off, or differs by a bit from what was written.
     """
-    saved: dict[str, Any] = load_checkpoint(path, "compute_nads")
+    saved: Facts = load_checkpoint(path, "compute_nads")
     if not isinstance(saved, dict) or not {"moments", "first_networks", *_STORED} <= saved.keys():
         raise ValueError(
             f"{path} is no checkpoint of compute_nads, or of an earlier version: name another file"

@@ -22,7 +22,7 @@ from nads_core.directions.solving import nads_of, solve
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import Architecture
 from nads_core.networks.ensembles import Ensemble, require_image_shape
-from nads_core.runtime.arguments import plain, require_integers
+from nads_core.runtime.arguments import Facts, plain, require_integers
 from nads_core.runtime.threads import one_thread
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ def compute_nads(
         return nads_of(run, state, pairs, notes | of_pairs)
 
 
-def _one_readout(ensemble: Ensemble) -> dict[str, Any]:
+def _one_readout(ensemble: Ensemble) -> Facts:
     """Return why the default estimator has one readout, where it is the network that admits no
     more.
     """

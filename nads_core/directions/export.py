@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from nads_core.runtime.files import require_undamaged
 from nads_core.runtime.provenance import fingerprint
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+    from torch import Tensor
+
     from nads_core.directions.nads import NADs
 
 _MOST_PANELS, _POSITIONS = 100, 128  # panels of a figure, and positions of a sequence in one
@@ -27,7 +32,7 @@ _SMALL, _PACKED = (
 )
 
 
-def _columns(nads: NADs) -> dict[str, Any]:
+def _columns(nads: NADs) -> dict[str, np.ndarray | list[str]]:
     """Return what is known of each direction: name of the column -> values (n,)."""
     if nads.uncertainty is None:
         return {"eigenvalue": nads.eigenvalues.cpu().numpy()}
@@ -40,7 +45,7 @@ def _columns(nads: NADs) -> dict[str, Any]:
     return {"name": list(nads.names), "type": list(nads.types), **numbers}
 
 
-def to_pandas(nads: NADs) -> Any:
+def to_pandas(nads: NADs) -> DataFrame:
     """Return a `pandas.DataFrame` with index ``NAD`` and columns name, type, eigenvalue, std and
     certainty.
 
@@ -54,7 +59,7 @@ def to_pandas(nads: NADs) -> Any:
     return pd.DataFrame(_columns(nads)).rename_axis("NAD")
 
 
-def plot(nads: NADs, k: int = 10) -> Any:
+def plot(nads: NADs, k: int = 10) -> Figure:
     """Draw the first directions, five a row (sequences two a row), by `draw_direction`.
 
     The title of each has its index; its name in brackets, as ``NADs.names`` has it: the type of
@@ -99,7 +104,7 @@ def plot(nads: NADs, k: int = 10) -> Any:
     return figure
 
 
-def draw_direction(axis: Any, direction: Any) -> None:
+def draw_direction(axis: Axes, direction: Tensor | np.ndarray) -> None:
     """Draw one direction.
 
     Images of three channels are coloured, with zero in grey. Other images are red where positive

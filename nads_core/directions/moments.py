@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
@@ -30,6 +30,15 @@ from nads_core.runtime.threads import threads_for
 BUFFERED_ROWS = 512  # rows converted to float64 and multiplied at a time
 SAMPLED_NETWORKS = 512  # whose vectors are stored, for moments of fourth order
 FUSED_ROWS = 2048  # contributions summed in float32 before they are added to the float64 sums
+
+
+class DenseState(TypedDict):
+    """State of `DenseMoments` in a checkpoint: both sums, and networks that wait for a product."""
+
+    num_networks: int
+    buffer: list[tuple[Tensor, ...]]
+    seen: Tensor
+    noise: Tensor
 
 
 class DenseMoments:
@@ -110,12 +119,16 @@ class DenseMoments:
             distributed.all_reduce_(tensor)
         self.num_networks = sum(distributed.all_gather(self.num_networks))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> DenseState:
         """Return the state from which `load_state_dict` resumes."""
-        state = {"num_networks": self.num_networks, "buffer": list(self._buffer)}
-        return state | {"seen": self._second_moment, "noise": self._noise_moment}
+        return {
+            "num_networks": self.num_networks,
+            "buffer": list(self._buffer),
+            "seen": self._second_moment,
+            "noise": self._noise_moment,
+        }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: DenseState) -> None:
         """Restore a state of `state_dict`."""
         self._second_moment.copy_(state["seen"])
         self._noise_moment.copy_(state["noise"])
@@ -222,11 +235,11 @@ class GramMoments:
             {key: [tensor for state in states for tensor in state[key]] for key in states[0]}
         )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, list[Tensor]]:
         """Return the state from which `load_state_dict` resumes."""
         return {"means": list(self._means), "spreads": list(self._spreads)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
         """Restore a state of `state_dict`."""
         self._means = [mean.to(self.device) for mean in state["means"]]
         self._spreads = [spread.to(self.device) for spread in state["spreads"]]
@@ -280,6 +293,13 @@ def merged(groups: Sequence[Moments]) -> Moments:
     return whole
 
 
+class HalfState(TypedDict):
+    """State of `HalfSamples` in a checkpoint: halves (B, R, 2, D) of each block."""
+
+    blocks: dict[int, Tensor]
+    num_contributions: int
+
+
 class HalfSamples:
     """The vectors of the first networks of a computation, for moments of fourth order.
 
@@ -331,11 +351,11 @@ class HalfSamples:
         """Whether a block has networks that are stored."""
         return block * block_size < SAMPLED_NETWORKS
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> HalfState:
         """Return the state from which `load_state_dict` resumes."""
         return {"blocks": dict(self._blocks), "num_contributions": self.num_contributions}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: HalfState) -> None:
         """Restore a state of `state_dict`."""
         self._blocks, self.num_contributions = dict(state["blocks"]), state["num_contributions"]
 

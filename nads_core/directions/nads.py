@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import overload
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
-from nads_core.runtime.arguments import require_unit_norm
+from nads_core.runtime.arguments import Facts, require_unit_norm
 from nads_core.runtime.files import atomic_write, seal
 
 
@@ -39,7 +39,7 @@ class NADs:
 
     directions: Tensor
     eigenvalues: Tensor
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: Facts = field(default_factory=dict)
     uncertainty: DirectionUncertainty | None = None
     # `replace` drops it with the arrays that it names
     stored_fingerprint: str | None = field(default=None, init=False)
@@ -65,7 +65,13 @@ class NADs:
     def __len__(self) -> int:
         return len(self.directions)
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: int) -> Tensor: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> NADs: ...
+
+    def __getitem__(self, key: int | slice) -> Tensor | NADs:
         """Return one direction, ``nads[0]``; or the NADs without the later directions,
         ``nads[:10]``.
 
@@ -401,7 +407,7 @@ class NADs:
             seal(file)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], **facts: Any) -> NADs:
+    def load(cls, path: str | os.PathLike[str], **facts: object) -> NADs:
         """Read what `save` wrote.
 
         Args:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from torch import Tensor
 
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import imported
-from nads_core.networks.derivatives import OutputAt
-from nads_core.runtime.arguments import make_plain, require_choice, require_integers, usable_dtype
+from nads_core.networks.derivatives import Output, OutputAt
+from nads_core.runtime.arguments import (
+    Facts,
+    make_plain,
+    require_choice,
+    require_integers,
+    usable_dtype,
+)
 
 _STOPPING = tuple(StoppingCriterion.__dataclass_fields__)
 
@@ -64,7 +68,7 @@ class ComputeOptions:
     num_directions: int | None = None
     debiasing: str = "shrink"
     equal_weights: bool = False
-    output: int | str | Callable[[Any], Tensor] = 0
+    output: Output | str = 0
     name: str | None = None
     reinit_readout: bool = False
     evaluation: Literal["loop", "vmap", "graph", "factory"] | None = None
@@ -84,7 +88,7 @@ class ComputeOptions:
 
 
 def options_and_criterion(
-    stopping: StoppingCriterion | None, keywords: dict[str, Any]
+    stopping: StoppingCriterion | None, keywords: Facts
 ) -> tuple[ComputeOptions, StoppingCriterion]:
     """Return the options and the stopping criterion, from an object and keywords, checked.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -31,10 +31,10 @@ from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.directions.symmetry_tests import FEWEST_NETWORKS
 from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
-from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.ensembles import Ensemble, Identity
 from nads_core.networks.readouts import described, with_reinit_readout
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import Facts, require_integers
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, function_identity
 
@@ -69,7 +69,7 @@ class Run:
     stopping: StoppingCriterion
     options: ComputeOptions
     scale: float
-    identity: dict[str, Any]
+    identity: Identity
 
     @property
     def ensemble(self) -> Ensemble:
@@ -92,7 +92,7 @@ class Run:
         return () if self.symmetries == "test" else self.symmetries
 
     @property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Facts:
         """Everything that fixes the numbers: resuming requires an identical description."""
         ensemble, options = self.ensemble, self.options
         output = (
@@ -142,11 +142,11 @@ class Run:
         state.identify(self.identity)
         return state
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> Facts:
         """Return what the provenance says of the networks, and warn of what leaves the NADs
         incomplete.
         """
-        notes: dict[str, Any] = {"initialisation": self.ensemble.initialisation.drawn_tensors()}
+        notes: Facts = {"initialisation": self.ensemble.initialisation.drawn_tensors()}
         notes |= _zero_init(self.ensemble, self.name)
         return notes | _fixed_weights(self.ensemble, self.name)
 
@@ -310,7 +310,7 @@ def _require_memory(
     )
 
 
-def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
+def _zero_init(ensemble: Ensemble, name: str) -> Facts:
     """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the
     network.
     """
@@ -321,7 +321,7 @@ def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     return {"silent_parts": parts}
 
 
-def _fixed_weights(ensemble: Ensemble, name: str) -> dict[str, Any]:
+def _fixed_weights(ensemble: Ensemble, name: str) -> Facts:
     """Return, and warn of, weights that are the same in all networks, where few others vary."""
     count, names = ensemble.fixed_weights()
     if count <= ensemble.num_parameters:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import asdict, replace
-from typing import Any
 
 from torch import Tensor
 
@@ -17,12 +16,13 @@ from nads_core.directions.moments import DenseMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
 from nads_core.directions.symmetry_tests import symmetry_tests
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.provenance import environment
 
 _SILENT = 0.1  # share of networks without a response from which on a warning is issued
 
 
-def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs, dict[str, Any]]:
+def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs, Facts]:
     """Return the eigenpairs of the second moment, and what the provenance says of them.
 
     Args:
@@ -30,7 +30,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
         state: moments of its networks.
         num_networks: number of networks in ``state``.
     """
-    symmetries, notes = run.known_symmetries, dict[str, Any]()
+    symmetries, notes = run.known_symmetries, Facts()
     if run.symmetries == "test":
         symmetries, notes["symmetry_tests"] = _tested(state, run.image_shape)
     pairs = find_eigenpairs(
@@ -48,7 +48,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     return pairs, notes
 
 
-def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: dict[str, Any]) -> NADs:
+def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: Facts) -> NADs:
     """Return the eigenpairs in the scale of the gradients, with how they were computed."""
     description = {key: value for key, value in state.description.items() if key != "groups"}
     provenance = {
@@ -71,7 +71,7 @@ def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: dict[str, A
     return NADs(directions.float().cpu(), eigenvalues, provenance, uncertainty)
 
 
-def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, Any]:
+def _effective(state: Accumulation, num_networks: int, name: str) -> Facts:
     """Return the effective number of networks, and warn if a few hold the second moment."""
     number = state.norms.effective_share * num_networks
     if state.norms.effective_share < HEAVY:
@@ -92,9 +92,7 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     return {"effective_networks": float(f"{number:.4g}")} | share
 
 
-def _tested(
-    state: Accumulation, image_shape: tuple[int, ...]
-) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], Facts]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     moments = state.total()
     assert isinstance(moments, DenseMoments)  # as tests need

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import torch
 
@@ -12,7 +12,7 @@ from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.moments import HalfSamples, Moments, merged
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import plain, require_integers
+from nads_core.runtime.arguments import Facts, plain, require_integers
 
 GROUPS = 4  # groups of networks, whose halves estimate the error that a tolerance is about
 _FIRST_CHECK = 64  # networks
@@ -123,9 +123,7 @@ class StoppingRule:
         count = int(distributed.broadcast(pairs.uncertainty.num_certain))
         return count >= self.criterion.num_certain, {"certain": count}
 
-    def final_value(
-        self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int
-    ) -> dict[str, Any]:
+    def final_value(self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int) -> Facts:
         """Return the final value of the criterion, if there is one, for the provenance; warn unless
         it is met.
         """

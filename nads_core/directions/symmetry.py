@@ -7,17 +7,22 @@ and types of several partners hold the same block once for each partner. Archite
 maps in `networks.architectures`.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nads_core.networks.architectures import require_known_symmetries
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray
 
 
 def require_symmetries(image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> None:
@@ -120,7 +125,7 @@ def symmetry_types(
 
 def _types_of_planes(
     height: int, width: int, maps: set[str]
-) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+) -> Iterator[tuple[tuple[str, ...], tuple[sparray, ...]]]:
     """Yield names, and bases (d, H * W), sparse, of the partners of each type of one channel."""
     from scipy import sparse
 
@@ -141,7 +146,7 @@ def _types_of_planes(
             yield (name, name[::-1]), (planes, transposed)
 
 
-def _parity_bases(size: int, flipped: bool) -> dict[str, Any]:
+def _parity_bases(size: int, flipped: bool) -> dict[str, sparray]:
     """Return orthonormal bases (d, size), sparse, of the even and odd lines; of all lines if there
     is no flip.
     """
@@ -155,7 +160,7 @@ def _parity_bases(size: int, flipped: bool) -> dict[str, Any]:
     return {"+": sparse.vstack([(left + right) * 0.5**0.5, middle]), "-": (left - right) * 0.5**0.5}
 
 
-def _exchange_basis(size: int, sign: int) -> Any:
+def _exchange_basis(size: int, sign: int) -> sparray:
     """Return the basis (d, size^2), sparse, of the symmetric (sign 1) or antisymmetric (-1) size x
     size matrices.
     """
@@ -171,7 +176,7 @@ def _exchange_basis(size: int, sign: int) -> Any:
 
 
 @torch.sparse.check_sparse_tensor_invariants(enable=True)  # type: ignore[untyped-decorator]
-def _sparse(matrix: Any) -> Tensor:
+def _sparse(matrix: sparray) -> Tensor:
     """Return scipy's sparse matrix as one of torch's."""
     entries = matrix.tocoo()
     places = torch.from_numpy(np.stack(entries.coords))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Self, TypeVar
+from typing import NotRequired, Self, TypedDict, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,6 @@ from nads_core.networks.self_check import (
     same_outputs,
 )
 from nads_core.runtime.arguments import (
-    Facts,
     is_integer,
     plain,
     require_integers,
@@ -59,6 +58,22 @@ def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
             f"image_shape must be positive integers (C, H, W), (C, L) or (F,), got {image_shape!r}"
         )
     return tuple(map(int, sizes))
+
+
+class Identity(TypedDict):
+    """What identifies a factory and an estimator, from the first networks, in checkpoints.
+
+    Args:
+        replayed: whether the networks' weights are drawn together.
+        outputs: f(x) of 8 networks at fixed inputs of several scales, (8, K).
+        layers: description of each layer of the first network.
+        vector: vector of the first network, (D,) in float64, by which an estimator is recognised.
+    """
+
+    replayed: bool
+    outputs: Tensor
+    layers: dict[str, str]
+    vector: NotRequired[Tensor]
 
 
 class Ensemble(NetworkSampler, NetworkEvaluator):
@@ -319,15 +334,9 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             )
         raise not_reproduced(which, differing(self.template, network))
 
-    def identity(self) -> Facts:
+    def identity(self) -> Identity:
         """Return what identifies the factory, from its first networks as it builds them, and audit
         these.
-
-        Returns:
-            replayed: whether their weights are drawn together.
-            outputs: f(x) of 8 networks at fixed inputs of several scales, (8, K), at least in
-                float32.
-            layers: description of each layer of the first one.
         """
         dtype = torch.promote_types(self.dtype, torch.float32)
         scales = torch.tensor(_SCALES, dtype=torch.float64).view(-1, *[1] * len(self.image_shape))

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch._ops import OpOverload
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -24,7 +25,6 @@ from nads_core.networks.self_check import (
 )
 from nads_core.runtime.seeds import seeded
 
-Operation = Any  # of torch.ops, which has no types
 Arguments = tuple[Any, ...]
 Keywords = dict[str, Any]
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
@@ -81,13 +81,11 @@ class Step:
     name: str
     operation: Callable[..., object]
     args: Arguments
-    kwargs: tuple[tuple[str, Any], ...]
+    kwargs: Keywords
 
     def apply(self, tensor: Tensor, generator: torch.Generator) -> None:
         """Repeat the operation on a tensor of any shape."""
-        kwargs = dict(self.kwargs) | (
-            {"generator": generator} if self.operation in _ARGUMENTS else {}
-        )
+        kwargs = self.kwargs | ({"generator": generator} if self.operation in _ARGUMENTS else {})
         self.operation(tensor, *self.args, **kwargs)
 
     def distribution(self) -> tuple[str, float, float] | None:
@@ -97,7 +95,7 @@ class Step:
         if self.operation not in _ARGUMENTS:
             return None
         defaults = _ARGUMENTS[self.operation]
-        values = defaults | dict(zip(defaults, self.args, strict=False)) | dict(self.kwargs)
+        values = defaults | dict(zip(defaults, self.args, strict=False)) | self.kwargs
         first, second = (float(values[name]) for name in defaults)
         if self.operation is _NORMAL:
             return "normal", first, second
@@ -130,7 +128,7 @@ class Recording(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
         # Operation, tensor, other arguments, and whether one of these is random, which no step can
         # repeat
-        self._writes: list[tuple[Operation, Tensor, Arguments, Keywords, bool]] = []
+        self._writes: list[tuple[OpOverload, Tensor, Arguments, Keywords, bool]] = []
         self._seed = seed
         self._random: dict[
             int, Tensor
@@ -163,7 +161,7 @@ class Recording(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(
-        self, func: Operation, types: object, args: Arguments = (), kwargs: Keywords | None = None
+        self, func: OpOverload, types: object, args: Arguments = (), kwargs: Keywords | None = None
     ) -> object:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
@@ -173,7 +171,7 @@ class Recording(TorchDispatchMode):
         self._trace(func, args, kwargs, out)
         return out
 
-    def _trace(self, func: Operation, args: Arguments, kwargs: Keywords, out: object) -> None:
+    def _trace(self, func: OpOverload, args: Arguments, kwargs: Keywords, out: object) -> None:
         """Record whether the tensors that an operation wrote or returned are random."""
         mutable = func._schema.is_mutable
         reads = any(map(self._is_random, _tensors((args, kwargs))))
@@ -187,14 +185,14 @@ class Recording(TorchDispatchMode):
                 self._random.pop(_address(tensor), None)
 
     def _makes_random(
-        self, func: Operation, args: Arguments, kwargs: Keywords, reads: bool
+        self, func: OpOverload, args: Arguments, kwargs: Keywords, reads: bool
     ) -> bool:
         """Whether the result of an operation is random; ``reads``: whether an argument is."""
         name, mutable = func._schema.name, func._schema.is_mutable
         whole = mutable and _bytes(args[0]) == args[0].untyped_storage().nbytes()
         # Draws are random if the seed decides them; entries beside those that are drawn stay
         if torch.Tag.nondeterministic_seeded in func.tags:
-            distribution = Step("", func, args[1:], tuple(kwargs.items())).distribution()
+            distribution = Step("", func, args[1:], kwargs).distribution()
             constant = distribution is not None and distribution[2] == 0  # normal_(std=0)
             by_seed = torch.default_generator.initial_seed() == self._seed
             own = kwargs.get("generator") not in (None, torch.default_generator)
@@ -233,7 +231,7 @@ class Recording(TorchDispatchMode):
             )
             if func not in _ELEMENTWISE or not whole or not scalars or by_random:
                 return None
-            options = tuple((key, value) for key, value in kwargs.items() if key != "generator")
+            options = {key: value for key, value in kwargs.items() if key != "generator"}
             steps.append(Step(name, func, tuple(args), options))
         return steps
 
@@ -248,7 +246,7 @@ class _Reading(TorchFunctionMode):
         self._recording = recording
 
     def __torch_function__(
-        self, func: Operation, types: object, args: Arguments = (), kwargs: Keywords | None = None
+        self, func: OpOverload, types: object, args: Arguments = (), kwargs: Keywords | None = None
     ) -> object:
         if getattr(func, "__name__", "") in _READING and self._recording._is_random(args[0]):
             self._recording.decides = True

@@ -8,7 +8,6 @@ of an activation, a permutation or a structure.
 
 import random
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -113,5 +112,5 @@ def foreign_generators() -> tuple[object, bytes]:
     """Return the states of Python's and numpy's random generators, which torch.manual_seed does not
     fix.
     """
-    state: Any = np.random.get_state(legacy=False)
+    state = np.random.get_state(legacy=False)
     return random.getstate(), state["state"]["key"].tobytes() + str(state["state"]["pos"]).encode()

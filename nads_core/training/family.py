@@ -18,7 +18,7 @@ from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.state import TrainingState
 from nads_core.training.train_one import Bar, evaluated, fit, outputs_of
 
-Measure = Callable[[nn.Module], Any]
+Measure = Callable[[nn.Module], object]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class TrainingRun:
         )
 
 
-def _getter(datasets: Sequence[Any], b: int) -> Callable[[], Any]:
+def _getter(datasets: Sequence[object], b: int) -> Callable[[], Any]:
     """Return a function that returns dataset b, which is created on demand unless a list holds it
     already.
     """

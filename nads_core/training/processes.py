@@ -1,12 +1,14 @@
 """Training many networks on a CPU: one network per core, each on one thread of its own process."""
 
+from __future__ import annotations
+
 import os
 import signal
 import threading
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,6 +16,9 @@ from nads_core.runtime.interrupts import deferred_interrupt
 from nads_core.training.family import TrainingRun
 from nads_core.training.result import TrainingResult
 from nads_core.training.train_one import progress_bar
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
 
 _IDLE_SECONDS = (
     120  # after which idle workers end; loky warns if one ends while tasks are being sent
@@ -40,7 +45,7 @@ def num_cores() -> int:
     return cpu_count()
 
 
-def process_pool(workers: int) -> Any:
+def process_pool(workers: int) -> ProcessPoolExecutor:
     """Return processes of one thread each, those of an earlier call if they are still alive."""
     from loky import get_reusable_executor
 
