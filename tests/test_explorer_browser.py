@@ -89,6 +89,8 @@ def test_two_networks_side_by_side(reader, tables):
         assert_direction(reader, tables, name, label, 3)
         unknown = f"{label}: accuracies not measured" in reader.part("curves").inner_text()
         assert unknown == (nb.load_results(f"fig6-{name}") is None)
+    exec(reader.python(), made := {})  # noqa: S102
+    assert made["other"].fingerprint == NADS["resnet18"].fingerprint
     # The map of energies has the scale of its network: on three decades this cross would be black.
     drawn = levels(reader.see("energies of DenseNet-121"), tables["magma"])
     header, _ = data.pack_nads(NADS["densenet121"], "DenseNet-121", "densenet121")

@@ -159,6 +159,18 @@ def test_two_networks_side_by_side_and_their_address(reader, assert_energies, br
 
 
 @pytest.mark.slow
+def test_the_python_of_a_comparison_draws_both_networks(reader, capsys):
+    config = ARCHITECTURES["none, circular"]
+    page = f"playground.html#playground.network={address(**config)}&playground.against=skip-true"
+    reader.open(page, wait=False)
+    reader.button("Show the Python").click()
+    exec(reader.page.locator("nad-playground code").inner_text(), names := {})  # noqa: S102
+    layers = [[type(layer).__name__ for layer in names[f"build_{x}"]()] for x in "ab"]
+    assert "Skip" not in layers[0] and "Skip" in layers[1]
+    assert capsys.readouterr().out.count("tensor") == 2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["comb", "skip", "none, circular"])
 def test_the_python_runs_and_gives_the_map(reader, name, capsys):
     page = f"playground.html#playground.network={address(**ARCHITECTURES[name])}"

@@ -3,18 +3,24 @@ import { nadsFile, nadsTable } from "./npz.js";
 import { copyButton, download } from "./share.js";
 import { quoted } from "./text.js";
 
+/** The line that loads NADs as a variable. */
+function loading(variable, { name, file, label }) {
+  if (name) return `${variable} = nc.load_nads("${name}")`;
+  return file ? `${variable} = nc.NADs.load(${quoted(file)})  # your own file`
+    : `# ${variable}: your own, ${quoted(label)}, as given to nb.explorer.show`;
+}
+
 /** The Python code of the present view. */
 function python(app) {
-  const first = app.shown[0];
+  const [first, second] = app.shown;
   const body = app.parts.flatMap((part) => ["", ...part.code(app.view, first)]);
   const imports = [...(body.some((line) => line.includes("np.")) ? ["import numpy as np"] : []),
     ...(body.some((line) => line.includes("torch.")) ? ["import torch"] : [])];
-  const nads = first.name
-    ? `nads = nc.load_nads("${first.name}")`
-    : first.file ? `nads = nc.NADs.load(${quoted(first.file)})  # your own file`
-    : `# nads: your own, ${quoted(first.label)}, as given to nb.explorer.show`;
+  const nads = loading("nads", first);
+  const compared = second
+    ? ["", loading("other", second), "print(nads.overlap(other, k=10))  # of the first ten directions"] : [];
   const book = [nads, ...body].some((line) => /^[^#]*\bnb\./.test(line)) ? ["import nads_book as nb"] : [];
-  return [...imports, ...(imports.length ? [""] : []), ...book, "import nads_core as nc", "", nads, ...body, ""].join("\n");
+  return [...imports, ...(imports.length ? [""] : []), ...book, "import nads_core as nc", "", nads, ...body, ...compared, ""].join("\n");
 }
 
 /** Buttons that hand over the NADs in view. */

@@ -150,7 +150,10 @@ export class Playground {
     this.stopButton = h("button", { click: () => this.stop() }, "Stop");
     const code = h("code"), box = h("div", { class: "python", hidden: true },
       h("pre", { tabindex: 0, role: "region", "aria-label": "This network in Python" }, code), copyButton("Copy", () => code.textContent));
-    this.writeCode = () => (code.textContent = python(this.config));
+    this.writeCode = () => {
+      const { config, second } = this;
+      code.textContent = python(config, ...(second ? [{ ...config, [second[0]]: second[1] }] : []));
+    };
     const show = h("button", { "aria-expanded": "false", click: () => {
       box.hidden = !box.hidden;
       show.setAttribute("aria-expanded", `${!box.hidden}`);

@@ -34,8 +34,8 @@ export const waveAt = (cell) => [Math.floor(cell / SIDE) - SIDE / 2, (cell % SID
 export const cellOf = ([ky, kx]) => (ky + SIDE / 2) * SIDE + kx + SIDE / 2;
 export const inWords = (cell) => `(${waveAt(cell).join(", ")})`.replaceAll("-", "−");
 
-/** The network in PyTorch, whose map is that of the page. */
-export function python(config) {
+/** A function that builds the network in PyTorch. */
+function builder(name, config) {
   const { channels, kernel, pooling, activation, head, skip, padding } = config;
   const options = [`padding=${(kernel - 1) / 2}`, ...(pooling === "stride" ? ["stride=2"] : []),
     ...(padding === "circular" ? ['padding_mode="circular"'] : [])].join(", ");
@@ -44,11 +44,19 @@ export function python(config) {
   const blocks = shapesOf(config).map(({ inputs }) =>
     [`${skip ? "Skip" : "nn.Conv2d"}(${inputs}, ${channels}, ${kernel}, ${options})`, ...then].join(", "));
   const last = [...(head === "global" ? ["nn.AdaptiveAvgPool2d(1)"] : []), "nn.Flatten()", `nn.Linear(${featuresOf(config)}, 1)`];
-  return ["from torch import nn", "", "import nads_core as nc", "",
-    ...(skip ? ["", "class Skip(nn.Conv2d):", "    def forward(self, x):",
-      "        return super().forward(x) + x[..., :: self.stride[0], :: self.stride[1]]", ""] : []),
-    "", "def build():", "    return nn.Sequential(", ...[...blocks, last.join(", ")].map((line) => `        ${line},`), "    )", "", "",
-    "nads = nc.compute_nads(build, 1_600, image_shape=(1, 16, 16))",
+  const layers = [...blocks, last.join(", ")].map((line) => `        ${line},`);
+  return ["", "", `def ${name}():`, "    return nn.Sequential(", ...layers, "    )"];
+}
+
+/** The networks in PyTorch, one or two that are compared, whose maps are those of the page. */
+export function python(...configs) {
+  const names = configs.length > 1 ? ["build_a", "build_b"] : ["build"];
+  const skip = ["", "", "class Skip(nn.Conv2d):", "    def forward(self, x):",
+    "        return super().forward(x) + x[..., :: self.stride[0], :: self.stride[1]]"];
+  const map = ["nads = nc.compute_nads(build, 1_600, image_shape=(1, 16, 16))",
     "energies = nads.energy(nc.fourier_basis(16)[0]).reshape(16, 16)  # rows and columns: -8 to 7 cycles",
-    "print(energies / energies.max())", ""].join("\n");
+    "print(energies / energies.max())"];
+  return ["from torch import nn", "", "import nads_core as nc", ...(configs.some((config) => config.skip) ? skip : []),
+    ...configs.flatMap((config, index) => builder(names[index], config)), "", "",
+    ...(configs.length > 1 ? [`for build in (${names.join(", ")}):`, ...map.map((line) => `    ${line}`)] : map), ""].join("\n");
 }
