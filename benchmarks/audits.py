@@ -1,9 +1,10 @@
 """What audits of a factory cost, and which factories they reject: ``python benchmarks/audits.py``.
 
-A run of `compute_nads` audits its first eight networks (one, if a network is large) and then one in fifty. Cost: CPU
-time of the audits of 2,000 networks, as a share of that of the networks, on one thread. Power: share of 300 factories
-that are rejected within 2,000 networks, if one network in ten, twenty or a hundred is another one by a number that
-torch does not draw. It writes ``results/audits.json`` in some minutes.
+A run of `compute_nads` audits its first eight networks (one, if a network is large) and then one in
+fifty. Cost: CPU time of the audits of 2,000 networks, as a share of that of the networks, on one
+thread. Power: share of 300 factories that are rejected within 2,000 networks, if one network in
+ten, twenty or a hundred is another one by a number that torch does not draw. It writes
+``results/audits.json`` in some minutes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def cpu_seconds(function: Callable[[], object]) -> float:
 
 
 def cost(name: str, count: int, repetitions: int = 5) -> dict[str, float]:
-    """Return CPU milliseconds of a network, of an audit and of the first audits, each the least of several."""
+    """Return CPU milliseconds of a network, of an audit and of the first audits, each the least of
+    several.
+    """
     architecture = nc.ARCHITECTURES[name]
     ensemble = Ensemble(lambda: architecture.build(1, 32, 1), (1, 32, 32))
     evaluation = BatchEvaluator(ensemble, nc.SmoothedGradient(readouts=8), name)
@@ -56,7 +59,9 @@ def cost(name: str, count: int, repetitions: int = 5) -> dict[str, float]:
 
 
 def rejected(share: float, seed: int) -> bool:
-    """Whether a factory is rejected of whose networks a share has weights that are three times as large."""
+    """Whether a factory is rejected of whose networks a share has weights that are three times as
+    large.
+    """
     numbers = random.Random(seed)
 
     def factory() -> nn.Module:

@@ -1,8 +1,10 @@
-"""400 LeNets on an idle machine, and beside another PyTorch program of two threads: ``python benchmarks/busy.py``.
+"""400 LeNets on an idle machine, and beside another PyTorch program of two threads:
+``python benchmarks/busy.py``.
 
-The other program trains a small network without pause, as a second notebook does. Each run is a process of its
-own, with the default number of threads or with one; times are those of `compute_nads` alone. ``--baseline FOLDER``
-measures another checkout alternately. It writes ``results/busy.json``, and takes about two minutes.
+The other program trains a small network without pause, as a second notebook does. Each run is a
+process of its own, with the default number of threads or with one; times are those of
+`compute_nads` alone. ``--baseline FOLDER`` measures another checkout alternately. It writes
+``results/busy.json``, and takes about two minutes.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ def seconds(checkout: Path, threads: str) -> float:
 
 
 def measured(checkouts: dict[str, Path], repetitions: int) -> dict[str, dict[str, list[float]]]:
-    """Return the seconds of all runs, by checkout and number of threads; runs of all kinds alternate."""
+    """Return the seconds of all runs, by checkout and number of threads; runs of all kinds
+    alternate.
+    """
     runs: dict[str, dict[str, list[float]]] = {name: {"default": [], "1": []} for name in checkouts}
     for _ in range(repetitions):
         for name, checkout in checkouts.items():

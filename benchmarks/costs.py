@@ -74,8 +74,9 @@ def first_directions(
         progress: whether to show a progress bar.
 
     Returns:
-        The NADs, and seconds, peak memory, and for each number of directions the overlap between halves of the
-        networks, with twice its standard deviation over pairs of halves, and what random directions give.
+        The NADs, and seconds, peak memory, and for each number of directions the overlap between
+        halves of the networks, with twice its standard deviation over pairs of halves, and what
+        random directions give.
 
     Raises:
         ValueError: for fewer networks than four blocks.
@@ -131,11 +132,15 @@ def first_directions(
         for k, (error, two) in results["errors"].items()
     }
     result = {
-        "num_networks": num_networks, "seconds": results["seconds"], "first_directions": overlaps,
-        "peak_memory_bytes": peak, "stated_bytes": GramMoments.needed_bytes(
-            dimension, num_networks * estimator.readouts, count, dtype),
+        "num_networks": num_networks,
+        "seconds": results["seconds"],
+        "first_directions": overlaps,
+        "peak_memory_bytes": peak,
+        "stated_bytes": GramMoments.needed_bytes(
+            dimension, num_networks * estimator.readouts, count, dtype
+        ),
         "eigenvalues": [float(value) for value in values],
-    }  # fmt: skip
+    }
     return nads, result
 
 
@@ -210,7 +215,9 @@ def _problem(name: str, shape: tuple[int, int, int]) -> str:
 
 
 def _large(folder: Path, device: torch.device, quick: bool) -> tuple[Path, dict[str, Any]]:
-    """Compute the first 100 NADs of torchvision's ResNet-18 at 3 x 224 x 224; keep some as small pictures."""
+    """Compute the first 100 NADs of torchvision's ResNet-18 at 3 x 224 x 224; keep some as small
+    pictures.
+    """
     shape, networks = ((3, 56, 56), 8) if quick else (LARGE_SHAPE, LARGE_NETWORKS)
     estimator = SmoothedGradient(2, readouts=2) if quick else LARGE_ESTIMATOR
     nads, result = first_directions(
@@ -223,9 +230,12 @@ def _large(folder: Path, device: torch.device, quick: bool) -> tuple[Path, dict[
         progress=not quick,
     )
     result = {
-        "problem": "first 100 NADs of " + _problem("torchvision's resnet18", shape), "image_shape": list(shape),
-        "method": repr(estimator), "dtype": "bfloat16", **result,
-    }  # fmt: skip
+        "problem": "first 100 NADs of " + _problem("torchvision's resnet18", shape),
+        "image_shape": list(shape),
+        "method": repr(estimator),
+        "dtype": "bfloat16",
+        **result,
+    }
     name = f"large-torchvision-resnet18-{'x'.join(map(str, shape))}-first-100-{device.type}"
     path = write_result(name, result, device, folder)
     _save_pictures(nads, path.with_suffix(".npz"))

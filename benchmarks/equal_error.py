@@ -1,12 +1,14 @@
-"""Time to the same error, ours against the authors' procedure: ``python benchmarks/equal_error.py``.
+"""Time to the same error, ours against the authors' procedure:
+``python benchmarks/equal_error.py``.
 
-The authors' procedure is `Dipole` on one network after another, as published. Ours is `SmoothedGradient` at growing
-numbers of networks. Error is what finitely many networks leave: both are judged by the overlap of the first 10 and of
-the first 50 directions, and by the rank correlation of the energies of all directions with their order, twice: against
-the directions that the authors published (10,000 dipoles; without NADS_REFERENCE those that ship with the library), and
-each against its own long run, because the two estimators have slightly different limits, which is visible in the last
-digits of the rank correlation. Times are of whole calls, from the first weight to the last eigenvector. Writes one JSON
-file an architecture into ``benchmarks/results/``.
+The authors' procedure is `Dipole` on one network after another, as published. Ours is
+`SmoothedGradient` at growing numbers of networks. Error is what finitely many networks leave: both
+are judged by the overlap of the first 10 and of the first 50 directions, and by the rank
+correlation of the energies of all directions with their order, twice: against the directions that
+the authors published (10,000 dipoles; without NADS_REFERENCE those that ship with the library), and
+each against its own long run, because the two estimators have slightly different limits, which is
+visible in the last digits of the rank correlation. Times are of whole calls, from the first weight
+to the last eigenvector. Writes one JSON file an architecture into ``benchmarks/results/``.
 """
 
 from __future__ import annotations
@@ -115,10 +117,17 @@ def compare(
             flush=True,
         )
     return {
-        "problem": f"NADs of {name}, 1 x 32 x 32, to the error of {num_dipoles} dipoles", "method": repr(estimator),
-        "dtype": str(dtype), "measures": MEASURES, "dipole_networks": num_dipoles,
-        "dipole_seconds": dipole_seconds, "dipole": dipole, "ours": ours, "seeds": seeds, "times_less": ratios,
-    }  # fmt: skip
+        "problem": f"NADs of {name}, 1 x 32 x 32, to the error of {num_dipoles} dipoles",
+        "method": repr(estimator),
+        "dtype": str(dtype),
+        "measures": MEASURES,
+        "dipole_networks": num_dipoles,
+        "dipole_seconds": dipole_seconds,
+        "dipole": dipole,
+        "ours": ours,
+        "seeds": seeds,
+        "times_less": ratios,
+    }
 
 
 def main() -> None:

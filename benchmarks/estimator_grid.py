@@ -1,16 +1,18 @@
-"""Which number of inputs and readouts has the least error per second? ``python benchmarks/estimator_grid.py``.
+"""Which number of inputs and readouts has the least error per second?
+``python benchmarks/estimator_grid.py``.
 
-For each architecture and each pair (inputs, readouts) of a small grid, ``seeds`` runs estimate the second moment C of
-the smoothed gradient, without symmetries and with the variance over inputs subtracted, so that all estimate the same
-C. The error is the mean of |C_i - C_j|^2 / 2 over pairs of runs (Frobenius norm), divided by |C|^2, which is the
-mean of <C_i, C_j> over all pairs of the architecture; it falls as 1/networks.
-What is compared is error x processor seconds per network, relative to the best of the grid, on one core; 1.2 means
-that the same error takes 1.2 times as long. Fixed costs of a run (symmetry tests, eigenvectors) are subtracted.
-It writes ``results/estimator_grid-cpu.json``. Run it on an idle machine.
+For each architecture and each pair (inputs, readouts) of a small grid, ``seeds`` runs estimate the
+second moment C of the smoothed gradient, without symmetries and with the variance over inputs
+subtracted, so that all estimate the same C. The error is the mean of |C_i - C_j|^2 / 2 over pairs
+of runs (Frobenius norm), divided by |C|^2, which is the mean of <C_i, C_j> over all pairs of the
+architecture; it falls as 1/networks. What is compared is error x processor seconds per network,
+relative to the best of the grid, on one core; 1.2 means that the same error takes 1.2 times as
+long. Fixed costs of a run (symmetry tests, eigenvectors) are subtracted. It writes
+``results/estimator_grid-cpu.json``. Run it on an idle machine.
 
-``--leading`` measures instead what most users look at: 1 - overlap of the first ten directions with a long run, with
-tested symmetries and all defaults, at numbers of networks that take about the same time, times the seconds. It writes
-``results/estimator_leading-cpu.json``.
+``--leading`` measures instead what most users look at: 1 - overlap of the first ten directions with
+a long run, with tested symmetries and all defaults, at numbers of networks that take about the same
+time, times the seconds. It writes ``results/estimator_leading-cpu.json``.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def measure(name: str, count: int, num_inputs: int, readouts: int, seeds: int) -
 
 
 def leading(name: str, seeds: int) -> list[dict[str, float]]:
-    """Return the error of the first ten directions times seconds, relative to the best, for each pair."""
+    """Return the error of the first ten directions times seconds, relative to the best, for each
+    pair.
+    """
     build, rows = architecture(name).build, []
     goal = reference(name, LONG_RUNS[name][1])
     for (num_inputs, readouts), count in LEADING.items():
@@ -105,10 +109,16 @@ def leading(name: str, seeds: int) -> list[dict[str, float]]:
             )
             seconds.append(time.process_time() - start)
             errors.append(1 - overlap(nads.directions.flatten(1), goal))
-        rows.append({
-            "inputs": num_inputs, "readouts": readouts, "networks": count, "seconds": float(np.mean(seconds)),
-            "error": float(np.mean(errors)), "deviation": float(np.std(errors, ddof=1)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "inputs": num_inputs,
+                "readouts": readouts,
+                "networks": count,
+                "seconds": float(np.mean(seconds)),
+                "error": float(np.mean(errors)),
+                "deviation": float(np.std(errors, ddof=1)),
+            }
+        )
     best = min(row["error"] * row["seconds"] for row in rows)
     for row in rows:
         row["relative"] = row["error"] * row["seconds"] / best

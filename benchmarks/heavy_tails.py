@@ -1,4 +1,5 @@
-"""Are certainties kept where the norms of gradients have heavy tails? Replicate runs of small networks, in pairs.
+"""Are certainties kept where the norms of gradients have heavy tails? Replicate runs of small
+networks, in pairs.
 
 .venv/bin/python benchmarks/heavy_tails.py    # about ten minutes on one core
 """
@@ -33,9 +34,16 @@ RESULTS = Path(__file__).parent / "results" / "heavy_tails.json"
 def convnet(norm: Callable[[nn.Module], nn.Module] = lambda layer: layer) -> nn.Module:
     """Two convolutions and two linear layers."""
     return nn.Sequential(
-        norm(nn.Conv2d(1, 4, 3, padding=1)), nn.ReLU(), norm(nn.Conv2d(4, 4, 3, padding=1)), nn.ReLU(), nn.AvgPool2d(2),
-        nn.Flatten(), norm(nn.Linear(64, 16)), nn.ReLU(), norm(nn.Linear(16, 1)),
-    )  # fmt: skip
+        norm(nn.Conv2d(1, 4, 3, padding=1)),
+        nn.ReLU(),
+        norm(nn.Conv2d(4, 4, 3, padding=1)),
+        nn.ReLU(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        norm(nn.Linear(64, 16)),
+        nn.ReLU(),
+        norm(nn.Linear(16, 1)),
+    )
 
 
 def spectral() -> nn.Module:
@@ -92,7 +100,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
 def run(
     factory: Callable[[], nn.Module], num_networks: int, seed: int
 ) -> tuple[float, dict[str, Eigenpairs]]:
-    """Return the effective number of networks, and directions with certainties as they were, are, and normalised."""
+    """Return the effective number of networks, and directions with certainties as they were, are,
+    and normalised.
+    """
     options = {
         "image_shape": SHAPE,
         "estimator": nc.SmoothedGradient(4),
@@ -139,11 +149,13 @@ def compared(runs: list[Eigenpairs]) -> dict[str, object]:
     certain = np.array([(run.uncertainty.certainty[:RANKS] >= 0.9).tolist() for run in runs])
     both = certain[1:] & certain[:-1]
     return {
-        "promised": promised.mean(0).round(3).tolist(), "kept": kept.mean(0).round(3).tolist(),
+        "promised": promised.mean(0).round(3).tolist(),
+        "kept": kept.mean(0).round(3).tolist(),
         "certain": float(certain.sum(1).mean().round(2)),
         "kept_by_certain": float(kept[both].mean().round(3)) if both.any() else None,
-        "mean_promised": float(promised.mean().round(3)), "mean_kept": float(kept.mean().round(3)),
-    }  # fmt: skip
+        "mean_promised": float(promised.mean().round(3)),
+        "mean_kept": float(kept.mean().round(3)),
+    }
 
 
 def main() -> None:

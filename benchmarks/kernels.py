@@ -1,8 +1,10 @@
-"""Seconds of each Triton kernel and of what PyTorch offers instead: ``python benchmarks/kernels.py``.
+"""Seconds of each Triton kernel and of what PyTorch offers instead:
+``python benchmarks/kernels.py``.
 
-Writes ``results/kernels-DEVICE.json``, a row for each (problem, method), and prints which kernels are the
-fastest method of their problems; tiles are methods. All kernels are compiled first, in parallel processes.
-``--smoke`` runs all of it at toy sizes, also without a GPU if TRITON_INTERPRET=1 is set.
+Writes ``results/kernels-DEVICE.json``, a row for each (problem, method), and prints which kernels
+are the fastest method of their problems; tiles are methods. All kernels are compiled first, in
+parallel processes. ``--smoke`` runs all of it at toy sizes, also without a GPU if
+TRITON_INTERPRET=1 is set.
 """
 
 from __future__ import annotations
@@ -116,10 +118,18 @@ def moment_cases(
 
 
 def convolution_cases(
-    count: int, inputs: int, channels: tuple[int, int], kernel: int, padding: int, size: int,
-    device: torch.device, smoke: bool,
-) -> Iterator[Case]:  # fmt: skip
-    """Convolve the inputs of ``count`` networks, with bias and ReLU, and go back to their gradients."""
+    count: int,
+    inputs: int,
+    channels: tuple[int, int],
+    kernel: int,
+    padding: int,
+    size: int,
+    device: torch.device,
+    smoke: bool,
+) -> Iterator[Case]:
+    """Convolve the inputs of ``count`` networks, with bias and ReLU, and go back to their
+    gradients.
+    """
     from nads_core.kernels import convolutions_triton as own
 
     into, out = channels
@@ -165,9 +175,11 @@ def problems(smoke: bool) -> list[Problem]:
             partial(moment_cases, 5, 2, 70),
         ]
     convolutions = [
-        (512, 16, (1, 6), 5, 0, 32), (512, 16, (6, 16), 5, 0, 14),  # LeNet
-        (256, 16, (1, 16), 3, 1, 32), (256, 16, (16, 16), 3, 1, 16),  # the small CNN
-    ]  # fmt: skip
+        (512, 16, (1, 6), 5, 0, 32),
+        (512, 16, (6, 16), 5, 0, 14),  # LeNet
+        (256, 16, (1, 16), 3, 1, 32),
+        (256, 16, (16, 16), 3, 1, 16),  # the small CNN
+    ]
     draws = [("lenet", 256), ("vgg11", 32), ("resnet18", 32), ("densenet121", 32)]
     moments = [(256, 8, 1024), (2048, 1, 1024), (256, 8, 3072)]
     return [
@@ -205,9 +217,13 @@ def seconds(run: Callable[[], object], device: torch.device, repeats: int) -> li
 def measured(case: Case, device: torch.device, repeats: int) -> dict:
     """Return the result of one case, with the share of the device's limits that it reaches."""
     row = {
-        "problem": case.problem, "method": case.method, "bytes": case.num_bytes, "flop": case.flop,
-        "precision": case.precision, **environment(device),
-    }  # fmt: skip
+        "problem": case.problem,
+        "method": case.method,
+        "bytes": case.num_bytes,
+        "flop": case.flop,
+        "precision": case.precision,
+        **environment(device),
+    }
     try:
         times = seconds(case.run, device, repeats)
     except Exception as error:  # more registers or shared memory than there are

@@ -1,13 +1,16 @@
-"""The library against a loop of one's own, from plain factories on one core: ``python benchmarks/own_loop.py``.
+"""The library against a loop of one's own, from plain factories on one core:
+``python benchmarks/own_loop.py``.
 
-`nads_book.benchmarks.own_loop` is what a competent user of PyTorch writes in an afternoon. Both get 16 Gaussian inputs
-per network in opposite pairs. Measured are processor seconds for the same numbers of networks, and until the first ten
-directions overlap by 0.99 with those of a long run (`reference`), whose seed is another one. The Mixer and the ViT see
-4 x 4 patches through a layer of independent weights, so 16 eigenvalues are equal in expectation and the first ten
-directions are not defined: there the first 16 are compared. All eigenvalues of the MLP are equal: no goal.
-The library's default has several readouts, each of which gives a vector per network; with one readout, as the loop, it
-is timed at equal numbers too. The time to import torch and nads_core is reported separately. Run it on an idle machine.
-It writes ``results/own_loop.json``; ``--equal`` leaves out the long runs.
+`nads_book.benchmarks.own_loop` is what a competent user of PyTorch writes in an afternoon. Both get
+16 Gaussian inputs per network in opposite pairs. Measured are processor seconds for the same
+numbers of networks, and until the first ten directions overlap by 0.99 with those of a long run
+(`reference`), whose seed is another one. The Mixer and the ViT see 4 x 4 patches through a layer of
+independent weights, so 16 eigenvalues are equal in expectation and the first ten directions are not
+defined: there the first 16 are compared. All eigenvalues of the MLP are equal: no goal. The
+library's default has several readouts, each of which gives a vector per network; with one readout,
+as the loop, it is timed at equal numbers too. The time to import torch and nads_core is reported
+separately. Run it on an idle machine. It writes ``results/own_loop.json``; ``--equal`` leaves out
+the long runs.
 """
 
 from __future__ import annotations
@@ -72,7 +75,9 @@ def curve(
 
 
 def seconds_to_goal(rows: list[dict[str, float]]) -> float | None:
-    """Return when the overlap reaches the goal, interpolated where 1 - overlap is a power of the time."""
+    """Return when the overlap reaches the goal, interpolated where 1 - overlap is a power of the
+    time.
+    """
     x = np.log([row["seconds"] for row in rows])
     y = np.log([max(1e-6, 1 - row["overlap"]) for row in rows])
     if y[-1] > np.log(1 - GOAL):

@@ -1,4 +1,5 @@
-"""How long a reader of the playground waits, in Chromium from a file: ``python benchmarks/playground.py``.
+"""How long a reader of the playground waits, in Chromium from a file:
+``python benchmarks/playground.py``.
 
 Measured from the first paint of the page, for the default network and 1, 2 and 4 workers: until the
 first picture of the map, until the first NAD is reproducible (its two halves agree), until all 400

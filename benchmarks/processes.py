@@ -1,4 +1,5 @@
-"""Throughput of processes under torchrun against one single-threaded process: ``python benchmarks/processes.py``.
+"""Throughput of processes under torchrun against one single-threaded process:
+``python benchmarks/processes.py``.
 
 Every process has one thread. Writes one JSON file an architecture into ``benchmarks/results/``.
 """
@@ -60,10 +61,13 @@ def main() -> None:
         difference = float((moments[0] - moments[1]).norm() / moments[0].norm())
         seconds = [nads.provenance["seconds"] for nads in (one, many)]
         result = {
-            "problem": f"{name}, 1 x 32 x 32, {count} networks", "method": f"{options.processes} processes",
-            "seconds_alone": seconds[0], "seconds_together": seconds[1], "throughput_gained": seconds[0] / seconds[1],
+            "problem": f"{name}, 1 x 32 x 32, {count} networks",
+            "method": f"{options.processes} processes",
+            "seconds_alone": seconds[0],
+            "seconds_together": seconds[1],
+            "throughput_gained": seconds[0] / seconds[1],
             "relative_difference": difference,
-        }  # fmt: skip
+        }
         write_result(f"processes-{name}-cpu", result)
         print(
             f"{name}: {seconds[0]:.1f} s alone, {seconds[1]:.1f} s together; difference {difference:.1e}",

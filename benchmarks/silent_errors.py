@@ -49,7 +49,9 @@ class Rotary(Model):
 
 
 class Permuted(Model):
-    """A random permutation of the pixels behind a fixed window, as a plain attribute or as a buffer."""
+    """A random permutation of the pixels behind a fixed window, as a plain attribute or as a
+    buffer.
+    """
 
     def __init__(self, buffer: bool) -> None:
         super().__init__()
@@ -81,9 +83,16 @@ def spectral() -> nn.Module:
     """The old spectral norm, whose power iteration has not converged in eval mode."""
     norm = nn.utils.spectral_norm
     return nn.Sequential(
-        norm(nn.Conv2d(1, 4, 3, padding=1)), nn.ReLU(), norm(nn.Conv2d(4, 4, 3, padding=1)), nn.ReLU(), nn.AvgPool2d(2),
-        nn.Flatten(), norm(nn.Linear(64, 16)), nn.ReLU(), norm(nn.Linear(16, 1)),
-    )  # fmt: skip
+        norm(nn.Conv2d(1, 4, 3, padding=1)),
+        nn.ReLU(),
+        norm(nn.Conv2d(4, 4, 3, padding=1)),
+        nn.ReLU(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        norm(nn.Linear(64, 16)),
+        nn.ReLU(),
+        norm(nn.Linear(16, 1)),
+    )
 
 
 def compute(factory: Callable[[], nn.Module], num_networks: int = 512, **options: Any) -> nc.NADs:

@@ -1,4 +1,6 @@
-"""The tables of this folder's README.md, made from the results files alone: python benchmarks/tables.py."""
+"""The tables of this folder's README.md, made from the results files alone: python
+benchmarks/tables.py.
+"""
 
 from __future__ import annotations
 
@@ -69,10 +71,15 @@ def _measured_table(costs: list[dict]) -> str:
             *parts.values(),
         ]
         memory = cost["peak_memory_bytes"]
-        rows.append([
-            cost["architecture"], cost["method"], *("" if t is None else _short(1e3 * t) for t in times),
-            _short(cost["times_limit"]) if least else "", "" if memory is None else _short(memory / 1e9),
-        ])  # fmt: skip
+        rows.append(
+            [
+                cost["architecture"],
+                cost["method"],
+                *("" if t is None else _short(1e3 * t) for t in times),
+                _short(cost["times_limit"]) if least else "",
+                "" if memory is None else _short(memory / 1e9),
+            ]
+        )
     head = [
         "",
         "",
@@ -92,11 +99,17 @@ def _scale_table(results: list[dict]) -> str:
         shape, last = result["image_shape"], result["eigenvectors"]
         used = "" if last["bytes"] is None else _short(last["bytes"] / 1e9)
         least = max(result["limit_seconds"].values()) if "limit_seconds" in result else None
-        rows.append([
-            " × ".join(map(str, shape)), f"{shape[0] * shape[1] * shape[2]:,}",
-            "" if least is None else _short(1e3 * least), _short(1e3 * result["seconds_per_network"]),
-            {"dense": "D × D", "gram": "vectors"}[last["kind"]], _short(last["seconds"]), used,
-        ])  # fmt: skip
+        rows.append(
+            [
+                " × ".join(map(str, shape)),
+                f"{shape[0] * shape[1] * shape[2]:,}",
+                "" if least is None else _short(1e3 * least),
+                _short(1e3 * result["seconds_per_network"]),
+                {"dense": "D × D", "gram": "vectors"}[last["kind"]],
+                _short(last["seconds"]),
+                used,
+            ]
+        )
     eigenvectors = f"eigenvectors of {last['num_vectors']}, s"
     head = ["input", "D", "limit, ms per network", "measured", "stored", eigenvectors, "GB"]
     return _table(rows, head)
@@ -122,23 +135,35 @@ def _large_lines(results: list[dict]) -> str:
 
 def _equal_error_table(results: list[dict]) -> str:
     rows = [
-        [f"{result['dipole_networks']:,} dipoles of {result['problem'].split()[2].rstrip(',')}", measure,
-         _short(result["dipole_seconds"]), f"{value:.4f}",
-         "not reached" if less is None else _short(result["dipole_seconds"] / less),
-         "" if less is None else _short(less)]
+        [
+            f"{result['dipole_networks']:,} dipoles of {result['problem'].split()[2].rstrip(',')}",
+            measure,
+            _short(result["dipole_seconds"]),
+            f"{value:.4f}",
+            "not reached" if less is None else _short(result["dipole_seconds"] / less),
+            "" if less is None else _short(less),
+        ]
         for result in results
-        for measure, value, less in zip(result["measures"], result["dipole"], result["times_less"], strict=True)
-    ]  # fmt: skip
+        for measure, value, less in zip(
+            result["measures"], result["dipole"], result["times_less"], strict=True
+        )
+    ]
     return _table(rows, ["against", "measure", "dipole, s", "reaches", "ours, s", "speed-up"])
 
 
 def _runs_table(results: list[dict]) -> str:
     """Return the table of durations, for results without further columns."""
     rows = [
-        [result["problem"], result["method"], _short(result["seconds_alone"]), _short(result["seconds_together"]),
-         f"{result['throughput_gained']:.2f}", f"{result['relative_difference']:.1g}"]
+        [
+            result["problem"],
+            result["method"],
+            _short(result["seconds_alone"]),
+            _short(result["seconds_together"]),
+            f"{result['throughput_gained']:.2f}",
+            f"{result['relative_difference']:.1g}",
+        ]
         for result in results
-    ]  # fmt: skip
+    ]
     return _table(
         rows, ["problem", "method", "one process, s", "together, s", "speed-up", "difference"]
     )
@@ -146,10 +171,16 @@ def _runs_table(results: list[dict]) -> str:
 
 def _training_table(results: list[dict]) -> str:
     rows = [
-        [result["problem"], result["method"], f"{result['num_networks']}", _short(result["seconds"]),
-         _short(result["seconds_per_network"]), f"{result['mean_test_accuracy']:.3f}"]
+        [
+            result["problem"],
+            result["method"],
+            f"{result['num_networks']}",
+            _short(result["seconds"]),
+            _short(result["seconds_per_network"]),
+            f"{result['mean_test_accuracy']:.3f}",
+        ]
         for result in sorted(results, key=lambda r: -r["seconds"])
-    ]  # fmt: skip
+    ]
     return _table(
         rows, ["problem", "method", "networks", "s", "s per network", "mean test accuracy"]
     )
@@ -158,10 +189,18 @@ def _training_table(results: list[dict]) -> str:
 def _steps_table(results: list[dict]) -> str:
     names = list(ARCHITECTURES)
     rows = [
-        [result["problem"], result["precision"], _short(1e3 * result["seconds_per_step"]), _short(result["flop"] / 1e9),
-         _short(result["limit_flop_per_second"] / 1e9), f"{result['share_of_limit']:.0%}"]
-        for result in sorted(results, key=lambda r: (names.index(r["architecture"]), r["precision"] != "float32"))
-    ]  # fmt: skip
+        [
+            result["problem"],
+            result["precision"],
+            _short(1e3 * result["seconds_per_step"]),
+            _short(result["flop"] / 1e9),
+            _short(result["limit_flop_per_second"] / 1e9),
+            f"{result['share_of_limit']:.0%}",
+        ]
+        for result in sorted(
+            results, key=lambda r: (names.index(r["architecture"]), r["precision"] != "float32")
+        )
+    ]
     return _table(
         rows,
         ["problem", "precision", "ms per step", "Gflop", "limit, Gflop/s", "share of the limit"],
@@ -246,7 +285,9 @@ def _where(result: dict) -> str:
 
 
 def tables(folder: Path | None = None) -> str:
-    """Return all tables as Markdown: work per network, measurements on each device, and growing inputs."""
+    """Return all tables as Markdown: work per network, measurements on each device, and growing
+    inputs.
+    """
     costs = sorted(load_costs("cost", folder), key=_order)
     parts, devices = [], sorted({cost["device"] for cost in costs})
     unique = {(cost["architecture"], cost["method"]): cost for cost in costs}

@@ -1,8 +1,9 @@
-"""Seconds that training many networks on D(v) takes: ``python benchmarks/train_networks.py --num-networks 32``.
+"""Seconds that training many networks on D(v) takes:
+``python benchmarks/train_networks.py --num-networks 32``.
 
-The baseline is a plain PyTorch loop that trains one network after another with torch's own threads. Both train the
-same architecture on the same datasets at the paper's settings. Writes one JSON file a (architecture, method, device)
-into ``benchmarks/results/``.
+The baseline is a plain PyTorch loop that trains one network after another with torch's own threads.
+Both train the same architecture on the same datasets at the paper's settings. Writes one JSON file
+a (architecture, method, device) into ``benchmarks/results/``.
 """
 
 from __future__ import annotations
@@ -71,10 +72,13 @@ def main() -> None:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         result = {
-            "problem": f"{architecture.name} on D(v), the paper's settings", "method": method,
-            "num_networks": len(train), "seconds": seconds, "seconds_per_network": seconds / len(train),
+            "problem": f"{architecture.name} on D(v), the paper's settings",
+            "method": method,
+            "num_networks": len(train),
+            "seconds": seconds,
+            "seconds_per_network": seconds / len(train),
             "mean_test_accuracy": float(torch.as_tensor(accuracies).mean()),
-        }  # fmt: skip
+        }
         write_result(f"train_networks-{architecture.name}-{method}-{device.type}", result, device)
         print(
             f"{method:<12} {seconds:8.1f} s for {len(train)} networks, {seconds / len(train):.2f} s each",

@@ -1,9 +1,11 @@
-"""A step of training compared with one core's limit, in float32 and bfloat16: ``python benchmarks/training_step.py``.
+"""A step of training compared with one core's limit, in float32 and bfloat16:
+``python benchmarks/training_step.py``.
 
-On a CPU `train_networks` trains one network per core, each on one thread, so that a core is the limit. A step is what
-`nads_book.benchmarks.seconds_per_step` measures: forward, backward and update for one batch of preset
-`laptop`. Its operations are counted by PyTorch; the limit is the best of several square matrix products on one thread,
-in the same run. Writes one JSON file per case into ``benchmarks/results/``.
+On a CPU `train_networks` trains one network per core, each on one thread, so that a core is the
+limit. A step is what `nads_book.benchmarks.seconds_per_step` measures: forward, backward and update
+for one batch of preset `laptop`. Its operations are counted by PyTorch; the limit is the best of
+several square matrix products on one thread, in the same run. Writes one JSON file per case into
+``benchmarks/results/``.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ PRECISIONS = {"float32": False, "bfloat16": True}
 
 
 def operations(network: nn.Module, batch_size: int) -> int:
-    """Count the floating-point operations of one step: multiplications and additions of layers and convolutions."""
+    """Count the floating-point operations of one step: multiplications and additions of layers and
+    convolutions.
+    """
     images, labels = torch.zeros(batch_size, *SHAPE), torch.zeros(batch_size, dtype=torch.long)
     with FlopCounterMode(display=False) as counter:
         F.cross_entropy(network.train()(images), labels).backward()
@@ -58,10 +62,14 @@ def main() -> None:
             seconds = seconds_per_step(nc.ARCHITECTURES[name], SHAPE, recipe, mixed_precision=mixed)
             share = flop / seconds / limits.rates[precision]
             result = {
-                "problem": f"{name}, batch of {recipe.batch_size}", "architecture": name, "precision": precision,
-                "seconds_per_step": seconds, "flop": flop, "limit_flop_per_second": limits.rates[precision],
+                "problem": f"{name}, batch of {recipe.batch_size}",
+                "architecture": name,
+                "precision": precision,
+                "seconds_per_step": seconds,
+                "flop": flop,
+                "limit_flop_per_second": limits.rates[precision],
                 "share_of_limit": share,
-            }  # fmt: skip
+            }
             write_result(f"training_step-{name}-{precision}-cpu", result, folder=options.out)
             print(
                 f"{name:<12} {precision:<9} {1e3 * seconds:8.1f} ms a step, {share:4.0%} of the limit",

@@ -3,12 +3,13 @@
 .venv/bin/python benchmarks/zoo.py            # needs timm and transformers; an hour on one core; resumable
 .venv/bin/python benchmarks/zoo.py --only adversarial --networks 512
 
-Each model is computed by `compute_nads` as a user would, and by a plain loop that builds every network with its factory
-and differentiates it on as many inputs: other networks and other inputs, no code of the library. Compared are the trace
-of the second moment and the energy of one direction, which the first half of the loop prefers. With as many networks in
-both, z = (value - value of the loop) / (standard error of the loop sqrt(2)) is about standard normal. Energies of few
-networks have long tails, so a model with a z beyond 3 is computed once more, from five times as many other networks;
-this second comparison is the one that counts, and the row has both.
+Each model is computed by `compute_nads` as a user would, and by a plain loop that builds every
+network with its factory and differentiates it on as many inputs: other networks and other inputs,
+no code of the library. Compared are the trace of the second moment and the energy of one direction,
+which the first half of the loop prefers. With as many networks in both, z = (value - value of the
+loop) / (standard error of the loop sqrt(2)) is about standard normal. Energies of few networks have
+long tails, so a model with a z beyond 3 is computed once more, from five times as many other
+networks; this second comparison is the one that counts, and the row has both.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Entry:
         image_shape: shape of one input.
         options: further options of `nads_core.compute_nads`.
         rejected: whether an error is the right result.
-        output: the output that a plain loop differentiates, as a function of what the network returns.
+        output: the output that a plain loop differentiates, as a function of what the network
+            returns.
     """
 
     source: str
@@ -150,29 +152,82 @@ def from_transformers() -> list[Entry]:
     dino = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
     patches = {"image_size": 32, "patch_size": 8}
     named = [
-        entry("ViT", 32, **tiny, **patches), entry("DeiT", 32, **tiny, **patches), entry("Beit", 32, **tiny, **patches),
-        entry("Data2VecVision", 32, **tiny, **patches), entry("Dinov2", 32, **dino, **patches),
+        entry("ViT", 32, **tiny, **patches),
+        entry("DeiT", 32, **tiny, **patches),
+        entry("Beit", 32, **tiny, **patches),
+        entry("Data2VecVision", 32, **tiny, **patches),
+        entry("Dinov2", 32, **dino, **patches),
         entry("Dinov2WithRegisters", 32, **dino, **patches),
-        entry("ViTMSN", 32, **tiny, **patches), entry("IJepa", 32, **tiny, **patches),
+        entry("ViTMSN", 32, **tiny, **patches),
+        entry("IJepa", 32, **tiny, **patches),
         entry("ConvNext", 32, depths=[1, 1, 1, 1], hidden_sizes=[16, 24, 32, 48]),
         entry("ConvNextV2", 32, depths=[1, 1, 1, 1], hidden_sizes=[16, 24, 32, 48]),
         entry("ResNet", 32, embedding_size=16, hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 1, 1]),
-        entry("RegNet", 32, embedding_size=16, hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 1, 1], groups_width=8),
-        entry("MobileNetV1", 32), entry("MobileNetV2", 32, depth_multiplier=0.35),
+        entry(
+            "RegNet",
+            32,
+            embedding_size=16,
+            hidden_sizes=[16, 32, 48, 64],
+            depths=[1, 1, 1, 1],
+            groups_width=8,
+        ),
+        entry("MobileNetV1", 32),
+        entry("MobileNetV2", 32, depth_multiplier=0.35),
         entry("MobileViT", 64, image_size=64),
         entry("PoolFormer", 64, depths=[1, 1, 1, 1], hidden_sizes=[16, 32, 48, 64]),
         entry("Segformer", 64, depths=[1, 1, 1, 1], hidden_sizes=[16, 32, 40, 64]),
-        entry("Swin", 32, image_size=32, patch_size=2, window_size=4, embed_dim=24, depths=[1, 1], num_heads=[2, 4]),
-        entry("Swinv2", 32, image_size=32, patch_size=2, window_size=4, embed_dim=24, depths=[1, 1], num_heads=[2, 4]),
-        entry("FocalNet", 32, image_size=32, embed_dim=24, depths=[1, 1], focal_levels=[2, 2], focal_windows=[3, 3]),
+        entry(
+            "Swin",
+            32,
+            image_size=32,
+            patch_size=2,
+            window_size=4,
+            embed_dim=24,
+            depths=[1, 1],
+            num_heads=[2, 4],
+        ),
+        entry(
+            "Swinv2",
+            32,
+            image_size=32,
+            patch_size=2,
+            window_size=4,
+            embed_dim=24,
+            depths=[1, 1],
+            num_heads=[2, 4],
+        ),
+        entry(
+            "FocalNet",
+            32,
+            image_size=32,
+            embed_dim=24,
+            depths=[1, 1],
+            focal_levels=[2, 2],
+            focal_windows=[3, 3],
+        ),
         entry("Levit", 64, image_size=64),
-        entry("EfficientNet", 64, image_size=64, width_coefficient=1.0, hidden_dim=1280, depth_coefficient=0.5),
-        entry("Bit", 32, embedding_size=16, hidden_sizes=[32, 64, 96, 128], depths=[1, 1, 1, 1], num_groups=4),
-        entry("Cvt", 32), entry("PvtV2", 64, image_size=64, depths=[1, 1, 1, 1], hidden_sizes=[16, 32, 40, 64]),
+        entry(
+            "EfficientNet",
+            64,
+            image_size=64,
+            width_coefficient=1.0,
+            hidden_dim=1280,
+            depth_coefficient=0.5,
+        ),
+        entry(
+            "Bit",
+            32,
+            embedding_size=16,
+            hidden_sizes=[32, 64, 96, 128],
+            depths=[1, 1, 1, 1],
+            num_groups=4,
+        ),
+        entry("Cvt", 32),
+        entry("PvtV2", 64, image_size=64, depths=[1, 1, 1, 1], hidden_sizes=[16, 32, 40, 64]),
         entry("SwiftFormer", 64, depths=[1, 1, 1, 1], embed_dims=[16, 32, 48, 64]),
         entry("Hiera", 64, image_size=[64, 64], embed_dim=24, depths=[1, 1, 1, 1]),
         entry("TimmWrapper", 32, architecture="resnet18"),
-    ]  # fmt: skip
+    ]
 
     class Tokens(nn.Module):
         """A language model that reads vectors instead of words: (B, 1, 12, 32)."""
@@ -309,9 +364,14 @@ class Lazy(Pixels):
 
 def _convnet(*first: nn.Module, normal: nn.Module | None = None) -> nn.Sequential:
     return nn.Sequential(
-        *first, nn.Conv2d(1, 8, 3, padding=1), normal or nn.Identity(), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
+        *first,
+        nn.Conv2d(1, 8, 3, padding=1),
+        normal or nn.Identity(),
+        nn.ReLU(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
         nn.Linear(128, 3),
-    )  # fmt: skip
+    )
 
 
 def _heavy() -> nn.Module:
@@ -340,7 +400,7 @@ def adversarial() -> list[Entry]:
         ("lazy layers", Lazy, {}, True, None),
         ("Student-t weights", _heavy, {}, False, None),
         ("batch norm of inputs", lambda: _convnet(nn.BatchNorm2d(1)), {}, False, None),
-    ]  # fmt: skip
+    ]
     default = Entry.__dataclass_fields__["output"].default
     return [
         Entry("adversarial", name, factory, (1, 8, 8), options, rejected, output or default)
@@ -349,8 +409,11 @@ def adversarial() -> list[Entry]:
 
 
 SOURCES = {
-    "adversarial": adversarial, "torchvision": from_torchvision, "timm": from_timm, "transformers": from_transformers,
-}  # fmt: skip
+    "adversarial": adversarial,
+    "torchvision": from_torchvision,
+    "timm": from_timm,
+    "transformers": from_transformers,
+}
 
 
 def plain_vectors(entry: Entry, count: int, seed: int = 10_000) -> Tensor:
@@ -369,7 +432,9 @@ def plain_vectors(entry: Entry, count: int, seed: int = 10_000) -> Tensor:
 
 
 def z_score(value: float, samples: Tensor, count: int) -> float:
-    """Return by how many standard errors a mean of ``count`` networks differs from that of samples (N,)."""
+    """Return by how many standard errors a mean of ``count`` networks differs from that of samples
+    (N,).
+    """
     error = float(samples.std()) * math.sqrt(1 / len(samples) + 1 / count)
     return (value - float(samples.mean())) / error if error else 0.0
 
@@ -425,12 +490,17 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
     eigenvalues, basis = nads.eigenvalues.double().cpu(), nads.directions.flatten(1).double().cpu()
     energy = float(((basis @ direction).square() * eigenvalues).sum())
     return {
-        "result": "ran", "expected": not entry.rejected, "seconds": round(seconds, 1),
-        "effective_networks": effective, "normalised": heavy,
-        "z_trace": None if heavy else round(z_score(float(eigenvalues.sum()), vectors.square().sum(1), count), 2),
+        "result": "ran",
+        "expected": not entry.rejected,
+        "seconds": round(seconds, 1),
+        "effective_networks": effective,
+        "normalised": heavy,
+        "z_trace": None
+        if heavy
+        else round(z_score(float(eigenvalues.sum()), vectors.square().sum(1), count), 2),
         "z_energy": round(z_score(energy, energies, count), 2),
         "warnings": messages,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
-"""Bundle the explorer's JavaScript with esbuild: ``python tools/bundle_js.py``, after an edit in `explorer/sources`.
+"""Bundle the explorer's JavaScript with esbuild: ``python tools/bundle_js.py``, after an edit in
+`explorer/sources`.
 
-It needs npx, which fetches esbuild and an assembler for WebAssembly. What they make is committed, so that nothing else
-needs either of them.
+It needs npx, which fetches esbuild and an assembler for WebAssembly. What they make is committed,
+so that nothing else needs either of them.
 """
 
 import base64

@@ -1,7 +1,9 @@
-"""Compress files of NADs without a change to any number, as they ship: ``python tools/compress_nads.py FILE ...``.
+"""Compress files of NADs without a change to any number, as they ship:
+``python tools/compress_nads.py FILE ...``.
 
-Where every direction is even or odd in its rows and columns, the file keeps a quarter of each and the two signs.
-Arrays are compressed by LZMA. Afterwards the file is read, and must hold what it held before.
+Where every direction is even or odd in its rows and columns, the file keeps a quarter of each and
+the two signs. Arrays are compressed by LZMA. Afterwards the file is read, and must hold what it
+held before.
 """
 
 import io
@@ -16,7 +18,8 @@ from nads_core.runtime.files import atomic_write, seal
 
 
 def folded(directions: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the quarter of each direction (n, C, H, W) and its signs, or the directions if one has no such symmetry.
+    """Return the quarter of each direction (n, C, H, W) and its signs, or the directions if one has
+    no such symmetry.
 
     Directions of other types than integers, which can hold two kinds of zero, stay as they are.
     """

@@ -1,6 +1,8 @@
-"""Write what random weights predict for Fig. 1, from the NADs that ship today: ``python tools/freeze_predictions.py``.
+"""Write what random weights predict for Fig. 1, from the NADs that ship today:
+``python tools/freeze_predictions.py``.
 
-A file that is there stays: a prediction counts because it was committed before the result that it is about.
+A file that is there stays: a prediction counts because it was committed before the result that it
+is about.
 """
 
 import json
@@ -17,14 +19,16 @@ from nads_core.runtime.provenance import environment
 
 
 def wave_energies(nads: nc.NADs) -> list[dict[str, Any]]:
-    """Return the prediction from random weights for each task of Fig. 1: the energy v^T C v of both phases of its wave.
+    """Return the prediction from random weights for each task of Fig. 1: the energy v^T C v of both
+    phases of its wave.
 
     Args:
         nads: NADs of (1, 32, 32) images.
 
     Returns:
-        For each frequency of `grid_frequencies` its ``frequency`` [ky, kx], and the energies of the ``sine`` and of the
-        ``cosine``, relative to the largest of all; a phase that vanishes has none.
+        For each frequency of `grid_frequencies` its ``frequency`` [ky, kx], and the energies of the
+        ``sine`` and of the ``cosine``, relative to the largest of all; a phase that vanishes has
+        none.
     """
     size = nads.directions.shape[-1]
     rows = torch.arange(size, dtype=torch.float64)
@@ -33,12 +37,20 @@ def wave_energies(nads: nc.NADs) -> list[dict[str, Any]]:
         angle = 2 * torch.pi / size * (ky * rows[:, None] + kx * rows[None])
         phases = {"sine": angle.sin(), "cosine": angle.cos()}
         norms = {name: wave.norm() for name, wave in phases.items()}
-        energies.append({"frequency": [ky, kx]} | {
-            name: float(nads.energy(wave[None] / norms[name])) for name, wave in phases.items() if norms[name] > 1e-6
-        })  # fmt: skip
+        energies.append(
+            {"frequency": [ky, kx]}
+            | {
+                name: float(nads.energy(wave[None] / norms[name]))
+                for name, wave in phases.items()
+                if norms[name] > 1e-6
+            }
+        )
     largest = max(max(row.get("sine", 0), row.get("cosine", 0)) for row in energies)
-    return [row | {name: float(f"{row[name] / largest:.6g}") for name in ("sine", "cosine") if name in row}
-            for row in energies]  # fmt: skip
+    return [
+        row
+        | {name: float(f"{row[name] / largest:.6g}") for name in ("sine", "cosine") if name in row}
+        for row in energies
+    ]
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """What is the default on GPUs, decided by a rule from the results of `tools/on_a_gpu.py`.
 
-What makes the networks of `compute_nads` at least 1.2 times faster as a whole is the default; what does not, after its
-tiles are tuned, is replaced or removed.
+What makes the networks of `compute_nads` at least 1.2 times faster as a whole is the default; what
+does not, after its tiles are tuned, is replaced or removed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,9 @@ class Decision:
 
 
 def _rate(rows: Iterable[Row], **wanted: Any) -> float | None:
-    """Return the networks per second of the row with these values, None where it is missing or failed."""
+    """Return the networks per second of the row with these values, None where it is missing or
+    failed.
+    """
     for row in rows:
         if all(row.get(name) == value for name, value in wanted.items()):
             return row.get("networks_per_second")
@@ -45,8 +47,10 @@ def decide(networks: list[Row], own_loops: list[Row]) -> list[Decision]:
     """Decide evaluations, kernels and goals.
 
     Args:
-        networks: rows of part "networks": network, evaluation, dtype, kernels, networks_per_second, roofline_share.
-        own_loops: rows of part "own_loop": network, method ("own loop", "library", ...), networks_per_second.
+        networks: rows of part "networks": network, evaluation, dtype, kernels, networks_per_second,
+            roofline_share.
+        own_loops: rows of part "own_loop": network, method ("own loop", "library", ...),
+            networks_per_second.
 
     Returns:
         Decisions for each network that either part names, then those about the kernels.

@@ -24,7 +24,8 @@ def loss_difference(
     image_size: int = 32,
     learning_rate: float = 0.005,
 ) -> float:
-    """Return the largest relative difference of a training's losses from those of a CPU, in float32.
+    """Return the largest relative difference of a training's losses from those of a CPU, in
+    float32.
 
     Both start from the same weights and see the same data; convolutions do not round to TF32.
 
@@ -34,8 +35,9 @@ def loss_difference(
         steps: number of steps.
         batch_size: number of images of a step.
         image_size: height and width of the images.
-        learning_rate: rate of the first step. Training amplifies rounding: in 50 steps of a narrow ResNet-18 on a
-            CPU the losses in float32 and float64 differ by up to 3e-5 at a rate of 0.002, 4e-4 at 0.01, 5e-3 at 0.05.
+        learning_rate: rate of the first step. Training amplifies rounding: in 50 steps of a narrow
+            ResNet-18 on a CPU the losses in float32 and float64 differ by up to 3e-5 at a rate of
+            0.002, 4e-4 at 0.01, 5e-3 at 0.05.
     """
     recipe = Recipe(epochs=1, batch_size=batch_size, learning_rate=learning_rate)
     data = _data(steps * batch_size, image_size)
@@ -70,8 +72,9 @@ def steps_per_second(
 ) -> float:
     """Return the training steps per second of all networks together.
 
-    It is the time that further epochs add, so that what every training does once is not in it. Their number doubles
-    until they take at least half as long as the shortest training, so that noise does not decide.
+    It is the time that further epochs add, so that what every training does once is not in it.
+    Their number doubles until they take at least half as long as the shortest training, so that
+    noise does not decide.
 
     Args:
         architecture: architecture of the networks.
@@ -86,9 +89,15 @@ def steps_per_second(
 
     def seconds(epochs: int) -> float:
         result = train_networks(
-            architecture, data, recipe=Recipe(epochs=epochs, batch_size=batch_size), device=device,
-            mixed_precision=mixed_precision, method="graph", workers=at_once, progress=False,
-        )  # fmt: skip
+            architecture,
+            data,
+            recipe=Recipe(epochs=epochs, batch_size=batch_size),
+            device=device,
+            mixed_precision=mixed_precision,
+            method="graph",
+            workers=at_once,
+            progress=False,
+        )
         assert result.seconds is not None, "trainings are timed"
         return float(result.seconds.sum())
 

@@ -2,19 +2,22 @@
 
     python tools/on_a_gpu.py --minutes 12 --out DIR --commit SHA --photos cifar10-images.tar.xz
 
-Where one command may run for ten minutes only, two calls share the work; files beside DIR, in DIR.work, must stay:
+Where one command may run for ten minutes only, two calls share the work; files beside DIR, in
+DIR.work, must stay:
 
-    python tools/on_a_gpu.py --minutes 9.3 --out _build/gpu --commit SHA --photos cifar10-images.tar.xz
-    python tools/on_a_gpu.py --minutes 3 --out _build/gpu --commit SHA --photos cifar10-images.tar.xz --parts trainings
+    python tools/on_a_gpu.py --minutes 9.3 --out _build/gpu --commit SHA --photos
+    cifar10-images.tar.xz python tools/on_a_gpu.py --minutes 3 --out _build/gpu --commit SHA
+    --photos cifar10-images.tar.xz --parts trainings
 
-Each part runs in a process of its own, is ended at its time limit, and writes one file into DIR, row by row, so that a
-part that is ended keeps its rows. A part whose file is complete is skipped when the same command runs again. Nothing is
-installed, nothing uses torch.compile, and the machine needs neither git nor a network. Afterwards, in a checkout,
+Each part runs in a process of its own, is ended at its time limit, and writes one file into DIR,
+row by row, so that a part that is ended keeps its rows. A part whose file is complete is skipped
+when the same command runs again. Nothing is installed, nothing uses torch.compile, and the machine
+needs neither git nor a network. Afterwards, in a checkout,
 
     python tools/on_a_gpu.py --keep DIR
 
-merges the trainings into book/results, copies the other files to benchmarks/results, and prints the decisions.
-``--dry-run`` runs every part at toy size on a CPU, with Triton's interpreter.
+merges the trainings into book/results, copies the other files to benchmarks/results, and prints the
+decisions. ``--dry-run`` runs every part at toy size on a CPU, with Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Part:
-    """A part: seconds after which it is ended (a share of what is left for the last), and what it is about."""
+    """A part: seconds after which it is ended (a share of what is left for the last), and what it
+    is about.
+    """
 
     seconds: float
     summary: str
@@ -152,7 +157,9 @@ def _attempt(report: Report, function: Callable[..., dict[str, Any]], **row: Any
 
 
 def run_tests(options: Options) -> None:
-    """Run the tests on the device, and keep the outcome of each, also of those before the time was up."""
+    """Run the tests on the device, and keep the outcome of each, also of those before the time was
+    up.
+    """
     report = Report(options.out / "tests.json", options)
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--color=no"]
     if options.dry_run:
@@ -269,9 +276,13 @@ def run_networks(options: Options) -> None:
         return {"microseconds": total, "share_of_time": shares}
 
     choices = [
-        ("vmap", "float32", "torch"), ("graph", "float32", "torch"), ("vmap", "float32", "triton"),
-        ("loop", "float32", "torch"), ("graph", "bfloat16", "torch"), ("vmap", "bfloat16", "torch"),
-    ]  # fmt: skip
+        ("vmap", "float32", "torch"),
+        ("graph", "float32", "torch"),
+        ("vmap", "float32", "triton"),
+        ("loop", "float32", "torch"),
+        ("graph", "bfloat16", "torch"),
+        ("vmap", "bfloat16", "torch"),
+    ]
     networks = _networks(options.dry_run)
     for choice in choices:
         for name, build in networks.items():
@@ -292,7 +303,9 @@ def run_networks(options: Options) -> None:
 
 
 def run_own_loop(options: Options) -> None:
-    """Compare networks per second, at equal numbers of networks, and the overlaps with a longer run."""
+    """Compare networks per second, at equal numbers of networks, and the overlaps with a longer
+    run.
+    """
     import torch
     from nads_book.benchmarks.own_loop import overlap, own_loop
 
@@ -326,7 +339,7 @@ def run_own_loop(options: Options) -> None:
             "own loop, 256 at once": partial(loop, batch=256),
             "library": library,
             "library, triton": partial(library, kernels="triton"),
-        }  # fmt: skip
+        }
         reference = library(4 * count, 1)[:10]
         for method, directions in methods.items():
             if options.left < 5:
@@ -373,9 +386,15 @@ def run_large(options: Options) -> None:
                 start = time.perf_counter()
                 checkpoint = options.work / f"large-{seed}.ckpt"
                 nads = nc.compute_nads(
-                    nc.LENET, count, image_shape=(1, side, side), estimator=estimator, num_directions=64, seed=seed,
-                    checkpoint=checkpoint, progress=False,
-                )  # fmt: skip
+                    nc.LENET,
+                    count,
+                    image_shape=(1, side, side),
+                    estimator=estimator,
+                    num_directions=64,
+                    seed=seed,
+                    checkpoint=checkpoint,
+                    progress=False,
+                )
                 found.append((nads, time.perf_counter() - start))
             (nads, seconds), (other, again) = found
             nads.save(options.out / "large.npz")
@@ -400,7 +419,9 @@ def run_large(options: Options) -> None:
 
 
 def run_trainings(options: Options) -> None:
-    """Check one training against the CPU, measure one and eight networks, choose, and train the jobs in order."""
+    """Check one training against the CPU, measure one and eight networks, choose, and train the
+    jobs in order.
+    """
     import torch
     from gpu_training import loss_difference, steps_per_second
     from nads_book.studies import run_experiment
@@ -426,9 +447,14 @@ def run_trainings(options: Options) -> None:
 
         def measured(workers: int = workers) -> dict[str, Any]:
             found = steps_per_second(
-                architecture, device, workers, mixed_precision=mixed, image_size=size,
-                batch_size=batch if options.dry_run else 128, batches=2 if options.dry_run else 40,
-            )  # fmt: skip
+                architecture,
+                device,
+                workers,
+                mixed_precision=mixed,
+                image_size=size,
+                batch_size=batch if options.dry_run else 128,
+                batches=2 if options.dry_run else 40,
+            )
             rates[workers] = found
             return {"steps_per_second": found}
 
@@ -451,9 +477,16 @@ def run_trainings(options: Options) -> None:
             name: str = name, count: int = count, more: dict[str, Any] = more
         ) -> dict[str, Any]:
             results = run_experiment(
-                name, "smoke" if options.dry_run else "paper", out=options.work / f"{name}.json", count=count,
-                time_limit=options.left - 5, device=device, root=root, progress=False, **more,
-            )  # fmt: skip
+                name,
+                "smoke" if options.dry_run else "paper",
+                out=options.work / f"{name}.json",
+                count=count,
+                time_limit=options.left - 5,
+                device=device,
+                root=root,
+                progress=False,
+                **more,
+            )
             return {"networks": len(results.rows), "of": results.num_units}
 
         _attempt(report, trained, job=name)
@@ -476,7 +509,9 @@ def _photos(options: Options) -> Path | None:
 
 
 def _packed(options: Options) -> dict[str, Any]:
-    """Return the contents of the results files of all jobs, so far, with the commit that trained them."""
+    """Return the contents of the results files of all jobs, so far, with the commit that trained
+    them.
+    """
     return {
         path.stem: _stamped(json.loads(path.read_text("utf8")), options.commit)
         for path in sorted(options.work.glob("fig*.json"))
@@ -491,9 +526,13 @@ def _stamped(results: dict[str, Any], commit: str | None) -> dict[str, Any]:
 
 
 RUN: dict[str, Callable[[Options], None]] = {
-    "tests": run_tests, "kernels": run_kernels, "networks": run_networks, "own_loop": run_own_loop,
-    "large": run_large, "trainings": run_trainings,
-}  # fmt: skip
+    "tests": run_tests,
+    "kernels": run_kernels,
+    "networks": run_networks,
+    "own_loop": run_own_loop,
+    "large": run_large,
+    "trainings": run_trainings,
+}
 
 
 # --- all parts

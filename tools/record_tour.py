@@ -1,7 +1,8 @@
-"""Record the five bets of the playground, 1280 and 375 px wide: ``python tools/record_tour.py FOLDER``.
+"""Record the five bets of the playground, 1280 and 375 px wide:
+``python tools/record_tour.py FOLDER``.
 
-It writes a picture of each question and each answer, and both sequences as an animated WebP. It needs playwright and a
-Chromium (on the PATH, or NADS_CHROMIUM), and takes about half a minute.
+It writes a picture of each question and each answer, and both sequences as an animated WebP. It
+needs playwright and a Chromium (on the PATH, or NADS_CHROMIUM), and takes about half a minute.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ``python tools/release_nads.py lenet 81920 16 lenet.ckpt``
 
-The run is finished first, if it is not. The provenance records how many directions are certain, and would be after more
-networks. The file is compressed without a change to any number.
+The run is finished first, if it is not. The provenance records how many directions are certain, and
+would be after more networks. The file is compressed without a change to any number.
 """
 
 import argparse

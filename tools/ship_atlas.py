@@ -1,6 +1,7 @@
 """Ship the atlas: measure all computed entries, and copy the NADs that the book ships.
 
-``nads-book atlas --folder _build/atlas`` computes the entries; then ``python tools/ship_atlas.py _build/atlas``.
+``nads-book atlas --folder _build/atlas`` computes the entries; then
+``python tools/ship_atlas.py _build/atlas``.
 """
 
 import argparse
