@@ -41,11 +41,6 @@ def test_all_bases_are_orthogonal_maps(images, basis):
     assert (found is images) == (basis == "as is")
 
 
-def test_there_are_no_other_bases(images):
-    with pytest.raises(ValueError, match="wavelets"):
-        adam_flip.in_basis(images, "wavelets")
-
-
 def test_effective_inputs_count_equal_and_unequal_variances(images):
     noise = torch.randn(4_000, 1, 4, 4, generator=torch.Generator().manual_seed(1))
     assert adam_flip.effective_inputs(noise) == pytest.approx(16, rel=0.02)

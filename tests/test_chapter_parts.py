@@ -6,7 +6,6 @@ import torch
 from nads_book import frequency_maps, load_results
 from nads_book.analysis.statistics import resampled_crossed_mean
 from nads_book.atlas.trained_waves import (
-    branch_ratios,
     predicted_from_others,
     rising_fit,
 )
@@ -35,10 +34,6 @@ def test_rising_fit_pools_what_falls_and_ignores_the_order_of_points():
     assert predicted_from_others(
         "b", groups, np.array([1.0, 2.0, 4.0, 2.0]), np.array([0, 1, 2, 9.0])
     ) == [1.0]
-
-
-def test_branches_are_louder_with_he_initialisation():
-    assert max(branch_ratios("resnet", 1)) < min(branch_ratios("resnet-he", 1))
 
 
 def test_kinds_of_maps_cover_the_stored_results():

@@ -102,8 +102,3 @@ def test_statistics_are_of_networks_in_evaluation_mode():
         factory, torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 3, seed=0
     )
     assert slopes.all() and rates.tolist() == pytest.approx([1.0] * 3)  # the slope is w^T v
-
-
-def test_a_dipole_and_an_image_of_different_shapes_are_refused():
-    with pytest.raises(ValueError, match="must have one shape"):
-        lemma2.dipole_slope(Product(), torch.zeros(1, 1, 2), torch.zeros(1, 2, 2))

@@ -58,13 +58,6 @@ def test_random_orders_are_those_of_seed_0_by_default():
     )
 
 
-def test_what_is_no_map_is_refused():
-    with pytest.raises(ValueError, match="unknown order 'mirrored'"):
-        orthogonal_map(A, B, "mirrored")
-    with pytest.raises(ValueError, match=r"square .*got \(64, 64\) and \(64, 9\)"):
-        orthogonal_map(A, B[:, :9])
-
-
 def test_the_flip_is_one_of_them():
     nads = nc.NADs(A.T.reshape(64, 1, 8, 8), torch.ones(64))
     matrix = orthogonal_map(nads.basis, nads.basis, "reversed")

@@ -331,14 +331,12 @@ def test_a_perfect_score_is_supported(few_draws):
     assert found["costs", "textbook"][0] > 0.3 and fewer["costs", "textbook"] == (0, 0, 0)
     results = judged.verdicts(found, fewer, 0.5)
     assert set(results.values()) == {"supported"} and len(results) == 3
-    assert judged.chance(table, "cells", "ridge") <= 4 / 120
 
 
 def test_a_reversed_score_is_falsified_and_a_constant_one_has_no_correlation(few_draws):
     table = judged.Table.of(*_files(lambda *place: -_truth(*place), _truth, noise=1e-4))
     found = judged.compare(table)
     assert set(judged.verdicts(found, found, 0.5).values()) == {"falsified"}
-    assert judged.chance(table, "cells", "ridge") > 0.9
     constant = judged.Table.of(*_files(lambda *place: 1.0, _truth))
     assert judged.compare(constant)["costs", "ridge"] == (0, 0, 0)
 

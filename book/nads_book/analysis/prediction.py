@@ -44,16 +44,8 @@ class Family:
 
     @classmethod
     def of(cls, results: Results) -> Family:
-        """Collect the rows of one sweep over directions, averaged over seeds.
-
-        Raises:
-            ValueError: if there are no rows yet.
-        """
-        if not results.rows:
-            raise ValueError(f"{results.job} has no results yet: run it first")
+        """Collect the rows of one sweep over directions, averaged over seeds."""
         job = results.experiment()
-        if not hasattr(job, "direction"):
-            raise ValueError(f"{results.job} is not a sweep over directions")
         name = job.unit_fields[0]
         accuracies = grouped(
             (tuple(row[name]) if name == "frequency" else row[name], row["test_accuracy"])

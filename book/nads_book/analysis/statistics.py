@@ -75,12 +75,7 @@ def order_test(
         num_test: number of test samples behind each.
         inflation: ratio of the deviation between trainings, with their test sets, to that of test
             sets alone.
-
-    Raises:
-        ValueError: if there are no accuracies.
     """
-    if not len(accuracies):
-        raise ValueError("there are no accuracies whose order could be tested")
     fit = isotonic_fit(accuracies)
 
     def deviations(accuracies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,9 +94,7 @@ def order_test(
     )
 
 
-def rank_correlation(
-    a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: np.ndarray | None = None
-) -> float:
+def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8) -> float:
     """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs
     or a constant.
 
@@ -109,12 +102,10 @@ def rank_correlation(
         a: (n,).
         b: (n,).
         min_size: smallest number of pairs.
-        weights: (n,), number of pairs that each represents; 1 by default.
     """
     if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
         return float("nan")
-    weights = np.ones(len(a)) if weights is None else np.asarray(weights, dtype=float)
-    return float(rank_correlations(np.asarray(a), np.asarray(b), weights[None])[0])
+    return float(rank_correlations(np.asarray(a), np.asarray(b), np.ones((1, len(a))))[0])
 
 
 def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -158,7 +149,6 @@ def drawn_counts(groups: Sequence[object] | np.ndarray, num_draws: int) -> np.nd
 def resampled(
     statistic: Callable[..., float],
     *columns: np.ndarray,
-    strata: Sequence[object] | None = None,
     num_resamples: int = 500,
     seed: int = 0,
 ) -> np.ndarray:
@@ -169,25 +159,12 @@ def resampled(
     Args:
         statistic: function of the columns.
         columns: each (n,).
-        strata: (n,), stratum of each item, if the sample was drawn within strata; each keeps its
-            number of items.
         num_resamples: number of draws.
         seed: seed of the draws.
     """
     columns = [np.asarray(column) for column in columns]
     rng, count = np.random.default_rng(seed), len(columns[0])
-    if strata is None:
-        draws = rng.integers(
-            max(count, 1), size=(num_resamples if count else 0, count)
-        )  # (num_resamples, n) positions
-    else:
-        labels = np.asarray(strata)
-        parts = [
-            np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())
-        ]  # positions of a stratum
-        draws = np.concatenate(
-            [part[rng.integers(len(part), size=(num_resamples, len(part)))] for part in parts], 1
-        )
+    draws = rng.integers(count, size=(num_resamples, count))  # positions
     return np.array(
         [statistic(*columns), *(statistic(*(column[draw] for column in columns)) for draw in draws)]
     )
@@ -296,27 +273,20 @@ def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | Non
     return float(x[order][below.argmax()]) if below.any() and not below.all() else None
 
 
-def area_under_curve(
-    scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
-) -> float:
+def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
     """Return the chance that a positive item scores above a negative one, a tie counting half; NaN
     without one of each.
 
     Args:
         scores: (n,).
         positive: (n,) booleans.
-        weights: (n,), number of items that each represents, the inverse of its sampling
-            probability; 1 by default.
     """
     scores, positive = np.asarray(scores, dtype=float), np.asarray(positive, dtype=bool)
-    weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=float)
     if positive.all() or not positive.any():
         return float("nan")
-    above = (
-        np.sign(scores[positive][:, None] - scores[~positive][None]) + 1
-    ) / 2  # (positive, negative): 0, 1/2 or 1
-    pairs = weights[positive][:, None] * weights[~positive][None]
-    return float((above * pairs).sum() / pairs.sum())
+    # (positive, negative): 0, 1/2 or 1
+    above = (np.sign(scores[positive][:, None] - scores[~positive]) + 1) / 2
+    return float(above.sum() / above.size)
 
 
 def drawn_groups(groups: np.ndarray, num_resamples: int) -> Iterator[np.ndarray]:
@@ -358,16 +328,9 @@ def regression(
     Returns:
         By name, the change of the response for one standard deviation of the predictor, the others
         fixed.
-
-    Raises:
-        ValueError: if a predictor is constant.
     """
     names = list(predictors)
     columns = np.stack([np.asarray(predictors[name], dtype=float) for name in names], 1)  # (n, p)
-    if not columns.std(0).all():
-        raise ValueError(
-            f"a predictor is constant: {[n for n, s in zip(names, columns.std(0), strict=True) if not s]}"
-        )
     columns = (columns - columns.mean(0)) / columns.std(0)
     design = np.concatenate([columns, np.ones((len(columns), 1))], 1)
     response, labels = np.asarray(response, dtype=float), np.asarray(clusters)

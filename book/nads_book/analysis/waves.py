@@ -7,7 +7,7 @@ known number of tasks.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -85,17 +85,8 @@ def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency
         architecture: name of the architecture, such as "vgg11".
         phase: phase of the wave, "sine" or "cosine"; at the four frequencies where one vanishes the
             other is taken. `fourier_direction` gives the sine.
-
-    Raises:
-        ValueError: for an architecture without a prediction, or another phase.
     """
-    if phase not in ("sine", "cosine"):
-        raise ValueError(f"unknown phase {phase!r}: choose sine or cosine")
     predictions = load_study("predicted-fig1.json")["predictions"]
-    if architecture not in predictions:
-        raise ValueError(
-            f"nothing is predicted for {architecture!r}: choose from {sorted(predictions)}"
-        )
     waves, other = predictions[architecture]["waves"], {"sine": "cosine", "cosine": "sine"}[phase]
     return {tuple(row["frequency"]): row.get(phase, row.get(other)) for row in waves}
 
@@ -127,18 +118,3 @@ def stratified_frequencies(architecture: str) -> list[Frequency]:
     return [
         part[turn] for turn in range(max(map(len, parts))) for part in parts if turn < len(part)
     ]
-
-
-def sampling_weights(architecture: str, sample: Sequence[Frequency]) -> np.ndarray:
-    """Return the inverse sampling probability of each wave of a stratified sample, (n,).
-
-    Raises:
-        ValueError: for a wave that is not on the grid.
-    """
-    weights: dict[Frequency, float] = {}
-    for part in strata(architecture):
-        drawn = [k for k in sample if k in set(part)]
-        weights |= dict.fromkeys(drawn, len(part) / max(len(drawn), 1))
-    if unknown := [k for k in sample if k not in weights]:
-        raise ValueError(f"{unknown[:3]} are not on the published grid")
-    return np.array([weights[k] for k in sample])

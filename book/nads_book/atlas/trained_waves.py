@@ -2,12 +2,7 @@
 residual branches.
 """
 
-from typing import Any
-
 import numpy as np
-import torch
-
-from nads_book.atlas.entries import ATLAS
 
 
 def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -41,26 +36,3 @@ def predicted_from_others(
     order = np.argsort(x[other], kind="stable")
     fitted = rising_fit(x[other], y[other])[order]
     return np.interp(np.log(x[~other]), np.log(x[other][order]), fitted)
-
-
-def branch_ratios(name: str, num_networks: int = 3) -> list[float]:
-    """Return the root mean square of each residual branch over that of its shortcut, on noise, in
-    random networks.
-
-    Args:
-        name: a ResNet of the atlas.
-        num_networks: number of networks to draw.
-    """
-    torch.manual_seed(0)
-    ratios = []
-    for _ in range(num_networks):
-        network: Any = ATLAS[name].architecture.build(1, 32, 1).eval()
-        with torch.no_grad():
-            x = network.activation(network.bn1(network.conv1(torch.randn(64, 1, 32, 32))))
-            for block in network.blocks:
-                branch = block.bn2(block.conv2(block.activation(block.bn1(block.conv1(x)))))
-                ratios.append(
-                    float((branch.square().mean() / block.shortcut(x).square().mean()).sqrt())
-                )
-                x = block(x)
-    return ratios

@@ -19,7 +19,6 @@ import numpy as np
 
 from nads_book.analysis.statistics import (
     drawn_counts,
-    rank_correlation,
     rank_correlations,
     with_interval,
 )
@@ -149,17 +148,6 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
     found = draws | {key: draws[first] - draws[second] for key, (first, second) in leads.items()}
     found |= {f"upper half, {key}": drawn(upper, key) for key in ("alone", *baselines)}
     return {key: with_interval(values) for key, values in found.items()}
-
-
-def choose() -> dict[str, float]:
-    """Return the correlations of scores and proxies on the first half of the cells, on CIFAR-10,
-    the largest first.
-    """
-    cells = [cell for cell in proxies()["cifar10"] if chosen_on(cell)]
-    table = table_of("cifar10", cells)
-    accuracy = table.pop("val_accuracy")
-    found = {name: rank_correlation(ranks(values), accuracy) for name, values in table.items()}
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def score(name: str) -> dict[str, dict[str, Estimate]]:

@@ -58,9 +58,6 @@ def coordinates(task: str, signs: Tensor, generator: torch.Generator) -> Tensor:
         task: one of `TASKS`.
         signs: labels -1 or +1, (N,), those of the first half negative.
         generator: generator of all else.
-
-    Raises:
-        ValueError: for an unknown task.
     """
     half = len(signs) // 2
     free = (torch.randint(2, (half,), generator=generator) * 2.0 - 1).repeat(2)
@@ -71,12 +68,10 @@ def coordinates(task: str, signs: Tensor, generator: torch.Generator) -> Tensor:
     if task == "product":
         sizes = torch.randn(half, 2, generator=generator).abs().repeat(2, 1)
         return MARGIN * sizes * torch.stack([free, signs * free], 1)
-    if task == "ring":
-        angles = (2 * math.pi * torch.rand(half, generator=generator)).repeat(2)
-        # Radii of .5 and 1.5 have a mean square of 1.25; that of XOR is 2.
-        radii = MARGIN * math.sqrt(2 / 1.25) * (1 + signs / 2)
-        return radii[:, None] * torch.stack([angles.cos(), angles.sin()], 1)
-    raise ValueError(f"unknown task {task!r}: choose from {TASKS}")
+    angles = (2 * math.pi * torch.rand(half, generator=generator)).repeat(2)
+    # Radii of .5 and 1.5 have a mean square of 1.25; that of XOR is 2.
+    radii = MARGIN * math.sqrt(2 / 1.25) * (1 + signs / 2)
+    return radii[:, None] * torch.stack([angles.cos(), angles.sin()], 1)
 
 
 def sampled(task: str, directions: Tensor, num_samples: int, seed: int) -> Dataset:

@@ -6,7 +6,6 @@ from random weights and committed before the first training (`pairs`).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -275,20 +274,6 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     units = rng.integers(shape[1], size=shape)
     units[0] = np.arange(shape[1])
     return units
-
-
-def chance(table: Table, statistic: str, name: str, without: tuple[str, ...] = ()) -> float:
-    """Return the share of all orders of the architectures whose scores, so exchanged, correlate at
-    least as well.
-    """
-    kept = [place for place, own in enumerate(table.architectures) if own not in without]
-    means = table.means()
-    values = prepared(table, name, statistic, means)
-    results = [
-        np.nanmean(correlations(statistic, values[..., list(order)], means[..., kept]))
-        for order in itertools.permutations(kept)
-    ]
-    return float(np.mean(np.array(results) >= results[0] - 1e-12))
 
 
 def verdict(enough: float, estimate: Estimate, *others: Estimate) -> str:

@@ -47,17 +47,8 @@ def orthogonal_map(
 
     Returns:
         (D, D), orthogonal.
-
-    Raises:
-        ValueError: for an unknown order, or bases of other shapes.
     """
-    if order not in ORDERS:
-        raise ValueError(f"unknown order {order!r}: choose from {ORDERS}")
     dimension = len(source)
-    if source.shape != target.shape or source.shape != (dimension, dimension):
-        raise ValueError(
-            f"two square bases are needed, got {tuple(source.shape)} and {tuple(target.shape)}"
-        )
     generator = torch.Generator().manual_seed(seed)
     signed = torch.ones(dimension)
     if signs:

@@ -22,14 +22,7 @@ def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[
 
     Returns:
         Slope and rate, of shape ().
-
-    Raises:
-        ValueError: if image and direction have different shapes.
     """
-    if image.shape != direction.shape:
-        raise ValueError(
-            f"image {tuple(image.shape)} and direction {tuple(direction.shape)} must have one shape"
-        )
     image = image.detach().requires_grad_()
     (gradient,) = torch.autograd.grad(network(image[None]).flatten()[0], image, create_graph=True)
     slope = (gradient * direction).sum()
