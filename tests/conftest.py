@@ -329,3 +329,20 @@ def tables(browser, site) -> dict[str, np.ndarray]:
     colours = page.evaluate("async () => (await import('/sources/colours.js')).COLOURS")
     page.close()
     return {name: np.array(table) for name, table in colours.items()}
+
+
+@pytest.fixture
+def stored_rows(monkeypatch):
+    """Return a function that replaces the stored rows of all studies that pages score."""
+    scored_rows = pytest.importorskip("nads_book.pages.scored_rows")
+
+    def clear():
+        scored_rows.rows_of.cache_clear()
+        scored_rows.scored.cache_clear()
+
+    def store(rows):
+        clear()
+        monkeypatch.setattr(scored_rows, "load_study", lambda file: {"rows": rows})
+
+    yield store
+    clear()

@@ -17,19 +17,8 @@ from nads_book.pages import (  # noqa: E402
 
 
 @pytest.fixture
-def stored(monkeypatch):
-    """Return a function that replaces the stored rows of all studies."""
-
-    def clear():
-        scored_rows.rows_of.cache_clear()
-        scored_rows.scored.cache_clear()
-
-    def store(rows):
-        clear()
-        monkeypatch.setattr(scored_rows, "load_study", lambda file: {"rows": rows})
-
-    yield store
-    clear()
+def stored(stored_rows):
+    return stored_rows
 
 
 def ends(value, half=0.1):

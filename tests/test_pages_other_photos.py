@@ -8,9 +8,9 @@ photos = pytest.importorskip("nads_book.pages.other_photos", reason="figures nee
 
 
 @pytest.fixture
-def altered(monkeypatch):
+def altered(monkeypatch, stored_rows):
     """Return a function that changes rows of the study; everything is decided again."""
-    caches = (photos.cells, photos.linear, photos._judged)
+    caches = (photos.cells, photos.linear)
 
     def clear():
         for cached in caches:
@@ -21,6 +21,7 @@ def altered(monkeypatch):
         for row in study["rows"]:
             change(row)
         monkeypatch.setattr(photos, "_study", lambda: study)
+        stored_rows(study["rows"])
         clear()
 
     clear()

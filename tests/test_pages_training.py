@@ -33,7 +33,7 @@ def followed(monkeypatch):
 
 
 @pytest.fixture
-def factorial(monkeypatch):
+def factorial(stored_rows):
     """Return a function that changes the networks of the three optimisers."""
     caches = [optimisers.tables, optimisers.by_energy, optimisers.by_frequency]
 
@@ -45,7 +45,7 @@ def factorial(monkeypatch):
         rows = copy.deepcopy(load_study("forgetting.json")["rows"])
         for row in rows:
             change(row)
-        monkeypatch.setattr(optimisers, "rows", lambda: rows)
+        stored_rows(rows)
         clear()
 
     yield alter
@@ -121,14 +121,14 @@ def test_dead_networks_are_left_out(factorial):
     assert all(np.isnan(area) or area in (0, 1) for area in optimisers.living_areas())
 
 
-def test_ratios_decide_by_the_registered_limits_in_both_seeds(monkeypatch):
+def test_ratios_decide_by_the_registered_limits_in_both_seeds(stored_rows):
     assert used.follows_data("resnet").holds and used.follows_data("vgg11").holds
-    rows = copy.deepcopy(used.rows())
+    rows = copy.deepcopy(used.rows_of(used.STUDY))
     for row in rows:
         if (row["network"], row["seed"]) == ("resnet", 1):
             for one in row["directions"]:
                 one["nad"]["turn"] = 1.3 * one["wave"]["turn"]
-    monkeypatch.setattr(used, "rows", lambda: rows)
+    stored_rows(rows)
     found = used.follows_data("resnet")
     low, high = found.interval
     assert found.holds is False and low < found.value < high

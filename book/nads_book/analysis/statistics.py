@@ -250,6 +250,12 @@ class SeedVariance:
         half = self.half_width(*counts)
         return float(value), float(value - half), float(value + half)
 
+    def difference(
+        self, first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray
+    ) -> tuple[float, float, float]:
+        """Return the difference of the means of two kinds of trainings, with its interval."""
+        return self.around(np.mean(first) - np.mean(second), len(first), len(second))
+
 
 def pooled_variance(groups: Iterable[Sequence[float] | np.ndarray]) -> SeedVariance:
     """Return the seed variance, pooled over several kinds of trainings.

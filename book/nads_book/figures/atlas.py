@@ -59,8 +59,15 @@ def plot_entries(
         shown = np.full_like(decades, decades.mean()) if even else decades
         row[0].imshow(shown, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
         if even:
-            middle = {"ha": "center", "va": "center", "transform": row[0].transAxes}
-            row[0].text(0.5, 0.5, "all equal", color="white", **middle)
+            row[0].text(
+                0.5,
+                0.5,
+                "all equal",
+                color="white",
+                ha="center",
+                va="center",
+                transform=row[0].transAxes,
+            )
         bare(row[0])
         row[0].set_ylabel(label)
     return figure

@@ -303,8 +303,9 @@ def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]])
     )
     for row, (label, (nads, differences)) in zip(axes, results.items(), strict=True):
         ranks = np.arange(1, len(nads) + 1)
-        dots = {"color": COLOURS[0], "ms": 3, "alpha": 0.7, "mew": 0}
-        row[0].plot(ranks, 100 * differences.explained, ".", **dots)
+        row[0].plot(
+            ranks, 100 * differences.explained, ".", color=COLOURS[0], ms=3, alpha=0.7, mew=0
+        )
         row[0].plot(ranks, 100 * differences.chance, color=shade(0.5), lw=1, label="random labels")
         row[0].set(xscale="log", ylabel="explained by classes (%)", title=label, ylim=(0, None))
         row[0].set_xlabel("rank of the NAD")

@@ -31,8 +31,14 @@ def plot_accuracy_by_nad(networks: Mapping[str, Mapping[str, Any]]) -> Figure:
     figure, axes = subplots(2, len(networks), 4.0, sharex=True, sharey="row", height_ratios=[2, 1])
     for (label, found), (top, bottom) in zip(networks.items(), axes.T, strict=True):
         theirs = found["published"]
-        grey = {"color": shade(0.55), "markersize": 2, "label": "paper"}
-        top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", **grey)
+        top.plot(
+            list(theirs),
+            100 * np.array(list(theirs.values())),
+            ".",
+            color=shade(0.55),
+            markersize=2,
+            label="paper",
+        )
         indices, accuracies, intervals = found["ours"]
         style = {"color": COLOURS[0], "markersize": 3.5, "capsize": 1.5, "elinewidth": 0.8}
         lengths = bars(accuracies, intervals)
@@ -60,18 +66,21 @@ def plot_law(families: Mapping[str, tuple[Sequence[float], Sequence[float]]]) ->
     Args:
         families: family of directions -> ratios (n,) and accuracies (n,) in [0, 1].
     """
-    labels = {"xlabel": "predicted signal to noise", "ylabel": "test accuracy (%)"}
-    figure, (axis,) = panel_row([""], 2.7, **labels)
+    figure, (axis,) = panel_row(
+        [""], 2.7, xlabel="predicted signal to noise", ylabel="test accuracy (%)"
+    )
     for place, (family, (ratios, accuracies)) in enumerate(families.items()):
         crowded = len(accuracies) > 200
-        style = {
-            "color": colours()[place],
-            "markersize": 2 if crowded else 3,
-            "alpha": 0.7,
-            "zorder": 1 if crowded else 2,
-            "label": family,
-        }
-        axis.plot(ratios, 100 * np.asarray(accuracies), "." if crowded else "osD"[place], **style)
+        axis.plot(
+            ratios,
+            100 * np.asarray(accuracies),
+            "." if crowded else "osD"[place],
+            color=colours()[place],
+            markersize=2 if crowded else 3,
+            alpha=0.7,
+            zorder=1 if crowded else 2,
+            label=family,
+        )
     scores = np.geomspace(0.01, 50, 200)
     law = 100 * predicted_accuracy(scores)
     axis.plot(scores, law, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
@@ -90,13 +99,27 @@ def plot_gain(panels: Mapping[str, Curves]) -> Figure:
     Args:
         panels: title -> energy -> gains (n,), distances in points (n,), halves of intervals (n,).
     """
-    labels = {"xlabel": "gain of one 5 × 5 filter", "ylabel": "accuracy − law (points)"}
-    figure, axes = panel_row(panels, 3.2, sharey=True, **labels)
+    figure, axes = panel_row(
+        panels,
+        3.2,
+        sharey=True,
+        xlabel="gain of one 5 × 5 filter",
+        ylabel="accuracy − law (points)",
+    )
     for axis, curves in zip(axes, panels.values(), strict=True):
         for (label, curve), colour, marker in zip(curves.items(), colours(), "os^D", strict=False):
             gains, values, halves = curve
-            style = {"color": colour, "markersize": 5, "linewidth": 1.2, "elinewidth": 0.9}
-            axis.errorbar(gains, values, halves, fmt=f"{marker}-", label=label, **style)
+            axis.errorbar(
+                gains,
+                values,
+                halves,
+                fmt=f"{marker}-",
+                label=label,
+                color=colour,
+                markersize=5,
+                linewidth=1.2,
+                elinewidth=0.9,
+            )
         axis.axhline(0, color=shade(0.4), linewidth=0.8)
         axis.set(xscale="log", xticks=[2, 4, 8], xticklabels=["2", "4", "8"])
         axis.minorticks_off()

@@ -55,11 +55,25 @@ def plot_accuracy_dots(
     """
     figure, ((axis,),) = subplots(1, 1, 1.0 + 0.28 * len(accuracies), grid="x")
     for place, (test, train, interval) in enumerate(accuracies.values()):
-        style = {"color": COLOURS[0], "capsize": 3, "label": "new images"}
-        axis.errorbar(100 * test, place, xerr=bars([test], interval), fmt="o", **style)
+        axis.errorbar(
+            100 * test,
+            place,
+            xerr=bars([test], interval),
+            fmt="o",
+            color=COLOURS[0],
+            capsize=3,
+            label="new images",
+        )
         if train is not None:
-            ring = {"mfc": "none", "color": COLOURS[1], "markersize": 9, "label": "training images"}
-            axis.plot(100 * train, place, "o", **ring)
+            axis.plot(
+                100 * train,
+                place,
+                "o",
+                mfc="none",
+                color=COLOURS[1],
+                markersize=9,
+                label="training images",
+            )
     axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
     axis.set_yticks(range(len(accuracies)), accuracies)
     axis.set(xlabel="accuracy (%)", xlim=(44, 104), ylim=(len(accuracies) - 0.5, -0.5))
@@ -120,14 +134,14 @@ def plot_frequency_maps(
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
         title, colour_limits, kind = own.get(name, (label, limits, scale))
         map_name = SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
-        look = {
-            "cmap": mpl.colormaps[map_name].with_extremes(bad=shade(0.82), over="#7a0c02"),
-            "norm": (LogNorm if kind == "log" else Normalize)(*colour_limits),
-            "extent": (*ends, *ends[::-1]),
-            "interpolation": "nearest",
-        }
         for axis, column in zip(line, columns, strict=True):
-            image = axis.imshow(np.ma.masked_invalid(_grid(panels[column], step)), **look)
+            image = axis.imshow(
+                np.ma.masked_invalid(_grid(panels[column], step)),
+                cmap=mpl.colormaps[map_name].with_extremes(bad=shade(0.82), over="#7a0c02"),
+                norm=(LogNorm if kind == "log" else Normalize)(*colour_limits),
+                extent=(*ends, *ends[::-1]),
+                interpolation="nearest",
+            )
             axis.spines[:].set_visible(False)
             axis.set(xticks=ticks, yticks=ticks)
             for cycles in marked:
@@ -169,12 +183,20 @@ def plot_accuracy_by_energy(
         learned: accuracy to mark.
         own: energy and accuracy of the reader's network, drawn as a star in ink.
     """
-    labels = {"xlabel": "energy before training", "ylabel": "test accuracy (%)"}
-    figure, (axis,) = panel_row([title], 2.9, **labels)
+    figure, (axis,) = panel_row(
+        [title], 2.9, xlabel="energy before training", ylabel="test accuracy (%)"
+    )
     label = f"learned: above {100 * learned:.0f} %"
     axis.axhline(100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=label)
-    style = {"color": COLOURS[0], "markersize": 4, "alpha": 0.6, "label": "published"}
-    axis.plot(energies, 100 * np.asarray(accuracies), "o", **style)
+    axis.plot(
+        energies,
+        100 * np.asarray(accuracies),
+        "o",
+        color=COLOURS[0],
+        markersize=4,
+        alpha=0.6,
+        label="published",
+    )
     axis.set(xscale="log", ylim=(45, 102))
     if own:
         axis.plot(own[0], 100 * own[1], "*", color=shade(0), markersize=13, label="yours")
@@ -190,8 +212,9 @@ def plot_train_test(test: Sequence[float], train: Sequence[float]) -> Figure:
         test: test accuracies (n,) in [0, 1].
         train: training accuracies (n,) in [0, 1].
     """
-    labels = {"xlabel": "test accuracy (%)", "ylabel": "training accuracy (%)"}
-    figure, (axis,) = panel_row(["LeNet"], 3.4, **labels)
+    figure, (axis,) = panel_row(
+        ["LeNet"], 3.4, xlabel="test accuracy (%)", ylabel="training accuracy (%)"
+    )
     axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
     axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
     _accuracy_pairs(axis, test, train, COLOURS[0])

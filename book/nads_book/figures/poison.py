@@ -123,8 +123,15 @@ def plot_trial(
             axis.plot(100 * accuracy, place - 0.15, "s", color=shade(0.5), markersize=5)
         share = accuracies[version]
         lengths = bars([share], accuracy_interval(share, num_test))
-        style = {"color": COLOURS[0], "capsize": 3, "markersize": 6}
-        axis.errorbar(100 * share, place + 0.15, xerr=lengths, fmt="o", **style)
+        axis.errorbar(
+            100 * share,
+            place + 0.15,
+            xerr=lengths,
+            fmt="o",
+            color=COLOURS[0],
+            capsize=3,
+            markersize=6,
+        )
     axis.plot([], [], "o", color=COLOURS[0], label="your networks")
     if stored:
         axis.plot([], [], "s", color=shade(0.5), label=name)
@@ -148,8 +155,9 @@ def plot_accuracy_by_index(
     """
     figure, ((axis,),) = subplots(height=3.2)
     where, values = np.array(sorted(published.items())).T
-    grey = {"color": shade(0.55), "markersize": 3, "label": "paper, ResNet-18"}
-    axis.plot(where + 1, 100 * values, "s:", **grey)
+    axis.plot(
+        where + 1, 100 * values, "s:", color=shade(0.55), markersize=3, label="paper, ResNet-18"
+    )
     dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.2}
     for colour, (label, curve) in zip(colours(), curves.items(), strict=False):
         order = np.argsort(curve[0], kind="stable")
@@ -183,8 +191,7 @@ def plot_use(networks: Mapping[str, Curve], carriers: Mapping[str, int | None]) 
     ):
         where = np.asarray(indices) + 1
         shown = (100 * np.asarray(shares, dtype=float)).clip(floor)
-        style = {"color": colour, "markersize": 2.5, "linewidth": 1.3, "label": label}
-        axis.plot(where, shown, "o-", **style)
+        axis.plot(where, shown, "o-", color=colour, markersize=2.5, linewidth=1.3, label=label)
         low, high = (100 * np.asarray(intervals, dtype=float).T).clip(floor)
         axis.fill_between(where, low, high, color=colour, alpha=0.15, linewidth=0)
         if (carrier := carriers[label]) is not None:
@@ -266,8 +273,14 @@ def plot_scatter(
     figure, axes = panel_row([""] * len(panels), 3.2, ylabel="test accuracy (%)", sharey=True)
     for axis, lines, (xlabel, groups) in zip(axes, pairs, panels.items(), strict=True):
         for numbers, accuracies in lines:
-            style = {"color": shade(0.6), "linewidth": 0.8, "zorder": 0}
-            axis.plot(numbers, 100 * np.asarray(accuracies), "-", **style)
+            axis.plot(
+                numbers,
+                100 * np.asarray(accuracies),
+                "-",
+                color=shade(0.6),
+                linewidth=0.8,
+                zorder=0,
+            )
         for (label, (numbers, accuracies)), colour, marker in zip(
             groups.items(), colours(), "o^svDPX", strict=False
         ):

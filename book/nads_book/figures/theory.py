@@ -57,8 +57,15 @@ def plot_aliasing(
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
         axis.plot(np.asarray(signal), "-", color=shade(0.5), linewidth=1, label="signal")
         centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offset
-        style = {"color": COLOURS[0], "markersize": 4, "linewidth": 1.2, "label": "after pooling"}
-        axis.plot(centres, np.asarray(pooled[title]), "o-", **style)
+        axis.plot(
+            centres,
+            np.asarray(pooled[title]),
+            "o-",
+            color=COLOURS[0],
+            markersize=4,
+            linewidth=1.2,
+            label="after pooling",
+        )
         axis.set(title=title, ylabel="value")
     legend(figure, axes[0, 0], "outside upper right", ncols=2)
     axes[-1, 0].set_xlabel("sample")
@@ -104,8 +111,16 @@ def plot_curves(
             )
         if points and title in points:
             where, values, errors = points[title]
-            style = {"color": shade(0), "markersize": 3, "linewidth": 1, "label": "simulated"}
-            axis.errorbar(where, values, 2 * np.asarray(errors), fmt="o", **style)
+            axis.errorbar(
+                where,
+                values,
+                2 * np.asarray(errors),
+                fmt="o",
+                color=shade(0),
+                markersize=3,
+                linewidth=1,
+                label="simulated",
+            )
         axis.set(yscale=yscale, **({"ylim": ylim} if ylim else {}))
         axis.xaxis.get_major_locator().set_params(integer=True)
     if len(axes[-1].get_legend_handles_labels()[1]) > 1:
@@ -133,8 +148,16 @@ def plot_kept_shares(
     figure, (left, right) = panel_row(titles, 3.5, xlabel="frequency ℓ", ylabel=ylabel, sharey=True)
     left.plot(frequencies, theory, color=shade(0), linewidth=1, label="average pooling, formula")
     for (label, (values, errors)), colour in zip(measured.items(), colours(), strict=False):
-        style = {"color": colour, "markersize": 3, "linewidth": 1, "label": label}
-        left.errorbar(frequencies, values, 2 * np.asarray(errors), fmt="o", **style)
+        left.errorbar(
+            frequencies,
+            values,
+            2 * np.asarray(errors),
+            fmt="o",
+            color=colour,
+            markersize=3,
+            linewidth=1,
+            label=label,
+        )
     for (label, values), colour in zip(exact.items(), colours(), strict=False):
         right.plot(frequencies, values, color=colour, label=label)
     left.set_ylim(-0.04, 1.08)
@@ -154,13 +177,15 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     for axis, (samples, labels) in zip(axes, panels.values(), strict=True):
         for label, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
             chosen = samples[labels == label]
-            style = {
-                "color": colour,
-                "markersize": 2.5,
-                "alpha": 0.5,
-                "label": f"y = {'−+'[label > 0]}1",
-            }
-            axis.plot(chosen.real, chosen.imag, ".", **style)
+            axis.plot(
+                chosen.real,
+                chosen.imag,
+                ".",
+                color=colour,
+                markersize=2.5,
+                alpha=0.5,
+                label=f"y = {'−+'[label > 0]}1",
+            )
         reach = 1.05 * float(samples.abs().max())
         axis.set(
             ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal"
@@ -278,12 +303,14 @@ def plot_convergence(
         medians = reference.double().median(1).values
         upper.plot(places, medians, color=shade(0.5), linewidth=1.5, label="median before")
     upper.fill_between(places, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-    style = {
-        "color": COLOURS[0],
-        "markersize": 3,
-        "label": "median of the starts (band: 80 % of them)",
-    }
-    upper.plot(places[done], median[done], "o-", **style)
+    upper.plot(
+        places[done],
+        median[done],
+        "o-",
+        color=COLOURS[0],
+        markersize=3,
+        label="median of the starts (band: 80 % of them)",
+    )
     upper.plot(
         places[~done], median[~done], "x", color=COLOURS[1], label=f"more than {num_steps:,} steps"
     )

@@ -51,8 +51,15 @@ def plot_bases() -> Figure:
     top = axis.get_ylim()[1]
     for basis, label in BASIS_LABELS.items():
         if basis in where and basis != BASES[0]:
-            place = {"ha": "center", "va": "bottom", "fontsize": 8, "color": shade(0.3)}
-            axis.text(where[basis], top, label.replace(" ", "\n"), **place)
+            axis.text(
+                where[basis],
+                top,
+                label.replace(" ", "\n"),
+                ha="center",
+                va="bottom",
+                fontsize=8,
+                color=shade(0.3),
+            )
     legend(figure, axis, loc="outside lower center", ncols=2)
     return figure
 

@@ -221,8 +221,13 @@ def eigenvalues_at_start() -> dict[int, Tensor]:
     """Return the eigenvalues of the expected Hessian of both weights at the start, by frequency."""
     starts = range(1, 9)
     task = (response_of("average", 16), STRIDE, MARGIN, 0.8)
-    scales = {"theta_std": STARTS["theta_std"], "phi_std": STARTS["phi_std"]}
-    matrices = deep_linear.expected_hessian(torch.tensor(starts), *task, **scales, block="both")
+    matrices = deep_linear.expected_hessian(
+        torch.tensor(starts),
+        *task,
+        theta_std=STARTS["theta_std"],
+        phi_std=STARTS["phi_std"],
+        block="both",
+    )
     return dict(zip(starts, torch.linalg.eigvalsh(matrices), strict=True))
 
 

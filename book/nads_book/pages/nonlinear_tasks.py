@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from nads_book.analysis.statistics import grouped
 from nads_book.evidence import Evidence
 from nads_book.figures.style import colours, legend, panel_row, shade, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
@@ -22,11 +23,8 @@ TASK_LABELS = {
 
 def each_seed(network: str, task: str) -> dict[int, list[float]]:
     """Return the test accuracies at each pair, one number per seed."""
-    found: dict[int, list[float]] = {}
-    for row in rows_of(STUDY):
-        if (row["network"], row["task"]) == (network, task):
-            found.setdefault(row["first"], []).append(row["test_accuracy"])
-    return {first: found[first] for first in sorted(found)}
+    own = [row for row in rows_of(STUDY) if (row["network"], row["task"]) == (network, task)]
+    return grouped(sorted((row["first"], row["test_accuracy"]) for row in own))
 
 
 @styled
@@ -41,12 +39,10 @@ def plot_tasks() -> Figure:
             where = 1 + np.array(list(found))
             means = [100 * np.mean(values) for values in found.values()]
             line = "o--" if task == "linear" else "o-"
-            style = {"color": colour, "markersize": 4, "label": TASK_LABELS[task]}
-            axis.plot(where, means, line, **style)
+            axis.plot(where, means, line, color=colour, markersize=4, label=TASK_LABELS[task])
             for place, values in zip(where, found.values(), strict=True):
-                axis.plot(
-                    [place] * 2, [100 * min(values), 100 * max(values)], color=colour, linewidth=1
-                )
+                ends = [100 * min(values), 100 * max(values)]
+                axis.plot([place] * 2, ends, color=colour, linewidth=1)
         axis.axhline(50, color=shade(0.5), linestyle=":", linewidth=1)
         ticks = [0, 4, 20, 80, 400]
         axis.set(xscale="log", xticks=[tick + 1 for tick in ticks], xticklabels=ticks)

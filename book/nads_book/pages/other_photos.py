@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, around, evidence
+from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
 from nads_book.pages.flip.images import MAPS, train_on_map
+from nads_book.pages.scored_rows import scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import poison_parts
 from nads_book.studies import replication_criteria as replication
@@ -67,12 +68,6 @@ def linear() -> dict[str, Cell]:
     return _cells({label: (data, "logreg") for label, (data, _) in LENETS.items()})
 
 
-@cache
-def _judged(label: str) -> dict[str, bool | None]:
-    """Return which registered criteria hold on a data set."""
-    return replication.criteria(cells()[label], linear()[label.partition(",")[0]])
-
-
 def _sizes(label: str) -> dict[str, Any]:
     cell = cells()[label]
     seeds = len(cell.map_accuracies("as is"))
@@ -94,8 +89,7 @@ def plot_maps(
     """
     titles = [label if "," in label else f"{label}, LeNet" for label in labels]
     panels = [*titles, *(["yours"] if yours else [])]
-    options: dict[str, Any] = {"xlabel": "test accuracy (%)", "sharey": True, "grid": "x"}
-    figure, axes = panel_row(panels, 2.2, **options)
+    figure, axes = panel_row(panels, 2.2, xlabel="test accuracy (%)", sharey=True, grid="x")
     names = list(MAPS)
     for axis, label in zip(axes, labels, strict=False):
         for place, name in enumerate(names):
@@ -146,7 +140,8 @@ def criterion_holds(label: str, criterion: str) -> Evidence:
         less, more = (cell.loss_of_map(name)[0] for name in names)
         interval = cell.difference(*names)[1:]
         found = [more - less, *(interval if len(interval) == 2 else [])]
-    return evidence(_judged(label)[criterion], *found, **_sizes(label))
+    met = scored("replications").met[f"{', '.join(CELLS[label])}: {criterion}"]
+    return evidence(met, *found, **_sizes(label))
 
 
 def each_map_halves() -> Evidence:
@@ -212,7 +207,7 @@ def losses_by_part(label: str) -> dict[str, dict[int, Estimate]]:
         loud = lost[poison_parts.DEVIATION]
         variance = pooled_variance(loud.values())
         found[poison_parts.DEVIATION] = {
-            index: [*around(float(np.mean(values)), variance.half_width(len(values)))]
+            index: [*variance.around(np.mean(values), len(values))]
             for index, values in loud.items()
         }
     return found
@@ -221,8 +216,9 @@ def losses_by_part(label: str) -> dict[str, dict[int, Estimate]]:
 @styled
 def plot_holes() -> Figure:
     """Draw the points lost by NAD, a panel for each data set."""
-    options: dict[str, Any] = {"xlabel": "NAD", "sharey": True}
-    figure, axes = panel_row(LENETS, 3.0, ylabel="points of accuracy lost", **options)
+    figure, axes = panel_row(
+        LENETS, 3.0, ylabel="points of accuracy lost", xlabel="NAD", sharey=True
+    )
     for axis, label in zip(axes, LENETS, strict=True):
         for (part, losses), colour, marker in zip(
             losses_by_part(label).items(), COLOURS, "oDsx^", strict=False

@@ -132,13 +132,11 @@ class Cell:
 
     def _difference(self, first: Sequence[float], second: Sequence[float]) -> Estimate:
         """Return the difference of two means, with an interval if both have several seeds."""
-        counts = len(first), len(second)
-        if not min(counts):
+        fewest = min(len(first), len(second))
+        if not fewest:
             return [np.nan]
-        value = float(np.mean(first) - np.mean(second))
-        if min(counts) == 1 or not self.spread.degrees:
-            return [value]
-        return list(self.spread.around(value, *counts))
+        found = self.spread.difference(first, second)
+        return list(found if fewest > 1 and self.spread.degrees else found[:1])
 
     def loss_of_map(self, name: str) -> Estimate:
         """Return the points lost under a map."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nads_book.analysis.statistics import SeedVariance, grouped, pooled_variance
-from nads_book.experiments import Results
+from nads_book.experiments import Estimate, Results
 from nads_book.report import LABELS
 
 Row = Mapping[str, Any]
@@ -83,6 +83,17 @@ def half_interval(results: Results, *sides: Sequence[Row]) -> float:
     return max(trainings.half_width(*map(len, sides)), draws.half_width(*drawn) if drawn else 0.0)
 
 
+def difference_of(results: Results, one: Sequence[Row], other: Sequence[Row]) -> Estimate:
+    """Return by how many points the mean accuracy of some networks exceeds that of others, with its
+    interval; see `half_interval`.
+    """
+    first, second = (
+        float(np.mean([row["test_accuracy"] for row in side])) for side in (one, other)
+    )
+    value, half = 100 * (first - second), half_interval(results, one, other)
+    return value, value - half, value + half
+
+
 def by_kind(results: Results) -> list[KindOfMap]:
     """Return the means of each kind of map, the highest test accuracy first."""
     kinds = []
@@ -94,23 +105,3 @@ def by_kind(results: Results) -> list[KindOfMap]:
         half = half_interval(results, same)
         kinds.append(KindOfMap(label, match, neighbours, test, train, half, len(same)))
     return sorted(kinds, key=lambda kind: -kind.test_accuracy)
-
-
-def contrast(results: Results, one: Row, other: Row) -> tuple[float, float, list[list[Row]]] | None:
-    """Return the difference of two groups of networks in mean accuracy, or None where one group is
-    empty.
-
-    Args:
-        results: all networks of the job.
-        one: values of the fields that select the first group, such as ``{"target": "random"}``.
-        other: values of the second.
-
-    Returns:
-        The difference in points, half of its 95 % interval, and the rows of both groups.
-    """
-    rows: Sequence[Row] = results.rows
-    sides = [[row for row in rows if wanted.items() <= row.items()] for wanted in (one, other)]
-    if not all(sides):
-        return None
-    first, second = (float(np.mean([row["test_accuracy"] for row in side])) for side in sides)
-    return 100 * (first - second), half_interval(results, *sides), sides

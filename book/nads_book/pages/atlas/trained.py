@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.analysis.statistics import area_under_curve
+from nads_book.analysis.statistics import area_under_curve, means
 from nads_book.atlas import load_atlas
 from nads_book.atlas.trained_waves import predicted_from_others
 from nads_book.evidence import Evidence, evidence
@@ -63,22 +63,16 @@ class Waves(NamedTuple):
 @cache
 def trained() -> Waves:
     """Return the trained waves."""
-    reached: dict[tuple[str, tuple[int, int]], list[float]] = {}
-    for row in _study()["rows"]:
-        reached.setdefault((row["entry"], tuple(row["wave"])), []).append(row["accuracy"])
-    rows = [
-        row
-        for row in _study()["prediction"]["rows"]
-        if (row["entry"], tuple(row["wave"])) in reached
-    ]
-    keys = [(row["entry"], tuple(row["wave"])) for row in rows]
+    reached = means(((row["entry"], *row["wave"]), row["accuracy"]) for row in _study()["rows"])
+    predicted = {(row["entry"], *row["wave"]): row for row in _study()["prediction"]["rows"]}
+    rows = {key: row for key, row in predicted.items() if key in reached}
     return Waves(
-        entries=np.array([name for name, _ in keys]),
-        waves=[wave for _, wave in keys],
-        accuracies=np.array([np.mean(reached[key]) for key in keys]),
+        entries=np.array([name for name, *_ in rows]),
+        waves=[(ky, kx) for _, ky, kx in rows],
+        accuracies=np.array([reached[key] for key in rows]),
         # An estimate of almost nothing can be negative.
-        energies=np.maximum([row["energy"] for row in rows], 0.01),
-        laws=np.array([row["law"] for row in rows]),
+        energies=np.maximum([row["energy"] for row in rows.values()], 0.01),
+        laws=np.array([row["law"] for row in rows.values()]),
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures, report
@@ -92,9 +91,12 @@ def plot_yours(
 def costs_at_full_size() -> Evidence:
     """Decide whether LeNet scores less on flipped photos, at the paper's size."""
     results = stored("fig8-lenet")
-    sides = [[row["test_accuracy"] for row in side] for side in sides_of(results).values()]
-    half = pooled_variance(sides).half_width(*map(len, sides))
-    loss = around(100 * float(np.mean(sides[0]) - np.mean(sides[1])), 100 * half)
+    upright, flipped = sides_of(results).values()
+    variance = pooled_variance(
+        [row["test_accuracy"] for row in side] for side in (upright, flipped)
+    )
+    half = variance.half_width(len(upright), len(flipped))
+    loss = around(100 * (mean(upright) - mean(flipped)), 100 * half)
     return evidence(loss[0] > 0, *loss, null=0, results=[results])
 
 

@@ -6,15 +6,14 @@ from itertools import permutations
 import numpy as np
 from scipy.stats import rankdata, spearmanr
 
-from nads_book.evidence import Evidence, around, evidence
+from nads_book.evidence import Evidence, evidence
 from nads_book.pages.flip.stored import (
     components,
     difference,
     maps,
-    mean,
     own,
 )
-from nads_book.studies.transform_summaries import KindOfMap, Row, by_kind, half_interval, kind_of
+from nads_book.studies.transform_summaries import KindOfMap, by_kind, difference_of, kind_of
 
 ROUGH = 0.05  # correlation of neighbouring pixels below which a map of ResNet-18 counts as rough
 
@@ -45,13 +44,12 @@ def match_is_open() -> Evidence:
 def best_matches_score_higher() -> Evidence:
     """Decide whether the rough maps that match best score higher, though accuracy does not follow any further."""
     best = [kind for kind in rough_maps() if kind.match >= 0.2]
-    groups: dict[bool, list[Row]] = {True: [], False: []}
-    kinds = {kind.label: kind in best for kind in rough_maps()}
-    for row in maps("resnet18").rows:
-        if kind_of(row) in kinds:
-            groups[kinds[kind_of(row)]].append(row)
-    half = half_interval(maps("resnet18"), *groups.values())
-    lead = around(100 * (mean(groups[True]) - mean(groups[False])), half)
+    others = [kind for kind in rough_maps() if kind not in best]
+    sides = [
+        [row for row in maps("resnet18").rows if kind_of(row) in {kind.label for kind in part}]
+        for part in (best, others)
+    ]
+    lead = difference_of(maps("resnet18"), *sides)
     falling = sorted(best, key=lambda kind: kind.test_accuracy)
     no_further = falling == sorted(best, key=lambda kind: -kind.match)
     return evidence(lead[1] > 0 and no_further, *lead, null=0, results=[maps("resnet18")])

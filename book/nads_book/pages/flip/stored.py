@@ -6,12 +6,11 @@ from functools import cache
 import numpy as np
 
 import nads_core as nc
-from nads_book.evidence import around
 from nads_book.experiments.results import Results
 from nads_book.pages import stored
 from nads_book.report import LABELS
 from nads_book.studies import load_results
-from nads_book.studies.transform_summaries import Row, contrast
+from nads_book.studies.transform_summaries import Row, difference_of
 
 SIZES = {"lenet": "laptop", "resnet18": "narrow"}  # of networks that were trained on mapped photos
 NAMES = LABELS | {"resnet18": "ResNet-18, quarter width"}
@@ -70,6 +69,7 @@ def mean(rows: Sequence[Row], key: str = "test_accuracy") -> float:
 
 def difference(name: str, one: Row, other: Row) -> tuple[float, float, float]:
     """Return by how many points one kind of photos beats another, with its interval."""
-    found = contrast(maps(name), one, other)
-    assert found, f"{maps(name)} has no networks of {one} or of {other}"
-    return around(*found[:2])
+    sides = [
+        [row for row in maps(name).rows if fields.items() <= row.items()] for fields in (one, other)
+    ]
+    return difference_of(maps(name), *sides)

@@ -9,7 +9,7 @@ import numpy as np
 import nads_core as nc
 from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Responses, informative, predicted_accuracy
-from nads_book.analysis.statistics import student_mean
+from nads_book.analysis.statistics import means, student_mean
 from nads_book.evidence import Evidence, evidence, exact_share
 from nads_book.experiments.stored import load_study
 from nads_book.report import estimate, fixed, markdown_table
@@ -28,14 +28,16 @@ Cell = tuple[int, int, float]  # NAD, training samples, sigma
 @cache
 def reached() -> tuple[dict[Cell, float], dict[Cell, float]]:
     """Return accuracies by NAD, samples and noise, after the usual epochs and ten times as many."""
-    usual, longer = dict[Cell, list[float]](), dict[Cell, list[float]]()
-    for row in load_study(TRAINED)["rows"]:
-        epochs = row.get("epochs", nc.SEPARABLE_RECIPE.epochs)
-        where = usual if epochs == nc.SEPARABLE_RECIPE.epochs else longer
-        cell = (row["index"], row["num_train"], row["noise_std"])
-        where.setdefault(cell, []).append(row["accuracy"])
-    means = [{cell: float(np.mean(v)) for cell, v in one.items()} for one in (usual, longer)]
-    return means[0], means[1]
+    epochs = nc.SEPARABLE_RECIPE.epochs
+    usual, longer = (
+        means(
+            ((row["index"], row["num_train"], row["noise_std"]), row["accuracy"])
+            for row in load_study(TRAINED)["rows"]
+            if (row.get("epochs", epochs) == epochs) is as_usual
+        )
+        for as_usual in (True, False)
+    )
+    return usual, longer
 
 
 @cache

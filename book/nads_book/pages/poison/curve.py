@@ -10,7 +10,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book import figures, report
 from nads_book.analysis import published
-from nads_book.analysis.statistics import pooled_variance
+from nads_book.analysis.statistics import grouped, pooled_variance
 from nads_book.evidence import Evidence, above, around, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Row
@@ -75,10 +75,7 @@ def number_gives_class() -> Evidence:
 
 def accuracies_by_carrier(results: Results) -> dict[int | None, list[float]]:
     """Return the accuracies by carrier; None for networks trained on clean photos."""
-    found: dict[int | None, list[float]] = {}
-    for row in results.rows:
-        found.setdefault(row["index"], []).append(row["test_accuracy"])
-    return found
+    return grouped((row["index"], row["test_accuracy"]) for row in results.rows)
 
 
 def plot_accuracy_by_carrier() -> Figure:
@@ -138,12 +135,11 @@ def counts_by_carrier(border: int | None = None) -> dict[int, list[list[tuple[fl
         border: NAD that divides before and behind; the carrier itself by default.
     """
     clean = {row["seed"]: row for row in lenets().rows if row["index"] is None}
-    found: dict[int, list[list[tuple[float, float]]]] = {}
-    for row in lenets().rows:
-        if (index := row["index"]) is not None:
-            counted = changed_predictions(row, clean[row["seed"]], border or index)
-            found.setdefault(index, []).append(counted)
-    return found
+    return grouped(
+        (row["index"], changed_predictions(row, clean[row["seed"]], border or row["index"]))
+        for row in lenets().rows
+        if row["index"] is not None
+    )
 
 
 def ratios_behind() -> list[float]:

@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 from scipy.stats import linregress, t
 
 from nads_book import figures, report
-from nads_book.analysis.statistics import rank_correlation
+from nads_book.analysis.statistics import means, rank_correlation
 from nads_book.evidence import Evidence, around, evidence, exact_share
 from nads_book.experiments.results import Results
 from nads_book.figures.poison import Sweep
 from nads_book.pages import stored
-from nads_book.pages.poison.parts import injected, means
+from nads_book.pages.poison.parts import injected, mean_lost
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses as responses
 from nads_book.studies import poison_parts
@@ -70,11 +70,8 @@ def late_shares(size: float, epochs: int) -> list[float]:
 def followers(size: float, epochs: int) -> dict[int, int]:
     """Return how many LeNets follow a number, by more than half of the photos, at late carriers."""
     shares = follow_shares(size, epochs)
-    return {
-        index: sum(value > 0.5 for value in values)
-        for index, values in shares.items()
-        if index >= LATE
-    }
+    late = {index: np.array(values) for index, values in shares.items() if index >= LATE}
+    return {index: int((values > 0.5).sum()) for index, values in late.items()}
 
 
 def plot_following() -> Figure:
@@ -171,14 +168,16 @@ def slope() -> tuple[float, float, float]:
 
     Each of twelve carriers, emptied, was offered the same numbers by as many networks. The interval is Student's.
     """
-    shares: dict[int, list[float]] = {}
-    for size in INJECTED_SIZES:
-        for index, values in responses.follow_shares(injected(), added(size)).items():
-            shares.setdefault(index, []).extend(values)
+    shares = means(
+        (index, value)
+        for size in INJECTED_SIZES
+        for index, values in responses.follow_shares(injected(), added(size)).items()
+        for value in values
+    )
     energy = np.log10([energies()[index] for index in shares])
-    means = [100 * np.mean(values) for values in shares.values()]
-    fit = linregress((energy - energy.mean()) / energy.std(), means)
-    return around(float(fit.slope), float(t.ppf(0.975, len(means) - 2) * fit.stderr))
+    percents = 100 * np.array(list(shares.values()))
+    fit = linregress((energy - energy.mean()) / energy.std(), percents)
+    return around(float(fit.slope), float(t.ppf(0.975, len(shares) - 2) * fit.stderr))
 
 
 def following_rises_with_energy() -> Evidence:
@@ -229,7 +228,7 @@ def equal_roughness() -> Evidence:
 def order_as_a_trend() -> Evidence:
     """Decide whether following rises with energy, so that the paper's sentence holds as a trend."""
     one, deep = slope(), followed_by_resnet()
-    number = means(poison_parts.DEVIATION)
+    number = mean_lost(poison_parts.DEVIATION)
     early = [lost for index, lost in number.items() if index <= LATE]
     late = [lost for index, lost in number.items() if index > LATE]
     text = (

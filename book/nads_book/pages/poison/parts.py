@@ -7,18 +7,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures, report
-from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, all_met, around, evidence
+from nads_book.analysis.statistics import grouped, pooled_variance, student_mean
+from nads_book.evidence import Evidence, all_met, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Row
 from nads_book.explorer import Changes
 from nads_book.figures.poison import Sweep
 from nads_book.pages import stored
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses, poison_parts
 from nads_book.studies.poison_parts import DEVIATION, PARTS
 
+STUDY = "poison-parts"
 NAMES = {
     "lenet": "LeNet, CIFAR-10",
     "fashion": "LeNet, Fashion-MNIST",
@@ -41,29 +42,19 @@ def untouched(images: str = "photos") -> float:
     return float(np.mean([row["test_accuracy"] for row in rows]))
 
 
-def added_rows() -> list[Row]:
-    """Return the trainings of the study `poison-parts` that are stored."""
-    rows: list[Row] = load_study("poison-parts.json")["rows"]
-    return rows
-
-
 def points_lost(case: str = "lenet") -> dict[str, dict[int, list[float]]]:
     """Return the points lost by each part at each NAD, one number per seed."""
-    return poison_parts.points_lost(case, added_rows())
+    return poison_parts.points_lost(case, rows_of(STUDY))
 
 
-def means(part: str, case: str = "lenet") -> dict[int, float]:
+def mean_lost(part: str, case: str = "lenet") -> dict[int, float]:
     """Return the mean of the points lost by a part, by NAD index."""
     return {index: float(np.mean(values)) for index, values in points_lost(case)[part].items()}
 
 
 def sweep(by_index: dict[int, list[float]]) -> Sweep:
     """Return means over seeds with 95 % intervals (Student's), as figures take them."""
-    ends = [
-        around(float(np.mean(values)), pooled_variance([values]).half_width(len(values)))
-        for values in by_index.values()
-    ]
-    return Sweep(list(by_index), *zip(*ends, strict=True))
+    return Sweep(list(by_index), *zip(*map(student_mean, by_index.values()), strict=True))
 
 
 # Figures
@@ -121,7 +112,7 @@ def widget() -> Changes:
     """Return the figure in which the reader switches hole and number on and off."""
     settings = injected().settings
     parts = {"both": "poison", "hole": "hole at zero", "number": "number of .05"}
-    lost = {key: means(part) for key, part in parts.items()}
+    lost = {key: mean_lost(part) for key, part in parts.items()}
     accuracies = [
         {"clean": untouched()} | {key: untouched() - lost[key][index] / 100 for key in parts}
         for index in lost["both"]
@@ -140,7 +131,7 @@ def widget() -> Changes:
 
 def number_of_one_deviation() -> Evidence:
     """Decide whether a number of one deviation costs 20 points early, and nothing late."""
-    lost = means(DEVIATION)
+    lost = mean_lost(DEVIATION)
     early = min(value for index, value in lost.items() if index <= LAST_EARLY)
     late = max(value for index, value in lost.items() if index > LAST_EARLY)
     return evidence(early >= 20 and late < 3, early, results=[injected()])
@@ -148,16 +139,16 @@ def number_of_one_deviation() -> Evidence:
 
 def registered(*criteria: str) -> Evidence:
     """Decide by registered criteria of the study `poison-parts`, once its trainings are stored."""
-    rows, case = added_rows(), criteria[0].partition(",")[0]
-    mine = [row for row in rows if row["case"] == case]
-    first = [lost for index, lost in means(DEVIATION, case).items() if index == 0]
-    holds = all_met(poison_parts.PoisonParts().score(rows).met, *criteria)
+    case = criteria[0].partition(",")[0]
+    mine = [row for row in rows_of(STUDY) if row["case"] == case]
+    first = [lost for index, lost in mean_lost(DEVIATION, case).items() if index == 0]
+    holds = all_met(scored(STUDY).met, *criteria)
     return evidence(holds, *first, rows=mine, size="narrow" if case == "resnet" else "laptop")
 
 
 def hole_costs_as_much() -> Evidence:
     """Decide whether poison and hole at zero cost the same where either costs accuracy."""
-    both, hole = means("poison"), means("hole at zero")
+    both, hole = mean_lost("poison"), mean_lost("hole at zero")
     costly = [index for index in both if max(both[index], hole[index]) > COSTLY]
     apart = max(abs(both[index] - hole[index]) for index in costly)
     holds = (len(costly), len(both)) == (7, 12) and apart < COSTLY
@@ -171,25 +162,24 @@ def removal_is_half() -> Evidence:
         for part in ("poison", "hole at the mean")
     )  # (seeds,) each, summed over carriers
     ratios = hole / poison
-    half = pooled_variance([ratios]).half_width(len(ratios))
-    share = around(float(hole.sum() / poison.sum()), half)
+    share = pooled_variance([ratios]).around(hole.sum() / poison.sum(), len(ratios))
     return evidence(1 / 3 < share[0] < 2 / 3, *share, results=[injected()])
 
 
 def size_orders_as_well() -> Evidence:
     """Decide whether the number's size orders its costs as well as NADs do (baseline)."""
-    found = poison_parts.PoisonParts().score(added_rows()).estimates
-    cases = [one for one in found.values() if "rank correlation with size" in one]
     leads = [
-        one["rank correlation with NAD"][0] - one["rank correlation with size"][0] for one in cases
+        one["rank correlation with NAD"][0] - one["rank correlation with size"][0]
+        for one in scored(STUDY).estimates.values()
+        if "rank correlation with size" in one
     ]
-    holds = len(cases) > 1 and max(leads) < 0.1
+    holds = len(leads) > 1 and max(leads) < 0.1
     return evidence(holds, max(leads), results=[injected()])
 
 
 def number_alone() -> Evidence:
     """Decide whether a number of the poison's size costs less than three points."""
-    loss = max(means("number of .05").values())
+    loss = max(mean_lost("number of .05").values())
     return evidence(loss < 3, loss, results=[injected()])
 
 
@@ -213,7 +203,7 @@ def spans() -> dict[int, float]:
 
 def hole_beside_the_photos() -> Evidence:
     """Decide whether a hole at zero costs more where zero is far from the photos' values."""
-    zero, mean = means("hole at zero"), means("hole at the mean")
+    zero, mean = mean_lost("hole at zero"), mean_lost("hole at the mean")
     beside = {index: zero[index] - mean[index] for index in zero}
     shifted = {index for index, span in spans().items() if span > FAR}
     far = {index for index, more in beside.items() if more >= 10}
@@ -237,9 +227,8 @@ def dips() -> Any:
 
 def lost_at_dips() -> dict[tuple[int, str], np.ndarray]:
     """Return the points lost at a carrier, by kind of training, one number per seed."""
-    found: dict[tuple[int | None, str], list[float]] = {}
-    for row in dips()["rows"]:
-        found.setdefault((row["index"], row["mode"]), []).append(100 * row["test_accuracy"])
+    rows = dips()["rows"]
+    found = grouped(((row["index"], row["mode"]), 100 * row["test_accuracy"]) for row in rows)
     clean = np.array(found[None, "none"])
     return {(index, mode): clean - values for (index, mode), values in found.items() if index}
 
@@ -267,7 +256,7 @@ def table_of_parts(case: str) -> str:
     """Return the points lost by each part at each NAD, one number per seed."""
     found = points_lost(case)
     indices = sorted({index for by_index in found.values() for index in by_index})
-    sizes = poison_parts.deviations(case, added_rows())
+    sizes = poison_parts.deviations(case, rows_of(STUDY))
     rows = [
         [index, fixed(sizes[index], 2)]
         + [", ".join(map(fixed, found[part].get(index, []))) for part in PARTS]

@@ -2,10 +2,8 @@
 
 from functools import cache
 
-import numpy as np
-
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, above, around
+from nads_book.evidence import Evidence, above
 from nads_book.experiments.stored import load_study
 from nads_book.pages.scores_on_data.stored import DATA, trained
 from nads_book.report import fixed, markdown_table
@@ -35,9 +33,8 @@ def mlp_losses() -> dict[tuple[str, str, str], list[float]]:
 def adam_loses() -> Evidence:
     """Decide whether the flip of CIFAR-10 costs an MLP more with Adam than with SGD."""
     losses = mlp_losses()
-    adam, sgd = (np.array(losses[name, "cifar10", "flipped"]) for name in ("Adam", "SGD"))
-    half = pooled_variance(losses.values()).half_width(len(adam), len(sgd))
-    gap = around(float(adam.mean() - sgd.mean()), half)
+    adam, sgd = (losses[name, "cifar10", "flipped"] for name in ("Adam", "SGD"))
+    gap = pooled_variance(losses.values()).difference(adam, sgd)
     return above(gap, size="narrow", num_seeds=2, num_trainings=8)
 
 

@@ -29,8 +29,9 @@ def plot_pairs() -> Figure:
     """Draw the rank of each architecture by its score and by its accuracy, on unchanged images."""
     found = pairs()
     titles = [DATA[name].partition(",")[0] for name in found.data]
-    options: dict[str, Any] = {"xlabel": "rank by score", "sharey": True, "grid": None}
-    figure, axes = panel_row(titles, 3.2, ylabel="rank by accuracy", **options)
+    figure, axes = panel_row(
+        titles, 3.2, ylabel="rank by accuracy", xlabel="rank by score", sharey=True, grid=None
+    )
     accuracies = found.means()[:, 0]  # as is: (data sets, architectures)
     before = found.predictors[PRIMARY][:, 0]
     count = len(found.architectures)

@@ -15,8 +15,8 @@ from nads_book.analysis.statistics import (
 )
 from nads_book.atlas import load_atlas
 from nads_book.evidence import Evidence, above, evidence
-from nads_book.experiments.stored import load_study
 from nads_book.figures import style
+from nads_book.pages.scored_rows import rows_of
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import forgetting
 from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
@@ -28,16 +28,9 @@ HIGHEST = [cell for cell in FACTORIAL if cell not in LOWER]
 
 
 @cache
-def rows() -> list[dict[str, Any]]:
-    """Return the stored networks."""
-    found: list[dict[str, Any]] = load_study("forgetting.json")["rows"]
-    return found
-
-
-@cache
 def tables() -> dict[Cell, np.ndarray]:
     """Return the test accuracies of each treatment, (seeds, waves)."""
-    return forgetting.accuracies(rows())
+    return forgetting.accuracies(rows_of("forgetting"))
 
 
 @cache
@@ -64,7 +57,7 @@ def alive(cell: Cell, seed: int) -> np.ndarray:
     """Return which networks of a treatment and seed fit more than chance in training, (waves,)."""
     fitted = {
         tuple(row["wave"]): row["train_accuracy"]
-        for row in rows()
+        for row in rows_of("forgetting")
         if Cell(**row["cell"]) == cell and row["seed"] == seed
     }
     return np.array([fitted[wave] >= DEAD for wave in forgetting.waves()])

@@ -1,36 +1,21 @@
 """Which NADs a trained network uses: predictions that change when a component's sign is turned."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.analysis.statistics import student_mean
 from nads_book.evidence import Evidence, above, below, evidence
-from nads_book.experiments.stored import load_study
 from nads_book.experiments.study import Estimate
 from nads_book.figures import style
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import fixed, markdown_table
-from nads_book.studies.used_nads import SAME, SEEDS, ratios
+from nads_book.studies.used_nads import SEEDS, ratios
 
+STUDY = "used-nads"
 NAMES = {"resnet": "ResNet-18, quarter width", "vgg11": "VGG-11"}
 CONTROLS = {"wave": "waves of equal energy", "random": "random directions, equal change"}
 EXPECTED = 2.0  # least ratio to random directions that was predicted
-
-
-@cache
-def rows() -> list[dict[str, Any]]:
-    """Return the rows of all networks and seeds."""
-    found: list[dict[str, Any]] = load_study("used-nads.json")["rows"]
-    return found
-
-
-def mean_ratio(network: str, control: str) -> Estimate:
-    """Return the geometric mean over seeds and NADs 0 to 40, with Student's interval over NADs."""
-    logs = np.log(ratios(rows(), network, control)).mean(0)
-    value, low, high = np.exp(student_mean(logs))
-    return float(value), float(low), float(high)
 
 
 @style.styled
@@ -48,7 +33,7 @@ def plot_used() -> Figure:
         for colour, (control, label), marker in zip(
             style.colours(), CONTROLS.items(), "os", strict=False
         ):
-            for row in (row for row in rows() if row["network"] == network):
+            for row in (row for row in rows_of(STUDY) if row["network"] == network):
                 shares = [
                     (one["energy"], one["nad"]["turn"] / one[control]["turn"])
                     for one in row["directions"]
@@ -70,24 +55,24 @@ def plot_used() -> Figure:
     return figure
 
 
+def mean_ratio(network: str, control: str) -> Estimate:
+    """Return the geometric mean over seeds and NADs 0 to 40, with Student's interval over NADs."""
+    return scored(STUDY).estimates[network][control]
+
+
 FACTS: dict[str, Any] = {"size": "narrow", "num_seeds": len(SEEDS), "num_trainings": len(SEEDS)}
-
-
-def by_seed(network: str, control: str) -> np.ndarray:
-    """Return the geometric mean over NADs 0 to 40 for each seed, (seeds,)."""
-    return np.asarray(np.exp(np.log(ratios(rows(), network, control)).mean(1)))
 
 
 def follows_data(network: str) -> Evidence:
     """Decide by the registered limits whether a network uses early NADs no more than waves."""
-    seeds = by_seed(network, "wave")
-    holds = len(seeds) == 2 and ((seeds > SAME[0]) & (seeds < SAME[1])).all()
+    holds = scored(STUDY).met[f"{network}: does not use NADs more"]
     return evidence(holds, *mean_ratio(network, "wave"), **FACTS)
 
 
 def like_random() -> Evidence:
     """Decide whether ResNet-18's ratio to random directions is below the predicted range."""
-    holds = by_seed("resnet", "random").max() < EXPECTED
+    seeds = np.log(ratios(rows_of(STUDY), "resnet", "random")).mean(1)  # (seeds,)
+    holds = np.exp(seeds).max() < EXPECTED
     return evidence(holds, *mean_ratio("resnet", "random"), null=EXPECTED, **FACTS)
 
 
@@ -106,7 +91,7 @@ def summaries() -> str:
             *(mean(row, control, how) for control in CONTROLS for how in ("turn", "remove")),
             mean(row, "wave", early=False),
         ]
-        for row in rows()
+        for row in rows_of(STUDY)
     ]
     head = ["network", "seed", "accuracy (%)", "over waves, turned", "removed"]
     head += ["over random, turned", "removed", "late NADs over waves, turned"]

@@ -38,8 +38,13 @@ def plot_poolings() -> Figure:
         "upright photos": (UPRIGHT, (1, 10, 100)),
         "flipped photos": (FLIPPED, (0.1, 0.2, 0.5)),
     }
-    labels = {"xlabel": "energy of the classes, random networks", "ylabel": "test accuracy (%)"}
-    figure, axes = style.panel_row(panels, 3.2, **labels, sharey=True)
+    figure, axes = style.panel_row(
+        panels,
+        3.2,
+        xlabel="energy of the classes, random networks",
+        ylabel="test accuracy (%)",
+        sharey=True,
+    )
     for axis, (place, ticks) in zip(axes, panels.values(), strict=True):
         points = zip(
             POOLINGS, choices().scores[place], 100 * choices().accuracies[place], strict=True

@@ -14,9 +14,9 @@ from nads_book.analysis.statistics import (
     with_interval,
 )
 from nads_book.evidence import Evidence, above, below, evidence
-from nads_book.experiments.stored import load_registered
 from nads_book.experiments.study import Estimate
 from nads_book.figures import style
+from nads_book.pages.scored_rows import scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import nas_contest as contest
 from nads_book.studies.nas import GAIN, GOALS, on_paths
@@ -134,12 +134,6 @@ def partial_correlation() -> Estimate:
     return with_interval(np.array([given_counts(one) for one in weights]))
 
 
-@cache
-def scored() -> dict[str, dict[str, Estimate]]:
-    """Return what the contest says about the sealed score, by benchmark."""
-    return contest.score(load_registered("nas")["sealed"]["score"])
-
-
 @style.styled
 def plot_scores() -> Figure:
     """Draw rank correlations with accuracy on CIFAR-10, for all cells and for the better ones."""
@@ -208,7 +202,7 @@ def facts(used: np.ndarray | None = None) -> dict[str, Any]:
 
 def reaches(name: str) -> Evidence:
     """Decide by the registered rule, which has no "open", whether an interval lies above a goal."""
-    found = scored()["cifar10"][name]
+    found = scored("nas").estimates["cifar10"][name]
     return evidence(found[1] > GOALS[name], *found, **facts())
 
 
@@ -226,14 +220,16 @@ def match_misleads(used: np.ndarray | None = None) -> Evidence:
 
 def over_flops() -> Evidence:
     """Decide whether the directions rank better than FLOPs, on all four benchmarks."""
-    leads = [scored()[place]["over flops"] for place in PLACES]
+    leads = [scored("nas").estimates[place]["over flops"] for place in PLACES]
     holds = True if min(low for _, low, _ in leads) > 0 else None
     return evidence(holds, *min(leads), null=0, **facts())
 
 
 def macro() -> Evidence:
     """Decide whether the directions rank better than parameters on NAS-Bench-Macro."""
-    return above(scored()["macro"]["over params"], **facts() | {"num_trainings": 300})
+    return above(
+        scored("nas").estimates["macro"]["over params"], **facts() | {"num_trainings": 300}
+    )
 
 
 def not_tails() -> Evidence:
@@ -267,7 +263,7 @@ def benchmarks() -> str:
     rows = [
         [
             LABELS.get(names.get(key, key), key),
-            *(estimate(scored()[place].get(key, [np.nan] * 3)) for place in PLACES),
+            *(estimate(scored("nas").estimates[place].get(key, [np.nan] * 3)) for place in PLACES),
         ]
         for key in keys
     ]
