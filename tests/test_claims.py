@@ -522,6 +522,40 @@ def test_a_prediction_is_older_than_its_results(history):
     assert older is False and "data/missing.json is not in the git history" in how
 
 
+RULE = 'known = "{known}"\n[criteria]\nloss = {{ at_most = {limit} }}\n'
+
+
+@pytest.mark.parametrize(
+    "before, after, older",
+    [
+        ([], [{"known": "nothing"}], True),  # prose may be corrected
+        ([{"limit": 2}], [], True),
+        ([], [{"limit": 3}], False),
+        ([], [{"limit": 3}, {}], False),  # changed and changed back
+    ],
+)
+def test_rules_that_change_after_the_results_are_no_registration(history, before, after, older):
+    path, result = history / "data" / "rule.toml", history / "data" / "new.json"
+
+    def commit(written, text):
+        written.write_text(text)
+        who = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "add", "."], cwd=history, check=True)
+        subprocess.run(["git", *who, "commit", "-qm", "x"], cwd=history, check=True)
+
+    versions = [{}, *before, "results", *after]
+    for values in versions:
+        known = {"known": "all", "limit": 1}
+        text = "{}" if values == "results" else RULE.format(**known | values)
+        commit(result if values == "results" else path, text)
+    found, how = claims.first_in_history("data/rule.toml", "data/new.json", history)
+    assert found is older
+    assert ("rules were changed" in how) == bool(before or not older)
+    path.write_text(RULE.format(known="all", limit=9))
+    found, how = claims.first_in_history("data/rule.toml", "data/new.json", history)
+    assert found is False and "data/rule.toml" in how  # what is judged by was never committed
+
+
 def test_without_history_a_preregistration_is_not_checked_and_says_so(history, tmp_path):
     arguments = ("data/prediction.json", "data/result.json")
     shallow = tmp_path / "shallow"

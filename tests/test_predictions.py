@@ -5,6 +5,7 @@ import tomllib
 
 import pytest
 from nads_book import predictions
+from nads_book.predictions import criteria
 from nads_book.predictions.prediction import answered, pointed, ranged, resolved
 
 pytestmark = pytest.mark.stored
@@ -41,6 +42,28 @@ def test_outcomes_of_ranges_intervals_guesses_and_expectations():
         (True, None, "open"),
     ):
         assert answered("x", expected, found).outcome == outcome
+
+
+def test_a_criterion_has_the_outcome_that_was_registered_for_it():
+    expected = {"a": "failed", "cnn": {"ring": "met, or undecided"}, "holds": [True, True]}
+    found = criteria.expectations(expected, ["a", "b", "cnn, ring", "cnn, xor"])
+    assert found == {"a": "failed", "b": "met", "cnn, ring": "met, or undecided", "cnn, xor": "met"}
+
+
+def test_a_criterion_that_was_expected_to_fail_is_no_failed_prediction(found):
+    (one,) = [
+        one
+        for one in found["book/preregistered/mixed_derivative.toml"]
+        if one.text == "the gradient is more stable"
+    ]
+    assert one.expected == "no"
+
+
+def test_what_was_known_before_a_registration_is_shown_with_its_predictions(found):
+    shown = predictions.section(path := "book/preregistered/adam_flip.toml", found[path])
+    assert "principal components 7.5" in shown and "Known before" in shown
+    path = "book/results/studies/atlas-predictions.json"
+    assert "Known before" not in predictions.section(path, found[path])
 
 
 def test_failed_predictions_come_first_and_are_counted():
@@ -94,6 +117,10 @@ SCORED = {
     ("repair", "densenet, strided, flat: waves", "failed", "9"),
     ("nas", "gain over jacov", "met", "0.0121"),
     ("nads64", "forecast", "failed", "0.95, 1.07"),
+    # what two registrations expect beside their criteria, and an outcome "met, or undecided"
+    ("small_components", "components removed", "met", "11.1"),
+    ("small_components", "components flipped", "failed", "22.2"),
+    ("nonlinear_tasks", "cnn, product", "met", "undecided"),
 }
 
 

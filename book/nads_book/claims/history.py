@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
+# Tables of a registration by which its results are judged.
+RULES = ("criteria", "expected", "predicted", "effects")
 
 
 def first_in_history(first: str, then: str, root: Path = ROOT) -> tuple[bool | None, str]:
     """Return whether one thing is older than another in the history of git, and how that is known.
 
     Args:
-        first: commit, or file relative to the repository, which counts from the commit that added it.
-        then: the same of what must be younger.
+        first: commit, or file relative to the repository. A file counts from the commit that added
+            it, and a registration (.toml) from the last one that changed its `RULES`.
+        then: commit, or file, of what must be younger; it counts from the commit that added it.
         root: folder of the repository.
 
     Returns:
@@ -38,21 +43,44 @@ def first_in_history(first: str, then: str, root: Path = ROOT) -> tuple[bool | N
             "not checked: the git history of this clone is shallow (`git fetch --unshallow`)",
         )
 
+    def versions(name: str) -> list[list[str]]:
+        """Return the commits of a file, the first one first, each with the file's name there."""
+        log = git("log", "--follow", "--no-merges", "--format=@%H", "--name-only", "--", name)[1]
+        return [one.split() for one in reversed(log.split("@")[1:])]
+
     def commit(name: str) -> str | None:
         if (root / name).exists() or "/" in name:
-            commits = git("log", "--follow", "--format=%H", "--", name)[1].splitlines()
-            return commits[-1] if commits else None
-        status, found = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        return None if status else found
+            found = versions(name)
+            return found[0][0] if found else None
+        status, commit_hash = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return None if status else commit_hash
 
-    one, other = commit(first), commit(then)
+    def last_rules(name: str) -> str | None:
+        """Return the last commit that changed how results are judged."""
+        found = versions(name)
+        texts = [git("show", f"{commit_hash}:{path}")[1] for commit_hash, path in found]
+        rules = [_rules(text) for text in texts]
+        if not found or rules[-1] != _rules((root / name).read_text("utf8")):
+            return None
+        changed = [now != before for before, now in zip([None, *rules], rules, strict=False)]
+        return [one for (one, _), new in zip(found, changed, strict=True) if new][-1]
+
+    added, other = commit(first), commit(then)
+    one = last_rules(first) if added and first.endswith(".toml") else added
     for name, found in ((first, one), (then, other)):
         if not found:
-            return False, f"{name} is not in the git history"
+            return False, f"{name} is not in the git history as it is now"
     older = one != other and git("merge-base", "--is-ancestor", one, other)[0] == 0
 
     def day(found: str) -> str:
         return f"{found[:7]}, {git('log', '-1', '--format=%cs', found)[1]}"
 
     how = "is older than" if older else "is **not** older than"
-    return older, f"{first} ({day(str(one))}) {how} {then} ({day(str(other))})"
+    changed = "" if one == added else f"; its rules were changed after {day(str(added))}"
+    return older, f"{first} ({day(str(one))}{changed}) {how} {then} ({day(str(other))})"
+
+
+def _rules(text: str) -> list[Any]:
+    """Return the tables of a registration by which results are judged."""
+    content = tomllib.loads(text)
+    return [content.get(name) for name in RULES]

@@ -3,8 +3,8 @@
 What was registered is in ``book/preregistered/*.toml`` (`load_registered`) and, for the atlas, in
 ``atlas-predictions.json``. Ranges that a registration states in its text only are repeated here,
 next to the function that computes the number from stored rows (`training`, `data`). A study whose
-registration has nothing but criteria is scored by its own rule. The book shows all of them on the
-page *Predictions*.
+registration has nothing but criteria is scored by its own rule (`criteria`). The book shows all of
+them on the page *Predictions*.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from nads_book.atlas.predictions import score as score_of_atlas
 from nads_book.atlas.stored import load_atlas
 from nads_book.checkout import checkout_folder
 from nads_book.experiments import load_registered
-from nads_book.predictions import data, training
-from nads_book.predictions.prediction import Prediction, answered
+from nads_book.predictions import criteria, data, training
+from nads_book.predictions.prediction import Prediction
 from nads_book.report import estimate, markdown_table
-from nads_book.studies import OTHERS, experiment
+from nads_book.studies import OTHERS
 
 __all__ = ["Prediction", "counts", "everything", "page", "registrations", "section", "table"]
 
@@ -35,30 +35,14 @@ REGISTRATIONS: dict[str, Callable[[], list[Prediction]]] = {
     "other_data": data.pair_predictions,
     "replications": data.replication_predictions,
     "nads64": data.large_predictions,
+    "rival_theory": criteria.theory_predictions,
+    "small_components": criteria.component_predictions,
 }
 
 
 def registrations() -> list[str]:
     """Return the names of all files of registrations, in alphabetical order."""
     return sorted(path.stem for path in checkout_folder("book/preregistered").glob("*.toml"))
-
-
-def of_criteria(name: str) -> list[Prediction]:
-    """Return the criteria of a study that are all expected to hold, by the study's own rule.
-
-    Args:
-        name: name of the registration; the study's has hyphens.
-
-    Raises:
-        ValueError: if no study has this name: add a function to `REGISTRATIONS`.
-    """
-    study = experiment(name.replace("_", "-"))
-    rows = study.stored(study.path).rows if study.path.is_file() else []
-    if not rows:
-        criteria = load_registered(name)["criteria"]
-        return [answered(str(each), True, None) for each in criteria]
-    met = study.score(rows).met
-    return [answered(each, True, holds) for each, holds in met.items()]
 
 
 def of_the_atlas() -> list[Prediction]:
@@ -82,7 +66,9 @@ def everything() -> dict[str, list[Prediction]]:
         function = REGISTRATIONS.get(name)
         if function is None and name.replace("_", "-") not in OTHERS:
             raise ValueError(f"{name}.toml belongs to no study: add it to REGISTRATIONS")
-        found[f"book/preregistered/{name}.toml"] = function() if function else of_criteria(name)
+        found[f"book/preregistered/{name}.toml"] = (
+            function() if function else criteria.of_criteria(name)
+        )
     found["book/results/studies/atlas-predictions.json"] = of_the_atlas()
     return found
 
@@ -108,9 +94,18 @@ def table(predictions: Iterable[Prediction]) -> str:
     return markdown_table(rows, ["outcome", "prediction", "expected", "found"])
 
 
-def section(predictions: list[Prediction]) -> str:
-    """Return the predictions of one registration: counts, and their table."""
-    return f"{len(predictions)} predictions: {counts(predictions)}.\n\n{table(predictions)}"
+def known_before(path: str) -> str:
+    """Return what a registration says was known before it, as a quotation; "" if it says nothing."""
+    name = path.rpartition("/")[2]
+    content = load_registered(name.removesuffix(".toml")) if name.endswith(".toml") else {}
+    words = " ".join(content.get("known_before", "").split())
+    return f"> *Known before:* {words}\n\n" if words else ""
+
+
+def section(path: str, predictions: list[Prediction]) -> str:
+    """Return the predictions of one registration: counts, what was known before, and their table."""
+    numbers = f"{len(predictions)} predictions: {counts(predictions)}."
+    return f"{numbers}\n\n{known_before(path)}{table(predictions)}"
 
 
 def page(found: Mapping[str, list[Prediction]]) -> str:
@@ -123,5 +118,5 @@ def page(found: Mapping[str, list[Prediction]]) -> str:
     parts = [markdown_table(rows, ["registered in", "outcomes"])]
     for path, predictions in found.items():
         title = path.rpartition("/")[2].partition(".")[0].replace("_", " ").replace("-", " ")
-        parts.append(f"## {title[0].upper()}{title[1:]}\n\n`{path}`, {section(predictions)}")
+        parts.append(f"## {title[0].upper()}{title[1:]}\n\n`{path}`, {section(path, predictions)}")
     return "\n\n".join(parts)

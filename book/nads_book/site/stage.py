@@ -48,7 +48,7 @@ def stage(folder: Path, root: Path) -> None:
     counts = gaps.write(target / "book" / "_static" / "gaps", root)
     course = target / "book" / "course.md"
     course.write_text(gaps.with_links(course.read_text("utf8"), counts), "utf8")
-    tables = {path: predictions.section(some) for path, some in found.items()}
+    tables = {path: predictions.section(path, some) for path, some in found.items()}
     (target / PREDICTIONS).write_text(json.dumps(tables), "utf8")
     for name, figure in pages.page_figures().items():
         (target / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
