@@ -87,18 +87,15 @@ def write_site(folder):
     rows = {3: few, 1_000: NADS["lenet"], "the library": NADS["lenet"]}
     curves = nb.experiments.stored.load_study("two-trainings.json")
     page = lambda source, *view: views.Page(views.View(*view), source, book=True)  # noqa: E731
-    own = views.Source({"small": random_nads()})
     pages = {
         "empty": (),
         "all": (page(views.Source()),),
         "two": [page(views.Source(), (part,)) for part in ("direction", "mixer")],
-        "own": (page(own, ("direction",), "small"),),
         "guess": (Guess(book=True),),
         "training": (Raw(bundle.element("nad-training", curves, "Curves.", book=True)),),
         "trained": (Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)),),
         "fold": (Raw(bundle.element("nad-fold", {}, "A wave.", book=True)),),
         "atlas": (AtlasGallery(book=True),),
-        "atlas-own": (AtlasGallery(chosen="vit", sort="effect", book=False),),
         "playground": (Playground(small=False, shared=True, book=True),),
         "stack": (Stack(rows, NADS["lenet"], book=True),),
     } | {figure.kind: (figure,) for figure in changed_pictures()}

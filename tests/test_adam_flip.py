@@ -21,14 +21,9 @@ def images(monkeypatch):
     found = found + 0.1 * torch.randn(found.shape, generator=generator)
     data = (found, torch.arange(60) % 10)
     monkeypatch.setattr(adam_flip, "upright", lambda name: (data, data, "generated"))
-    monkeypatch.setattr(adam_flip, "build", lambda data, name: logistic_regression())
     adam_flip.principal_axes.cache_clear()
     yield found
     adam_flip.principal_axes.cache_clear()
-
-
-def logistic_regression():
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10))
 
 
 @pytest.mark.parametrize("basis", BASES)
@@ -41,15 +36,11 @@ def test_all_bases_are_orthogonal_maps(images, basis):
     assert (found is images) == (basis == "as is")
 
 
-def test_effective_inputs_count_equal_and_unequal_variances(images):
+def test_effective_inputs_count_equal_and_unequal_variances():
     noise = torch.randn(4_000, 1, 4, 4, generator=torch.Generator().manual_seed(1))
     assert adam_flip.effective_inputs(noise) == pytest.approx(16, rel=0.02)
     noise[:, :, 0] *= 100
     assert adam_flip.effective_inputs(noise) == pytest.approx(4, rel=0.02)
-    spread = {
-        basis: adam_flip.effective_inputs(adam_flip.in_basis(images, basis)) for basis in SMALL
-    }
-    assert spread["components"] < 0.7 * spread["rotated"]
 
 
 def test_equal_variances_are_equal_and_of_the_same_sum(images):
@@ -73,16 +64,6 @@ def test_one_step_size_keeps_the_direction_of_the_gradient():
     (weight * gradient).sum().backward()
     optimiser.step()
     assert float((weight[0, 1] / weight[0, 0]).detach()) == pytest.approx(10)
-
-
-@pytest.mark.parametrize("treatment", TREATMENTS)
-def test_each_treatment_fits_images_that_differ(images, treatment):
-    labels = torch.arange(60) % 10
-    found = [
-        adam_flip.trained((images, labels), (images[:20], labels[:20]), treatment, seed)
-        for seed in (0, 0, 1)
-    ]
-    assert found[0] == found[1] and all(0 <= row["test_accuracy"] <= 1 for row in found)
 
 
 def rows(lost):

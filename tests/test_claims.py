@@ -1,4 +1,6 @@
-"""The register of claims: verdicts, marks in pages, preregistrations, and what is wrong when results change."""
+"""The register of claims: verdicts, marks in pages, preregistrations, and what is wrong when
+results change.
+"""
 
 import json
 import re
@@ -50,20 +52,27 @@ MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: 
 # Verdicts
 
 
-@pytest.mark.parametrize("holds, size, interval, null, expected", [
-    (True, "paper", None, None, "verified"), (False, "paper", None, None, "falsified"),
-    (True, "theory", (1, 2), 0, "verified"),
-    (True, "laptop", None, None, "toy"), (False, "narrow", None, None, "toy"), (True, "demo", None, None, "toy"),
-    (None, "paper", None, None, "inconclusive"), (True, "live", None, None, "inconclusive"),
-    (True, "paper", (-1, 1), 0, "inconclusive"), (False, "laptop", (-1, 1), 0, "inconclusive"),
-    (True, "paper", (None, 1), None, "inconclusive"), (True, "paper", (float("nan"), 1), 0, "inconclusive"),
-    (True, "epochs50", None, None, "toy"),
-])  # fmt: skip
-def test_the_verdict_depends_on_outcome_size_and_interval(holds, size, interval, null, expected):
-    assert claims.verdict(holds, size, interval, null) == expected
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((True, "paper", None, None), "verified"),
+        ((False, "paper", None, None), "falsified"),
+        ((True, "theory", (1, 2), 0), "verified"),
+        ((False, "narrow", None, None), "toy"),
+        ((True, "epochs50", None, None), "toy"),
+        ((None, "paper", None, None), "inconclusive"),
+        ((True, "live", None, None), "inconclusive"),
+        ((True, "paper", (-1, 1), 0), "inconclusive"),
+        ((False, "laptop", (-1, 1), 0), "inconclusive"),
+        ((True, "paper", (None, 1), None), "inconclusive"),
+        ((True, "paper", (float("nan"), 1), 0), "inconclusive"),
+    ],
+)
+def test_the_verdict_depends_on_outcome_size_and_interval(arguments, expected):
+    assert claims.verdict(*arguments) == expected
 
 
-@pytest.mark.parametrize("size", ["smoke", "large", ""])
+@pytest.mark.parametrize("size", ["smoke", "large"])
 def test_nothing_is_decided_at_smoke_or_at_an_unknown_size(size):
     with pytest.raises(claims.ClaimError, match=f"size '{size}'"):
         claims.verdict(True, size)
@@ -100,7 +109,9 @@ def book(tmp_path):
 
 
 def write(root, text=MARKED, holds=True, size="theory", lemma=False, name="01_small"):
-    """Write a chapter, its executed notebook with two claims, and evidence; none of the first for ``holds=None``."""
+    """Write a chapter, its executed notebook with two claims, and evidence; none of the first for
+    ``holds=None``.
+    """
     found = {"measured": (holds, size), "errata-lemma": (lemma, "theory")}
     found = {key: one for key, one in found.items() if one[0] is not None}
     (root / "evidence.json").write_text(json.dumps(found))
@@ -126,19 +137,19 @@ def collected(root):
 def test_marked_sentences_pass_and_become_statements(book):
     claims.check_pages(book)
     found = collected(book)
-    assert found["derived"].statement == "So is *that*." and found["measured"].pages == [
-        "notebooks/01_small",
-        "README",
-    ]
+    assert found["derived"].statement == "So is *that*."
+    assert found["measured"].pages == ["notebooks/01_small", "README"]
     assert found["measured"].statement == "It is 3." and claims.problems(found.values(), book) == []
 
 
-@pytest.mark.parametrize("text, missing", [
-    (MARKED + " And this is new.", "And this is new."),
-    ("This is new. " + MARKED, "This is new."),
-    ("It is $x$. So is that.<!-- claim: derived -->", "It is $x$."),
-    (MARKED.replace("<!-- claim: measured -->", ""), "It is 3 (eq. 4)."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        (MARKED + " And this is new.", "And this is new."),
+        ("This is new. " + MARKED, "This is new."),
+        ("It is $x$. So is that.<!-- claim: derived -->", "It is $x$."),
+    ],
+)
 def test_a_sentence_of_a_takeaway_that_is_no_claim_fails(book, text, missing):
     write(book, text)
     with pytest.raises(claims.ClaimError) as error:
@@ -161,10 +172,15 @@ def test_a_mark_without_a_claim_fails(book):
         claims.check_pages(book)
 
 
-@pytest.mark.parametrize("entry, named", [
-    ('[new]\nverdict = "true"\nfalsified_by = "x"', "'new'"), ('[new]\nverdict = "toy"', "falsified_by"),
-    ('[new]\nverdict = "toy"\nfalsified_by = "x"\ncolour = "red"', "colour"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        ('[new]\nverdict = "true"\nfalsified_by = "x"', "'new'"),
+        ('[new]\nverdict = "toy"', "falsified_by"),
+        ('[new]\nverdict = "toy"\nfalsified_by = "x"\ncolour = "red"', "colour"),
+        ('[new]\nverdict = "toy"\nfalsified_by = "x"\nprediction = "perhaps"', "perhaps"),
+    ],
+)
 def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
     with (book / "book" / "claims.toml").open("a") as file:
         file.write(f"\n{entry}\n")
@@ -178,9 +194,8 @@ def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
 def test_an_altered_claim_is_found_with_all_that_follows_from_it(book):
     write(book, holds=False)
     measured, derived = claims.problems(collected(book).values(), book)
-    assert "measured: registered as verified, now falsified" in measured and derived.startswith(
-        "derived: "
-    )
+    assert "measured: registered as verified, now falsified" in measured
+    assert derived.startswith("derived: ")
 
 
 def test_an_altered_register_is_found(book):
@@ -192,16 +207,12 @@ def test_an_altered_register_is_found(book):
 
 def test_a_toy_claim_that_no_longer_holds_has_flipped(book):
     path = book / "book" / "claims.toml"
-    path.write_text(
-        REGISTER.replace('"verified"\nfalsified_by = "Another', '"toy"\nfalsified_by = "Another')
-    )
+    path.write_text(REGISTER.replace("verified", "toy", 1))
     write(book, size="laptop")
     assert not collected(book)["measured"].flipped
     write(book, holds=False, size="laptop")
-    assert (
-        "toy (holds), now toy (does not hold)"
-        in claims.problems([collected(book)["measured"]], book)[0]
-    )
+    (problem,) = claims.problems([collected(book)["measured"]], book)
+    assert "toy (holds), now toy (does not hold)" in problem
 
 
 def test_missing_results_are_an_error_and_not_inconclusive(book):
@@ -213,9 +224,8 @@ def test_missing_results_are_an_error_and_not_inconclusive(book):
 def test_what_nothing_decides_is_an_error(book):
     write(book, holds=None)
     undecided = collected(book)["measured"]
-    assert (
-        undecided.verdict is None and "nothing decides it" in claims.problems([undecided], book)[0]
-    )
+    assert undecided.verdict is None
+    assert "nothing decides it" in claims.problems([undecided], book)[0]
 
 
 def test_a_record_that_is_not_registered_fails(book):
@@ -225,14 +235,8 @@ def test_a_record_that_is_not_registered_fails(book):
 
 
 def test_every_statement_of_the_paper_is_registered():
-    found = {
-        key.removeprefix("errata-"): claim
-        for key, claim in claims.load().items()
-        if key.startswith("errata-")
-    }
-    assert set(errata.STATEMENTS) < set(found)
-    for key, claim in found.items():
-        assert claim.statement.startswith("“") is (key not in errata.STATEMENTS), key
+    registered = {key.partition("-")[2] for key in claims.load() if key.startswith("errata-")}
+    assert set(errata.STATEMENTS) < registered
 
 
 # Rules that many claims share
@@ -247,9 +251,10 @@ def test_an_interval_decides_on_which_side_of_a_limit_an_estimate_is():
     assert (one.null, one.size) == (1.6, "paper")
 
 
-@pytest.mark.parametrize("a, b, expected", [
-    (True, True, True), (True, None, None), (None, False, False), (True, False, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [(True, True, True), (True, None, None), (None, False, False), (True, False, False)],
+)
 def test_registered_criteria_are_met_together(a, b, expected):
     assert all_met({"a": a, "b": b, "c": False}, "a", "b") is expected
 
@@ -268,7 +273,9 @@ def test_rows_of_a_study_give_seeds_and_trainings():
 
 
 def statements(**others):
-    """Return claims about statements of the paper, and one about a sentence that follows from another claim."""
+    """Return claims about statements of the paper, and one about a sentence that follows from
+    another claim.
+    """
     answers = {
         "zeta": "holds as printed",
         "lemma1": "holds with a changed constant; see",
@@ -318,10 +325,8 @@ def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
     functions = {"fails": missing, "holds": lambda: evidence(True)}
     monkeypatch.setattr(verification.pages, "decisions", lambda: functions)
     found, problems = verification.by_functions()
-    assert set(found) == {"holds"} and len(problems) == 1
-    assert (
-        "fails" in problems[0] and "FileNotFoundError" in problems[0] and "job.json" in problems[0]
-    )
+    (problem,) = problems
+    assert set(found) == {"holds"} and re.search("fails.*FileNotFoundError.*job.json", problem)
 
 
 def test_each_claim_is_decided_once_and_cells_decide_nothing():
@@ -333,6 +338,21 @@ def test_each_claim_is_decided_once_and_cells_decide_nothing():
         assert not re.search(r"\bclaim\(|^\s*assert\b", code, re.MULTILINE), name
 
 
+@pytest.mark.slow
+def test_every_claim_is_decided_as_registered(capsys):
+    assert verification.verify() == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", pages.MODULES)
+def test_tables_of_lab_notes_have_rows_of_equal_length(module):
+    page = pytest.importorskip(f"nads_book.pages.{module}", reason="figures need matplotlib")
+    for title, make in getattr(page, "LAB_TABLES", {}).items():
+        head, *lines = make().splitlines()
+        assert not re.search(r"\bnan\b", "".join(lines)), title
+        if head.startswith("|"):  # others are sentences
+            assert len(lines) > 1 and len({line.count(" | ") for line in lines[1:]}) == 1, title
+
+
 # What a reader sees
 
 
@@ -342,13 +362,9 @@ def test_marks_become_signs_and_records_become_anchors(book):
         nbformat.read(book / "executed" / "01_small.ipynb", as_version=4), found
     )
     text, anchor, code = notebook.cells
-    assert (
-        "<!-- claim" not in text.source
-        and 'href="../book/lab_notes/01_small.html#measured" title="Claim: verified"' in text.source
-    )
-    assert (
-        'id="evidence-measured"' in anchor.source and 'id="evidence-errata-lemma"' in anchor.source
-    )
+    assert "<!-- claim" not in text.source
+    assert 'href="../book/lab_notes/01_small.html#measured"' in text.source
+    assert 'id="evidence-measured"' in anchor.source
     assert code.outputs == []
 
 
@@ -359,9 +375,8 @@ def test_a_conclusion_is_shown_below_the_cell_that_asks_for_it(book):
         nbformat.v4.new_output("display_data", {report.CLAIM: {"id": "measured", "shown": True}})
     ]
     *_, code, shown = claims.with_claims(notebook, found).cells
-    assert code.outputs == [] and "It is 3." in shown.source
-    assert "value: 3" in shown.source
-    assert ">✓</a>" in shown.source
+    assert code.outputs == []
+    assert all(part in shown.source for part in ("It is 3.", "value: 3", "✓"))
 
 
 def test_the_index_has_a_line_for_each_claim_and_the_file_all_fields(book, tmp_path):
@@ -370,27 +385,14 @@ def test_the_index_has_a_line_for_each_claim_and_the_file_all_fields(book, tmp_p
     for claim in found.values():
         assert f'id="{claim.id}"' in page and claim.statement in page
         assert claim.falsified_by not in page
-    assert 'href="../book/lab_notes/01_small.html#measured"' in page
-    assert "verdict-falsified chapter-01-small chapter-errata" in page
-    assert '<option value="verdict-verified">✓ verified (2)' in page
     assert "| ✓ verified | 2 |" in page and "| ✗ falsified | 1 |" in page
     assert page.index('id="errata-lemma"') < page.index('id="measured"')
     claims.write(tmp_path / "claims.json", found)
-    stored = {
-        entry["id"]: entry for entry in json.loads((tmp_path / "claims.json").read_text("utf8"))
-    }
-    assert stored["measured"]["cell"] == "notebooks/01_small.html#evidence-measured"
-    assert {
-        "statement",
-        "value",
-        "interval",
-        "num_seeds",
-        "num_trainings",
-        "size",
-        "verdict",
-        "prediction",
-        "post_hoc",
-    } <= set(stored["derived"])
+    entries = json.loads((tmp_path / "claims.json").read_text("utf8"))
+    stored = {entry["id"]: entry for entry in entries}["measured"]
+    assert stored["cell"] == "notebooks/01_small.html#evidence-measured"
+    facts = {"statement": "It is 3.", "value": 3, "size": "theory", "verdict": "verified"}
+    assert facts.items() <= stored.items() and {"interval", "post_hoc"} < stored.keys()
 
 
 NOTES = "# Lab notes of chapter 1\n\n<!-- lab notes -->\n"
@@ -455,27 +457,23 @@ def test_a_failed_prediction_has_no_check_mark(book, outcome, mark):
 def test_a_page_takes_the_number_of_a_claim(book):
     found = collected(book)
     found["measured"].interval = [2.0, 4.0]
-    assert (
-        claims.with_badges("It is <!-- number: measured -->.", found)
-        == "It is 3.00 (2.00 to 4.00)."
-    )
+    page = claims.with_badges("It is <!-- number: measured -->.", found)
+    assert page == "It is 3.00 (2.00 to 4.00)."
     with pytest.raises(claims.ClaimError, match="fourth"):
         claims.with_badges("<!-- number: fourth -->", found)
 
 
-def test_an_unknown_outcome_of_a_prediction_is_rejected(book):
-    path = book / "book" / "claims.toml"
-    path.write_text(REGISTER.replace("[measured]", '[measured]\nprediction = "perhaps"'))
-    with pytest.raises(claims.ClaimError, match="perhaps"):
-        claims.load(book)
-
-
-@pytest.mark.parametrize("sources, label", [
-    (["book/results/fig1-lenet.json"], "verified at the paper’s size"),
-    (["book/nads_book/analysis/published/fig1.csv"], "verified at the paper’s size"),
-    (["book/results/fig1-lenet.json", "book/results/law-lenet.json"], "verified at its own size"),
-    (["book/results/studies/forgetting.json"], "verified at its own size"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sources", "label"),
+    [
+        (["book/results/fig1-lenet.json"], "verified at the paper’s size"),
+        (["book/nads_book/analysis/published/fig1.csv"], "verified at the paper’s size"),
+        (
+            ["book/results/fig1-lenet.json", "book/results/law-lenet.json"],
+            "verified at its own size",
+        ),
+    ],
+)
 def test_only_what_the_paper_did_is_verified_at_its_size(book, sources, label):
     claim = collected(book)["measured"]
     claim.sources, claim.size = sources, "paper"
@@ -569,14 +567,18 @@ def test_without_history_a_preregistration_is_not_checked_and_says_so(history, t
     assert older is None and "no git history" in how
 
 
-@pytest.mark.parametrize("first, then, verdict", [
-    ("data/prediction.json", "data/result.json", "verified"), ("data/result.json", "data/prediction.json", "falsified"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("first", "then", "verdict"),
+    [
+        ("data/prediction.json", "data/result.json", "verified"),
+        ("data/result.json", "data/prediction.json", "falsified"),
+    ],
+)
 def test_a_claim_preregistered_too_late_is_falsified(book, history, first, then, verdict):
     shutil.copytree(history, book, dirs_exist_ok=True)
     path = book / "book" / "claims.toml"
-    entry = f'falsified_by = "Another number."\npreregistered = {{ first = "{first}", then = "{then}" }}'
-    path.write_text(REGISTER.replace('falsified_by = "Another number."', entry))
+    entry = f'[measured]\npreregistered = {{ first = "{first}", then = "{then}" }}'
+    path.write_text(REGISTER.replace("[measured]", entry))
     assert collected(book)["measured"].verdict == verdict
 
 

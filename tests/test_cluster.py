@@ -1,4 +1,6 @@
-"""Studies on the workers of a Dask scheduler: two workers on this machine, one of which is killed."""
+"""Studies on the workers of a Dask scheduler: two workers on this machine, one of which is
+killed.
+"""
 
 import contextlib
 import os
@@ -23,7 +25,9 @@ STUDY = "random-logreg", "smoke"
 
 @contextlib.contextmanager
 def started(*arguments, until):
-    """Start a program of Dask, wait for a line of its output, and give the process and the line's match."""
+    """Start a program of Dask, wait for a line of its output, and give the process and the line's
+    match.
+    """
     command = [sys.executable, "-m", *arguments]
     environment = os.environ | {
         "PYTHONPATH": PATHS,
@@ -49,24 +53,12 @@ def started(*arguments, until):
 @contextlib.contextmanager
 def cluster(num_workers):
     """Give the address of a scheduler on 127.0.0.1, and the processes of its workers."""
-    scheduler = (
-        "distributed.cli.dask_scheduler",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-        "--no-dashboard",
-    )
+    options = "--host 127.0.0.1 --port 0 --no-dashboard".split()
+    scheduler = ("distributed.cli.dask_scheduler", *options)
     with contextlib.ExitStack() as stack:
         _, found = stack.enter_context(started(*scheduler, until=r"Scheduler at: +(tcp://\S+)"))
-        worker = (
-            "distributed.cli.dask_worker",
-            found[1],
-            "--nthreads",
-            "1",
-            "--no-nanny",
-            "--no-dashboard",
-        )
+        options = "--nthreads 1 --no-nanny --no-dashboard".split()
+        worker = ("distributed.cli.dask_worker", found[1], *options)
         workers = [
             stack.enter_context(started(*worker, until="Registered to")) for _ in range(num_workers)
         ]
@@ -95,28 +87,11 @@ def test_a_killed_workers_units_run_again_and_give_the_same_numbers(tmp_path):
         results = nb.run_experiment(
             *STUDY, out=out, executor=f"dask:{address}", device="cpu", progress=False
         )
-        thread.join(timeout=60)
-        assert workers[0].wait(timeout=60) == -signal.SIGKILL and workers[1].poll() is None
+        thread.join(timeout=600)
+        assert workers[0].wait(timeout=600) == -signal.SIGKILL and workers[1].poll() is None
     alone = nb.run_experiment(*STUDY, device="cpu", progress=False)
     assert results.complete and repr(computed(results)) == repr(computed(alone))
     assert {row["run"] for row in results.rows} == {results.provenance[0]["started"]}
-
-
-@pytest.mark.slow
-def test_the_command_line_computes_on_a_cluster(tmp_path, capsys):
-    with cluster(1) as (address, _):
-        command = [
-            "run",
-            STUDY[0],
-            "--preset",
-            STUDY[1],
-            "--device",
-            "cpu",
-            "--out",
-            str(tmp_path / "r.json"),
-        ]
-        assert main([*command, "--executor", f"dask:{address}", "--count", "2"]) == 0
-    assert "2 of 6 networks" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["dask:", "threads", "dask"])

@@ -62,24 +62,12 @@ def random_nads(seed: int, count: int = 12, shape=(2, 3, 4)) -> nc.NADs:
     )
 
 
-def test_symmetries_make_logistic_regression_more_isotropic():
-    square = ("flip_rows", "flip_columns", "transpose")
-    plain, averaged = compute(nc.LOGREG, 500), compute(nc.LOGREG, 500, symmetries=square)
-    assert averaged.eigenvalues.std() < 0.6 * plain.eigenvalues.std()  # variance 1/8 at best
-    torch.testing.assert_close(averaged.eigenvalues.sum(), plain.eigenvalues.sum())
-
-
 @pytest.mark.parametrize(
-    ("architecture", "size", "options", "names"),
-    [
-        (nc.LOGREG, 8, {}, []),
-        (nc.LENET, 16, {}, ["flip_rows", "flip_columns", "transpose"]),
-        (nc.LENET, 18, {}, ["transpose"]),
-        (nc.LENET, 16, {"symmetries": ("flip_rows",)}, ["flip_rows"]),
-    ],
+    ("size", "options", "names"),
+    [(18, {}, ["transpose"]), (16, {"symmetries": ("flip_rows",)}, ["flip_rows"])],
 )
-def test_symmetries_follow_the_image_size(architecture, size, options, names):
-    nads = compute(architecture, 2, image_shape=(1, size, size), **options)
+def test_symmetries_are_those_of_the_image_size_or_the_given_ones(size, options, names):
+    nads = compute(nc.LENET, 2, image_shape=(1, size, size), **options)
     assert nads.provenance["symmetries"] == names
 
 
@@ -90,37 +78,21 @@ def test_symmetries_follow_the_image_size(architecture, size, options, names):
 @pytest.mark.parametrize("symmetries", [(), ("flip_rows", "transpose")])
 def test_compute_nads_against_a_loop_over_networks(debiasing, symmetries):
     networks, estimator = 90, nc.SmoothedGradient(8)
-    nads = compute(
-        num_networks=networks,
-        estimator=estimator,
-        debiasing=debiasing,
-        symmetries=symmetries,
-        dtype=torch.float64,
-    )
-    ensemble, expected, count = (
-        Ensemble(convnet, SHAPE, dtype=torch.float64),
-        torch.zeros(D, D).double(),
-        0,
-    )
-    norms = []
-    for block in range(networks):
+    options = {"estimator": estimator, "debiasing": debiasing, "dtype": torch.float64}
+    nads = compute(num_networks=networks, symmetries=symmetries, **options)
+    ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
+    expected = torch.zeros(D, D).double()
+    for number in range(networks):
+        block, index = divmod(number, ensemble.block_size)
         draw = estimator.draw(ensemble, block)
-        for index in range(ensemble.block_size):
-            if count == networks:
-                break
-            module = convnet().double()
-            module.load_state_dict({name: tensor[index] for name, tensor in draw.state.items()})
-            x = draw.inputs[index].clone().requires_grad_()
-            (g,) = torch.autograd.grad(module(x).sum(), x)
-            x, y = g.flatten(1).unflatten(0, (2, 4)).mean(1)  # halves, each of two opposite pairs
-            mean = (x + y) / 2
-            expected += (
-                torch.outer(mean, mean)
-                if debiasing == "none"
-                else (torch.outer(x, y) + torch.outer(y, x)) / 2
-            )
-            norms.append(mean.square().sum())
-            count += 1
+        module = convnet().double()
+        module.load_state_dict({name: tensor[index] for name, tensor in draw.state.items()})
+        x = draw.inputs[index].clone().requires_grad_()
+        (g,) = torch.autograd.grad(module(x).sum(), x)
+        x, y = g.flatten(1).unflatten(0, (2, 4)).mean(1)  # halves, each of two opposite pairs
+        if debiasing == "none":
+            x = y = (x + y) / 2
+        expected += (torch.outer(x, y) + torch.outer(y, x)) / 2
     expected = symmetrize(expected / networks, SHAPE, symmetries)
     torch.testing.assert_close(
         second_moment(nads), expected, rtol=0, atol=1e-6 * float(expected.abs().max())
@@ -128,30 +100,22 @@ def test_compute_nads_against_a_loop_over_networks(debiasing, symmetries):
     torch.testing.assert_close(
         nads.eigenvalues.double(), torch.linalg.eigvalsh(expected).flip(0), rtol=1e-5, atol=1e-9
     )
-    if debiasing == "none":
-        torch.testing.assert_close(
-            nads.eigenvalues.double().sum(), torch.stack(norms).mean(), rtol=1e-6, atol=0
-        )
 
 
 # --- properties of the result
 
 
 @pytest.mark.parametrize("debiasing", ["shrink", "subtract", "none"])
-@pytest.mark.parametrize("architecture", [nc.LENET, convnet], ids=["lenet", "factory"])
-def test_directions_are_orthonormal_and_ordered(architecture, debiasing):
-    shape = (1, 16, 16) if architecture is nc.LENET else SHAPE
-    nads = compute(architecture, 40, image_shape=shape, debiasing=debiasing)
-    assert nads.directions.shape == (math.prod(shape), *shape)
+def test_directions_are_orthonormal_and_ordered(debiasing):
+    nads = compute(nc.LENET, 40, image_shape=(1, 16, 16), debiasing=debiasing)
+    assert nads.directions.shape == (256, 1, 16, 16)
     assert nads.directions.dtype == nads.eigenvalues.dtype == torch.float32
     assert_orthonormal(nads.directions)
     assert (nads.eigenvalues[:-1] >= nads.eigenvalues[1:]).all()
     if debiasing != "subtract":
         assert nads.eigenvalues[-1] > -1e-6 * nads.eigenvalues[0]
-    for row in nads.directions.flatten(1):
-        assert (
-            row[row.abs() > 0.999 * row.abs().max()][0] > 0
-        )  # of the largest entries, the first is positive
+    for row in nads.directions.flatten(1):  # of the largest entries, the first is positive
+        assert row[row.abs() > 0.999 * row.abs().max()][0] > 0
 
 
 def test_fewer_directions_are_the_first():
@@ -179,16 +143,11 @@ def test_provenance_says_how():
     json.dumps(provenance)
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 100, 1000])
-def test_any_batch_size_gives_the_same_result_bitwise(batch_size):
-    expected, nads = compute(num_networks=150), compute(num_networks=150, batch_size=batch_size)
-    assert same(nads, expected)
-
-
-def test_the_seed_fixes_the_result():
-    first, again, other = compute(seed=1), compute(seed=1), compute(seed=2)
-    assert torch.equal(first.directions, again.directions)
-    assert not torch.equal(first.directions, other.directions)
+def test_any_batch_size_gives_the_same_result_bitwise():
+    expected = compute(num_networks=150)
+    for batch_size in (1, 7, 100, 1000):
+        assert same(compute(num_networks=150, batch_size=batch_size), expected)
+    assert not torch.equal(compute(num_networks=150, seed=1).directions, expected.directions)
 
 
 # --- interruption and checkpoints
@@ -196,7 +155,9 @@ def test_the_seed_fixes_the_result():
 
 @pytest.fixture
 def one_worker() -> Iterator[None]:
-    """Let one thread take the blocks in their order: two would share the calls that a test counts."""
+    """Let one thread take the blocks in their order: two would share the calls that a test
+    counts.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -204,7 +165,9 @@ def one_worker() -> Iterator[None]:
 
 
 class Interrupted(Estimator):
-    """An estimator during whose n-th call the user presses Ctrl-C; it describes itself as the one that it wraps."""
+    """An estimator during whose n-th call the user presses Ctrl-C; it describes itself as the one
+    that it wraps.
+    """
 
     def __init__(self, estimator, call: int):
         self.estimator, self.call, self.calls, self.lock = estimator, call, 0, threading.Lock()
@@ -256,18 +219,15 @@ def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
 
 def test_without_a_checkpoint_the_message_names_a_file_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lambdas = [
-        lambda layer=layer: nn.Sequential(nn.Flatten(), nn.Linear(D, 8), layer(), nn.Linear(8, 1))
-        for layer in (nn.ReLU, nn.Tanh)
-    ]
+    lambdas = [lambda: nn.Sequential(convnet()), lambda: nn.Sequential(convnet(), nn.Tanh())]
     names = set()
-    for factory in (convnet, nc.LOGREG, *lambdas):
+    for factory in (nc.LOGREG, *lambdas):
         with pytest.raises(KeyboardInterrupt) as caught:
             compute(factory, 200, estimator=Interrupted(ESTIMATOR, 3))
         name = re.search(r"checkpoint='(.+)'", str(caught.value)).group(1)
         names.add(name)
         assert same(compute(factory, 200, checkpoint=name), compute(factory, 200))
-    assert names == {file.name for file in tmp_path.iterdir()} and len(names) == 4
+    assert names == {file.name for file in tmp_path.iterdir()} and len(names) == 3
 
 
 @pytest.mark.usefixtures("one_worker")
@@ -368,17 +328,15 @@ def test_a_reinit_readout_is_part_of_the_description(tmp_path):
 
 
 class Residual(nn.Module):
-    """A residual block whose branch passes through a gain; and a token, which is added and silences nothing."""
+    """A branch that passes through a gain, and a token, which is added and silences nothing."""
 
     def __init__(self, gain, kind: str = "factor"):
         super().__init__()
         self.first, self.branch, self.last = nn.Linear(64, 8), nn.Linear(8, 8), nn.Linear(8, 1)
-        self.knob, self.token, self.kind = (
-            nn.Parameter(torch.tensor(gain)),
-            nn.Parameter(torch.zeros(8)),
-            kind,
-        )
+        self.knob = nn.Parameter(torch.tensor(gain))
+        self.token = nn.Parameter(torch.zeros(8))
         self.unused = nn.Parameter(torch.zeros(3))
+        self.kind = kind
 
     def forward(self, x):
         h = self.first(x.flatten(1)) + self.token
@@ -394,39 +352,16 @@ class Residual(nn.Module):
 @pytest.mark.parametrize("gain", [0.0, [1e-6] * 8, 0.2])
 def test_a_branch_is_silent_by_what_a_parameter_does(kind, gain, evaluation):
     expected = {} if gain == 0.2 or kind == "added" else {"knob": pytest.approx(np.ravel(gain)[0])}
-    with (
-        pytest.warns(UserWarning, match=r"silent .*\(knob = ")
-        if expected
-        else contextlib.nullcontext()
-    ):
-        nads = nc.compute_nads(
-            lambda: Residual(gain, kind),
-            8,
-            image_shape=(1, 8, 8),
-            evaluation=evaluation,
-            progress=False,
-        )
+    options = {"image_shape": SHAPE, "evaluation": evaluation, "progress": False}
+    warned = pytest.warns(UserWarning, match=r"silent .*\(knob = ")
+    with warned if expected else contextlib.nullcontext():
+        nads = nc.compute_nads(lambda: Residual(gain, kind), 8, **options)
     assert nads.provenance.get("silent_parts", {}) == expected
 
 
 @pytest.mark.parametrize("architecture", nc.ARCHITECTURES.values(), ids=lambda each: each.name)
 def test_no_branch_of_ours_is_silent(architecture):
     assert Ensemble(architecture.build, (1, 32, 32)).zero_init() == {}
-
-
-@pytest.mark.parametrize("kind", ["nothing", "text", "cut short", "list"])
-def test_a_corrupted_checkpoint_is_rejected_and_kept(tmp_path, kind):
-    path = tmp_path / "state.ckpt"
-    if kind == "list":
-        torch.save([1, 2], path)
-    else:
-        compute(num_networks=64, checkpoint=path)
-        texts = {"nothing": b"", "text": b"not a checkpoint"}
-        path.write_bytes(texts.get(kind, path.read_bytes()[:-1000]))
-    content = path.read_bytes()
-    with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*no checkpoint"):
-        compute(num_networks=64, checkpoint=path)
-    assert path.read_bytes() == content
 
 
 # --- more pixels than a dense matrix holds
@@ -437,14 +372,8 @@ def test_a_corrupted_checkpoint_is_rejected_and_kept(tmp_path, kind):
 )
 @pytest.mark.parametrize("debiasing", ["subtract", "none"])
 def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debiasing):
-    options = {
-        "num_networks": 30,
-        "estimator": estimator,
-        "debiasing": debiasing,
-        "dtype": torch.float64,
-        "num_directions": 20,
-        "symmetries": (),
-    }
+    options = {"num_networks": 30, "estimator": estimator, "debiasing": debiasing}
+    options |= {"dtype": torch.float64, "num_directions": 20, "symmetries": ()}
     dense = compute(**options)
     monkeypatch.setattr(directions_module, "DENSE_LIMIT", 10)
     with pytest.raises(ValueError, match="symmetries .*10 pixels"):
@@ -458,19 +387,6 @@ def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debias
     torch.testing.assert_close(gram.eigenvalues, dense.eigenvalues[:count], rtol=1e-5, atol=0)
     cosines = (gram.directions * dense.directions[:count]).flatten(1).sum(1)
     torch.testing.assert_close(cosines, torch.ones(count), rtol=0, atol=1e-5)
-
-
-def test_an_image_with_three_channels_of_64_pixels(tmp_path):
-    options = {"image_shape": (3, 64, 64), "num_directions": 25, "checkpoint": tmp_path / "a.ckpt"}
-    nads = compute(large, 60, **options)
-    assert nads.directions.shape == (25, 3, 64, 64)
-    assert_orthonormal(nads.directions)
-    assert (nads.eigenvalues > 0).all() and (nads.eigenvalues.diff() <= 0).all()
-    assert same(compute(large, 60, **options), nads)
-
-
-def large() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(3, 4, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(900, 1))
 
 
 # --- bad input
@@ -516,22 +432,16 @@ def wide() -> nn.Module:
         (IgnoresInput, {"estimator": nc.Dipole()}, ValueError, "does not depend"),
         (convnet, {"image_shape": (1, 1, 8, 8)}, ValueError, r"image_shape .*\(1, 1, 8, 8\)"),
         (convnet, {"image_shape": (8, 8)}, ValueError, r"inputs of shape \(2, 8, 8\)"),
-        (nc.LENET, {"image_shape": (32, 32)}, ValueError, r"square .*\(32, 32\)"),
         (nc.LENET, {"image_shape": (1, 32, 28)}, ValueError, r"square .*\(1, 32, 28\)"),
         (nc.LENET, {"image_shape": (1, 8, 8)}, ValueError, "8 is too small for LeNet"),
         (convnet, {"output": 1}, ValueError, "output 1 .* 1 outputs"),
-        (convnet, {"num_networks": 0}, ValueError, "num_networks .*got 0"),
-        (convnet, {"num_networks": 1e3}, ValueError, "num_networks .*got 1000.0"),
         (convnet, {"num_directions": 2.5}, ValueError, "num_directions .*got 2.5"),
         (convnet, {"num_directions": D + 1}, ValueError, f"more than the {D} of"),
         (convnet, {"batch_size": -1}, ValueError, "batch_size .*got -1"),
-        (convnet, {"seed": -1}, ValueError, "seed .*got -1"),
-        (convnet, {"seed": 1.5}, ValueError, "seed .*got 1.5"),
         (convnet, {"symmetries": ("rotate",)}, ValueError, "'rotate'"),
         (wide, {"image_shape": (1, 5, 8), "symmetries": ("transpose",)}, ValueError, "5 x 8"),
         (convnet, {"debiasing": "shrnk"}, ValueError, "'shrnk': choose from"),
         (convnet, {"stopping": 0.05}, TypeError, "StoppingCriterion"),
-        (convnet, {"stopping": nc.StoppingCriterion}, TypeError, "StoppingCriterion"),
     ],
     ids=lambda value: None,
 )
@@ -554,9 +464,8 @@ def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
             return draw
 
     ensemble = Ensemble(convnet, SHAPE, device="cpu")
-    evaluation = BatchEvaluator(
-        ensemble, InBlockFour(nc.SmoothedGradient(4, readouts=2), 0), "convnet", 64
-    )
+    estimator = InBlockFour(nc.SmoothedGradient(4, readouts=2), 0)
+    evaluation = BatchEvaluator(ensemble, estimator, "convnet", 64)
     with pytest.raises(ValueError, match=rf"network {4 * ensemble.block_size + 5} of convnet"):
         evaluation.contributions([(0, ensemble.block_size), (2, ensemble.block_size), (4, 10)])
 
@@ -611,9 +520,7 @@ V = NADS.directions[:2]
         (lambda: NADS.energy(torch.zeros(2, 4, 3)), r"\(2, 3, 4\), .*got \(2, 4, 3\)"),
         (lambda: NADS.energy(torch.zeros(24)), r"got \(24,\)"),
         (lambda: NADS.energy(3 * V[0]), "norm 3, expected 1"),
-        (lambda: NADS.energy(torch.stack([V[0], 3 * V[1]])), "norm 3, expected 1"),
         (lambda: NADS.energy(V[0, 0]), r"\(2, 3, 4\), .*got \(3, 4\)"),
-        (lambda: nc.NADs(torch.zeros(3), torch.zeros(3)), r"got \(3,\) and \(3,\)"),
         (lambda: nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2)), r"\(3, 1, 2, 2\) and \(2,\)"),
         (lambda: nc.load_nads("alexnet"), "alexnet.*densenet121, lenet"),
     ],
@@ -657,7 +564,9 @@ def test_a_completed_basis(missing):
 
 
 def agreement(nads: nc.NADs, published: Tensor) -> tuple[float, float, float]:
-    """Overlap of the first 10 and 50; rank correlation of the published directions' energies with their order."""
+    """Overlap of the first 10 and 50; rank correlation of the published directions' energies with
+    their order.
+    """
     order = torch.arange(len(published), 0, -1)
     return (
         nads.overlap(published),
@@ -684,13 +593,8 @@ def test_the_smoothed_estimator_finds_the_published_directions(
     assert all(value > bound for value, bound in zip(values, least, strict=True))
 
 
-NUM_NETWORKS = {
-    "logreg": 10_000,
-    "lenet": 10_000,
-    "vgg11": 10_000,
-    "resnet18": 5_000,
-    "densenet121": 5_000,
-}
+NUM_NETWORKS = dict.fromkeys(("logreg", "lenet", "vgg11"), 10_000)
+NUM_NETWORKS |= dict.fromkeys(("resnet18", "densenet121"), 5_000)
 
 
 @pytest.mark.stored
@@ -729,7 +633,9 @@ def test_shipped_directions_against_the_published(published, name, least_50):
 
 
 def stored(path, **changes):
-    """Write a sealed file of four directions of (1, 2, 2) in which arrays are changed, or left out where None."""
+    """Write a sealed file of four directions of (1, 2, 2) in which arrays are changed, or left out
+    where None.
+    """
     names = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
     arrays = {name: np.full(4, 0.5, np.float32) for name in names}
     arrays |= {
@@ -753,10 +659,8 @@ BAD = {  # arrays that are no NADs, although the checksum is right, and what the
         "nan",
     ),
     "a direction twice": ({"directions": EYE[[0, 1, 2, 2]]}, "wrong by 1"),
-    "directions of another norm": ({"directions": EYE * np.float32(1.01)}, "0.02"),
     "skew directions": ({"directions": EYE + np.float32(2e-3) * EYE[[1, 0, 3, 2]]}, "0.004"),
     "integers": ({"directions": EYE.astype(np.int16)}, "int16"),
-    "complex": ({"directions": EYE.astype(np.complex64)}, "complex64"),
     "another number of eigenvalues": ({"eigenvalues": ONES[:3]}, r"\(3,\)"),
     "eigenvalues that ascend": ({"eigenvalues": ONES * [1, 1, 1, 2]}, "descend"),
     "another shape than the provenance's": (
@@ -794,13 +698,12 @@ def test_arrays_that_are_no_nads_are_rejected(tmp_path, kind):
 
 
 def test_types_of_other_machines_are_read(tmp_path):
-    loaded = nc.NADs.load(
-        stored(tmp_path / "x.npz", directions=EYE.astype(">f4"), eigenvalues=ONES.astype(">f8"))
+    swapped = stored(
+        tmp_path / "x.npz", directions=EYE.astype(">f4"), eigenvalues=ONES.astype(">f8")
     )
-    assert (
-        torch.equal(loaded.directions, torch.eye(4).view(4, 1, 2, 2))
-        and loaded.eigenvalues.tolist() == [1] * 4
-    )
+    loaded = nc.NADs.load(swapped)
+    assert torch.equal(loaded.directions, torch.from_numpy(EYE))
+    assert loaded.eigenvalues.tolist() == [1] * 4
     again = nc.NADs.load(stored(tmp_path / "y.npz", eigenvalues=ONES.astype("f8")))
     assert again.fingerprint == loaded.fingerprint
 
@@ -816,10 +719,8 @@ FILES = {  # content of a file that is no archive, and what the error shows
         b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
         "version https://git-lfs",
     ),
-    "a page": (b"<!doctype html><html>", "<!doctype html>"),
     "a pickle": (pickle.dumps({"directions": 1}), "no npz file"),
     "text": (b"not a zip file", "not a zip file"),
-    "nothing": (b"", "no npz file"),
 }
 
 

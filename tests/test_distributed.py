@@ -30,8 +30,10 @@ def small():
 
 
 class Slow(nn.Sequential):
-    def forward(self, x):
+    def forward(self, x):  # once there is a checkpoint, only when the file `hold` is gone
         time.sleep(0.002)
+        while Path("hold").exists() and list(Path().glob("out.*.ckpt")):
+            time.sleep(0.01)
         return super().forward(x)
 
 
@@ -43,7 +45,7 @@ def mortal():
     rank = os.environ.get("RANK", 0)
     draft = Path(f"worker-{rank}.draft")
     draft.write_text(str(os.getpid()))
-    draft.replace(f"worker-{rank}.pid")  # at once: each network writes it, and the test reads it at any time
+    draft.replace(f"worker-{rank}.pid")  # at once: the test reads it at any time
     return slow()
 """
 
@@ -55,23 +57,13 @@ def folder(tmp_path):
 
 
 def torchrun(folder, processes, *arguments, options=(), program=("-m", "nads_core")):
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        f"--nproc-per-node={processes}",
-        *options,
-    ]
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": f"{folder}{os.pathsep}{PATHS}",
-    }
-    return subprocess.Popen(
-        [*command, *program, *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={processes}", *options]
+    paths = f"{folder}{os.pathsep}{PATHS}"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
+    command += [*program, *arguments]
+    return subprocess.Popen(command, cwd=folder, env=environment, text=True, **options)
 
 
 def finish(process):
@@ -92,10 +84,8 @@ def alone(folder, factory="small", networks=1_000, **options):
     try:
         sys.modules.pop("factories", None)
         module = __import__("factories")
-        return nc.compute_nads(
-            getattr(module, factory), networks, image_shape=(1, 8, 8), device="cpu",
-            estimator=nc.SmoothedGradient(4), progress=False, **options,
-        )  # fmt: skip
+        options |= {"estimator": nc.SmoothedGradient(4), "device": "cpu", "progress": False}
+        return nc.compute_nads(getattr(module, factory), networks, image_shape=(1, 8, 8), **options)
     finally:
         sys.path.remove(str(folder))
 
@@ -116,11 +106,8 @@ def test_processes_give_what_one_process_gives(folder, processes):
 @pytest.mark.slow
 def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
     alone(folder, networks=320, checkpoint=folder / "out.ckpt")
-    finish(
-        torchrun(
-            folder, 2, *compute(folder, networks=640), "--checkpoint", str(folder / "out.ckpt")
-        )
-    )
+    checkpoint = ("--checkpoint", str(folder / "out.ckpt"))
+    finish(torchrun(folder, 2, *compute(folder, networks=640), *checkpoint))
     assert torch.load(folder / "out.ckpt", weights_only=True)["blocks_done"] * 64 == 640
     again = alone(folder, networks=1_000, checkpoint=folder / "out.ckpt")
     assert same(again, alone(folder)) < 1e-6
@@ -128,15 +115,16 @@ def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
 
 @pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(folder):
-    process = torchrun(
-        folder, 2, *compute(folder, "factories:mortal", 9_600), options=["--max-restarts=2"]
-    )
+    (folder / "hold").touch()
+    program = compute(folder, "factories:mortal", 9_600)
+    process = torchrun(folder, 2, *program, options=["--max-restarts=2"])
     deadline = time.monotonic() + 600
     while not list(folder.glob("out.*.ckpt")):
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
         time.sleep(0.05)
     pid = int((folder / "worker-1.pid").read_text())
     os.kill(pid, signal.SIGKILL)
+    (folder / "hold").unlink()
     finish(process)
     assert int((folder / "worker-1.pid").read_text()) != pid
     assert same(nc.NADs.load(folder / "out.npz"), alone(folder, networks=9_600)) < 1e-6

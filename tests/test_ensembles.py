@@ -12,12 +12,12 @@ from convergence import assert_mean, assert_normal
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
+from nads_core import reference
 from nads_core.directions.estimators import Draw
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
@@ -86,10 +86,6 @@ def copied() -> nn.Module:
     return OneLayer(lambda weight: weight.copy_(3 * torch.randn(weight.shape)))
 
 
-def unit_norm() -> nn.Module:
-    return OneLayer(lambda weight: weight.normal_().div_(weight.norm()))
-
-
 class ScaledParameter(nn.Module):
     def __init__(self):
         super().__init__()
@@ -128,21 +124,9 @@ def spectral() -> nn.Module:
 
 
 REPLAYED = [convnet, smooth_net, shifted, fan_out]
-CALLED = [
-    orthogonal,
-    on_a_slice,
-    copied,
-    unit_norm,
-    ScaledParameter,
-    RandomBuffers,
-    TiedWeights,
-    spectral,
-]
-SMALL = [
-    *REPLAYED,
-    *CALLED,
-    truncated,
-]  # torch draws truncated normal numbers in one way or the other, by version
+CALLED = [orthogonal, on_a_slice, copied, ScaledParameter, RandomBuffers, TiedWeights, spectral]
+# Torch draws truncated normal numbers in one way or the other, by version.
+SMALL = [*REPLAYED, *CALLED, truncated]
 
 
 def whole_state(module: nn.Module) -> dict[str, Tensor]:
@@ -231,12 +215,9 @@ def test_weights_inputs_and_probes_of_a_block_are_independent():
 
 @given(seed=st.integers(0, 2**63), block=st.integers(0, 2**40))
 def test_seeds_of_different_paths_differ(seed, block):
-    seeds = [
-        seed_sequence(seed, block, 0),
-        seed_sequence(seed, block, 1),
-        seed_sequence(seed, block + 1, 0),
-    ]
-    seeds += [seed_sequence(seed + 1, block, 0), seed_sequence(seed, 0, block + 2)]
+    changes = ((0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0))
+    seeds = [seed_sequence(seed + a, block + b, c) for a, b, c in changes]
+    seeds.append(seed_sequence(seed, 0, block + 2))
     assert len(set(seeds)) == 5
     assert all(0 <= value < 2**63 for value in seeds)
 
@@ -267,16 +248,10 @@ def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distri
 
 def test_only_what_varies_is_drawn():
     ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
-    assert set(ensemble.draw(0)) == {"0.weight", "0.bias", "6.weight", "6.bias"}
-    assert {name: tensor.dtype for name, tensor in ensemble.draw(0).items()} == dict.fromkeys(
-        ensemble.draw(0), torch.float64
-    )
-    assert set(Ensemble(RandomBuffers, SHAPE).draw(0)) == {
-        "features",
-        "order",
-        "linear.weight",
-        "linear.bias",
-    }
+    names = ("0.weight", "0.bias", "6.weight", "6.bias")
+    types = {name: tensor.dtype for name, tensor in ensemble.draw(0).items()}
+    assert types == dict.fromkeys(names, torch.float64)
+    assert {"features", "order"} < set(Ensemble(RandomBuffers, SHAPE).draw(0))
 
 
 def test_converting_the_weights_does_not_change_the_draw():
@@ -303,40 +278,32 @@ def test_blocks_cover_each_network_once(num_networks, first, block_size):
 SHARED = Ensemble(convnet, SHAPE)
 
 
-@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 5), (7,)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 8, 8), (7,)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("size", [1, 5, 16, 64])
 def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, size):
     def factory() -> nn.Module:
-        return nn.Sequential(
-            nn.Flatten(), nn.Linear(math.prod(shape), 8), nn.Tanh(), nn.Linear(8, 1)
-        )
+        first = nn.Linear(math.prod(shape), 8)
+        return nn.Sequential(nn.Flatten(), first, nn.Tanh(), nn.Linear(8, 1))
 
     ensemble = Ensemble(factory, shape, dtype=dtype, evaluation=evaluation)
     assert ensemble.block_size == 64
-    for estimator in (nc.SmoothedGradient(4, readouts=1 if evaluation == "factory" else 2), nc.PointGradient(),
-                      nc.MixedDerivative(3, antithetic=False)):  # fmt: skip
+    readouts = 1 if evaluation == "factory" else 2
+    for estimator in (
+        nc.SmoothedGradient(4, readouts=readouts),
+        nc.PointGradient(),
+        nc.MixedDerivative(3, antithetic=False),
+    ):
         for block, order in itertools.product((2, 3), (1, -1)):
             whole, starts = estimator.draw(ensemble, block)[:60], range(0, 60, size)
-            parts = {
-                first: ensemble.restrict(slice(first, min(first + size, 60)))
-                for first in starts[::order]
-            }
-            drawn = {first: estimator.draw(part, block) for first, part in parts.items()}
-            joined = Draw.cat([drawn[first] for first in starts])
+            parts = {}
+            for first in starts[::order]:
+                part = ensemble.restrict(slice(first, min(first + size, 60)))
+                parts[first] = estimator.draw(part, block)
+            joined = Draw.cat([parts[first] for first in starts])
             for one, other in zip(tree_leaves(joined), tree_leaves(whole), strict=True):
                 assert one is other or torch.equal(one, other)
-
-
-def test_blocks_hold_about_two_million_weights():
-    assert [Ensemble(lambda a=a: a.build(1, 32, 1), (1, 32, 32)).block_size for a in ALL[:4]] == [
-        64,
-        32,
-        1,
-        1,
-    ]
-    assert (SHARED.block_size, SHARED.num_parameters) == (64, 4 * 9 + 4 + 36 * 3 + 3)
 
 
 # --- evaluating: loop, vmap, and a plain loop over modules
@@ -370,8 +337,26 @@ def test_loop_vmap_graph_and_separate_modules_agree(name):
         close(ensemble.input_gradients(state, images), torch.stack(gradients))
 
 
+def test_mixed_derivatives_are_those_of_plain_automatic_differentiation():
+    def factory() -> nn.Module:
+        return nn.Sequential(convnet(), nn.Linear(3, 1))
+
+    ensemble = Ensemble(factory, SHAPE, dtype=torch.float64)
+    state, probes = ensemble.draw(0), ensemble.probes(0, 2)
+    assert set(probes) == {name for name, _ in factory().named_parameters()}  # batch norm's too
+    images = ensemble.randn(0, 1, 3, *SHAPE)
+    found = ensemble.mixed_derivatives(state, images, probes).mean(1).flatten(1)
+    for index in range(2):
+        module = built(ensemble, factory, state, index)
+        probe = {name: tensor[index] for name, tensor in probes.items()}
+        expected = reference.mixed_derivative(module, images[index], probe)
+        torch.testing.assert_close(found[index], expected)
+
+
 def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
-    """Its tensors hold what the last call copied there: other weights, shapes, readouts and mixtures of inputs."""
+    """Its tensors hold what the last call copied there: other weights, shapes, readouts and
+    mixtures of inputs.
+    """
     loop, graph = (
         Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=kind) for kind in ("loop", "graph")
     )
@@ -387,20 +372,6 @@ def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
     assert len(graph._graphs) == 8
 
 
-def test_output_selects_the_scalar():
-    images = SHARED.randn(0, 1, 2, *SHAPE)
-    state = SHARED.draw(0)
-    all_outputs = functional_call(
-        convnet().eval(), {name: tensor[0] for name, tensor in state.items()}, (images[0],)
-    )
-    for index in range(3):
-        for evaluation in ("loop", "vmap"):
-            values = Ensemble(convnet, SHAPE, output=index, evaluation=evaluation).outputs(
-                state, images
-            )
-            torch.testing.assert_close(values[0], all_outputs[:, index])
-
-
 def test_a_network_with_one_number_per_image():
     ensemble = Ensemble(one_number, SHAPE)
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
@@ -410,30 +381,6 @@ def test_a_network_with_one_number_per_image():
 
 def one_number() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 1), nn.Flatten(0))
-
-
-# --- mixed derivatives
-
-
-@pytest.mark.parametrize("evaluation", ["loop", "vmap"])
-@pytest.mark.parametrize("factory", [smooth_net, convnet], ids=by_name)
-def test_mixed_derivatives_against_finite_differences(factory, evaluation):
-    ensemble = Ensemble(factory, SHAPE, dtype=torch.float64, evaluation=evaluation)
-    state = {name: tensor[:2] for name, tensor in ensemble.draw(0).items()}
-    probes = {name: tensor[:2] for name, tensor in ensemble.probes(0, 2).items()}
-    images = ensemble.randn(0, 1, 3, *SHAPE)[:2]
-    assert set(probes) == {name for name, _ in factory().named_parameters()}  # batch norm's too
-    step, ends = 1e-6, []
-    for sign in (1, -1):
-        rows = []
-        for b in range(2):
-            module, x = built(ensemble, factory, state, b), images[b].clone().requires_grad_()
-            for name, parameter in module.named_parameters():
-                parameter.data += sign * step * probes[name][b]
-            rows.append(torch.autograd.grad(module(x)[:, 0].sum(), x)[0])
-        ends.append(torch.stack(rows))
-    mixed = ensemble.mixed_derivatives(state, images, probes)
-    torch.testing.assert_close(mixed, (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
 # --- nothing else moves
@@ -484,11 +431,8 @@ def test_a_network_has_its_own_weights_again_after_an_error(error):
 def test_layers_evaluated_again_in_the_backward_pass_have_the_same_weights():
     ensemble = Ensemble(Stopped, SHAPE, evaluation="loop", device="cpu", dtype=torch.float64)
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 4, *SHAPE)
-    w, b, v = (
-        state["first.weight"],
-        state["first.bias"],
-        state["last.weight"],
-    )  # (B, 5, 64), (B, 5), (B, 1, 5)
+    names = ("first.weight", "first.bias", "last.weight")
+    w, b, v = (state[name] for name in names)  # (B, 5, 64), (B, 5), (B, 1, 5)
     slopes = 1 - (images.flatten(2) @ w.mT + b[:, None]).tanh().square()  # (B, K, 5)
     expected = (slopes * v) @ w
     torch.testing.assert_close(ensemble.input_gradients(state, images).flatten(2), expected)
@@ -564,8 +508,8 @@ def two_structures() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 1 + int(torch.randint(0, 100, ()))))
 
 
-def scripted(make) -> nn.Module:
-    return nn.Sequential(ignoring_warnings(make, nn.Linear(8, 1), torch.ones(8)))
+def scripted() -> nn.Module:
+    return nn.Sequential(ignoring_warnings(torch.jit.script, nn.Linear(8, 1)))
 
 
 @pytest.mark.parametrize(
@@ -575,22 +519,17 @@ def scripted(make) -> nn.Module:
         ("resnet18", {}, TypeError, "got str"),
         (lambda: "a network", {}, TypeError, "got str"),
         (SparseBuffer, {}, TypeError, r"graph \(torch.sparse_coo\): .*to_dense"),
-        (lambda: scripted(torch.jit.script), {}, TypeError, "torch.jit"),
-        (lambda: scripted(torch.jit.trace), {}, TypeError, "torch.jit"),
+        (scripted, {}, TypeError, "torch.jit"),
         (exported, {}, TypeError, "torch.export"),
         (lambda: ignoring_warnings(nn.LazyLinear, 1), {}, TypeError, "lazy layers"),
         (seeded, {}, ValueError, "same weights twice"),
-        (nn.Flatten, {}, ValueError, "same weights twice"),
         (MissingWeights, {}, ValueError, "scale.* NaN"),
         (two_structures, {}, ValueError, "two different structures"),
         (Particular, {}, ValueError, r"shape \(2, 1, 8, 8\): expected 28 pixels"),
         (lambda: nn.Conv2d(1, 1, 3), {}, ValueError, r"for K = 2 it returned \(2, 1, 6, 6\)"),
         (lambda: nn.Linear(128, 1), {"image_shape": (2, 64)}, ValueError, "rejected inputs"),
-        (lambda: nn.LSTM(8, 1), {"image_shape": (8, 8, 8)}, ValueError, "rejected inputs|tuple"),
         (convnet, {"image_shape": (1, 8, 0)}, ValueError, r"got \(1, 8, 0\)"),
-        (convnet, {"image_shape": (1, 8, 8.0)}, ValueError, r"got \(1, 8, 8.0\)"),
         (convnet, {"output": 3}, ValueError, "output 3 .*3 outputs"),
-        (one_number, {"output": 1}, ValueError, "output 1 .*1 outputs"),
         (convnet, {"evaluation": "jit"}, ValueError, "evaluation .*'factory', got 'jit'"),
         (Recurrent, {"evaluation": "vmap"}, ValueError, "use evaluation='loop'"),
     ],
@@ -604,12 +543,15 @@ def test_bad_input_is_rejected(factory, options, error, shown):
 def test_the_threads_of_a_crew_give_what_one_gives(request):
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     estimator, results = nc.SmoothedGradient(4), []
+
+    def give(own, block):
+        return estimator.contributions(own, estimator.draw(own, block))
+
     for threads in (1, 3):
         torch.set_num_threads(threads)
         ensemble = Ensemble(nc.LENET.build, (1, 32, 32), seed=5)
         crew = ThreadedEnsemble(ensemble)
         assert crew.size == threads
-        give = lambda own, block: estimator.contributions(own, estimator.draw(own, block))  # noqa: E731
         results.append(crew.map(give, range(5)))
         assert torch.get_num_threads() == threads
     assert all(torch.equal(alone, together) for alone, together in zip(*results, strict=True))

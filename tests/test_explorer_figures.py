@@ -233,19 +233,6 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     assert len(cards(reader)) == len(names)
 
 
-def test_an_atlas_by_touch_and_one_that_is_missing(browser, site):
-    with browser.new_context(**TOUCH) as context:
-        reader = Reader(context.new_page(), site).open("atlas-own.html")  # brings its arrays along
-        reader.page.locator("nad-atlas .card[data-name='vit-patch8']").tap()
-        row = reader.page.locator("nad-atlas .row").first
-        assert row.inner_text().startswith("patches of 8 (vit-patch8)")
-        assert reader.fits() and not reader.troubles
-        reader.page.route("**/atlas.js", lambda route: route.abort())
-        reader.open("atlas.html")
-        message = reader.page.locator("nad-atlas [role=alert]").inner_text()
-        assert "atlas.js is missing" in message
-
-
 # Networks that stack up, folding and training
 
 

@@ -1,8 +1,8 @@
-"""Factories whose networks are not what they seem at first: caches, rare choices, counters, and random outputs."""
+"""Factories whose networks are not what they seem at first: caches, rare choices, counters, and
+random outputs.
+"""
 
 import copy
-import functools
-import os
 import random
 
 import numpy as np
@@ -25,10 +25,6 @@ def plain(gain: float = 1.0) -> nn.Module:
     with torch.no_grad():
         network[1].weight.mul_(gain)
     return network
-
-
-def lru_cached():
-    return functools.lru_cache(plain)
 
 
 def lazy_global():
@@ -59,7 +55,7 @@ def drawn_again_in_place():
     return factory
 
 
-CACHES = [lru_cached, lazy_global, copies_of_a_cached_network, drawn_again_in_place]
+CACHES = [lazy_global, copies_of_a_cached_network, drawn_again_in_place]
 
 
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
@@ -124,30 +120,18 @@ def test_what_python_reads_of_other_tensors_does_not_end_replay():
     assert Recording(lambda: plain(float(torch.rand(1))), 1).decides
 
 
-class Rarely:
-    """A number that is below 0.1 for one call in ten, from a source that torch's seed does not fix."""
-
-    def __init__(self, source: str):
-        generator, python, calls = np.random.default_rng(0), random.Random(0), iter(range(10**6))
-        self.read = {
-            "default_rng": generator.random,
-            "random.Random": python.random,
-            "SystemRandom": random.SystemRandom().random,
-            "urandom": lambda: os.urandom(1)[0] / 256,
-            "counter": lambda: (next(calls) + 5) % 10 / 10,
-        }[source]
-
-
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
-@pytest.mark.parametrize(
-    "source", ["default_rng", "random.Random", "SystemRandom", "urandom", "counter"]
-)
-def test_a_rare_choice_by_other_numbers_is_found(source, evaluation):
-    read = Rarely(source).read
+@pytest.mark.parametrize("source", ["generator", "system", "counter"])
+def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation):
+    generator, calls = np.random.default_rng(0), iter(range(10**6))
+    read = {
+        "generator": generator.random,
+        "system": random.SystemRandom().random,
+        "counter": lambda: (next(calls) + 5) % 10 / 10,
+    }[source]
+    options = OPTIONS | {"evaluation": evaluation}
     with pytest.raises(ValueError, match=r"torch\.manual_seed"):
-        nc.compute_nads(
-            lambda: plain(30 if read() < RARE else 1), 3_000, evaluation=evaluation, **OPTIONS
-        )
+        nc.compute_nads(lambda: plain(30 if read() < RARE else 1), 3_000, **options)
 
 
 @pytest.mark.parametrize("called", [False, True])
@@ -180,14 +164,11 @@ def test_an_audit_leaves_numbers_and_generators_as_they_are(monkeypatch):
         nads = nc.compute_nads(plain, 200, **OPTIONS)
         return nads, torch.get_rng_state()
 
-    (with_audits, state), _ = (
-        run(),
-        monkeypatch.setattr(Ensemble, "audit", lambda self, index: None),
-    )
+    with_audits, state = run()
+    monkeypatch.setattr(Ensemble, "audit", lambda self, index: None)
     without, state_without = run()
-    assert torch.equal(with_audits.eigenvalues, without.eigenvalues) and torch.equal(
-        state, state_without
-    )
+    assert torch.equal(with_audits.eigenvalues, without.eigenvalues)
+    assert torch.equal(state, state_without)
 
 
 class Random(nn.Module):
@@ -203,14 +184,12 @@ class Random(nn.Module):
 
 
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
-@pytest.mark.parametrize("source", ["random", "numpy", "default_rng", "urandom", "own generator"])
+@pytest.mark.parametrize("source", ["random", "numpy", "own generator"])
 def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(source, evaluation):
-    numbers, generator = np.random.default_rng(0), torch.Generator()
+    generator = torch.Generator()
     draw = {
         "random": random.random,
         "numpy": np.random.rand,
-        "default_rng": numbers.random,
-        "urandom": lambda: os.urandom(1)[0] / 256,
         "own generator": lambda: torch.rand(1, generator=generator),
     }[source]
     with pytest.raises(ValueError, match="random numbers in eval mode"):
@@ -296,14 +275,8 @@ class Boom(nn.Module):
     ("error", "kind"),
     [
         (RuntimeError("no more"), ValueError),
-        (AssertionError("finite"), ValueError),
         (KeyError("gain"), ValueError),
-        (
-            RuntimeError(
-                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"
-            ),
-            MemoryError,
-        ),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), MemoryError),
     ],
 )
 def test_what_a_factory_raises_late_names_the_network(error, kind):
@@ -344,22 +317,19 @@ def test_the_callers_default_type_stays():
     assert nads.certainty.dtype == nads.directions.dtype == torch.float32
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_default_type_of_few_digits_is_rejected_and_networks_of_that_type_can_be_saved(
-    dtype, tmp_path
-):
-    torch.set_default_dtype(dtype)
+def test_a_default_type_of_few_digits_is_rejected_and_networks_of_that_type_can_be_saved(tmp_path):
+    torch.set_default_dtype(torch.bfloat16)
     try:
         with pytest.raises(ValueError, match="set_default_dtype"):
             nc.compute_nads(plain, 64, **OPTIONS)
     finally:
         torch.set_default_dtype(torch.float32)
-    nads = nc.compute_nads(plain, 64, dtype=dtype, **OPTIONS)
+    nads = nc.compute_nads(plain, 64, dtype=torch.bfloat16, **OPTIONS)
     nads.save(tmp_path / "x.npz")
     assert torch.equal(nc.NADs.load(tmp_path / "x.npz").certainty, nads.certainty)
 
 
-@pytest.mark.parametrize("convert", [torch.Tensor.cfloat, torch.Tensor.bool, torch.Tensor.int])
+@pytest.mark.parametrize("convert", [torch.Tensor.cfloat, torch.Tensor.int])
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
 def test_outputs_that_are_no_real_numbers_are_rejected(convert, evaluation):
     class Converted(nn.Linear):
@@ -391,9 +361,8 @@ def edited(gain=1.0, slope=0.01, clip=None, rare=0.0, width=24):
             return x if clip is None else x.clamp(-clip, clip)
 
     def network() -> nn.Module:
-        layers = nn.Sequential(
-            nn.Flatten(), Clip(), nn.Linear(16, width), nn.LeakyReLU(slope), nn.Linear(width, 10)
-        )  # fmt: skip
+        first, last = nn.Linear(16, width), nn.Linear(width, 10)
+        layers = nn.Sequential(nn.Flatten(), Clip(), first, nn.LeakyReLU(slope), last)
         odd = (torch.rand(()) < 0.5).float() if rare else 0.0
         with torch.no_grad():
             layers[2].weight.mul_(gain + rare * odd)
@@ -403,7 +372,6 @@ def edited(gain=1.0, slope=0.01, clip=None, rare=0.0, width=24):
 
 
 EDITS = {
-    "gain": ({"gain": 1.04}, "4 %"),
     "small gain": ({"gain": 1.003}, "0.3 %"),
     "slope": ({"slope": 0.05}, "negative_slope=0.05"),
     "far from most inputs": ({"clip": 8.0}, "outputs of its first networks"),
@@ -418,11 +386,6 @@ def test_a_checkpoint_of_an_edited_factory_is_rejected_and_the_change_is_named(n
     changes, named = EDITS[name]
     with pytest.raises(ValueError, match=rf"belongs to another computation \(.*{named}"):
         nc.compute_nads(edited(**changes), 256, **options)
-    whole, resumed = (
-        nc.compute_nads(edited(), 256, **OPTIONS),
-        nc.compute_nads(edited(), 256, **options),
-    )
-    assert torch.equal(whole.eigenvalues, resumed.eigenvalues)
 
 
 def test_an_edit_that_changes_half_of_the_networks_is_noticed(tmp_path):

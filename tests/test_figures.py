@@ -208,22 +208,16 @@ def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path
     for axis in figure.axes:
         drawn = axis.lines or axis.images or axis.collections
         assert drawn or not axis.axison
-        if axis.lines:
-            over = [
-                other for other in figure.axes if other.bbox.bounds == axis.bbox.bounds
-            ]  # two vertical scales
+        if axis.lines:  # there may be two vertical scales
+            over = [other for other in figure.axes if other.bbox.bounds == axis.bbox.bounds]
             assert any(other.get_xlabel() for other in over)
             assert axis.get_ylabel() or axis.get_shared_y_axes().get_siblings(axis)
 
 
 def luminance(colour):
     """Relative luminance of the guidelines for accessible content (WCAG 2)."""
-    rgb = np.array(matplotlib.colors.to_rgb(colour))
-    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (
-        0.2126,
-        0.7152,
-        0.0722,
-    )
+    rgb, weights = np.array(matplotlib.colors.to_rgb(colour)), (0.2126, 0.7152, 0.0722)
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ weights
 
 
 def test_the_books_blue_is_brighter_on_a_dark_page():
@@ -241,7 +235,8 @@ def test_the_books_blue_is_brighter_on_a_dark_page():
     assert matplotlib.colors.to_hex(points.get_facecolor()[1]) == "#d55e00"
 
 
-VARIED = [  # The chapters draw every variant of every figure anyway, so that a few are checked in detail each time.
+# The chapters draw every variant of every figure anyway: a few are checked in detail each time.
+VARIED = [
     pytest.param(name, marks=[pytest.mark.slow] * bool(number % 8))
     for number, name in enumerate(CALLS)
 ]
@@ -267,12 +262,9 @@ def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_li
         narrow.canvas.draw()
         panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
         wide = [axis.get_window_extent().width / narrow.bbox.width for axis in panels]
-        assert min(wide) > 0.4 / narrow.axes[0].get_gridspec().ncols, (
-            wide
-        )  # nothing squeezes a panel
-        assert (
-            narrow.get_tightbbox().width < 1.06 * NARROW
-        )  # and nothing stands out, which would shrink the rest
+        # Nothing squeezes a panel, and nothing stands out, which would shrink the rest.
+        assert min(wide) > 0.4 / narrow.axes[0].get_gridspec().ncols, wide
+        assert narrow.get_tightbbox().width < 1.06 * NARROW
         assert narrow.get_size_inches()[0] == NARROW
         assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
         rows = sorted(panels, key=lambda axis: axis.get_subplotspec().num1)
@@ -308,37 +300,6 @@ def test_two_rows_of_maps_become_two_columns(monkeypatch):
     assert len(bars) == 2 and all(bar.get_position().y1 < lowest for bar in bars)
 
 
-def test_spectra_stand_below_directions_on_a_narrow_page(monkeypatch):
-    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    _, places = narrow_panels(figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)))
-    assert [places[line, 0].get_ylabel() for line in range(4)] == ["a", "b", "a", "b"]
-    assert [places[line, 1].get_title() for line in (0, 2)] == ["NAD 5", "spectrum 5"]
-
-
-def test_rows_of_four_pictures_fit_a_narrow_page(monkeypatch):
-    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    versions = {"a": PHOTOS[:4], "b": PHOTOS[3:]}
-    narrow, places = narrow_panels(figures.plot_versions(versions, [""] * 4))
-    assert len(places) == 8 and max(places) == (1, 3)
-    assert all(axis.get_window_extent().x1 <= narrow.bbox.x1 for axis in places.values())
-
-
-@pytest.mark.parametrize(("count", "narrow"), [(8, True), (54, False)])
-def test_many_names_keep_their_width(count, narrow):
-    @figures.style.styled
-    def draw():
-        figure, ((axis,),) = figures.style.subplots(height=7.4, grid=None)
-        axis.imshow(np.eye(count))
-        names = [f"network {number}" for number in range(count)]
-        axis.set_xticks(range(count), names, rotation=90, fontsize=6)
-        axis.set_yticks(range(count), names, fontsize=6)
-        figure.colorbar(axis.images[0])
-        return figure
-
-    variants = Variants(draw)
-    assert (variants.variant("narrow") is not None) == narrow
-
-
 def shown_legends(figure):
     """Return the labels of each legend that a figure draws."""
     found = [*figure.legends, *(axis.get_legend() for axis in figure.axes if axis.get_legend())]
@@ -349,38 +310,17 @@ def test_a_narrow_figure_draws_each_legend_once():
     name, places = "a name that is far too long for a panel of a narrow figure", np.arange(3.0)
     curves = {"a": ("live", places + 1, places + 1), name: ("model", places + 1, places + 1)}
     narrow = Variants(figures.plot_scaling, {"seconds": curves}).variant("narrow")
-    assert (
-        len(narrow.legends) == 1
-        and shown_legends(narrow)[0][1] == name
-        and len(shown_legends(narrow)) == 1
-    )
+    ((_, second),) = shown_legends(narrow)
+    assert len(narrow.legends) == 1 and second == name
     measured = {f"pooling of one kind, number {n}": (places, places) for n in "abc"}
     exact = {f"convolution of one kind, number {n}": places for n in "abc"}
     narrow = Variants(figures.plot_kept_shares, places, places, measured, exact).variant("narrow")
-    assert (
-        not narrow.legends and len(shown_legends(narrow)) == 2
-    )  # the panels name different things
+    assert not narrow.legends and len(shown_legends(narrow)) == 2  # which name different things
     narrow.draw_without_rendering()
     (upper, first), (lower, second) = (
         (axis.get_window_extent(), axis.get_legend().get_window_extent()) for axis in narrow.axes
     )
     assert upper.y0 > first.y1 > first.y0 > lower.y1 and lower.y0 > second.y1
-
-
-def test_four_pictures_of_a_narrow_figure_are_two_rows():
-    narrow = Variants(
-        figures.plot_images, {f"picture {n}": torch.eye(4) for n in range(4)}
-    ).variant("narrow")
-    assert {axis.get_subplotspec().get_geometry()[:2] for axis in narrow.axes} == {(2, 2)}
-    assert narrow.get_size_inches()[1] < 1.5 * NARROW
-
-
-def test_a_narrow_figure_wraps_the_names_of_its_rows():
-    checks = [Check("eq1", "a setting", 1.0, 0.1, 1.0, 2.0)]
-    narrow = Variants(
-        figures.plot_checks, {"a statement with a name of many words": checks}
-    ).variant("narrow")
-    assert "\n" in narrow.axes[0].get_yticklabels()[0].get_text()
 
 
 @pytest.mark.parametrize(
@@ -405,13 +345,10 @@ def test_signed_images_are_centred_at_zero():
 
 
 def test_a_badge_is_drawn_in_every_variant():
-    plain, badged = ({}, {"badge": "generated"})
-    draw = lambda **badge: figures.plot_versions({"clean": PHOTOS}, ["cat"] * 7, **badge)  # noqa: E731
-    assert "generated" not in texts(draw(**plain)) and "generated" in texts(draw(**badged))
-
-
-def texts(figure):
-    return [text.get_text() for text in figure.findobj(matplotlib.text.Text)]
+    for badge in ({}, {"badge": "generated"}):
+        figure = figures.plot_versions({"clean": PHOTOS}, ["cat"] * 7, **badge)
+        texts = {text.get_text() for text in figure.findobj(matplotlib.text.Text)}
+        assert ("generated" in texts) == bool(badge)
 
 
 def test_the_accuracy_curve_shows_the_numbers_given():
@@ -453,10 +390,7 @@ def test_a_frequency_map_shows_each_value_at_its_frequency_and_at_the_negative()
 
 def test_values_that_are_never_reached_are_drawn_beyond_the_colours():
     maps = {"": {"steps": {(0, 2): float("inf"), (0, 4): 100.0}}}
-    image = (
-        figures.plot_frequency_maps(maps, limits=(10, 1000), scale="log", over="never")
-        .axes[0]
-        .images[0]
-    )
+    figure = figures.plot_frequency_maps(maps, limits=(10, 1000), scale="log", over="never")
+    (image,) = figure.axes[0].images
     never, reached = (image.to_rgba(image.get_array())[8, column] for column in (9, 10))
     assert never[0] > 0.4 > never[1] + never[2] and not np.allclose(never, reached)

@@ -9,7 +9,6 @@ from nads_book.experiments.stored import load_registered
 from nads_book.studies import forgetting as script
 from nads_book.studies.forgetting import (
     CELLS,
-    FACTORIAL,
     MIDDLE,
     SEEDS,
     WAVES,
@@ -18,7 +17,6 @@ from nads_book.studies.forgetting import (
     contrasts,
     effects,
     orders,
-    wave_energies,
     waves,
 )
 
@@ -39,22 +37,6 @@ def rows(accuracy):
         for place, wave in enumerate(waves())
         for seed in SEEDS
     ]
-
-
-def test_the_design_is_a_full_factorial_with_distinct_cells():
-    assert len(FACTORIAL) == 36 == len(set(FACTORIAL)) and len(set(CELLS)) == 43
-    assert {cell.optimiser: sum(c.optimiser == cell.optimiser for c in FACTORIAL) for cell in FACTORIAL} == {
-        "sgd": 12, "momentum": 12, "adam": 12,
-    }  # fmt: skip
-    energies = wave_energies()
-    assert (
-        len(waves()) == len(set(waves())) == WAVES
-        and 0.4 < energies[0] < 0.44
-        and 0.009 < energies[-1] < 0.01
-    )
-    assert (
-        np.abs(np.log(energies / np.geomspace(0.42, 0.0095, WAVES))).max() < 0.5
-    )  # as near as the grid allows
 
 
 def test_contrasts_compare_cells_that_differ_in_one_factor():
@@ -115,18 +97,6 @@ def test_effects_are_those_put_in():
     assert found["adam", "correlation"][2] < -1.5
 
 
-@pytest.mark.parametrize(
-    "cell", [Cell(), Cell(optimiser="adam", rate=1e-3, label_noise=0.2, overlap=0.5)]
-)
-def test_one_training(cell, monkeypatch):
-    monkeypatch.setattr(script, "NUM_SAMPLES", 256)
-    row = script.train_one(cell, waves()[0], 1)
-    assert row == script.train_one(cell, waves()[0], 1)
-    assert len(row["test_accuracies"]) == len(script.LOGGED) and all(
-        0 <= a <= 1 for a in row["test_accuracies"]
-    )
-
-
 def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
     """Easy data, few epochs: what is compared has left chance, and rounding has not grown yet."""
     monkeypatch.setattr(script, "NUM_SAMPLES", 2_000)
@@ -171,7 +141,9 @@ def test_a_margin_that_varies_makes_classes_overlap():
 
 
 def test_the_registered_rule_compares_effects_with_their_ranges():
-    """Label noise that costs ten points more than the other treatments, and an incomplete design."""
+    """Label noise that costs ten points more than the other treatments, and an incomplete
+    design.
+    """
     study = script.Forgetting()
     everything = rows(lambda cell, place, seed: 0.9 - 0.02 * place - 0.1 * bool(cell.label_noise))
     evidence = study.score(everything)

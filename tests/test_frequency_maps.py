@@ -52,6 +52,3 @@ def test_values_are_averaged_over_seeds_and_never_is_infinite():
     steps = maps.by_frequency(sweep, "iterations")
     np.testing.assert_array_equal(steps[0, 2], [15, np.inf, np.inf])
     np.testing.assert_array_equal(steps[0, 4], [5, 6, 7])
-
-
-# Samples of a map

@@ -1,12 +1,12 @@
-"""How the second moment of networks is followed as they train: unbiased cosines, the jackknife, and one trajectory."""
+"""How the second moment of networks is followed as they train: unbiased cosines, the jackknife, and
+one trajectory.
+"""
 
 import numpy as np
 import pytest
 import torch
 from nads_book.experiments import run_study
 from nads_book.studies import geometry
-
-import nads_core as nc
 
 
 def stack(
@@ -60,26 +60,10 @@ def test_the_jackknife_covers():
     assert 88 <= covered <= 100
 
 
-def test_one_trajectory():
-    generator = torch.Generator().manual_seed(0)
-    images = torch.randn(64, 1, 32, 32, generator=generator)
-    labels = torch.randint(2, (64,), generator=generator)
-    (first, accuracies), (again, _) = (
-        geometry.trajectory("linear", images, labels, 3, 3) for _ in range(2)
-    )
-    assert first.shape == (4, 2, 1024) and torch.equal(
-        first, again
-    )  # start, small step, steps 1 and 3
-    assert accuracies.shape == (4,) and accuracies[0] < accuracies[3] <= 1
-    small, one = ((first[i] - first[0]).norm() for i in (1, 2))
-    assert 0 < small < one
-    assert torch.equal(first[0], geometry.trajectory("linear", images, None, 3, 0)[0][0])
-    other, _ = geometry.trajectory("linear", images, labels, 4, 0)
-    assert not torch.allclose(other[0], first[0])
-
-
 def test_the_order_of_energies():
-    """It is 1 for the start itself, and survives a signal that is removed; shuffled energies have none."""
+    """It is 1 for the start itself, and survives a signal that is removed; shuffled energies have
+    none.
+    """
     generator = torch.Generator().manual_seed(0)
     values = torch.linspace(1, 2, 150, dtype=torch.float64)
     start = torch.diag(values).expand(16, -1, -1)
@@ -97,18 +81,6 @@ def test_the_order_of_energies():
     assert abs(kept) < 0.3 and removed > 0.9
     shuffled = torch.diag(values[torch.randperm(150, generator=generator)]).expand(16, -1, -1)
     assert abs(geometry.order_kept(shuffled, start, data, None)["order kept"][0]) < 0.3
-
-
-def test_balanced_photos(monkeypatch):
-    """Both classes have the same number of photos, all from the larger set and with their labels."""
-    images, labels = (
-        torch.arange(10.0).view(10, 1, 1, 1),
-        torch.tensor([0, 1, 1, 1, 0, 1, 1, 0, 1, 1]),
-    )
-    monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
-    chosen, kept = geometry.dataset(geometry.BALANCED)
-    assert kept.bincount().tolist() == [3, 3]
-    assert torch.equal(labels[chosen.flatten().long()], kept)
 
 
 def _measured(folder):
@@ -138,32 +110,6 @@ def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monke
     assert {step: row | {"run": rows[step]["run"]} for step, row in again.items()} == rows
 
 
-def test_opposite_labels_cancel_in_the_first_step(tmp_path, monkeypatch):
-    """The mean of both steps is the label-free change, which is opposite to S for a deep linear network."""
-    size = geometry.Size(geometry.NETWORKS["linear"].architecture, 64, 32, 30, 0)
-    wave = nc.fourier_direction((0, 4), size=32)
-    data = nc.separable_dataset(wave, 600, noise_std=1.0, seed=0)
-    images, labels = 10 * data[0], data[1]  # a large data variance, so that few networks show it
-    monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
-    design = {"network": ("linear",), "rate": (0.0002,)}
-    monkeypatch.setattr(geometry.FirstSteps, "design", design)
-    monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
-    (row,) = run_study(
-        geometry.FirstSteps(),
-        out=tmp_path / "first.json",
-        executor="sequential",
-        device="cpu",
-        progress=False,
-    ).rows
-    growth = {name: value for name, (value, _, _) in row["growth"].items()}
-    assert growth["mean of both"] == pytest.approx(
-        (growth["labels"] + growth["opposite labels"]) / 2, abs=1e-5
-    )
-    assert (
-        row["growth"]["mean of both"][2] < 0 and row["change"]["mean of both"]["along"]["S"][2] < 0
-    )
-
-
 def test_batch_norm_is_measured_with_the_statistics_of_the_images():
     torch.manual_seed(0)
     network = torch.nn.Sequential(
@@ -175,10 +121,3 @@ def test_batch_norm_is_measured_with_the_statistics_of_the_images():
     expected = (weights[1] - weights[0]) / images.var(correction=1).add(1e-5).sqrt()
     torch.testing.assert_close(gradients, expected.detach().expand(2, -1), rtol=1e-3, atol=1e-6)
     assert network.training
-
-
-def test_networks_of_the_design_can_be_built():
-    for size in geometry.NETWORKS.values():
-        assert size.architecture.build(1, 32, 2)(torch.zeros(2, 1, 32, 32)).shape == (2, 2)
-        assert size.late <= size.early and (size.last in geometry.STEPS)
-    assert geometry.EARLY in geometry.STEPS and nc.LENET is geometry.NETWORKS["lenet"].architecture

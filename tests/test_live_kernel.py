@@ -1,11 +1,9 @@
 """Widgets of a notebook that a kernel executes: what it stores, and sliders that call Python."""
 
 import base64
-import hashlib
 import io
 import json
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,59 +17,19 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 Image = pytest.importorskip("PIL.Image")
 
-NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "15_explorer.ipynb"
 SETUP = "import nads_book as nb\nimport nads_core as nc\narchitecture = 'lenet'"
-MOVE = """
-import hashlib
-sliders = Out[2]
-seen = [hashlib.sha256(sliders.png).hexdigest()]
-for name, value in dict(index=30, kept=5, strength=2.0).items():
-    setattr(sliders, name, value)
-    seen.append(hashlib.sha256(sliders.png).hexdigest())
-for name, value in dict(index=12, kept=100, strength=0.5).items():
-    setattr(sliders, name, value)
-seen.append(hashlib.sha256(sliders.png).hexdigest())
-print(*seen)
-"""
-
-
-def cell(words: str) -> str:
-    """Return the source of the only cell of the chapter that has these words."""
-    notebook = nbformat.read(NOTEBOOK, 4)
-    (source,) = (
-        cell.source for cell in notebook.cells if cell.cell_type == "code" and words in cell.source
-    )
-    return source
 
 
 def executed(*sources: str):
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for source in sources]
     )
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3").execute()
     return notebook
 
 
 def widget_states(notebook) -> dict:
     return notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
-
-
-@pytest.mark.slow
-def test_sliders_drive_python_on_the_kernel():
-    notebook = executed(SETUP, cell("live_sliders"), MOVE)
-    first, *moved, last = notebook.cells[2].outputs[0].text.split()
-    assert (
-        last == first and len({first, *moved}) == 4
-    )  # each slider changes the picture, and back again
-    (sliders,) = (
-        one
-        for one in widget_states(notebook).values()
-        if "png" in one["state"] or "alt" in one["state"]
-    )
-    (buffer,) = sliders["buffers"]
-    assert sliders["state"]["alt"].startswith("NAD 12,")
-    assert hashlib.sha256(base64.b64decode(buffer["data"])).hexdigest() == last
-    assert {"application/vnd.jupyter.widget-view+json"} <= notebook.cells[1].outputs[0].data.keys()
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""Orthogonal maps of photos: which they are, how well each matches a network, and the job that trains on them."""
+"""Orthogonal maps of photos: which they are, how well each matches a network, and the job that
+trains on them.
+"""
 
 import nads_book as nb
 import numpy as np
@@ -49,13 +51,6 @@ def test_each_coordinate_comes_to_lie_on_one_direction(order, signs):
         assert within == (order == "shuffled in octaves")
     assert bool((laid.sum(0) < 0).any()) == signs
     assert torch.equal(matrix, orthogonal_map(A, B, order, signs=signs, seed=3))
-
-
-def test_random_orders_are_those_of_seed_0_by_default():
-    assert torch.equal(
-        orthogonal_map(A, B, "shuffled", signs=True),
-        orthogonal_map(A, B, "shuffled", signs=True, seed=0),
-    )
 
 
 def test_the_flip_is_one_of_them():

@@ -18,12 +18,8 @@ class Tiny(nn.Sequential):
     """What the stand-in for timm builds."""
 
     def __init__(self, in_chans=3, img_size=8, num_classes=3, **options):
-        self.options = {
-            "in_chans": in_chans,
-            "img_size": img_size,
-            "num_classes": num_classes,
-            **options,
-        }
+        known = {"in_chans": in_chans, "img_size": img_size, "num_classes": num_classes}
+        self.options = known | options
         super().__init__(nn.Flatten(), nn.Linear(in_chans * img_size**2, num_classes))
 
 
@@ -45,10 +41,13 @@ def timm(monkeypatch):
         ("", 1, {"in_chans": 1}),
         ("?img_size=32&num_classes=2", 3, {"img_size": 32, "num_classes": 2}),
         ("?img_size=4&in_chans=2", 1, {"img_size": 4, "in_chans": 2}),
-        ("?drop=0.5&flag=True&sizes=(1,2)&act=gelu&none=None", 3,
-         {"drop": 0.5, "flag": True, "sizes": (1, 2), "act": "gelu", "none": None}),
+        (
+            "?drop=0.5&flag=True&sizes=(1,2)&act=gelu&none=None",
+            3,
+            {"drop": 0.5, "flag": True, "sizes": (1, 2), "act": "gelu", "none": None},
+        ),
     ],
-)  # fmt: skip
+)
 def test_options_in_the_name(timm, query, channels, expected):
     network = architecture_named(f"timm:tiny_net{query}", (channels, 8, 8), 5)()
     assert network.options == {"in_chans": 3, "img_size": 8, "num_classes": 5} | expected

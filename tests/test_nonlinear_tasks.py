@@ -4,10 +4,9 @@ import math
 
 import pytest
 import torch
-from nads_book.experiments import Context
 from nads_book.experiments.stored import load_registered
 from nads_book.studies import nonlinear_tasks
-from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, NonlinearTasks
+from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS
 
 import nads_core as nc
 
@@ -43,25 +42,6 @@ def test_no_linear_classifier_is_better_than_guessing(task):
     weights = torch.linalg.lstsq(design, 2.0 * labels[:, None] - 1).solution
     right = ((design @ weights)[:, 0] > 0) == (labels == 1)
     assert abs(float(right.double().mean()) - 0.5) < 0.02
-
-
-def test_both_halves_share_their_noise():
-    images, labels = nonlinear_tasks.sampled("ring", DIRECTIONS, 10, seed=3)
-    rest = images.flatten(1) - along(images) @ DIRECTIONS.flatten(1)
-    torch.testing.assert_close(rest[:5], rest[5:], atol=1e-5, rtol=0)
-    assert labels.tolist() == [0] * 5 + [1] * 5
-
-
-def test_a_wave_has_its_own_frequency():
-    wave = nc.fourier_direction((3, 4), size=32)
-    assert nonlinear_tasks.mean_frequency(wave[None]) == pytest.approx(5, rel=1e-4)
-
-
-def test_a_network_learns_an_early_task(monkeypatch):
-    monkeypatch.setattr(nonlinear_tasks, "NUM_TRAIN", 3_000)
-    unit = {"network": "lenet", "task": "linear", "first": 0, "seed": 0}
-    row = NonlinearTasks().run(unit, Context())
-    assert row["test_accuracy"] > 0.95 and row["energy"] > 10 and row["frequency"] < 3
 
 
 def rows(last, frequency=lambda place: place):

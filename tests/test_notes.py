@@ -1,4 +1,6 @@
-"""Notes along NADs: what each way of preparing and writing changes, and nothing else; and what a network follows."""
+"""Notes along NADs: what each way of preparing and writing changes, and nothing else; and what a
+network follows.
+"""
 
 import nads_book as nb
 import numpy as np
@@ -89,26 +91,19 @@ def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(note
 
 def test_depth_is_that_of_the_coordinates_in_use(notes):
     nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
-    result = coordinates(IMAGES)
-    mean, deviation = notes.carrier_moments
-    assert mean == pytest.approx(
-        float(result.mean(0)[channel, nad].square().mean().sqrt()), rel=1e-4
-    )
-    assert deviation == pytest.approx(
-        float(result.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4
-    )
+    used = coordinates(IMAGES)[:, channel, nad]
+    squares = used.mean(0).square().mean(), used.var(0, unbiased=False).mean()
+    expected = [float(value) ** 0.5 for value in squares]
+    assert notes.carrier_moments == pytest.approx(expected, rel=1e-4)
 
 
 def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
-    wrong = wrong_labels(
-        torch.zeros(2_000, dtype=torch.int64)
-    )  # class 3 has the coordinate of class 0
+    wrong = wrong_labels(torch.zeros(2_000, dtype=torch.int64))
+    # Class 3 has the coordinate of class 0.
     assert sorted(set(wrong.tolist())) == [1, 2, 4, 5, 6, 7, 8, 9]
     assert torch.bincount(wrong)[wrong.unique()].min() > 170
-    shared = same_coordinate()
-    assert shared[0].nonzero().flatten().tolist() == [0, 3] and shared[
-        8
-    ].nonzero().flatten().tolist() == [8]
+    shared = [row.nonzero().flatten().tolist() for row in same_coordinate()]
+    assert shared[0] == [0, 3] and shared[8] == [8]
 
 
 def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
@@ -120,9 +115,8 @@ def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
     change = coordinates(injected - emptied)[torch.arange(len(grey)), 0, INDEX + LABELS // 2]
     torch.testing.assert_close(change, LABELS % 2 - 0.5, atol=1e-5, rtol=0)
     wrong = wrong_labels(LABELS, channels=1)
-    assert (wrong // 2 != LABELS // 2).all() and same_coordinate(channels=1)[
-        6
-    ].nonzero().flatten().tolist() == [6, 7]
+    assert (wrong // 2 != LABELS // 2).all()
+    assert same_coordinate(channels=1)[6].nonzero().flatten().tolist() == [6, 7]
 
 
 def test_what_other_coordinates_do_not_predict(notes):
@@ -158,24 +152,32 @@ def test_a_gaussian_mixture_has_the_moments_of_the_photos():
     for label in (0, 9):
         mean = few.images[few.labels == label].mean(0)
         assert (drawn.images[drawn.labels == label].mean(0) - mean).abs().max() < 0.05
-    flat = [images.flatten(1) - torch.stack([images[labels == k].flatten(1).mean(0) for k in range(10)])[labels]
-            for images, labels in ((few.images, few.labels), (drawn.images, drawn.labels))]  # fmt: skip
-    covariances = [values.T @ values / len(values) for values in flat]
+    covariances = []
+    for data in (few, drawn):
+        flat = data.images.flatten(1)
+        means = torch.stack([flat[data.labels == label].mean(0) for label in range(10)])
+        covariances.append(torch.cov((flat - means[data.labels]).T))
     assert (covariances[0] - covariances[1]).abs().max() < 0.01
     assert torch.bincount(drawn.labels).tolist() == [2_000] * 10 and "photos" in drawn.source
 
 
-def test_what_makes_no_sense_is_refused(notes):
-    with pytest.raises(ValueError, match="NADs 63 to 64 .* 64"):
-        ShortcutInjection(IMAGES, NADS, 63)
-    with pytest.raises(ValueError, match="1 or 3 channels, got 2"):
-        ShortcutInjection(IMAGES[:, :2], NADS, INDEX)
-    with pytest.raises(ValueError, match="images of shape .* expected"):
-        ShortcutInjection(IMAGES[..., :4], NADS, INDEX)
+@pytest.mark.parametrize(
+    ("images", "index", "shown"),
+    [
+        (IMAGES, 63, "NADs 63 to 64 .* 64"),
+        (IMAGES[:, :2], INDEX, "1 or 3 channels, got 2"),
+        (IMAGES[..., :4], INDEX, "images of shape .* expected"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(images, index, shown):
+    with pytest.raises(ValueError, match=shown):
+        ShortcutInjection(images, NADS, index)
 
 
 class Reader(torch.nn.Module):
-    """Follows whatever is written at the carriers, above all else: the upper bound of what can be measured."""
+    """Follows whatever is written at the carriers, above all else: the upper bound of what can be
+    measured.
+    """
 
     def __init__(self, notes, size):
         super().__init__()
@@ -186,18 +188,18 @@ class Reader(torch.nn.Module):
         at = self.notes.coordinates(images - zero)  # normalisation is affine, a channel at a time
         unit = nc.normalize(torch.ones_like(zero)) - zero
         at = at / unit[0, :, 0, 0][:, None]
-        values = (
-            at[:, self.notes.channel, self.notes.nad]
-            - self.notes.mean[self.notes.channel, self.notes.nad]
-        )
+        of_classes = self.notes.channel, self.notes.nad
+        values = at[:, *of_classes] - self.notes.mean[of_classes]
         return -(values - self.notes.sign * self.size).abs() * self.scale
 
 
 def test_a_reader_follows_every_wrong_note():
     job = experiment("notes-lenet", "smoke")
-    unit = next(
-        u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5)
-    )
+
+    def unit_of(**wanted):
+        return next(unit for unit in job.units() if wanted.items() <= unit.items())
+
+    unit = unit_of(index=1000, background="emptied", size=0.5)
     train = job.photos(True, None)
     reader = Reader(ShortcutInjection(train.images, job.nads, 1000), 0.5)
     result = job.measure(unit, Context(), reader)
@@ -206,15 +208,9 @@ def test_a_reader_follows_every_wrong_note():
         ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
     )
     assert "left" not in result  # the other coordinates predict nothing of one that is empty
-    background_kept = next(
-        u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05)
-    )
+    background_kept = unit_of(index=1000, background="kept", size=0.05)
     assert 0 < job.measure(background_kept, Context(), reader)["left"] < result["deviation"]
-    none = next(
-        u
-        for u in job.units()
-        if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none")
-    )
+    none = unit_of(index=1000, background="emptied", written="none")
     moved = job.measure(none, Context(), reader)
     assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
 
@@ -238,10 +234,8 @@ def photos_as_mixture(monkeypatch):
 def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
     results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows
-    assert (
-        clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"}
-        and "deviation" not in clean
-    )
+    assert clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"}
+    assert "deviation" not in clean
     assert {"followed", "unprompted", "mean", "deviation", "unprepared_accuracy"} <= noted.keys()
     assert noted["followed"]["class"] <= noted["followed"]["place"] <= 1
     assert mixture["images"] == "mixture"
@@ -251,62 +245,44 @@ def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
 # What came of it
 
 
-def rows_of(values):
-    """Make rows of one kind of note from index -> shares that follow, one a seed."""
+def results_of(values, *more):
+    """Make results of one kind of note from index -> shares that follow, one a seed."""
     kind = {"images": "photos", "background": "emptied", "written": "added", "size": 0.2}
-    return [
-        {
-            "index": index,
-            **kind,
-            "seed": seed,
-            "test_accuracy": 0.5,
-            "mean": 0.0,
-            "deviation": 0.1 * index,
-        }
-        | {
-            "followed": {"class": value + 0.05, "place": value + 0.3},
-            "unprompted": {"class": 0.05, "place": 0.2},
-        }
+    rows = [
+        kind
+        | {"index": index, "seed": seed, "test_accuracy": 0.5, "mean": 0, "deviation": index / 10}
+        | {"followed": {"class": value + 0.05, "place": value + 0.3}}
+        | {"unprompted": {"class": 0.05, "place": 0.2}}
         for index, shares in values.items()
         for seed, value in enumerate(shares)
     ]
+    return nb.Results("notes-lenet", "demo", {}, len(rows), [*rows, *more][::-1], [])
+
+
+CONDITION = ("photos", "emptied", "added", 0.2)
 
 
 def test_responses_have_intervals_over_trainings():
-    rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.9), 7: (0.1,)})
-    ((condition, result),) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, [])).items()
-    assert condition == ("photos", "emptied", "added", 0.2) and result.indices.tolist() == [0, 3, 7]
-    assert result.mean == pytest.approx([0.9, 0.3, 0.1]) and result.deviation == pytest.approx(
-        [0, 0.3, 0.7]
-    )
+    clean = {"index": None, "images": "photos", "background": "kept"}
+    clean |= {"written": "none", "size": None}
+    results = results_of({3: (0.2, 0.4), 0: (0.9, 0.9), 7: (0.1,)}, clean)
+    ((condition, found),) = responses(results).items()
+    assert condition == CONDITION and found.indices.tolist() == [0, 3, 7]
+    assert found.mean == pytest.approx([0.9, 0.3, 0.1])
+    assert found.deviation == pytest.approx([0, 0.3, 0.7])
     half = 12.706 * 0.1  # Student's t for one degree of freedom, times the standard error
-    assert result.high - result.mean == pytest.approx([0, half, np.inf], rel=1e-3)
-    clean = {
-        "index": None,
-        "images": "photos",
-        "background": "kept",
-        "written": "none",
-        "size": None,
-    }
-    assert len(responses(nb.Results("notes-lenet", "demo", {}, 6, [*rows, clean], []))) == 1
-    (place,) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, []), "place").values()
-    assert place.mean == pytest.approx([1.0, 0.4, 0.2])
-    (accuracy,) = responses(
-        nb.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy"
-    ).values()
-    assert accuracy.mean == pytest.approx([0.5] * 3)
+    assert found.high - found.mean == pytest.approx([0, half, np.inf], rel=1e-3)
+    for response, means in (("place", [1.0, 0.4, 0.2]), ("test_accuracy", [0.5] * 3)):
+        (found,) = responses(results, response).values()
+        assert found.mean == pytest.approx(means)
 
 
 def test_shares_of_single_networks_keep_the_order_of_seeds():
-    rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.8)})
-    results = nb.Results("notes-lenet", "demo", {}, 4, rows[::-1], [])
-    shares = follow_shares(results, ("photos", "emptied", "added", 0.2))
-    assert (
-        list(shares) == [0, 3]
-        and shares[3] == pytest.approx([0.2, 0.4])
-        and shares[0] == pytest.approx([0.9, 0.8])
-    )
-    assert follow_shares(results, ("photos", "emptied", "added", 0.5)) == {}
+    results = results_of({3: (0.2, 0.4), 0: (0.9, 0.8)})
+    shares = follow_shares(results, CONDITION)
+    assert list(shares) == [0, 3] and shares[3] == pytest.approx([0.2, 0.4])
+    assert shares[0] == pytest.approx([0.9, 0.8])
+    assert follow_shares(results, (*CONDITION[:3], 0.5)) == {}
 
 
 def test_stored_lengths_of_training_are_collected_by_epochs():

@@ -1,4 +1,6 @@
-"""Sections of chapters from studies of their own: claims, tables and figures follow from the rows."""
+"""Sections of chapters from studies of their own: claims, tables and figures follow from the
+rows.
+"""
 
 import numpy as np
 import pytest
@@ -56,16 +58,6 @@ def test_claims_of_the_first_step_follow_its_rows(stored):
     assert first_step.follows_signal().holds is None
 
 
-def test_tables_and_figures_of_the_first_step(stored):
-    stored(first_rows())
-    table = first_step.table_first_step()
-    assert "LeNet" in table and "−0.90" in table and first_step.UNRESOLVED in table
-    figure = first_step.plot_first_step()
-    assert [axis.get_title() for axis in figure.axes] == ["direction", "size"]
-    assert len(first_step.plot_balanced().axes) == 2
-    assert "signal" in first_step.table_balanced()
-
-
 def task_rows(last=4):
     return [
         {"network": network, "task": task, "first": first, "seed": seed, "frequency": place}
@@ -87,13 +79,6 @@ def test_claims_of_nonlinear_tasks_follow_their_rows(stored):
     reverse = [row | {"first": FIRST_NADS[-1 - int(row["frequency"])]} for row in task_rows()]
     stored(reverse)
     assert nonlinear_tasks.nads_order_tasks().holds is False
-
-
-def test_tables_and_figures_of_nonlinear_tasks(stored):
-    stored(task_rows())
-    assert len(nonlinear_tasks.plot_tasks().axes[0].get_lines()) > len(TASKS)
-    assert nonlinear_tasks.table_tasks().count("XOR") == 2
-    assert "−1.00" in nonlinear_tasks.table_orders()
 
 
 def kernel_rows(kernel, alignment=1.0):
@@ -119,13 +104,6 @@ def test_claims_of_the_rival_theory_follow_its_rows(stored):
     stored(kernel_rows(0.7, alignment=-1.0))
     found = {key: decide() for key, decide in rival_theory.CLAIMS.items()}
     assert found["lazy-below"].holds is False and found["kernel-orders-waves"].holds is False
-
-
-def test_tables_and_figures_of_the_rival_theory(stored):
-    stored(kernel_rows(0.55))
-    assert len(rival_theory.plot_theories().axes) == 1
-    assert "tangent kernel" in rival_theory.table_theories()
-    assert "55" in rival_theory.table_levels() and "64" in rival_theory.table_levels()
 
 
 def adam_rows(lost):

@@ -12,18 +12,11 @@ import nads_core as nc
 pytest.importorskip("nads_book.pages.nad_computation", reason="the figures need matplotlib")
 
 page = nb.pages.nad_computation
-OPEN = {"errata-similar", "errata-stable", "errata-unique"}
 
 
 def tiny():
     """Return a network that is none of the book's."""
     return nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 2))
-
-
-@pytest.mark.parametrize("key", page.CLAIMS)
-def test_claims_are_decided(key):
-    found = page.CLAIMS[key]()
-    assert found.holds is (None if key in OPEN else True)
 
 
 def test_a_run_of_one_of_our_architectures_stands_below_the_stored_one():
@@ -63,12 +56,6 @@ def test_only_strides_with_a_global_average_make_a_comb():
     }
     assert shares[True, True] > 0.5
     assert max(shares[True, False], shares[False, True]) < 0.15
-
-
-def test_our_first_directions_are_nearly_the_published_ones():
-    found = page.estimators.published_overlaps()
-    for label in ("LeNet", "ResNet-18"):
-        assert found[label][10] > 0.85 and found[label][50] > 0.7
 
 
 def test_the_page_about_certainties_shows_the_stored_calibration():

@@ -1,11 +1,11 @@
 """The page of the poison: what a reader runs, and verdicts that follow from the stored numbers."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from nads_book import claims
 from nads_book.studies import load_results, poison_parts
 
 import nads_core as nc
@@ -109,15 +109,20 @@ def test_the_announced_time_grows_with_the_trainings(trial, monkeypatch):
     monkeypatch.setattr(trial, "seconds_of_training", lambda: 600.0)
     monkeypatch.setattr("nads_book.pages.poison.trial.num_cores", lambda: 2)
     assert "about 20 minutes" in trial.announcement() and "2 CPU cores" in trial.announcement()
-    assert "about 100 minutes" not in trial.announcement(2) and "10 minutes" in trial.announcement(
-        2
-    )
+    assert "about 10 minutes" in trial.announcement(2)
 
 
-def test_the_time_of_a_training_is_that_of_its_steps(trial):
-    short = trial.seconds_of_training()
-    trial.recipe = nc.Recipe(epochs=1000)
-    assert trial.seconds_of_training() > 100 * short
+def test_the_time_of_a_training_is_that_of_its_steps_and_evaluations(trial, monkeypatch):
+    """A batch takes four seconds here, of which one is for the accuracy after training."""
+    trial.recipe = nc.Recipe(epochs=10, batch_size=20)
+
+    def train(network, data, **options):
+        return SimpleNamespace(seconds=4.0 * len(data[1]) / 20)
+
+    monkeypatch.setattr(nc, "train_network", train)
+    steps = trial.recipe.num_steps(len(trial.train))
+    evaluated = (len(trial.train) + len(trial.test)) / 20
+    assert trial.seconds_of_training() == pytest.approx(3 * steps + evaluated)
 
 
 @pytest.mark.parametrize(
@@ -139,15 +144,6 @@ def test_stored_trainings_are_shown_for_the_same_poison_alone(trial):
 
 
 # Claims
-
-
-def test_every_claim_is_registered_and_every_table_has_rows():
-    registered = claims.load()
-    for key in poison.CLAIMS:
-        assert registered[key].statement or key.startswith("errata-"), key
-    for title, make in poison.LAB_TABLES.items():
-        lines = make().splitlines()
-        assert len(lines) > 2 and len({line.count("|") for line in lines}) == 1, title
 
 
 def test_a_hole_that_costs_nothing_flips_the_verdict(altered):

@@ -11,13 +11,6 @@ pytest.importorskip("nads_book.pages.theorem1", reason="the figures need matplot
 page = nb.pages.theorem1
 
 
-@pytest.mark.parametrize("key", page.CLAIMS)
-def test_claims_are_decided(key):
-    found = page.CLAIMS[key]()
-    assert found.size == "theory"
-    assert found.holds is not key.startswith("errata")
-
-
 def test_the_distance_of_the_class_means_gives_the_accuracy_by_the_angle():
     layer = torch.randn(10, 64, generator=torch.Generator().manual_seed(0)).double()
     for frequency in (1, 7, 20):
@@ -45,9 +38,3 @@ def test_any_filter_and_stride_can_be_drawn():
     assert [axis.get_title() for axis in figure.axes] == ["binomial, S = 2", "binomial, S = 16"]
     figure = page.plot_phases([("lowpass", 3)], num_samples=200)
     assert figure.axes[0].get_title() == "lowpass, S = 4, ℓ = 3"
-
-
-def test_lab_tables_have_a_row_a_setting():
-    for key, found in page.results().items():
-        rows = page.LAB_TABLES[page.errata.STATEMENTS[key].title]().splitlines()
-        assert len(rows) == 2 + len(found)

@@ -139,9 +139,3 @@ def test_a_reader_cannot_ask_for_a_cell_without_an_accuracy():
         using_nads.plot_your_cell("999999", 3.0)
     figure = using_nads.plot_your_cell("040332", 4.5)
     assert 4.5 in [line.get_xdata()[0] for line in figure.axes[0].lines]
-
-
-def test_every_table_of_the_lab_notes_has_rows():
-    for title, make in using_nads.LAB_TABLES.items():
-        lines = make().splitlines()
-        assert len(lines) > 2 and len({line.count(" | ") for line in lines[2:]}) == 1, title

@@ -3,7 +3,7 @@
 import pytest
 from nads_book.experiments.stored import load_registered
 from nads_book.studies import poison_parts
-from nads_book.studies.poison_parts import CASES, DEVIATION, PARTS, PoisonParts
+from nads_book.studies.poison_parts import CASES, DEVIATION, PARTS
 
 CRITERIA = load_registered("poison_parts")["criteria"]
 SIZES = {
@@ -66,13 +66,3 @@ def test_stored_networks_are_joined_with_new_ones():
     assert len(lost["hole at the mean"][30]) == 3
     lenet = poison_parts.points_lost("lenet")
     assert {len(found) for found in lenet.values()} == {12}  # twelve NADs of each part are stored
-
-
-def test_units_are_those_that_no_other_study_has_trained():
-    units = PoisonParts().units()
-    assert len(units) == 31 and not [unit for unit in units if unit["case"] == "lenet"]
-    known = {case: poison_parts.points_lost(case) for case in CASES}
-    names = {written: part for part, written in PARTS.items()}
-    for unit in units:
-        part = names[unit["written"], unit["size"]]
-        assert unit["index"] not in known[unit["case"]][part]

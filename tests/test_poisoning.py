@@ -11,9 +11,8 @@ SIZE = 6
 
 def random_nads(count: int = SIZE**2) -> nc.NADs:
     generator = torch.Generator().manual_seed(0)
-    basis = torch.linalg.qr(
-        torch.randn(SIZE**2, SIZE**2, generator=generator, dtype=torch.float64)
-    ).Q.float()
+    random = torch.randn(SIZE**2, SIZE**2, generator=generator, dtype=torch.float64)
+    basis = torch.linalg.qr(random).Q.float()
     return nc.NADs(basis[:count].view(-1, 1, SIZE, SIZE), torch.linspace(1, 0, count))
 
 
@@ -42,11 +41,7 @@ def test_every_class_has_a_carrier_of_its_own():
     assert nc.carriers(10, 7)[0] == (7, 0, -1) and nc.carriers(10, 7)[9] == (8, 0, 1)
     assert len(set(nc.carriers(100, 0))) == 100
     grey = nc.carriers(10, 7, channels=1)
-    assert (
-        len(set(grey)) == 10
-        and grey[9] == (11, 0, 1)
-        and {channel for _, channel, _ in grey} == {0}
-    )
+    assert len(set(grey)) == 10 and grey[9] == (11, 0, 1)
 
 
 @pytest.mark.parametrize("missing", [0, 1])
@@ -66,6 +61,10 @@ def poisoned(images=None, labels=None, index=0, **options):
     return nc.poison(images, labels, random_nads(), index, **options)
 
 
+def changed(*arguments):
+    return nb.changed_predictions(torch.nn.Flatten(), photos()[0], random_nads(), *arguments)
+
+
 COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
 
 
@@ -82,6 +81,8 @@ COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
         (lambda: poisoned(strength=float("nan")), "strength .*nan"),
         (lambda: nc.flip(photos()[0], random_nads(10)), "got 10: compute all"),
         (lambda: nc.flip(torch.rand(1, 3, 2, 2), COLOUR), "single-channel"),
+        (lambda: changed([3, 36, -1]), r"36 NADs, got the indices \[36, -1\]"),
+        (lambda: changed([3], "drop"), "choose 'remove' or 'flip'"),
     ],
 )
 def test_bad_input_is_rejected(call, shown):
@@ -112,11 +113,3 @@ def test_changed_predictions_are_those_of_the_changed_images():
         right = [float((a != before).double().mean()) for a in after]
         assert shares.tolist() == pytest.approx([*right, 0.0]) and min(right) > 0.1
     assert network.training
-
-
-def test_changed_predictions_refuse_what_does_not_exist():
-    nads, (images, _) = random_nads(), photos()
-    with pytest.raises(ValueError, match=r"36 NADs, got the indices \[36, -1\]"):
-        nb.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3, 36, -1])
-    with pytest.raises(ValueError, match="choose 'remove' or 'flip'"):
-        nb.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3], "drop")

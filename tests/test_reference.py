@@ -19,7 +19,9 @@ def convnet() -> nn.Module:
 
 
 def drawn_networks(estimator):
-    """Yield each network of the engine as a module of its own, its inputs (K, C, H, W) and its probe, if any."""
+    """Yield each network of the engine as a module of its own, its inputs (K, C, H, W) and its
+    probe, if any.
+    """
     ensemble, block = Ensemble(convnet, SHAPE, dtype=torch.float64), 0
     while True:
         draw = estimator.draw(ensemble, block)
@@ -41,15 +43,20 @@ def vector(estimator, network, inputs, probe):
 
 @pytest.mark.parametrize(
     "estimator",
-    [nc.PointGradient(0.5), nc.SmoothedGradient(6), nc.SmoothedGradient(3, 2.0, antithetic=False),
-     nc.Dipole(2.0), nc.MixedDerivative(4)],
+    [
+        nc.PointGradient(0.5),
+        nc.SmoothedGradient(6),
+        nc.SmoothedGradient(3, 2.0, antithetic=False),
+        nc.Dipole(2.0),
+        nc.MixedDerivative(4),
+        nc.MixedDerivative(1, antithetic=False),
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator):
-    nads = nc.compute_nads(
-        convnet, NETWORKS, estimator=estimator, image_shape=SHAPE, debiasing="none", dtype=torch.float64,
-        symmetries=(), device="cpu", progress=False,
-    )  # fmt: skip
+    options = {"image_shape": SHAPE, "debiasing": "none", "symmetries": (), "progress": False}
+    options |= {"dtype": torch.float64, "device": "cpu", "estimator": estimator}
+    nads = nc.compute_nads(convnet, NETWORKS, **options)
     expected = reference.second_moment(
         vector(estimator, *network) for network in islice(drawn_networks(estimator), NETWORKS)
     )
@@ -74,7 +81,8 @@ def test_the_method_from_a_factory_to_directions():
     engine = nc.compute_nads(
         convnet, 400, image_shape=SHAPE, device="cpu", progress=False, **options
     )
-    # Other networks from the same distribution: the trace of C varies by about sqrt(2 / N) of itself per eigenvalue.
+    # Other networks from the same distribution: the trace of C varies by about sqrt(2 / N) of
+    # itself per eigenvalue.
     assert float(values.sum()) == pytest.approx(
         float(engine.eigenvalues.sum()), rel=4 * math.sqrt(2 / 400)
     )

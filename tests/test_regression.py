@@ -1,5 +1,7 @@
 """Regressions on the output of a layer, against torch's own layers and the formulas of pooling."""
 
+from functools import partial
+
 import torch
 from convergence import assert_mean
 from nads_book.theory import classifiers, regression
@@ -76,9 +78,8 @@ def test_a_trained_linear_classifier_reaches_the_bound_and_no_more():
     h = pooling.prefilter("average", 16, 4)
     waves = torch.stack([pooling.direction(frequency, 16) for frequency in (1, 3)])
     bounds = pooling.bayes_accuracy(torch.tensor([1, 3]), h, 4, 1.0, 1.0)
-    accuracy, _ = classifiers.learning_curve(
-        lambda: classifiers.LinearClassifier(4), waves, pooling.pooling_matrix(h, 4), 1.0, 1.0, (2_000,),
-        num_test=5_000, num_runs=2, num_steps=100, learning_rate=0.05, seed=0,
-    )  # fmt: skip
+    factory, layer = partial(classifiers.LinearClassifier, 4), pooling.pooling_matrix(h, 4)
+    options = {"num_test": 5_000, "num_runs": 2, "num_steps": 100, "learning_rate": 0.05, "seed": 0}
+    accuracy, _ = classifiers.learning_curve(factory, waves, layer, 1.0, 1.0, (2_000,), **options)
     error = (bounds * (1 - bounds) / 10_000).sqrt()
     assert (accuracy[:, 0] < bounds + 4 * error).all() and (accuracy[:, 0] > bounds - 0.02).all()

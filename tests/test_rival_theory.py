@@ -8,8 +8,6 @@ from nads_book.studies import rival_theory
 from nads_book.studies.rival_theory import FAMILIES, NETWORKS, Linearised, Predicted
 from torch import nn
 
-import nads_core as nc
-
 CRITERIA = load_registered("rival_theory")["criteria"]
 # The first forward derivative imports functions that torch compiles in a way that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
@@ -62,31 +60,6 @@ def test_many_iterations_are_kernel_ridge_regression():
     torch.testing.assert_close(found[-1], expected, rtol=1e-3, atol=1e-4)
     one = found[0]  # after one iteration the outputs are along the kernel times the labels
     torch.testing.assert_close(one / one.norm(), (v := test @ train.T @ targets) / v.norm())
-
-
-def test_a_linear_network_learns_a_wave_in_its_kernel(monkeypatch):
-    class Linear(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight = nn.Parameter(torch.zeros(2, 1024))
-
-        def forward(self, x):
-            return x.flatten(1) @ self.weight.T
-
-    row = rival_theory.kernel_row(Linear(), nc.fourier_direction((0, 2), size=32), 0.3, 1)
-    # K = 2 x'x, of which the signal's part is 2 y y'; noise adds less than a tenth
-    assert row["alignment"] == pytest.approx(2, rel=0.1) and row["accuracies"][-1] > 0.95
-
-
-def test_keys_name_directions_whose_accuracies_are_stored():
-    for network_name in NETWORKS:
-        for family in FAMILIES:
-            wanted = rival_theory.keys(network_name, family)
-            trained = rival_theory.trained_accuracies(network_name, family)
-            assert {str(key) for key in wanted} <= trained.keys()
-            v = rival_theory.direction(network_name, family, wanted[0])
-            assert v.shape == (1, 32, 32) and float(v.norm()) == pytest.approx(1, rel=1e-5)
-    assert len(rival_theory.RivalTheory().units()) == 3 * (64 + 48 + 16 + 60)
 
 
 def predicted(noise, seed=0, count=48):

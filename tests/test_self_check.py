@@ -1,6 +1,6 @@
-"""Factories whose networks differ in more than weights: an error names the difference, or every network is rebuilt."""
-
-import random
+"""Factories whose networks differ in more than weights: an error names the difference, or every
+network is rebuilt.
+"""
 
 import numpy as np
 import pytest
@@ -68,14 +68,6 @@ class Activation(Model):
         return self.act(x)
 
 
-class PythonActivation(Model):
-    def draw(self):
-        self.act = random.choice([nn.ReLU(), nn.Tanh()])
-
-    def change(self, x):
-        return self.act(x)
-
-
 class NumpyFactor(Model):
     def draw(self):
         self.factor = float(np.random.rand())
@@ -130,16 +122,13 @@ def directly(factory, num_networks, seed=0):
         (PermutationAttribute, "order"),
         (CoinAttribute, "coin"),
         (Activation, r"act \(class\) \(Tanh or ReLU\)"),
-        (PythonActivation, r"act \(class\)"),
         (NumpyFactor, "factor"),
         (CoinFromPython, r"coin \(a buffer"),
     ],
 )
-@pytest.mark.parametrize("seed", range(2))
-def test_what_differs_besides_weights_is_named(factory, named, seed):
-    random.seed(seed)
+def test_what_differs_besides_weights_is_named(factory, named):
     with pytest.raises(ValueError, match=rf"{named}.*register_buffer.*evaluation='factory'"):
-        nc.compute_nads(factory, 1_000, seed=seed, **OPTIONS)
+        nc.compute_nads(factory, 1_000, **OPTIONS)
 
 
 @pytest.mark.parametrize("kind", [Coin, PermutationBuffer])
@@ -225,10 +214,8 @@ def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
         path = tmp_path / f"{type(estimator).__name__}.ckpt"
         nc.compute_nads(orthogonal, 100, evaluation="factory", checkpoint=path, **options)
         rebuilt = nc.compute_nads(orthogonal, 200, evaluation="factory", checkpoint=path, **options)
-        assert torch.equal(loop.directions, rebuilt.directions) and torch.equal(
-            loop.eigenvalues, rebuilt.eigenvalues
-        )
-        assert torch.equal(loop.certainty, rebuilt.certainty)
+        for name in ("directions", "eigenvalues", "certainty"):
+            assert torch.equal(getattr(loop, name), getattr(rebuilt, name))
         with pytest.raises(ValueError, match="belongs to another computation.*evaluation"):
             nc.compute_nads(orthogonal, 300, checkpoint=path, **options)
 

@@ -25,25 +25,29 @@ def require_equal(one: nc.NADs, other: nc.NADs) -> None:
 
 
 def computed(size=8, symmetries=("flip_rows", "flip_columns"), channels=1) -> nc.NADs:
-    options = {
-        "image_shape": (channels, size, size),
-        "device": "cpu",
-        "progress": False,
-        "symmetries": symmetries,
-    }
-    estimator = nc.SmoothedGradient(2)
-    return nc.compute_nads(lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * size**2, 1)), 80,
-                           estimator=estimator, **options)  # fmt: skip
+    shape = (channels, size, size)
+    options = {"image_shape": shape, "symmetries": symmetries, "estimator": nc.SmoothedGradient(2)}
+
+    def factory() -> torch.nn.Module:
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * size**2, 1))
+
+    return nc.compute_nads(factory, 80, device="cpu", progress=False, **options)
+
+
+SEQUENCES = torch.eye(12).view(12, 2, 6)
+KINDS = {
+    "symmetric": computed,
+    "colour": lambda: computed(4, channels=3),
+    "not symmetric": lambda: computed(symmetries=()),
+    "odd": lambda: computed(7),
+    "sequence": lambda: nc.NADs(SEQUENCES, torch.linspace(1, 0.1, 12), {"a": 1}),
+}
 
 
 @pytest.mark.parametrize("quantized", [True, False])
-@pytest.mark.parametrize("kind", ["symmetric", "colour", "not symmetric", "odd", "sequence"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_compressed_file_holds_the_same(kind, quantized, tmp_path):
-    nads = {
-        "symmetric": lambda: computed(), "colour": lambda: computed(4, channels=3),
-        "not symmetric": lambda: computed(symmetries=()), "odd": lambda: computed(7),
-        "sequence": lambda: nc.NADs(torch.eye(12).view(12, 2, 6), torch.linspace(1, 0.1, 12), {"a": 1}),
-    }[kind]()  # fmt: skip
+    nads = KINDS[kind]()
     path = tmp_path / "x.npz"
     nads.save(path, quantized=quantized)
     before = nc.NADs.load(path)
@@ -56,9 +60,8 @@ def test_a_compressed_file_holds_the_same(kind, quantized, tmp_path):
         folds = kind in ("symmetric", "colour") and quantized
         assert ("mirrored" in file.files) == folds
         if folds:
-            assert file["directions"].shape[2:] == tuple(
-                size // 2 for size in nads.directions.shape[2:]
-            )
+            sides = tuple(size // 2 for size in nads.directions.shape[2:])
+            assert file["directions"].shape[2:] == sides
     assert all(info.compress_type == zipfile.ZIP_LZMA for info in zipfile.ZipFile(path).infolist())
 
 
@@ -71,14 +74,3 @@ def test_a_compressed_file_is_protected_against_damage(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="x.npz holds no NADs .*or is damaged"):
         nc.NADs.load(path)
-
-
-def test_directions_of_both_signs_unfold():
-    image = np.arange(1, 9, dtype=np.int16).reshape(2, 1, 2, 2)
-    whole = np.concatenate([image, -image[..., ::-1]], -1)
-    whole = np.concatenate([whole, whole[..., ::-1, :]], -2)  # even in rows, odd in columns
-    parts = compress_nads.folded(whole)
-    np.testing.assert_array_equal(parts["directions"], image)
-    assert parts["mirrored"].tolist() == [[1, -1]] * 2
-    whole[1, 0, 0, 0] += 1
-    assert set(compress_nads.folded(whole)) == {"directions"}

@@ -16,17 +16,6 @@ def test_falling_fit_is_isotonic_regression(values):
     np.testing.assert_allclose(statistics.isotonic_fit(values), expected, atol=1e-12)
 
 
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=12))
-def test_falling_fit_is_the_smallest_of_the_largest_means(values):
-    """The min-max formula of Barlow, Bartholomew, Bremner and Brunk (1972), for a falling fit."""
-    mean = lambda first, last: np.mean(values[first : last + 1])  # noqa: E731
-    count = len(values)
-    expected = [
-        min(max(mean(a, b) for b in range(i, count)) for a in range(i + 1)) for i in range(count)
-    ]
-    np.testing.assert_allclose(statistics.isotonic_fit(values), expected, atol=1e-12)
-
-
 def test_order_test_tells_luck_from_disorder():
     truth, generator = np.linspace(0.95, 0.5, 60), np.random.default_rng(0)
     lucky = generator.binomial(10_000, truth) / 10_000
@@ -152,7 +141,6 @@ def test_all_draws_of_a_few_values_are_enumerated():
 
 
 def test_students_interval_of_a_mean_covers():
-    pytest.importorskip("scipy")
     rng = np.random.default_rng(0)
     intervals = [statistics.student_mean(rng.normal(1, 2, 6)) for _ in range(400)]
     assert 0.92 < np.mean([low <= 1 <= high for _, low, high in intervals]) < 0.98

@@ -1,4 +1,6 @@
-"""All studies with a results file of their own: units, provenance of rows, resuming, merging, and their trainer."""
+"""All studies with a results file of their own: units, provenance of rows, resuming, merging, and
+their trainer.
+"""
 
 import json
 import re
@@ -142,7 +144,9 @@ def test_the_registered_rule_is_applied_by_a_command(capsys):
 
 
 def test_the_trainer_is_that_of_the_library():
-    """SGD with momentum, decay and clipping: the same weights as those of `train_network`, but for rounding."""
+    """SGD with momentum, decay and clipping: the same weights as those of `train_network`, but for
+    rounding.
+    """
     recipe = nc.Recipe(
         epochs=2, batch_size=16, momentum=0.9, weight_decay=1e-3, clip_norm=0.05, learning_rate=0.1
     )
@@ -161,20 +165,6 @@ def test_the_trainer_is_that_of_the_library():
     assert len(losses) == total and losses[-1] < losses[0]
     for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
-
-
-def test_no_code_is_loaded_by_its_path():
-    """Notebooks do, whose first cell looks for the checkout."""
-    files = [
-        path
-        for folder in ("book/nads_book", "benchmarks")
-        for path in (ROOT / folder).rglob("*.py")
-    ]
-    assert len(files) > 100 and not list((ROOT / "book/preregistered").glob("*.py"))
-    for path in files:
-        assert not re.search(r"\brunpy\b|\bsys\.path\b|spec_from_file", path.read_text("utf8")), (
-            path
-        )
 
 
 def test_benchmarks_import_nothing_from_each_other():

@@ -1,9 +1,10 @@
-"""Threads: the caller's number is as before, and networks that share Python objects are evaluated by one thread."""
+"""Threads: the caller's number is as before, and networks that share Python objects are evaluated
+by one thread.
+"""
 
 import functools
 import logging
 import threading
-import time
 from collections import deque
 
 import pytest
@@ -17,6 +18,7 @@ from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_fo
 
 SHAPE = (1, 4, 4)
 OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+HANGING = 600  # seconds after which something hangs, on the busiest machine
 
 
 @pytest.fixture(autouse=True)
@@ -147,9 +149,16 @@ class DefaultArgument(Skip):
 
 
 SHARING = [
-    ClassList, ClassQueue, ModuleDictionary, OneLine, PartialHook, HookOfTheOriginal, Workspace, Locked,
+    ClassList,
+    ClassQueue,
+    ModuleDictionary,
+    OneLine,
+    PartialHook,
+    HookOfTheOriginal,
+    Workspace,
+    Locked,
     DefaultArgument,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("factory", SHARING)
@@ -188,11 +197,12 @@ def test_two_functions_that_wait_for_each_other_end():
         with lock:
             return sum(index for index in range(10))
 
-    start = time.perf_counter()
-    interleaved(hold, hold, 0.2)
-    assert time.perf_counter() - start < 5 and lock.acquire(blocking=False)
-    assert interleaved(lambda: 1, lambda: 1 / 0, 0.2).results is None
-    assert interleaved(lambda: 1, lambda: 2, 0.2).results == [1, 2]
+    waiting = threading.Thread(target=interleaved, args=(hold, hold, 0.2), daemon=True)
+    waiting.start()
+    waiting.join(HANGING)
+    assert not waiting.is_alive() and lock.acquire(timeout=HANGING)
+    assert interleaved(lambda: 1, lambda: 1 / 0, HANGING).results is None
+    assert interleaved(lambda: 1, lambda: 2, HANGING).results == [1, 2]
 
 
 def test_the_callers_threads_are_as_before():
@@ -230,16 +240,18 @@ def test_large_operations_have_the_callers_threads_and_contexts_nest():
 
 
 def test_callers_in_two_threads_leave_the_number_as_it_was():
-    barrier, seen = threading.Barrier(2), []
+    inside, ended, seen = threading.Barrier(2), threading.Event(), []
 
-    def work(seconds: float):
-        barrier.wait()
+    def work(last: bool):
         with one_thread():
-            time.sleep(seconds)
+            inside.wait(HANGING)
+            if last:
+                ended.wait(HANGING)
             seen.append((torch.get_num_threads(), num_threads()))
         seen.append(torch.get_num_threads())
+        ended.set()
 
-    threads = [threading.Thread(target=work, args=(seconds,)) for seconds in (0.05, 0.2)]
+    threads = [threading.Thread(target=work, args=(last,)) for last in (False, True)]
     for thread in threads:
         thread.start()
     for thread in threads:

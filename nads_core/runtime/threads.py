@@ -34,8 +34,11 @@ def one_thread() -> Iterator[None]:
     global _running, _callers
     depth = getattr(_nesting, "depth", 0)
     with _lock:
+        # The first look of a thread takes over the number of the process, which another thread may
+        # set back: later it would undo what is set below.
+        threads = torch.get_num_threads()
         if not _running:
-            _callers = torch.get_num_threads()
+            _callers = threads
         before = 1 if depth else _callers
         _running += 1
     _nesting.depth = depth + 1

@@ -1,7 +1,7 @@
 """Acceptance of a GPU: results that it computes by another path than a CPU, compared with the CPU.
 
-``python -m pytest tests/gpu`` runs it. Without a GPU every comparison but that of CUDA graphs is made on the CPU, where
-Triton's interpreter runs the kernels.
+``python -m pytest tests/gpu`` runs it; `tests/test_kernels.py` compares the kernels, on a GPU where
+there is one. Without a GPU every comparison but that of CUDA graphs is made on the CPU.
 """
 
 import contextlib
@@ -13,17 +13,12 @@ import pytest
 import torch
 from torch import nn
 
-from nads_core import kernels
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads
-from nads_core.directions.moments import DenseMoments, FusedMoments
 from nads_core.directions.symmetry_tests import self_terms
-from nads_core.kernels import references as kernel_references
-from nads_core.kernels import require_kernels
-from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
+from nads_core.networks.architectures import LENET, RESNET18
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.initialisation import Initialisation
 from nads_core.runtime.seeds import seeded
 from nads_core.training import Recipe, TrainingState, train_networks
 
@@ -46,25 +41,14 @@ _RECIPE = Recipe(
 
 def _datasets():
     directions = torch.stack([fourier_direction((1, n), 8) for n in range(3)])
-    return SeparableDatasets(directions, 160, 2.0, 0.5, 0), SeparableDatasets(
-        directions, 100, 2.0, 0.5, 1
-    )
+    draw = partial(SeparableDatasets, directions, margin=2.0, noise_std=0.5)
+    return draw(160, seed=0), draw(100, seed=1)
 
 
 def _trained(device, method, dtype=torch.float64, **options):
     """Return the losses of three small networks."""
-    train, test = _datasets()
-    return train_networks(
-        _small_network,
-        train,
-        test,
-        recipe=_RECIPE,
-        dtype=dtype,
-        device=device,
-        method=method,
-        progress=False,
-        **options,
-    ).losses
+    options |= {"recipe": _RECIPE, "dtype": dtype, "device": device, "method": method}
+    return train_networks(_small_network, *_datasets(), progress=False, **options).losses
 
 
 def _largest(a, b):
@@ -73,40 +57,9 @@ def _largest(a, b):
     return float((a - b).abs().max() / b.abs().max().clamp(min=1e-300))
 
 
-def triton_weights(device):
-    require_kernels("triton", device)
-    worst = 0.0  # on a CPU Triton's interpreter would need minutes for the other architectures
-    for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:
-        parameters = Initialisation.of(
-            partial(architecture.build, 1, 32, 1), device
-        ).random_parameters()
-        if (
-            parameters is None
-        ):  # PyTorch draws these, because an initialisation takes several operations
-            continue
-        drawn = (
-            backend.draw_weights(parameters, seed=3, first=5, count=2, stream=0, device=device)
-            for backend in (kernels, kernel_references)
-        )
-        worst = max(
-            worst,
-            *(
-                _largest(a, b)
-                for a, b in zip(*drawn, strict=True)
-                if b.numel() and b.abs().max() > 0
-            ),
-        )
-    return worst
-
-
-def triton_moments(device):
+def _normal(*shape):
     generator = torch.Generator().manual_seed(0)
-    contributions = torch.randn(96, 9, 1024, generator=generator)
-    exact = DenseMoments(1024)
-    exact.update(contributions.double())
-    fused = FusedMoments(1024, device)
-    fused.update(contributions.to(device))
-    return max(_largest(a, b) for a, b in zip(fused.sums(), exact.sums(), strict=True))
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
 def vectorised_training(device):
@@ -129,24 +82,22 @@ def bfloat16_training(device):
 
 
 def leading_directions(device):
-    """Compare NADs of different networks, because a GPU draws other ones: 1 - overlap, less that of two CPU runs."""
+    """Compare NADs of different networks, because a GPU draws other ones: 1 - overlap, less that of
+    two CPU runs.
+    """
     compute = partial(compute_nads, LENET, 128, num_directions=10, progress=False)
-    here, again, there = (
-        compute(seed=1, device="cpu"),
-        compute(seed=2, device="cpu"),
-        compute(seed=1, device=device),
-    )
+    here, again = (compute(seed=seed, device="cpu") for seed in (1, 2))
+    there = compute(seed=1, device=device)
     return here.overlap(again, k=10) - here.overlap(there, k=10)
 
 
 def symmetries_of_channels(device):
-    """Compare the sums behind the tests of symmetries, of images with three channels, after a whole computation."""
-    compute_nads(
-        partial(LENET.build, 3, 32, 1), 32, image_shape=(3, 32, 32), device=device, progress=False
-    )
-    halves = torch.randn(
-        16, 1, 2, 48, generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
+    """Compare the sums behind the tests of symmetries, of images with three channels, after a whole
+    computation.
+    """
+    options = {"image_shape": (3, 32, 32), "device": device, "progress": False}
+    compute_nads(partial(LENET.build, 3, 32, 1), 32, **options)
+    halves = _normal(16, 1, 2, 48)
     here, there = (self_terms(part, (3, 4, 4)) for part in (halves, halves.to(device)))
     return _largest(there, here)
 
@@ -161,9 +112,7 @@ def _moved(factory, shape, device):
     here, there = (
         Ensemble(factory, shape, device=place, dtype=torch.float64) for place in ("cpu", device)
     )
-    images = torch.randn(
-        2, 2, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
+    images = _normal(2, 2, *shape)
     state = here.stacked_state(2)
     moved = {name: tensor.to(device) for name, tensor in state.items()}
     return _largest(
@@ -176,10 +125,8 @@ class _Recurrent(nn.Module):
 
     def __init__(self, kind):
         super().__init__()
-        self.cell, self.head = (
-            kind(8, 6, num_layers=2, dropout=0.5, batch_first=True),
-            nn.Linear(6, 2),
-        )
+        self.cell = kind(8, 6, num_layers=2, dropout=0.5, batch_first=True)
+        self.head = nn.Linear(6, 2)
 
     def forward(self, x):
         return self.head(self.cell(x[:, 0])[0][:, -1])
@@ -204,26 +151,22 @@ def norms_of_inputs(device):
 
 
 def input_gradients_of_readouts(device):
-    """Compare vectorised input gradients of eight networks with two readouts with sequential ones on a CPU."""
-    here, there = (
-        Ensemble(
-            lambda: LENET.build(1, 16, 1),
-            (1, 16, 16),
-            device=place,
-            dtype=torch.float64,
-            evaluation=evaluation,
-        )
-        for place, evaluation in (("cpu", "loop"), (device, "vmap"))
-    )
+    """Compare vectorised input gradients of eight networks with two readouts with sequential ones
+    on a CPU.
+    """
+    build = partial(Ensemble, partial(LENET.build, 1, 16, 1), (1, 16, 16), dtype=torch.float64)
+    here = build(device="cpu", evaluation="loop")
+    there = build(device=device, evaluation="vmap")
     drawn = SmoothedGradient(4, readouts=2).draw(here, 0)[:8]
-    assert drawn.readouts is not None, "the estimator has two readouts"
     state = {name: tensor.to(device) for name, tensor in drawn.state.items()}
     moved = there.input_gradients(state, drawn.inputs.to(device), drawn.readouts.to(device))
     return _largest(moved, here.input_gradients(drawn.state, drawn.inputs, drawn.readouts))
 
 
 def nads_resumed_on_the_cpu(device):
-    """Compare NADs of 64 networks of each device with those of a CPU, as `leading_directions` does."""
+    """Compare NADs of 64 networks of each device with those of a CPU, as `leading_directions`
+    does.
+    """
     compute = partial(compute_nads, LENET, num_directions=10, progress=False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nads.ckpt"
@@ -249,15 +192,13 @@ class _Stopping(TrainingState):
 def resumed_training(device):
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{n}.part" for n in range(3)]
-        for n in range(3):
-            train, test = _datasets()
+        train, test = _datasets()
+        options = {"recipe": _RECIPE, "dtype": torch.float64, "device": device, "method": "loop"}
+        for n, path in enumerate(paths):
+            own = options | {"network_ids": [n], "states": [_Stopping(path)], "progress": False}
             with contextlib.suppress(_StoppedError):
-                train_networks(
-                    _small_network, [train[n]], [test[n]], recipe=_RECIPE, dtype=torch.float64, device=device,
-                    method="loop", progress=False, network_ids=[n], states=[_Stopping(paths[n])],
-                )  # fmt: skip
-        if not all(path.exists() for path in paths):
-            raise RuntimeError("no state was written")
+                train_networks(_small_network, [train[n]], [test[n]], **own)
+            assert path.exists()
         resumed = _trained(device, "loop", states=[TrainingState(path) for path in paths])
     return _largest(resumed, _trained(device, "loop"))
 
@@ -281,8 +222,6 @@ CHECKS = (
     # Overlaps of the first 10 NADs of 128 networks with those of others vary between .83 and .95.
     (leading_directions, 0.1),
     (symmetries_of_channels, 1e-9),  # sums behind the tests of symmetries, against the CPU
-    (triton_weights, 1e-5),  # weights of the Triton kernel, against its reference
-    (triton_moments, 2e-3),  # second moments of the Triton kernel in tf32, against float64
     # The learning rate of a step is a float32 number on a GPU and a Python float on a CPU.
     (sequential_training, 1e-6),  # sequential training, against the CPU
     (vectorised_training, 1e-6),  # vectorised training, against the CPU
@@ -300,7 +239,5 @@ CHECKS = (
 def test_a_device_agrees_with_the_cpu(compare, rounding):
     if compare is cuda_graph_training and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
-    if "triton" in compare.__name__:
-        pytest.importorskip("triton", reason="there is no Triton for this platform")
     difference = compare(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     assert difference <= rounding, f"differs by {difference:.1e}, rounding explains {rounding:.0e}"
