@@ -1,5 +1,6 @@
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -187,6 +188,17 @@ def test_shrink_with_noise_in_a_subspace_alone():
     expected = torch.diag(torch.tensor([2.0, 0.5, 0.7, 0.3]).double())
     moved = debias(rotation @ levels @ rotation.T, rotation @ noise @ rotation.T, "shrink")
     close(moved, rotation @ expected @ rotation.T, 1e-6)
+
+
+def test_shrink_differs_from_subtract_by_the_noise_where_few_networks_give_singular_noise():
+    """The strongest direction has 1e6 times the noise: ratios to no noise would swallow all digits."""
+    signal = normal(40, 60) * torch.cat([torch.tensor([1e3]), torch.ones(59)]).double()
+    halves = signal[:, None] + 0.1 * normal(40, 2, 60, seed=1)
+    mean, spread = halves.mean(1), (halves[:, 0] - halves[:, 1]) / 2
+    second, noise = mean.T @ mean / 40, spread.T @ spread / 40  # of rank 40 of 60
+    difference = debias(second, noise) - (second - noise)
+    norm = partial(torch.linalg.matrix_norm, ord=2)
+    assert norm(difference) < 1.1 * norm(noise)
 
 
 @pytest.mark.parametrize("method", DEBIASINGS)

@@ -67,6 +67,29 @@ def test_the_variance_of_a_networks_share(num_contributions):
     torch.testing.assert_close(variances, shares.var(0, unbiased=False), rtol=1e-4, atol=1e-3)
 
 
+def test_the_variance_along_weak_directions_does_not_depend_on_a_strong_one():
+    drawn = contributions(512, 1, 8, LEVELS[:6])
+    halves = filled(drawn)[1].halves()[None]
+    below = filled(drawn * torch.tensor([1e4, 1, 1, 1, 1, 1]))[1].halves()[None]
+    weak = share_variances(below)[1:, 1:]
+    torch.testing.assert_close(weak, share_variances(halves)[1:, 1:], rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("strongest", [1.0, 1e4])
+def test_no_rank_is_certain_to_be_less_known_than_its_neighbours(strongest):
+    """Levels fall by the same factor, so that all ranks are known about equally well."""
+    levels = torch.cat([torch.tensor([strongest]), 1.25 ** -torch.arange(12.0)])
+    claimed, kept = [], []
+    for seed in range(12):
+        drawn = normal(1_000, 1, 13, seed=seed) * levels.sqrt()
+        drawn = drawn + 0.02 * normal(1_000, 4, 13, seed=100 + seed)
+        result = find_eigenpairs(*filled(drawn), 13, (13,))
+        claimed.append(result.uncertainty.certainty)
+        kept.append(result.directions.diagonal().square())
+    missing = (torch.stack(claimed).mean(0) - torch.stack(kept).mean(0)).abs()
+    assert missing[2:].max() < 0.1, missing
+
+
 def test_partners_and_readouts_are_averaged_first():
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # equal halves

@@ -16,6 +16,7 @@ from nads_core.runtime.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
 FLOOR = 0.1  # signal-to-noise ratio below which "shrink" treats signal as noise
+_LEAST_NOISE = 1e-6  # of the mean noise
 _GRAM_COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
@@ -78,16 +79,20 @@ def shrunk_variance(ratios: Tensor, floor: float = FLOOR) -> Tensor:
 
 
 def _whitening(noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Return A and B with W = A A^T and B^T W B = I, the latter where W is not singular."""
-    scale = noise.diagonal().mean()
+    """Return A and B with W = A A^T and B^T W B = I, up to noise below a millionth of the mean.
+
+    Less noise than that would give ratios of signal to noise beyond the 16 digits of float64, in
+    which those of all other directions are lost.
+    """
+    least = _LEAST_NOISE * noise.diagonal().mean()
     axes, failed = torch.linalg.cholesky_ex(noise)
-    if not failed and axes.diagonal().min() > 1e-5 * scale.sqrt():
+    if not failed and axes.diagonal().min().square() > least:
         return axes, torch.linalg.solve_triangular(
             axes, torch.eye(len(axes)).to(axes), upper=False
         ).T
     # slower; needed where so few networks leave directions without noise
     variances, axes = torch.linalg.eigh(noise)
-    variances = variances.clamp(min=1e-13 * scale)
+    variances = variances.clamp(min=least)
     return axes * variances.sqrt(), axes / variances.sqrt()
 
 

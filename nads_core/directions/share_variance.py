@@ -51,12 +51,12 @@ def share_variances(coordinates: Tensor) -> Tensor:
             # Z is the mean over P partners, so Z^2 has each pair p < q twice.
             square += products * ((1 if p == q else 2) / partners**2)
 
-    units = unit.outer(unit)
-    square, mean = square * units.square(), mean * units
     mean = (mean + mean.T) / 2
-    # Few networks with heavy tails can give what is no variance
+    # Few networks with heavy tails can give what is no variance. The least one is a share of the
+    # powers of its two axes, whatever other axes have.
     power = square.diagonal().clamp(min=1e-3 * square.diagonal().abs().max()).sqrt()
-    return (square - mean.square()).clamp(min=1e-3 * power.outer(power))
+    variance = (square - mean.square()).clamp(min=1e-3 * power.outer(power))
+    return variance * unit.outer(unit).square()
 
 
 class _Halves(NamedTuple):

@@ -198,7 +198,8 @@ def _variance_ratios(values: Tensor, noise: Tensor, variances: Tensor, num_avera
     """Return V_jk / (p_j p_k), (k, k), with the power p = level + noise.
 
     Independent Gaussian numbers give 1 / num_averaged, and twice that on the diagonal. The ratios
-    are at least these.
+    are at least these: in a basis that was fitted to the same networks products of two directions
+    come out too small. Networks with lighter tails are claimed less than they keep.
     """
     power = values.clamp(min=0) + noise
     independent = 1 / num_averaged
@@ -250,27 +251,31 @@ class _SamplingError:
         Eigenvalues of a sample repel each other. So levels start from smoothed values, and each
         correction subtracts what the simulation adds on average: levels <- smoothed(values -
         (simulated mean - levels)).
+
+        The excess is of second order in E. Draws in pairs E, -E remove the first order, E_jj, which
+        would give the same ranks the same error in every run.
         """
         levels = self._without_bulk(values, values)
         for _ in range(_CORRECTIONS):
-            excess = self.simulated(levels, _CORRECTION_DRAWS, seed=0).eigenvalues - levels
+            simulated = self.simulated(levels, _CORRECTION_DRAWS, seed=0, paired=True)
+            excess = simulated.eigenvalues - levels
             levels = self._without_bulk(values - excess, levels)
         return levels
 
-    def simulated(self, levels: Tensor, draws: int, seed: int) -> _Simulated:
+    def simulated(self, levels: Tensor, draws: int, seed: int, paired: bool = False) -> _Simulated:
         """Simulate the eigenpairs, with the mixing by way of the bulk."""
         power = levels.clamp(min=0) + self.noise
         # Variance of an entry of E: V_jk / N, with V_jk = ratio_jk p_j p_k.
         variances = self.ratios * power.outer(power) / self.num_networks
         if not self.bulk.dimension:
-            return _simulate(levels, variances, torch.ones_like(levels), draws, seed)
+            return _simulate(levels, variances, torch.ones_like(levels), draws, seed, paired)
         vectors = self.num_networks * self.num_averaged
         retained, shift = self.bulk.shrink(levels, self.noise, vectors)
         # Two directions also mix through the bulk, in second order: s_j s_k / m, and twice that for
         # j = k.
         through = shift.outer(shift) / self.bulk.dimension
         variances = variances + through + through.diagonal().diag()
-        simulated = _simulate(levels, variances, retained, draws, seed)
+        simulated = _simulate(levels, variances, retained, draws, seed, paired)
         return simulated._replace(errors=(simulated.errors.square() + shift.square()).sqrt())
 
     def _without_bulk(self, values: Tensor, levels: Tensor) -> Tensor:
@@ -289,14 +294,16 @@ def _start_of_flat_tail(values: Tensor, noise: Tensor, num_vectors: float) -> in
 
     There the simulation would take what sampling spreads for differences between levels. Source:
     Marchenko and Pastur (1967): t equal levels p give n vectors eigenvalues up to p (1 + sqrt(t /
-    n))^2. Here the noise spreads, too:
+    n))^2. Here the noise spreads, too, and the first r directions, which are fitted to the same
+    vectors, leave n - r of them to the tail:
 
-        edge = level + (level + noise) ((1 + sqrt(t / n))^2 - 1).
+        edge = level + (level + noise) ((1 + sqrt(t / (n - r)))^2 - 1).
     """
     sizes = torch.arange(len(values), 0, -1)  # t, of the tail from each rank on
     level = values.flip(0).cumsum(0).flip(0) / sizes
     power = (values + noise).flip(0).cumsum(0).flip(0) / sizes
-    edge = level + power * ((1 + (sizes / num_vectors).sqrt()) ** 2 - 1)
+    left = (num_vectors - torch.arange(len(values))).clamp(min=1)  # n - r
+    edge = level + power * ((1 + (sizes / left).sqrt()) ** 2 - 1)
     # The largest one scatters around the edge
     flat = ((values <= 1.05 * edge) & (sizes > _WINDOW)).nonzero()
     return int(flat[0]) if len(flat) else len(values)
@@ -369,7 +376,7 @@ def _windows(size: int) -> list[_Window]:
 
 
 def _simulate(
-    levels: Tensor, variances: Tensor, retained: Tensor, draws: int, seed: int
+    levels: Tensor, variances: Tensor, retained: Tensor, draws: int, seed: int, paired: bool
 ) -> _Simulated:
     """Simulate the eigenpairs of diag(levels) + E, window by window.
 
@@ -379,6 +386,7 @@ def _simulate(
         retained: (k,), squared cosines with the space of the eigenpairs.
         draws: number of draws, even.
         seed: seed of the draws, from which every window has another.
+        paired: whether the draws are pairs E, -E.
     """
     size = len(levels)
     mean = torch.zeros_like(levels)
@@ -389,7 +397,7 @@ def _simulate(
         window = slice(start, stop)
         inner = slice(first - start, last - start)
         values, squares = _draw_window(
-            levels[window], variances[window, window], draws, 2 * number + seed
+            levels[window], variances[window, window], draws, 2 * number + seed, paired
         )
         values = values[:, inner].double()
         mean[first:last] = values.mean(0)
@@ -412,7 +420,9 @@ def _simulate(
     )
 
 
-def _draw_window(levels: Tensor, variances: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor]:
+def _draw_window(
+    levels: Tensor, variances: Tensor, draws: int, seed: int, paired: bool
+) -> tuple[Tensor, Tensor]:
     """Draw eigenvalues (draws, w), descending, and squared coordinates (draws, w components, w
     eigenvectors).
     """
@@ -424,8 +434,10 @@ def _draw_window(levels: Tensor, variances: Tensor, draws: int, seed: int) -> tu
     if crowd >= _CROWD:
         draws = min(draws, _FEW_DRAWS)
     generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(draws, width, width, generator=generator)
+    noise = torch.randn(draws // 2 if paired else draws, width, width, generator=generator)
     noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
+    if paired:
+        noise = torch.cat([noise, -noise])
     matrices = noise * variances.sqrt().float() + torch.diag(levels.float())
     values, vectors = torch.linalg.eigh(matrices)  # ascending
     return values.flip(1), vectors.flip(2).square()
