@@ -81,16 +81,12 @@ def test_a_regression_tells_two_causes_apart_that_go_together():
     of_carrier = 0.5 * rng.normal(size=40)[carriers_]  # what the networks at one carrier share
     response = 2.0 * energy + of_carrier + 0.1 * rng.normal(size=len(index))
     result = statistics.regression(response, {"index": index, "energy": energy}, carriers_)
-    assert result["index"].low < 0 < result["index"].high
-    assert (
-        result["energy"].low < 2 * energy.std() < result["energy"].high and result["energy"].low > 1
-    )
+    assert result["index"][1] < 0 < result["index"][2]
+    assert result["energy"][1] < 2 * energy.std() < result["energy"][2] and result["energy"][1] > 1
     alone = statistics.regression(
         response, {"index": index, "energy": energy}, np.arange(len(index))
     )
-    assert alone["index"].high - alone["index"].low < 0.7 * (
-        result["index"].high - result["index"].low
-    )
+    assert alone["index"][2] - alone["index"][1] < 0.7 * (result["index"][2] - result["index"][1])
 
 
 def test_intervals_of_differences_cover_as_often_as_they_say():

@@ -1,4 +1,6 @@
-"""The book's package: the paper's experiments, their results, the checks of its statements, figures and explorer."""
+"""The book's package: the paper's experiments, their results, the checks of its statements, figures
+and explorer.
+"""
 
 import lazy_loader
 

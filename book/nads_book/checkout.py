@@ -4,10 +4,20 @@ from pathlib import Path
 
 
 def checkout_folder(name: str) -> Path:
-    """Return a folder, such as ``book/results``, of the checkout around the working folder, or around this package.
+    """Return a folder, such as ``book/results``, of the checkout around the working folder, or
+    around this package.
 
     If neither has it, return its path in the working folder, where a caller may create it.
     """
     here = Path.cwd()
     candidates = [parent / name for parent in (here, *here.parents, Path(__file__).parents[2])]
     return next((folder for folder in candidates if folder.is_dir()), candidates[0])
+
+
+def build_folder(name: str) -> Path:
+    """Return a folder of what is computed again where it is missing, in the ``_build`` of the
+    checkout.
+    """
+    folder = checkout_folder("book").parent / "_build" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from nads_book.experiments import Results
 
 
+Estimate = tuple[float, float, float]  # a number with its 95 % interval, or NaN for none
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The numbers behind a claim.
@@ -23,8 +26,8 @@ class Evidence:
         value: number behind the claim.
         interval: lower and upper end of the interval of the value.
         null: value that an interval must exclude; otherwise the claim is inconclusive.
-        size: size of what was measured: a preset; `theory` for formulas, simulations and counts; or `live` for what
-            is trained or drawn at once, which decides nothing.
+        size: size of what was measured: a preset; `theory` for formulas, simulations and counts; or
+            `live` for what is trained or drawn at once, which decides nothing.
         num_seeds: number of seeds.
         num_trainings: number of trainings.
         sources: results files, relative to the repository.
@@ -60,12 +63,14 @@ def evidence(
     """Return the evidence for a claim.
 
     Args:
-        holds: whether the numbers support the claim, of any type that `bool` takes; None where they do not decide it.
+        holds: whether the numbers support the claim, of any type that `bool` takes; None where they
+            do not decide it.
         value: any number; nan and infinity become None, as in ``interval``.
         *interval: lower and upper end, or nothing: an estimate goes in as ``*estimate``.
         sentence: sentence of the claim; this and the following arguments are those of `Evidence`.
         null: number.
-        results: stored results that decide the claim, which give size, seeds, trainings and sources.
+        results: stored results that decide the claim, which give size, seeds, trainings and
+            sources.
         rows: rows of a study that decide it, which give seeds and trainings.
         size: size, where there are no ``results``.
         num_seeds: number of seeds, where there are neither ``results`` nor ``rows``.
@@ -91,7 +96,9 @@ def evidence(
 
 
 def above(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence:
-    """Decide whether the interval of an estimate, (value, low, high), lies above a limit; see `evidence`."""
+    """Decide whether the interval of an estimate, (value, low, high), lies above a limit; see
+    `evidence`.
+    """
     return evidence(estimate[1] > limit, *estimate, null=limit, **facts)
 
 
@@ -101,17 +108,19 @@ def below(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence
 
 
 def all_met(outcomes: Mapping[str, bool | None], *criteria: str) -> bool | None:
-    """Return whether registered criteria are met: False if one failed, None if one of the others is open."""
+    """Return whether registered criteria are met: False if one failed, None if one of the others is
+    open.
+    """
     met = [outcomes[name] for name in criteria]
     return False if False in met else None if None in met else True
 
 
-def around(value: float, half: float) -> tuple[float, float, float]:
+def around(value: float, half: float) -> Estimate:
     """Return an estimate with its interval from half of its width."""
     return value, value - half, value + half
 
 
-def exact_share(hits: Sequence[bool] | np.ndarray) -> tuple[float, float, float]:
+def exact_share(hits: Sequence[bool] | np.ndarray) -> Estimate:
     """Return a share of few units with its exact 95 % interval (Clopper and Pearson's)."""
     from scipy.stats import binomtest
 

@@ -1,4 +1,6 @@
-"""MNIST-1D (Greydanus and Kobak, *Scaling down deep learning with MNIST-1D*, ICML 2024): ten generated shapes."""
+"""MNIST-1D (Greydanus and Kobak, *Scaling down deep learning with MNIST-1D*, ICML 2024): ten
+generated shapes.
+"""
 
 import random
 
@@ -9,7 +11,8 @@ from nads_core.data import ImageSet
 
 
 def load_mnist1d(*, train: bool = True, seed: int = 42) -> ImageSet:
-    """Generate the 4,000 training or the 1,000 test signals with 40 samples each, by the authors' package.
+    """Generate the 4,000 training or the 1,000 test signals with 40 samples each, by the authors'
+    package.
 
     Args:
         train: whether to return the training part (else the test part).

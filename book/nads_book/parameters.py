@@ -1,4 +1,6 @@
-"""Parameters of the chapters, which a reader or papermill sets: they are checked in the first cell, before any work."""
+"""Parameters of the chapters, which a reader or papermill sets: they are checked in the first cell,
+before any work.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -18,7 +20,8 @@ from nads_core.runtime.arguments import is_integer
 DATASETS = ("auto", "cifar10", "generated")
 NUM_NADS = 1024
 _MOST_SEEDS = 2**32
-# float32 separates the carriers' values +-strength from rounding; no image in [0, 1] has a larger coordinate than 32.
+# float32 separates the carriers' values +-strength from rounding; no image in [0, 1] has a larger
+# coordinate than 32.
 _STRENGTHS = 1e-3, 32.0
 
 
@@ -42,7 +45,8 @@ def check_parameters(
     Args:
         preset: preset that was chosen. At "paper" no generated images take the place of photos.
         seed: seed, from 0.
-        architecture: name of one of the paper's architectures; with an ``image_shape``, what `compute_nads` takes.
+        architecture: name of one of the paper's architectures; with an ``image_shape``, what
+            `compute_nads` takes.
         second: name of another one, or "".
         index: index of a NAD.
         last_index: largest index that is allowed.
@@ -55,7 +59,8 @@ def check_parameters(
 
     Raises:
         ValueError: for a value that no chapter can use.
-        DatasetNotFoundError: for a folder that does not exist, or photos that are asked for and not there.
+        DatasetNotFoundError: for a folder that does not exist, or photos that are asked for and not
+            there.
     """
     if not (is_integer(seed) and 0 <= seed < _MOST_SEEDS):
         raise ValueError(f"seed must be an integer from 0 to {_MOST_SEEDS - 1}, got {seed!r}")
@@ -85,7 +90,9 @@ def check_parameters(
 
 
 def _require_photos(dataset: str, data_root: str | os.PathLike[str] | None) -> None:
-    """Raise a DatasetNotFoundError if a folder is named that does not exist, or photos are asked for and not there."""
+    """Raise a DatasetNotFoundError if a folder is named that does not exist, or photos are asked
+    for and not there.
+    """
     if dataset == "generated":
         return
     for name, folder in (("data_root", data_root), ("NADS_DATA", os.environ.get("NADS_DATA"))):
@@ -140,7 +147,8 @@ def choose_preset(
 
 
 def choose_architecture(name: str, preset: str = "paper") -> Architecture:
-    """Return one of the paper's architectures; at "smoke" the deepest ones are thin, so that they take seconds.
+    """Return one of the paper's architectures; at "smoke" the deepest ones are thin, so that they
+    take seconds.
 
     Raises:
         ValueError: for another name.

@@ -1,4 +1,6 @@
-"""Whether this session writes the pages of the book, where figures bring variants and explorers share their files."""
+"""Whether this session writes the pages of the book, where figures bring variants and explorers
+share their files.
+"""
 
 import sys
 from typing import Any
@@ -8,7 +10,9 @@ NO_VARIANTS = "--Book.variants=False"  # a further option, with which figures ar
 
 
 def publishing() -> bool:
-    """Return whether the kernel was started with `OPTIONS`; a notebook that a reader opens was not."""
+    """Return whether the kernel was started with `OPTIONS`; a notebook that a reader opens was
+    not.
+    """
     return "publishing" in _options()
 
 

@@ -12,14 +12,19 @@ if TYPE_CHECKING:
     from nads_core.data import ImageSet
 
 LABELS = {
-    "logreg": "LogReg", "lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121",
-}  # fmt: skip
+    "logreg": "LogReg",
+    "lenet": "LeNet",
+    "vgg11": "VGG-11",
+    "resnet18": "ResNet-18",
+    "densenet121": "DenseNet-121",
+}
 CLAIM = "application/vnd.nads.claim+json"  # type of the output that marks the place of a claim
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def readable(number: float, digits: int = 2) -> str:
-    """Return a number in a few significant digits, without trailing zeros and without a computer's exponent.
+    """Return a number in a few significant digits, without trailing zeros and without a computer's
+    exponent.
 
     Args:
         number: anything that `float` takes.
@@ -83,7 +88,8 @@ def points(difference: float, half: float = math.nan) -> str:
 
 
 def estimate(values: Iterable[float], digits: int = 2, sign: bool = False) -> str:
-    """Return an estimate with its interval, without one where only the estimate is given, and nan as a dash.
+    """Return an estimate with its interval, without one where only the estimate is given, and nan
+    as a dash.
 
     Args:
         values: the estimate, then the lower and the upper end of its interval.
@@ -125,7 +131,8 @@ def markdown_table(rows: Iterable[Sequence[object]], head: Sequence[object]) -> 
 
 
 def without_html(text: str) -> str:
-    """Return Markdown in which HTML is text: names of devices and photos come from files that anybody can write.
+    """Return Markdown in which HTML is text: names of devices and photos come from files that
+    anybody can write.
 
     >>> without_html("on a <b>fast</b> CPU, 1 < 2")
     'on a &lt;b>fast&lt;/b> CPU, 1 < 2'
@@ -143,10 +150,11 @@ def show(text: str) -> None:
 
 
 def badge(source: ImageSet | Results | str) -> str:
-    """Return what images a number is about: "CIFAR-10", "Fashion-MNIST", "generated", or the name of another source.
+    """Return what images a number is about: "CIFAR-10", "Fashion-MNIST", "generated", or the name
+    of another source.
 
-    >>> badge("CIFAR-10 (JPEG copy)"), badge("generated images, not photos"), badge("images in holidays")
-    ('CIFAR-10', 'generated', 'images in holidays')
+    >>> badge("CIFAR-10 (JPEG copy)"), badge("generated images, not photos"), badge("images in x")
+    ('CIFAR-10', 'generated', 'images in x')
     """
     name = (
         source
@@ -183,11 +191,18 @@ def place_of_run(results: Results) -> str:
 
 
 def show_images_used(train: ImageSet, test: ImageSet) -> None:
-    """Display which images a chapter's live runs use, with a warning where these are not CIFAR-10."""
-    note = "" if train.source.startswith("CIFAR-10") else (
-        " **They are not CIFAR-10, and these live results imply nothing about it.** Set `NADS_DATA` to a folder with "
-        "CIFAR-10 to change that."
-    )  # fmt: skip
+    """Display which images a chapter's live runs use, with a warning where these are not
+    CIFAR-10.
+    """
+    note = (
+        ""
+        if train.source.startswith("CIFAR-10")
+        else (
+            " **They are not CIFAR-10, and these live results imply nothing about it.** Set "
+            "`NADS_DATA` to a folder with CIFAR-10 to change that."
+        )
+    )
     show(
-        f"`{badge(train)}` Live: {train.source}, {len(train):,} to train on, {len(test):,} to test on.{note}"
+        f"`{badge(train)}` Live: {train.source}, {len(train):,} to train on, {len(test):,} to test "
+        f"on.{note}"
     )

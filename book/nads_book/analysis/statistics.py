@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+
+from nads_book.evidence import Estimate
 
 Key = TypeVar("Key")
 
@@ -186,7 +188,7 @@ def resampled_correlations(
     return rank_correlations(a, b, np.stack([np.ones(count), *counts]))
 
 
-def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
+def with_interval(resampled: np.ndarray) -> Estimate:
     """Return an estimate and its 95 % bootstrap interval: the first number, and quantiles of the
     others.
     """
@@ -198,7 +200,7 @@ def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
     return float(resampled[0]), float(low), float(high)
 
 
-def exact_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
+def exact_mean(values: Sequence[float] | np.ndarray) -> Estimate:
     """Return the mean of n values and its exact 95 % bootstrap interval, from all n^n draws.
 
     Raises:
@@ -212,7 +214,7 @@ def exact_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, floa
     return float(values.mean()), float(low), float(high)
 
 
-def student_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
+def student_mean(values: Sequence[float] | np.ndarray) -> Estimate:
     """Return the mean of independent values and Student's 95 % interval."""
     return pooled_variance([values]).around(float(np.mean(values)), len(values))
 
@@ -243,7 +245,7 @@ class SeedVariance:
             t.ppf(0.975, self.degrees) * self.deviation * sum(1 / count for count in counts) ** 0.5
         )
 
-    def around(self, value: float | np.floating[Any], *counts: int) -> tuple[float, float, float]:
+    def around(self, value: float | np.floating[Any], *counts: int) -> Estimate:
         """Return a mean over a number of trainings, or a sum of such means, with its interval: see
         `half_width`.
         """
@@ -252,7 +254,7 @@ class SeedVariance:
 
     def difference(
         self, first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray
-    ) -> tuple[float, float, float]:
+    ) -> Estimate:
         """Return the difference of the means of two kinds of trainings, with its interval."""
         return self.around(np.mean(first) - np.mean(second), len(first), len(second))
 
@@ -308,19 +310,11 @@ def drawn_groups(groups: np.ndarray, num_resamples: int) -> Iterator[np.ndarray]
         yield np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
 
 
-class Coefficient(NamedTuple):
-    """A coefficient of a regression, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
 def regression(
     response: np.ndarray,
     predictors: Mapping[str, np.ndarray],
     clusters: Sequence[object],
-) -> dict[str, Coefficient]:
+) -> dict[str, Estimate]:
     """Regress a response on standardised predictors, by least squares.
 
     The intervals come from drawing whole clusters again, 500 times, since networks with shortcuts
@@ -344,11 +338,7 @@ def regression(
     fits = np.array(
         [np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws]
     )
-    low, high = np.quantile(fits[1:], (0.025, 0.975), axis=0)
-    return {
-        name: Coefficient(float(fits[0, i]), float(low[i]), float(high[i]))
-        for i, name in enumerate(names)
-    }
+    return dict(zip(names, map(with_interval, fits.T), strict=True))
 
 
 def resampled_crossed_mean(
@@ -391,7 +381,7 @@ MANY = 20_000  # draws after which an interval hardly depends on their seed
 _FEW = 8  # pairs of which all draws can be enumerated
 
 
-def correlation_interval(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
+def correlation_interval(a: np.ndarray, b: np.ndarray) -> Estimate:
     """Return the rank correlation of n pairs, and its 95 % interval over draws of pairs with
     replacement.
 

@@ -35,7 +35,10 @@ class Prediction:
         if self.measure is None:
             return "nothing"
         words = {"less": "less than", "greater": "more than", "about": "about"}[self.relation]
-        return f"{MEASURES[self.measure]} {words} {self.than if isinstance(self.than, str) else f'{self.than:g}'}"
+        return (
+            f"{MEASURES[self.measure]} {words} "
+            f"{self.than if isinstance(self.than, str) else f'{self.than:g}'}"
+        )
 
 
 def predictions() -> list[Prediction]:

@@ -93,7 +93,8 @@ def compute_entry(
     known, begun = content["num_networks"], content.get("seed", 0)
     if (known, begun) != (num_networks, seed):
         raise ValueError(
-            f"{path} has {known} networks (seed {begun}), not {num_networks} ({seed}): name another folder"
+            f"{path} has {known} networks (seed {begun}), not {num_networks} ({seed}): name "
+            "another folder"
         )
     nads = NADs.load(folder / f"{entry.name}.npz")
     return Computed(

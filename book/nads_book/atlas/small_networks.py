@@ -25,7 +25,7 @@ class Residual(nn.Sequential):
     """Layers whose output is added to their input."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + super().forward(x)  # type: ignore[no-untyped-call]  # torch's has no annotations
+        return x + super().forward(x)  # type: ignore[no-untyped-call]
 
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -50,7 +50,7 @@ class Concatenated(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (N, C + C', H, W)."""
-        return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
+        return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]
 
 
 SKIPS: dict[str, type[nn.Sequential]] = {
@@ -183,7 +183,8 @@ class SmallCNN(nn.Module):
                 size = halved(size, pooling)
         if size < 1:
             raise ValueError(
-                f"image_size {image_size} is too small for this network: nothing is left after pooling"
+                f"image_size {image_size} is too small for this network: nothing is left after "
+                "pooling"
             )
         self.features = nn.Sequential(*features)
         self.head = (

@@ -161,21 +161,22 @@ def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: 
     everything = [duration for _, by_device in found.values() for duration in by_device.values()]
     measured = sorted({duration.source for duration in everything if duration.source})
     text = (
-        f"Time until the subspace of the first NADs has a certainty of {certainty}, with 16 inputs and one last "
-        "layer per network. The number of networks follows from the runs that ship: the error falls as one over "
-        f"their number. Times without ≈ or < are {'; '.join(measured)}."
+        f"Time until the subspace of the first NADs has a certainty of {certainty}, with 16 inputs "
+        "and one last layer per network. The number of networks follows from the runs that ship: "
+        f"the error falls as one over their number. Times without ≈ or < are {'; '.join(measured)}."
     )
     if any(not duration.source for duration in everything):
         text += (
-            " The others are estimates: the limits of the data sheet for the operations and bytes that are counted, "
-            f"at {100 * SHARE:.0f} % of them. They leave out the start of kernels, random numbers and the eigenvectors."
+            " The others are estimates: the limits of the data sheet for the operations and bytes "
+            f"that are counted, at {100 * SHARE:.0f} % of them. They leave out the start of "
+            "kernels, random numbers and the eigenvectors."
         )
     unknown = [
         gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())
     ]
     if unknown:
         text += (
-            f" **No {' and no '.join(unknown)} has timed these networks**: which share of its limits a GPU reaches, "
-            "and which evaluation is fastest, is not known."
+            f" **No {' and no '.join(unknown)} has timed these networks**: which share of its "
+            "limits a GPU reaches, and which evaluation is fastest, is not known."
         )
     return text

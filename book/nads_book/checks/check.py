@@ -20,7 +20,8 @@ class Check:
         statement: key of the paper's statement in `errata.STATEMENTS`.
         setting: sizes and parameters, in words.
         simulated: result of the simulation.
-        standard_error: standard error of ``simulated``; the rounding error of float64 where nothing is random.
+        standard_error: standard error of ``simulated``; the rounding error of float64 where nothing
+            is random.
         formula: value of our formula; for an inequality, its upper bound.
         printed: value of the formula as printed.
         is_bound: whether the statement is simulated <= formula rather than an equality.
@@ -55,7 +56,9 @@ class Check:
 
 
 def passed(checks: Iterable[Check], *, printed: bool = False) -> bool:
-    """Return whether every check stays within 4 standard errors of our formula, or of the printed one."""
+    """Return whether every check stays within 4 standard errors of our formula, or of the printed
+    one.
+    """
     return all(abs(check.z_printed if printed else check.z) < LIMIT for check in checks)
 
 

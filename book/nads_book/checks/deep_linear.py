@@ -1,4 +1,6 @@
-"""Lemma 1, the ratio below it, and eqs. (4) and (5): the deep linear model against automatic differentiation."""
+"""Lemma 1, the ratio below it, and eqs. (4) and (5): the deep linear model against automatic
+differentiation.
+"""
 
 import itertools
 import warnings
@@ -66,27 +68,47 @@ class Model:
             yield Check(statement, f"{setting}, {name}", value, std, formula, stated)
 
 
-MODELS = [Model(*values) for values in (
-    ("average", 8, 2, 1, 1.0, 0.5, 1.0, 1.0), ("average", 12, 4, 2, 1.0, 1.0, 0.5, 2.0),
-    ("binomial", 12, 3, 5, 2.0, 1.0, 1.5, 1.0), ("binomial", 16, 8, 1, 1.0, 2.0, 1.0, 0.7),
-    ("identity", 10, 5, 7, 1.5, 0.5, 0.8, 0.8), ("average", 16, 4, 0, 1.0, 3.0, 1.0, 1.3),
-    ("binomial", 8, 4, 3, 0.5, 0.5, 2.0, 0.5), ("lowpass", 12, 2, 3, 1.0, 0.8, 1.2, 1.1),
-)]  # fmt: skip
+MODELS = [
+    Model(*values)
+    for values in (
+        ("average", 8, 2, 1, 1.0, 0.5, 1.0, 1.0),
+        ("average", 12, 4, 2, 1.0, 1.0, 0.5, 2.0),
+        ("binomial", 12, 3, 5, 2.0, 1.0, 1.5, 1.0),
+        ("binomial", 16, 8, 1, 1.0, 2.0, 1.0, 0.7),
+        ("identity", 10, 5, 7, 1.5, 0.5, 0.8, 0.8),
+        ("average", 16, 4, 0, 1.0, 3.0, 1.0, 1.3),
+        ("binomial", 8, 4, 3, 0.5, 0.5, 2.0, 0.5),
+        ("lowpass", 12, 2, 3, 1.0, 0.8, 1.2, 1.1),
+    )
+]
 
 
 def model_response(name: str, size: int, stride: int) -> Tensor:
-    """Return what stands for the response of a named prefilter in the model: (D,), its magnitude."""
+    """Return what stands for the response of a named prefilter in the model: (D,), its
+    magnitude.
+    """
     return pooling.frequency_response(pooling.prefilter(name, size, stride)).abs()
 
 
 def sample_hessians(
-    frequency: int, response: Tensor, stride: int, margin: float, noise_std: float, theta_std: float, phi_std: float,
-    num_samples: int, *, num_batches: int = 100, block: str = "both", generator: torch.Generator,
-) -> Tensor:  # fmt: skip
-    """Return Hessians of J, each averaged over a batch of draws of (theta, phi, x, y), by automatic differentiation.
+    frequency: int,
+    response: Tensor,
+    stride: int,
+    margin: float,
+    noise_std: float,
+    theta_std: float,
+    phi_std: float,
+    num_samples: int,
+    *,
+    num_batches: int = 100,
+    block: str = "both",
+    generator: torch.Generator,
+) -> Tensor:
+    """Return Hessians of J, each averaged over a batch of draws of (theta, phi, x, y), by automatic
+    differentiation.
 
-    One shift of phi and one of theta, shared by all draws of a batch, turns the mean of many Hessians into the Hessian
-    of one mean; `torch.func.vmap` then runs over the batches.
+    One shift of phi and one of theta, shared by all draws of a batch, turns the mean of many
+    Hessians into the Hessian of one mean; `torch.func.vmap` then runs over the batches.
 
     Returns:
         (num_batches, D + M, D + M), phi first, or for block="phi" (num_batches, D, D). The spread
@@ -126,7 +148,9 @@ def sample_hessians(
 
 @check_function
 def check_lemma1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Lemma 1: the expected Hessian with respect to phi, at the signal, at noise, and between two aliases."""
+    """Lemma 1: the expected Hessian with respect to phi, at the signal, at noise, and between two
+    aliases.
+    """
     for m in MODELS:
         samples = sample_hessians(
             *m.task, **m.scales, num_samples=num_samples, generator=generator, block="phi"
@@ -148,7 +172,9 @@ def check_lemma1(num_samples: int, generator: torch.Generator) -> Iterator[Check
 
 @check_function
 def check_lemma1_theta(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """The Hessian with respect to theta, and the mixed block, which the printed lemma leaves out."""
+    """The Hessian with respect to theta, and the mixed block, which the printed lemma leaves
+    out.
+    """
     for m in MODELS:
         samples = sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator)
         ours = deep_linear.expected_hessian(*m.task, **m.scales, block="both")
@@ -165,7 +191,9 @@ def check_lemma1_theta(num_samples: int, generator: torch.Generator) -> Iterator
 
 @check_function
 def check_zeta(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Below Lemma 1: the ratio of the curvature that the signal adds to the largest curvature of the noise."""
+    """Below Lemma 1: the ratio of the curvature that the signal adds to the largest curvature of
+    the noise.
+    """
     size = 8
     settings = itertools.product(
         ("average", "binomial"), (2, 4), ((1.0, 1.0), (1.0, 0.5), (0.5, 1.0)), (1, 3)
@@ -199,8 +227,10 @@ def check_eq4(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (4): the covariance of input gradients, by automatic differentiation."""
     for m in MODELS:
         response = m.task[1]
-        theta, phi, x = (torch.randn(num_samples, n, generator=generator, dtype=torch.float64)
-                         for n in (m.outputs, m.size, m.size))  # fmt: skip
+        theta, phi, x = (
+            torch.randn(num_samples, n, generator=generator, dtype=torch.float64)
+            for n in (m.outputs, m.size, m.size)
+        )
         theta, phi, x = m.theta_std * theta, m.phi_std * phi, x.requires_grad_()
         output = deep_linear.deep_linear_output(theta, phi, x, response, m.stride)
         (gradients,) = torch.autograd.grad(output.sum(), x)  # (N, D)

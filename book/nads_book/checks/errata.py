@@ -1,4 +1,6 @@
-"""The numbered statements of the paper, and the verdicts on them; ``errata.toml`` has the statements."""
+"""The numbered statements of the paper, and the verdicts on them; ``errata.toml`` has the
+statements.
+"""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,13 +36,15 @@ class Statement:
     Args:
         title: number in the paper, and the reading.
         check: function that checks the statement.
-        example: the smallest counter-example to the printed form, in words, up to its two numbers; None where there is
-            no counter-example.
+        example: the smallest counter-example to the printed form, in words, up to its two numbers;
+            None where there is no counter-example.
         numbers: function that computes the right number for the example, and the printed one.
         otherwise: verdict if the checks contradict the printed form but not ours.
         is_printed: whether the main text prints the statement at all.
-        is_exact: whether the paper states it as exact; an approximation that it announces is not falsified.
-        is_random: whether the checks draw samples of a random quantity; otherwise only rounding errors remain.
+        is_exact: whether the paper states it as exact; an approximation that it announces is not
+            falsified.
+        is_random: whether the checks draw samples of a random quantity; otherwise only rounding
+            errors remain.
     """
 
     title: str
@@ -72,14 +76,23 @@ class Statement:
         if not self.is_random:
             ours = readable(max(abs(c.simulated - c.formula) for c in results))
             printed = readable(max(abs(c.simulated - c.printed) for c in results))
-            text += f"the output differs by at most {ours} from our form and by {printed} from the printed one."
-            return f"{text} Rounding errors are below {readable(LIMIT * max(c.standard_error for c in results))}."
+            text += (
+                f"the output differs by at most {ours} from our form and by {printed} from the "
+                "printed one."
+            )
+            return (
+                f"{text} Rounding errors are below "
+                f"{readable(LIMIT * max(c.standard_error for c in results))}."
+            )
         printed_z = (
             f", the printed one {readable_z(worst(results, printed=True))}"
             if self.is_printed
             else ""
         )
-        return f"{text}our form is off by at most {readable_z(worst(results))} standard errors{printed_z}."
+        return (
+            f"{text}our form is off by at most {readable_z(worst(results))} standard "
+            f"errors{printed_z}."
+        )
 
     def counterexample(self) -> str | None:
         """Return the counter-example with its numbers, which are computed."""
@@ -90,7 +103,8 @@ class Statement:
 
 
 def decide(key: str, results: Sequence[Check]) -> Evidence:
-    """Return the evidence that checks give for a statement of the paper as printed, or for ours where none is printed.
+    """Return the evidence that checks give for a statement of the paper as printed, or for ours
+    where none is printed.
 
     Args:
         key: key of `STATEMENTS`.
@@ -111,7 +125,8 @@ def decide(key: str, results: Sequence[Check]) -> Evidence:
 def decisions(
     results: Callable[[], Mapping[str, Sequence[Check]]], keys: Iterable[str]
 ) -> tuple[dict[str, Callable[[], Evidence]], dict[str, Callable[[], str]]]:
-    """Return what a page decides about statements of the paper, and tables with all settings, for its lab notes.
+    """Return what a page decides about statements of the paper, and tables with all settings, for
+    its lab notes.
 
     Args:
         results: function that returns the results of the checks.

@@ -1,4 +1,6 @@
-"""Lemma 2 and eq. (6): inequalities that hold for any networks, here for models whose slopes are known."""
+"""Lemma 2 and eq. (6): inequalities that hold for any networks, here for models whose slopes are
+known.
+"""
 
 import itertools
 import math
@@ -46,13 +48,17 @@ MULTIPLES = (
 
 
 def _toy_weights(num_samples: int, generator: torch.Generator, point: float) -> Tensor:
-    """Return theta of f = theta x^2: normal, or at x = 0 its sign, for which the corrected bounds are equalities."""
+    """Return theta of f = theta x^2: normal, or at x = 0 its sign, for which the corrected bounds
+    are equalities.
+    """
     theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
     return theta.sign() if point == 0.0 else theta
 
 
 def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple[Tensor, Tensor]]:
-    """Return slopes and rates of three models with known answers, the first of which meets the bounds with equality."""
+    """Return slopes and rates of three models with known answers, the first of which meets the
+    bounds with equality.
+    """
     sign = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
     theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
     # f = theta x: the slope is theta, its rate of change 1
@@ -81,7 +87,9 @@ def _bounds(
     printed: tuple[Tensor, Tensor],
     metrics: Sequence[Metric] = METRICS,
 ) -> Iterator[Check]:
-    """Compare the expected gradient norm of g(abs(s)) with both bounds of Lemma 2, from slopes and rates."""
+    """Compare the expected gradient norm of g(abs(s)) with both bounds of Lemma 2, from slopes and
+    rates.
+    """
     for metric in metrics:
         mean, error = mean_and_error(lemma2.dipole_gradient_norms(metric.function, *ours))
         bound = float(lemma2.lemma2_bound(*ours, metric.alpha, metric.beta))
@@ -98,7 +106,9 @@ def _bounds(
 
 
 def _tail(statement: str, setting: str, energy: Tensor, printed: Tensor, multiple: float) -> Check:
-    """Compare P(q >= eta) with Markov's bound, and with the printed one, where eta is a multiple of E q."""
+    """Compare P(q >= eta) with Markov's bound, and with the printed one, where eta is a multiple of
+    E q.
+    """
     level = multiple * float(energy.mean())
     share = float((energy >= level * (1 - 1e-12)).double().mean())
     error = math.sqrt(share * (1 - share) / len(energy))
@@ -108,7 +118,8 @@ def _tail(statement: str, setting: str, energy: Tensor, printed: Tensor, multipl
 
 
 def lemma2_checks(name: str, slopes: Tensor, rates: Tensor) -> list[Check]:
-    """Compare the expected gradient norm of g(abs(s)) with the bound of Lemma 2, for every metric, on given networks.
+    """Compare the expected gradient norm of g(abs(s)) with the bound of Lemma 2, for every metric,
+    on given networks.
 
     Args:
         name: description of the networks, for the setting.
@@ -119,24 +130,30 @@ def lemma2_checks(name: str, slopes: Tensor, rates: Tensor) -> list[Check]:
 
 
 def markov_checks(name: str, slopes: Tensor) -> list[Check]:
-    """Compare P(s^2 >= eta) with E s^2 / eta, for levels from half the mean to eight times it, on given networks."""
+    """Compare P(s^2 >= eta) with E s^2 / eta, for levels from half the mean to eight times it, on
+    given networks.
+    """
     energy = slopes.square()
     return [_tail("eq6", f"{name}, η = {m} E s²", energy, energy, m) for m in MULTIPLES]
 
 
 @check_function
 def check_lemma2(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes are known."""
+    """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes
+    are known.
+    """
     for name, (slopes, rates) in _toy_slopes(num_samples, generator).items():
         yield from lemma2_checks(name, slopes, rates)
 
 
 @check_function
 def check_lemma2_dipole(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f = theta x^2 at x near 0.
+    """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f =
+    theta x^2 at x near 0.
 
-    There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v + v^2). The bound holds
-    with the difference in place of the slope and its gradient in place of the rate.
+    There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v +
+    v^2). The bound holds with the difference in place of the slope and its gradient in place of the
+    rate.
     """
     for point, metric in itertools.product((0.0, 0.1, 0.3), METRICS):
         theta = _toy_weights(num_samples, generator, point)
@@ -155,7 +172,9 @@ def check_eq6(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
 
 @check_function
 def check_eq6_dipole(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Eq. (6) read from end to end, for q itself and not for its linearisation: f = theta x^2 at x near 0, v = 1."""
+    """Eq. (6) read from end to end, for q itself and not for its linearisation: f = theta x^2 at x
+    near 0, v = 1.
+    """
     for point, multiple in itertools.product((0.0, 0.05, 0.1), MULTIPLES):
         theta = _toy_weights(num_samples, generator, point)
         metric, linearised = (theta * (2 * point + 1)).square(), (2 * theta * point).square()

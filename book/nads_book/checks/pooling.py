@@ -1,4 +1,6 @@
-"""Eq. (1) and Theorem 1: what pooling does to a spectrum, and what the best classifier can do after it."""
+"""Eq. (1) and Theorem 1: what pooling does to a spectrum, and what the best classifier can do after
+it.
+"""
 
 import itertools
 import math
@@ -14,7 +16,9 @@ from nads_core.theory import pooling
 
 @check_function
 def check_eq1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Eq. (1), S divides D: pooling in space, by torch's own average pooling where it applies, against the spectrum."""
+    """Eq. (1), S divides D: pooling in space, by torch's own average pooling where it applies,
+    against the spectrum.
+    """
     for size, stride, name in itertools.product((8, 24, 120), (2, 4), pooling.PREFILTERS):
         impulse = pooling.prefilter(name, size, stride)
         x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
@@ -31,7 +35,9 @@ def check_eq1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
 
 @check_function
 def check_eq1_indivisible(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Eq. (1) with M = ceil(D / S) where S does not divide D: every frequency leaks into every output."""
+    """Eq. (1) with M = ceil(D / S) where S does not divide D: every frequency leaks into every
+    output.
+    """
     for size, stride in itertools.product((3, 5, 7, 11, 13, 17, 23), (2, 4, 6)):
         outputs = math.ceil(size / stride)
         t = outputs - 1
@@ -53,7 +59,9 @@ def check_eq1_indivisible(num_samples: int, generator: torch.Generator) -> Itera
 
 
 def _accuracy_and_error(correct: int, num_samples: int) -> tuple[float, float]:
-    """Return an accuracy and its standard error, never zero: two successes and two failures are added for it."""
+    """Return an accuracy and its standard error, never zero: two successes and two failures are
+    added for it.
+    """
     smoothed = (correct + 2) / (num_samples + 4)
     return correct / num_samples, math.sqrt(smoothed * (1 - smoothed) / num_samples)
 
@@ -133,7 +141,9 @@ def check_theorem1(num_samples: int, generator: torch.Generator) -> Iterator[Che
 
 @check_function
 def check_theorem1_folded(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Theorem 1 on real signals where l and -l are different frequencies and alias to the same output."""
+    """Theorem 1 on real signals where l and -l are different frequencies and alias to the same
+    output.
+    """
     phases = (-math.pi / 2, -1.2, 0.0, 0.6, 2.0)
     tasks = itertools.product(((4, 3), (4, 6), (8, 6)), ("average", "identity"), phases)
     for (stride, frequency), name, phase in tasks:
@@ -144,7 +154,9 @@ def check_theorem1_folded(num_samples: int, generator: torch.Generator) -> Itera
 
 @check_function
 def check_theorem1_complex(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Theorem 1 for the complex direction F^-1(e_l) and circular complex noise of variance sigma^2 per coefficient."""
+    """Theorem 1 for the complex direction F^-1(e_l) and circular complex noise of variance sigma^2
+    per coefficient.
+    """
     size, noise_std = 24, 0.9
     for stride, name, frequency in itertools.product(
         (2, 4, 8), ("average", "identity"), (0, 1, 4, 7)

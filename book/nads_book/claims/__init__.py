@@ -1,9 +1,10 @@
 """The register of claims: what the book concludes, what decides it, and what would falsify it.
 
-``book/claims.toml`` has one table per claim (`register`). A sentence refers to a claim by a comment behind it,
-``<!-- claim: ID -->`` (`statements`). A function of `nads_book.pages` gives the evidence, from which the verdict
-follows (`decide`); a preregistration must be older than what it is about (`history`). The build shows each claim in the
-lab notes of its chapter (`lab_notes`), and all of them on the page *Claims* and in ``claims.json`` (`render`).
+``book/claims.toml`` has one table per claim (`register`). A sentence refers to a claim by a comment
+behind it, ``<!-- claim: ID -->`` (`statements`). A function of `nads_book.pages` gives the
+evidence, from which the verdict follows (`decide`); a preregistration must be older than what it is
+about (`history`). The build shows each claim in the lab notes of its chapter (`lab_notes`), and all
+of them on the page *Claims* and in ``claims.json`` (`render`).
 """
 
 from nads_book.claims.decide import decide, decided, places

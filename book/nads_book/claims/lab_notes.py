@@ -1,4 +1,6 @@
-"""The lab notes: a generated page for each chapter, with its claims, its predictions and its tables."""
+"""The lab notes: a generated page for each chapter, with its claims, its predictions and its
+tables.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ def entry(claim: Claim, names: Mapping[str, str], own: Mapping[str, str]) -> str
         "Stated on": ", ".join(links),
     }
     lines = [f"{label}\n: {text}" for label, text in about.items() if text]
-    verdict = f'<span class="claim-verdict {kind(claim)}">{sign(claim)}{colon(claim)} {claim.label}</span>'
+    verdict = (
+        f'<span class="claim-verdict {kind(claim)}">{sign(claim)}{colon(claim)} '
+        f"{claim.label}</span>"
+    )
     body = "\n\n".join([verdict, claim.statement, *lines])
     return f"### {claim.id}\n\n:::{{div}} claim-row\n{body}\n:::"
 
@@ -126,7 +131,8 @@ def place(
     predictions: Mapping[str, str] | None = None,
     root: Path = ROOT,
 ) -> None:
-    """Write the page *Claims* and the lab notes into the staging folder, and replace the marks of other pages there.
+    """Write the page *Claims* and the lab notes into the staging folder, and replace the marks of
+    other pages there.
 
     Args:
         stage: staging folder.

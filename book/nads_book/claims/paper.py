@@ -13,13 +13,16 @@ from nads_book.claims.render import address, number
 
 PREFIX = "errata-"
 NUMBERED, OTHERS = "<!-- errata: numbered -->", "<!-- errata: sentences -->"
-# Words that a verdict may contain, in the order of the page; what has none of them comes last but what holds.
+# Words that a verdict may contain, in the order of the page; what has none of them comes last but
+# what holds.
 ORDER = ("fails", "changed constant", "not exact", "not settled", "not printed", "", "as printed")
 KINDS = ("falsified", "toy", "inconclusive", "verified")
 
 
 def measured(claim: Claim, claims: Mapping[str, Claim]) -> str:
-    """Return what was measured about a statement: the sentence of its evidence, or the claims that it follows from."""
+    """Return what was measured about a statement: the sentence of its evidence, or the claims that
+    it follows from.
+    """
     others = [claims[key] for key in claim.follows]
     shown = [f"{other.statement} ({number(other)}; {other.label})" for other in others]
     return claim.measured or " ".join(shown)

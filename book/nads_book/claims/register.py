@@ -1,4 +1,6 @@
-"""The register of claims: ``book/claims.toml`` has a table for each, and its evidence gives the verdict."""
+"""The register of claims: ``book/claims.toml`` has a table for each, and its evidence gives the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,16 @@ REDUCED = (
 # Results of what the paper did too: its figures, its random directions, and its published numbers.
 PAPERS = re.compile(r"results/(fig[1-8]|random)-\w+\.json$|/published/")
 # What would change the verdict on a numbered statement of the paper.
-CHECKED = "A simulation on the other side of 4 standard errors from the printed form: see Errata for the check."
+CHECKED = (
+    "A simulation on the other side of 4 standard errors from the printed form: see Errata for the "
+    "check."
+)
 
 
 class ClaimError(Exception):
-    """The register contradicts the pages or the results; the message is for the reader of the terminal."""
+    """The register contradicts the pages or the results; the message is for the reader of the
+    terminal.
+    """
 
 
 def verdict(
@@ -52,8 +59,10 @@ def verdict(
     Raises:
         ClaimError: for an unknown size, and for `smoke`, at which nothing is decided.
 
-    >>> verdict(True, "paper"), verdict(False, "theory"), verdict(True, "laptop"), verdict(True, "paper", (-1, 1), 0)
-    ('verified', 'falsified', 'toy', 'inconclusive')
+    >>> verdict(True, "paper"), verdict(False, "theory"), verdict(True, "laptop")
+    ('verified', 'falsified', 'toy')
+    >>> verdict(True, "paper", (-1, 1), 0)
+    'inconclusive'
     """
     if size not in (*FULL, *REDUCED, "live"):
         raise ClaimError(
@@ -77,16 +86,21 @@ class Claim:
     Args:
         id: name in the register.
         registered: verdict in the register.
-        registered_holds: whether a claim of verdict `toy` holds at its reduced size, according to the register.
+        registered_holds: whether a claim of verdict `toy` holds at its reduced size, according to
+            the register.
         falsified_by: result that would falsify it.
         condition: condition under which it is meant; may be empty.
-        follows: verdicts of other claims that decide it: id -> verdict. Empty where a chapter records it.
+        follows: verdicts of other claims that decide it: id -> verdict. Empty where a chapter
+            records it.
         preregistered: two events in their order, each a commit or a file: {"first": …, "then": …}.
-        prediction: outcome of the registered prediction that the claim reports, one of `OUTCOMES`; empty where it
-            reports none. A failed prediction can be a verified claim ("against our prediction, …"), but has no ✓.
+        prediction: outcome of the registered prediction that the claim reports, one of `OUTCOMES`;
+            empty where it reports none. A failed prediction can be a verified claim ("against our
+            prediction, …"), but has no ✓.
         post_hoc: whether the claim, its limit or its selection was chosen after seeing the results.
-        answer: verdict on a statement of the paper in words; what follows a semicolon is on the page of errata only.
-        judgement: our reading of the verdict, where the registered rule says less or more than the numbers.
+        answer: verdict on a statement of the paper in words; what follows a semicolon is on the
+            page of errata only.
+        judgement: our reading of the verdict, where the registered rule says less or more than the
+            numbers.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.
@@ -143,12 +157,16 @@ class Claim:
 
     @property
     def at_paper_size(self) -> bool:
-        """Whether it is about something that the paper did, at the size at which the paper did it."""
+        """Whether it is about something that the paper did, at the size at which the paper did
+        it.
+        """
         return self.size == "paper" and all(map(PAPERS.search, self.sources))
 
     @property
     def label(self) -> str:
-        """The verdict in words: of a statement of the paper those of the page of errata, else `kind`."""
+        """The verdict in words: of a statement of the paper those of the page of errata, else
+        `kind`.
+        """
         if not self.id.startswith("errata-"):
             return self.kind
         words = {"verified": "holds", "falsified": "does not hold"}
@@ -171,7 +189,8 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
     """Return the registered claims; none for a book without a register.
 
     Raises:
-        ClaimError: for an unknown verdict, outcome or field, or a claim without what would falsify it.
+        ClaimError: for an unknown verdict, outcome or field, or a claim without what would falsify
+            it.
     """
     path = root / "book" / "claims.toml"
     content = tomllib.loads(path.read_text("utf8")) if path.is_file() else {}
@@ -190,7 +209,8 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
             raise ClaimError(f"claim {key!r} of {path.name}: {error}") from None
         if claims[key].registered not in VERDICTS or not claims[key].falsified_by:
             raise ClaimError(
-                f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and `falsified_by`"
+                f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and "
+                "`falsified_by`"
             )
         if claims[key].prediction not in ("", *OUTCOMES):
             raise ClaimError(
@@ -201,7 +221,9 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
 
 
 def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:
-    """Return what is wrong with the claims: verdicts that flip, claims that nothing has decided, missing results."""
+    """Return what is wrong with the claims: verdicts that flip, claims that nothing has decided,
+    missing results.
+    """
     found = []
     for claim in claims:
         missing = [source for source in claim.sources if not (root / source).is_file()]
@@ -216,6 +238,7 @@ def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:
             )
             now = claim.verdict + (sides[claim.holds] if claim.verdict == "toy" else "")
             found.append(
-                f"{claim.id}: registered as {before}, now {now}. {claim.statement} {claim.history}".rstrip()
+                f"{claim.id}: registered as {before}, now {now}. {claim.statement} "
+                f"{claim.history}".rstrip()
             )
     return found

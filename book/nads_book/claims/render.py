@@ -1,4 +1,6 @@
-"""How claims are shown: marks behind sentences, conclusions in chapters, the page *Claims*, and ``claims.json``."""
+"""How claims are shown: marks behind sentences, conclusions in chapters, the page *Claims*, and
+``claims.json``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def sign(claim: Claim) -> str:
 
 
 def colon(claim: Claim) -> str:
-    """Return what separates the sign of a claim from its sentence, if the sign consists of words."""
+    """Return what separates the sign of a claim from its sentence, if the sign consists of
+    words.
+    """
     return ":" if claim.prediction == "failed" else ""
 
 
@@ -37,7 +41,9 @@ def kind(claim: Claim) -> str:
 
 
 def chapter(claim: Claim) -> str:
-    """Return the chapter whose lab notes have the claim, such as ``07_poison``; empty if no chapter has it."""
+    """Return the chapter whose lab notes have the claim, such as ``07_poison``; empty if no chapter
+    has it.
+    """
     if claim.chapter:
         return claim.chapter
     for page in places(claim):
@@ -59,14 +65,17 @@ def address(claim: Claim, up: str = "../") -> str:
 
 
 def badge(claim: Claim) -> str:
-    """Return the mark behind a sentence: the sign of its verdict, linked to its entry in the lab notes."""
+    """Return the mark behind a sentence: the sign of its verdict, linked to its entry in the lab
+    notes.
+    """
     label = html.escape(f"Claim: {claim.label}")
     link = f'href="{address(claim)}" title="{label}" aria-label="{label}"'
     return f'<a class="claim-mark {kind(claim)}" {link}>{sign(claim)}</a>'
 
 
 def with_badges(text: str, claims: dict[str, Claim]) -> str:
-    """Replace the marks of a text by signs, and ``<!-- number: ID -->`` by the number behind a claim.
+    """Replace the marks of a text by signs, and ``<!-- number: ID -->`` by the number behind a
+    claim.
 
     Raises:
         ClaimError: for a number of no claim.
@@ -82,13 +91,17 @@ def with_badges(text: str, claims: dict[str, Claim]) -> str:
 
 
 def conclusion(claim: Claim) -> str:
-    """Return what a chapter shows of a claim: its sign, its sentence and its number, in Markdown."""
+    """Return what a chapter shows of a claim: its sign, its sentence and its number, in
+    Markdown.
+    """
     about = "; ".join(filter(None, [number(claim), claim.label]))
     return f"**{sign(claim)}{colon(claim)}** {claim.statement} ({about})"
 
 
 def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nbformat.NotebookNode:
-    """Replace the marks of an executed chapter, and add its conclusions below the cells that ask for them."""
+    """Replace the marks of an executed chapter, and add its conclusions below the cells that ask
+    for them.
+    """
     import nbformat
 
     cells = []
@@ -179,19 +192,28 @@ def counts(claims: Iterable[Claim]) -> list[tuple[str, str, int]]:
 
 
 def line(claim: Claim) -> str:
-    """Return a claim as the page *Claims* lists it, in Markdown: sign, sentence, and a link to its entry."""
+    """Return a claim as the page *Claims* lists it, in Markdown: sign, sentence, and a link to its
+    entry.
+    """
     label = re.sub(r"[^a-z]+", "-", claim.kind)
     classes = ["claim-line", f"verdict-{label}", *map(css_class, places(claim))]
     marks = [f"prediction-{claim.prediction}"] if claim.prediction else []
     marks += ["post-hoc"] if claim.post_hoc else []
-    link = f'<a class="claim-mark {kind(claim)}" href="{address(claim)}" title="{claim.label}">{sign(claim)}</a>'
+    link = (
+        f'<a class="claim-mark {kind(claim)}" href="{address(claim)}" '
+        f'title="{claim.label}">{sign(claim)}</a>'
+    )
     anchor = f'<span class="claim-anchor" id="{claim.id}"></span>'
-    return f":::{{div}} {' '.join(classes + marks)}\n{anchor}{link}{colon(claim)} {claim.statement}\n:::"
+    return (
+        f":::{{div}} {' '.join(classes + marks)}\n{anchor}{link}{colon(claim)} "
+        f"{claim.statement}\n:::"
+    )
 
 
 SCRIPT = """<script>
-const form = document.querySelector('.claims-filter'), lines = [...document.querySelectorAll('.claim-line')];
-const texts = lines.map(line => line.textContent.toLowerCase()), number = form.querySelector('output');
+const form = document.querySelector('.claims-filter'), number = form.querySelector('output');
+const lines = [...document.querySelectorAll('.claim-line')];
+const texts = lines.map(line => line.textContent.toLowerCase());
 const choose = () => {
   const words = form.querySelector('input').value.toLowerCase().split(/\\s+/);
   const chosen = [...form.querySelectorAll('select')].map(({ value }) => value).filter(Boolean);
@@ -209,9 +231,11 @@ choose();
 
 
 def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
-    """Return the page *Claims*: its text, with counts, a search and a line per claim in place of ``<!-- claims -->``.
+    """Return the page *Claims*: its text, with counts, a search and a line per claim in place of
+    ``<!-- claims -->``.
 
-    What the paper states comes first, with what fails before what holds; then the claims of the book, by chapter.
+    What the paper states comes first, with what fails before what holds; then the claims of the
+    book, by chapter.
     """
     names = titles(root)
     order = {name: place for place, name in enumerate(names)}

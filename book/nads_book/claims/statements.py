@@ -1,4 +1,6 @@
-"""Where claims are stated: marks behind sentences of pages, and sentences of takeaways that have none."""
+"""Where claims are stated: marks behind sentences of pages, and sentences of takeaways that have
+none.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def chapter_text(notebook: Path) -> str:
 
 
 def texts(root: Path) -> dict[str, str]:
-    """Return the texts in which claims may be stated: page -> text, for chapters, pages of the book, and README."""
+    """Return the texts in which claims may be stated: page -> text, for chapters, pages of the
+    book, and README.
+    """
     found = {
         f"notebooks/{path.stem}": chapter_text(path)
         for path in sorted(root.glob("notebooks/*.ipynb"))
@@ -72,7 +76,9 @@ def texts(root: Path) -> dict[str, str]:
 
 
 def check_pages(root: Path = ROOT) -> None:
-    """Raise a `ClaimError` for a sentence of a takeaway that is no registered claim, and for a mark without a claim."""
+    """Raise a `ClaimError` for a sentence of a takeaway that is no registered claim, and for a mark
+    without a claim.
+    """
     claims, problems = load(root), []
     if not (root / "book" / "claims.toml").is_file():
         return

@@ -56,7 +56,8 @@ def run(
         train if train.is_dir() else folder, num_images, size=size, name=folder.resolve().name
     )
     print(
-        f"{len(images):,} {images.source}, {len(images.class_names)} classes, {size} x {size} pixels"
+        f"{len(images):,} {images.source}, {len(images.class_names)} classes, {size} x {size} "
+        "pixels"
     )
     results = {
         name: (basis, class_differences(images, basis, progress=True))
@@ -64,7 +65,8 @@ def run(
     }
     print("Sensitivity of untrained networks, relative to a random direction")
     print(
-        f"{'':>14} {'between classes (95 %)':>31} {'within classes':>26}   NADs with the largest class variance"
+        f"{'':>14} {'between classes (95 %)':>31} {'within classes':>26}   NADs with the largest "
+        "class variance"
     )
     for name, (_, differences) in results.items():
         low, high = differences.lift_interval

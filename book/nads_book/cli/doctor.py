@@ -58,7 +58,10 @@ def _found(name: str) -> str:
         train, test = (open_published(name, folder, part) for part in (True, False))
     except (DatasetNotFoundError, ValueError) as error:
         return f"cannot be read: {error}"
-    return f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images in {folder}"
+    return (
+        f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images in "
+        f"{folder}"
+    )
 
 
 def _installed(name: str) -> bool:

@@ -22,6 +22,7 @@ def run(checkpoint: Path, num_networks: list[int] | None = None) -> int:
 
     for each in forecast(checkpoint, num_networks):
         print(
-            f"{each.num_networks:>12,} networks: {each.num_certain:>5} directions certain, {each.seconds:,.0f} s"
+            f"{each.num_networks:>12,} networks: {each.num_certain:>5} directions certain, "
+            f"{each.seconds:,.0f} s"
         )
     return 0

@@ -35,7 +35,8 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
     similarities = most_similar(read_nads(nads), num_directions)
     if not similarities:
         raise ValueError(
-            f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more networks"
+            f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more "
+            "networks"
         )
     for similarity in similarities[:count]:
         print(similarity)

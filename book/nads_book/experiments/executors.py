@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from nads_core.runtime.interrupts import deferred_interrupt
-from nads_core.training import TrainingTimeout
 from nads_core.training.processes import num_cores, process_pool
 from nads_core.training.train_one import progress_bar
 
@@ -46,7 +44,8 @@ def open_executor(name: str, workers: int | None = None) -> Iterator[Executor]:
         return
     if kind != "dask" or not address:
         raise ValueError(
-            f"unknown executor {name!r}: choose processes, sequential or dask:ADDRESS, such as dask:tcp://node:8786"
+            f"unknown executor {name!r}: choose processes, sequential or dask:ADDRESS, such as "
+            "dask:tcp://node:8786"
         )
     try:
         from distributed import Client
@@ -88,8 +87,7 @@ def compute_units(
                     bar.update()
                 if interrupted:
                     raise KeyboardInterrupt
-                if context.deadline is not None and time.monotonic() > context.deadline:
-                    raise TrainingTimeout(f"{len(pending)} of {len(units)} units are left")
+                context.check_deadline(f"{len(pending)} of {len(units)} units are left")
     finally:
         for future in pending:
             future.cancel()

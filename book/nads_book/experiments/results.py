@@ -80,7 +80,7 @@ class Stored:
 
     def in_order(self) -> Self:
         """Return the same results with rows in the order of the study's units."""
-        return replace(self, rows=ordered(self.rows, self.experiment()))  # type: ignore[type-var]  # of dataclasses
+        return replace(self, rows=ordered(self.rows, self.experiment()))  # type: ignore[type-var]
 
     def forget_empty_runs(self) -> None:
         """Remove the entries of runs that computed nothing."""
@@ -161,7 +161,10 @@ class Results(Stored):
 
     def __str__(self) -> str:
         seconds = sum(row["seconds"] for row in self.rows)
-        return f"{self.job} at preset {self.preset}: {len(self.rows)} of {self.num_units} networks, {seconds:.0f} s"
+        return (
+            f"{self.job} at preset {self.preset}: {len(self.rows)} of {self.num_units} networks, "
+            f"{seconds:.0f} s"
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, replacing the old one as a whole."""
@@ -280,7 +283,7 @@ def merge(parts: Sequence[Kind], study: Study) -> Kind:
     for part in parts:
         provenance += [entry for entry in part.provenance if entry not in provenance]
     rows = ordered([row for found in merged.values() for row in found], study)
-    return replace(first, rows=rows, provenance=provenance, study=study)  # type: ignore[type-var]  # of dataclasses
+    return replace(first, rows=rows, provenance=provenance, study=study)  # type: ignore[type-var]
 
 
 def _values(content: Any) -> Any:

@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 
 import torch
 
+from nads_book.evidence import Estimate
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_core.training import TrainingTimeout
 
 # Description of what is trained or computed, as it is stored: see `Study.unit_fields`.
 Unit = dict[str, Any]
 Row = dict[str, Any]  # a unit with what was measured of it
-Estimate = tuple[float, float, float]  # a number with its 95 % interval, or NaN for none
 Estimates = dict[str, dict[str, Estimate]]  # by group and name
 Met = dict[str, bool | None]  # whether each registered criterion holds; None where undecided
 Criteria = Mapping[str, Mapping[str, Any]]  # of a registration, by name
@@ -54,6 +54,11 @@ class Context:
     workers: int | None = None
     deadline: float | None = None
     progress: bool = False
+
+    def check_deadline(self, left: str) -> None:
+        """Raise a `TrainingTimeout`, which says what is left, once the deadline has passed."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise TrainingTimeout(left)
 
 
 @dataclass(frozen=True)
@@ -148,8 +153,7 @@ class Study(ABC):
             TrainingTimeout: if the deadline of the context passes first.
         """
         for done, unit in enumerate(units):
-            if context.deadline is not None and time.monotonic() > context.deadline:
-                raise TrainingTimeout(f"{len(units) - done} of {len(units)} units are left")
+            context.check_deadline(f"{len(units) - done} of {len(units)} units are left")
             rows = self.run(unit, context)
             keep(unit, rows if isinstance(rows, list) else [rows])
 

@@ -20,7 +20,8 @@ NAME = "nadExplorer"  # global variable that holds what the program exports
 FILE = "_static/explorer/explorer.js"  # in the folder of a book's pages
 UNPACK = """(async (packed) => {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
 })"""
 
 
@@ -52,14 +53,26 @@ def packed_script() -> str:
     """Return a script that unpacks the program and runs it, unless an output of the same page has
     done so.
     """
-    run = 'document.head.append(Object.assign(document.createElement("script"), { textContent: text }))'
-    return f'customElements.get("nad-explorer") || {UNPACK}({_packed(script())}).then((text) => {run});\n'
+    run = (
+        'document.head.append(Object.assign(document.createElement("script"), { textContent: '
+        "text }))"
+    )
+    return (
+        f'customElements.get("nad-explorer") || {UNPACK}({_packed(script())}).then((text) => '
+        f"{run});\n"
+    )
 
 
 def link() -> str:
     """Return a script that loads the program from the book's `FILE`, once per page."""
-    address = f"${{document.documentElement.dataset.content_root ?? ''}}{FILE}?v={zlib.crc32(script().encode()):08x}"
-    run = f'document.head.appendChild(Object.assign(document.createElement("script"), {{ src: `{address}` }}))'
+    address = (
+        "${document.documentElement.dataset.content_root ?? "
+        f"''}}{FILE}?v={zlib.crc32(script().encode()):08x}"
+    )
+    run = (
+        f'document.head.appendChild(Object.assign(document.createElement("script"), {{ src: '
+        f"`{address}` }}))"
+    )
     return f"globalThis.nadExplorerProgram ??= {run};\n"
 
 
@@ -93,7 +106,10 @@ def element(
     keys = (
         "" if book else " data-lm-suppress-shortcuts"
     )  # the arrow keys move sliders, and not JupyterLab's cells
-    return f'<{tag} {name}="{attribute}"{keys}>{sentence} It needs JavaScript{needs}.</{tag}>\n{everything}'
+    return (
+        f'<{tag} {name}="{attribute}"{keys}>{sentence} It needs '
+        f"JavaScript{needs}.</{tag}>\n{everything}"
+    )
 
 
 def _packed(text: str) -> str:

@@ -122,7 +122,8 @@ def require_square(nads: NADs) -> int:
     channels, height, width = shape = tuple(nads.directions.shape[1:])
     if channels != 1 or height != width or height % 4:
         raise ValueError(
-            f"the explorer draws square single-channel images with a side of 4, 8, 12, ..., got {shape}"
+            "the explorer draws square single-channel images with a side of 4, 8, 12, ..., got "
+            f"{shape}"
         )
     return height
 
@@ -196,7 +197,10 @@ def as_script(name: str, packet: Packet) -> str:
     """Return a classic script, which loads from a server and from a file, that hands a packet to
     the explorer.
     """
-    return f"(globalThis.nadExplorerData ??= {{}})[{_literal(name)}] = {_literal(compressed(packet))};\n"
+    return (
+        f"(globalThis.nadExplorerData ??= {{}})[{_literal(name)}] = "
+        f"{_literal(compressed(packet))};\n"
+    )
 
 
 def _literal(value: object) -> str:

@@ -16,8 +16,9 @@ from nads_core.directions import NADs
 
 _SCALE = 6  # screen pixels per pixel
 _WITHOUT_KERNEL = (
-    "In a live notebook, three sliders stand here: the index of the NAD, the number of NADs that a picture keeps, and "
-    "the strength ε of a poison. Python computes each picture anew. Open this page in Colab or Binder with the rocket."
+    "In a live notebook, three sliders stand here: the index of the NAD, the number of NADs that a "
+    "picture keeps, and the strength ε of a poison. Python computes each picture anew. Open this "
+    "page in Colab or Binder with the rocket."
 )
 
 
@@ -71,7 +72,10 @@ def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
     from nads_book.explorer.widget import Range, Sliders
 
     def draw(index: int, kept: int, strength: float) -> tuple[bytes, str]:
-        alt = f"NAD {index}, the picture from its first {kept} NADs, and with a poison of strength {strength:g}"
+        alt = (
+            f"NAD {index}, the picture from its first {kept} NADs, and with a poison of strength "
+            f"{strength:g}"
+        )
         return draw_panels(nads, picture, index, kept, strength), alt
 
     return Sliders(

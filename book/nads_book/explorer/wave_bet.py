@@ -22,18 +22,21 @@ from nads_core.data.separable import SeparableDatasets
 MAPS = Path(__file__).resolve().parents[2] / "_static" / "maps.png"
 NETWORKS = ("resnet18", "lenet", "vgg11", "densenet121")
 # What readers without JavaScript see.
-STILL = """<noscript><p><img src="../_static/maps.png" width="{width}" height="{height}" alt="{alt}"></p>
+STILL = """<noscript><p>\
+<img src="../_static/maps.png" width="{width}" height="{height}" alt="{alt}"></p>
 <p>{caption}</p></noscript>"""
 ALT = (
-    "Two rows of four maps, for ResNet-18, LeNet, VGG-11 and DenseNet-121. Waves that are bright before training are "
-    "mostly those with a high accuracy after it, and each network has a pattern of its own."
+    "Two rows of four maps, for ResNet-18, LeNet, VGG-11 and DenseNet-121. Waves that are bright "
+    "before training are mostly those with a high accuracy after it, and each network has a "
+    "pattern of its own."
 )
 CAPTION = (
-    "Each square is one wave, coarse in the middle and fine at the edge. A network learned to find this wave in noise, "
-    "or stayed at chance. Below: its accuracy after training. Above: the energy of the wave in untrained networks: "
-    "how strongly their output changes along it. The tasks differ only in the wave, yet ResNet-18 learns waves of "
-    "eight cycles and fails on coarser diagonals, and each network has a pattern of its own. Random weights show the "
-    "pattern before any training. With JavaScript, this figure is a bet on five waves."
+    "Each square is one wave, coarse in the middle and fine at the edge. A network learned to find "
+    "this wave in noise, or stayed at chance. Below: its accuracy after training. Above: the "
+    "energy of the wave in untrained networks: how strongly their output changes along it. The "
+    "tasks differ only in the wave, yet ResNet-18 learns waves of eight cycles and fails on "
+    "coarser diagonals, and each network has a pattern of its own. Random weights show the pattern "
+    "before any training. With JavaScript, this figure is a bet on five waves."
 )
 
 

@@ -122,7 +122,9 @@ class Sliders(anywidget.AnyWidget):
 
     _esm = Path(__file__).with_name("sliders.js").read_text("utf8")
     _css = """
-        .nad-sliders label { display: grid; grid-template-columns: 6em 1fr 3em; gap: 0.75rem; align-items: center; }
+        .nad-sliders label {
+            display: grid; grid-template-columns: 6em 1fr 3em; gap: 0.75rem; align-items: center;
+        }
         .nad-sliders input { width: 100%; margin: 0.4rem 0; }
         .nad-sliders img { max-width: 100%; image-rendering: pixelated; }
     """

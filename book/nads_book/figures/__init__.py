@@ -1,7 +1,8 @@
-"""Every figure of the book: one function per figure, which returns a matplotlib Figure; an import draws nothing.
+"""Every figure of the book: one function per figure, which returns a matplotlib Figure; an import
+draws nothing.
 
-A function draws measured values. It computes only reading aids: running means, intervals of counts, the curve of a law.
-The explorer's interactive pictures are in `explorer`.
+A function draws measured values. It computes only reading aids: running means, intervals of counts,
+the curve of a law. The explorer's interactive pictures are in `explorer`.
 """
 
 import lazy_loader

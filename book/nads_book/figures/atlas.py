@@ -1,4 +1,6 @@
-"""Figures of the atlas: the effects of changes, directions with the energies of waves, and what was learned."""
+"""Figures of the atlas: the effects of changes, directions with the energies of waves, and what was
+learned.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nads_book.evidence import Estimate
 from nads_book.figures.style import COLOURS, bare, legend, show_signed, styled, subplots
 from nads_core.directions import NADs
 
@@ -14,7 +17,7 @@ _EVEN = 0.5  # decades: a map with less has one colour
 
 @styled
 def plot_effects(
-    effects: Mapping[str, tuple[float, float, float]], directions: Mapping[str, Tensor], label: str
+    effects: Mapping[str, Estimate], directions: Mapping[str, Tensor], label: str
 ) -> Figure:
     """Draw numbers with their 95 % intervals as dots on lines, each beside a direction.
 
@@ -40,7 +43,8 @@ def plot_effects(
 def plot_entries(
     bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], count: int = 4
 ) -> Figure:
-    """Draw the first NADs of architectures and the energies of waves in their second moment, one architecture per row.
+    """Draw the first NADs of architectures and the energies of waves in their second moment, one
+    architecture per row.
 
     Args:
         bases: label -> NADs of single-channel images.

@@ -1,4 +1,6 @@
-"""Figures of NADs: the directions, how strongly they are preferred, how well bases agree, and what they cost."""
+"""Figures of NADs: the directions, how strongly they are preferred, how well bases agree, and what
+they cost.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -46,14 +48,16 @@ _DURATIONS = {
 def plot_directions(
     bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)
 ) -> Figure:
-    """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture a row (Fig. 5).
+    """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture
+    a row (Fig. 5).
 
-    `export.draw_direction` draws the directions; the energy of colour images is that of all channels.
+    `export.draw_direction` draws the directions; the energy of colour images is that of all
+    channels.
 
     Args:
         bases: label -> NADs of inputs of any shape; or the NADs of one architecture.
-        indices: indices of the directions. Those that are certain by less than a half have a dotted frame: they are one
-            of many directions that the run could have found.
+        indices: indices of the directions. Those that are certain by less than a half have a dotted
+            frame: they are one of many directions that the run could have found.
     """
     bases = {bases.name: bases} if isinstance(bases, NADs) else bases
     count, images = len(indices), any(nads.directions.dim() == 4 for nads in bases.values())
@@ -90,7 +94,9 @@ def plot_directions(
 
 @styled
 def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
-    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green)."""
+    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes
+    (Fig. 6, green).
+    """
     figure, ((axis,),) = subplots(height=3.2)
     curves = {
         label: np.asarray(nads.eigenvalues / nads.eigenvalues[0]) for label, nads in bases.items()
@@ -116,7 +122,8 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
 def plot_overlaps(
     counts: Sequence[int], overlaps: Mapping[str, Sequence[float]], chance: float
 ) -> Figure:
-    """Draw the overlap of two runs against the number of networks; from the second curve on, dashed.
+    """Draw the overlap of two runs against the number of networks; from the second curve on,
+    dashed.
 
     Args:
         counts: numbers of networks, (n,).
@@ -143,8 +150,10 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
     """Draw a network along a line, and its slope there, a column a length of the line.
 
     Args:
-        cuts: title -> places along the line (n,) and outputs (n,). The slope drawn is that between neighbouring places.
-        slopes: label -> slope to compare with, drawn over all of each line; the first is marked at 0, its place.
+        cuts: title -> places along the line (n,) and outputs (n,). The slope drawn is that between
+            neighbouring places.
+        slopes: label -> slope to compare with, drawn over all of each line; the first is marked at
+            0, its place.
     """
     figure, axes = subplots(2, len(cuts), 4.2)
     (point, at_point), *averages = slopes.items()
@@ -207,10 +216,12 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 @styled
 def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) -> Figure:
-    """Draw how much energy dipoles of several arms put at other frequencies than one definition does.
+    """Draw how much energy dipoles of several arms put at other frequencies than one definition
+    does.
 
     Args:
-        networks: label -> ``moved`` of pairs of definitions, the "moments" of the study ``definitions.json``.
+        networks: label -> ``moved`` of pairs of definitions, the "moments" of the study
+            ``definitions.json``.
         reference: the definition that the others are compared with, such as "gradient 1".
     """
     figure, ((axis,),) = subplots(height=3.2)
@@ -245,11 +256,12 @@ def plot_scaling(
     panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], Sequence[float]]]],
     xlabels: Sequence[str] = ("pixels D",),
 ) -> Figure:
-    """Draw quantities on logarithmic axes, such as costs against the number of pixels, one quantity a panel.
+    """Draw quantities on logarithmic axes, such as costs against the number of pixels, one quantity
+    a panel.
 
     Args:
-        panels: quantity with its unit -> label -> (kind, places, values); the kind is "live" (dots), "stored"
-            (squares) or "model" (a line).
+        panels: quantity with its unit -> label -> (kind, places, values); the kind is "live"
+            (dots), "stored" (squares) or "model" (a line).
         xlabels: labels of the horizontal axes, one a panel.
     """
     figure, axes = panel_row([""] * len(panels), 3.5)
@@ -290,10 +302,11 @@ def plot_durations(rows: Mapping[str, Mapping[str, float]]) -> Figure:
 
 @styled
 def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]]) -> Figure:
-    """Draw the variance that the classes explain along each NAD, and the four NADs with the largest class variance.
+    """Draw the variance that the classes explain along each NAD, and the four NADs with the largest
+    class variance.
 
-    Each network has one row. The grey line is the 95th percentile of random labels. Directions of colour images are
-    averaged over their channels.
+    Each network has one row. The grey line is the 95th percentile of random labels. Directions of
+    colour images are averaged over their channels.
 
     Args:
         results: NADs and class differences of each network by its label.

@@ -21,12 +21,13 @@ from nads_book.figures.style import (
 
 @styled
 def plot_accuracy_by_nad(networks: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Draw test accuracy on D(u_i) against i, above the eigenvalues (Fig. 6), one architecture a column.
+    """Draw test accuracy on D(u_i) against i, above the eigenvalues (Fig. 6), one architecture a
+    column.
 
     Args:
-        networks: architecture -> "ours": indices (n,), accuracies (n,) in [0, 1], intervals (n, 2), maybe with n = 0;
-            "eigenvalues", descending; "published": index -> accuracy, and "published eigenvalues": indices (n,),
-            eigenvalues (n,), both drawn in grey.
+        networks: architecture -> "ours": indices (n,), accuracies (n,) in [0, 1], intervals (n, 2),
+            maybe with n = 0; "eigenvalues", descending; "published": index -> accuracy, and
+            "published eigenvalues": indices (n,), eigenvalues (n,), both drawn in grey.
     """
     figure, axes = subplots(2, len(networks), 4.0, sharex=True, sharey="row", height_ratios=[2, 1])
     for (label, found), (top, bottom) in zip(networks.items(), axes.T, strict=True):
@@ -59,7 +60,8 @@ def plot_accuracy_by_nad(networks: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 @styled
 def plot_law(families: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """Draw measured accuracies against the predicted signal-to-noise ratio; the first-step law is the black line.
+    """Draw measured accuracies against the predicted signal-to-noise ratio; the first-step law is
+    the black line.
 
     Families of more than 200 directions are drawn as dots.
 

@@ -51,7 +51,8 @@ def plot_accuracy_dots(
     """Draw accuracies on new images and on training images, a line per network and task.
 
     Args:
-        accuracies: label -> test accuracy, training accuracy if it is known, interval of the test accuracy; in [0, 1].
+        accuracies: label -> test accuracy, training accuracy if it is known, interval of the test
+            accuracy; in [0, 1].
     """
     figure, ((axis,),) = subplots(1, 1, 1.0 + 0.28 * len(accuracies), grid="x")
     for place, (test, train, interval) in enumerate(accuracies.values()):
@@ -82,7 +83,9 @@ def plot_accuracy_dots(
 
 
 def _grid(values: FrequencyMap, step: int) -> np.ndarray:
-    """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for both."""
+    """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for
+    both.
+    """
     half = SIZE // 2
     grid = np.full((SIZE // step, SIZE // step), np.nan)
     for sign in (-1, 1):
@@ -104,7 +107,8 @@ def plot_frequency_maps(
     own: Mapping[str, tuple[str, tuple[float, float], str]] | None = None,
     marked: Sequence[int] = (),
 ) -> Figure:
-    """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to 3).
+    """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to
+    3).
 
     Cells without a value are grey. One of k and -k stands for both.
 
@@ -235,7 +239,8 @@ def _accuracy_pairs(axis: Axes, x: Sequence[float], y: Sequence[float], colour: 
 def plot_agreement(
     panels: Mapping[str, tuple[str, str, Sequence[float], Sequence[float]]],
 ) -> Figure:
-    """Draw one accuracy of each direction against another one, with the diagonal on which they agree.
+    """Draw one accuracy of each direction against another one, with the diagonal on which they
+    agree.
 
     Args:
         panels: title -> (horizontal label, vertical label, (n,), (n,)); accuracies in [0, 1].

@@ -149,8 +149,10 @@ def plot_accuracy_by_index(
     """Draw the accuracy on clean images against the NAD index of the carrier (Fig. 7).
 
     Args:
-        curves: label -> NAD indices, accuracies in [0, 1], (low, high) of each; an index may occur several times.
-        baselines: label -> accuracy after training on clean images; a dashed line in its curve's colour.
+        curves: label -> NAD indices, accuracies in [0, 1], (low, high) of each; an index may occur
+            several times.
+        baselines: label -> accuracy after training on clean images; a dashed line in its curve's
+            colour.
         published: index -> accuracy, of the paper's ResNet-18; drawn in grey.
     """
     figure, ((axis,),) = subplots(height=3.2)
@@ -182,7 +184,8 @@ def plot_use(networks: Mapping[str, Curve], carriers: Mapping[str, int | None]) 
 
     Args:
         networks: label of a network -> NAD indices, shares in [0, 1], (low, high) of each.
-        carriers: label of a network -> NAD index of the carrier that it was trained with, marked by a larger symbol.
+        carriers: label of a network -> NAD index of the carrier that it was trained with, marked by
+            a larger symbol.
     """
     figure, ((axis,),) = subplots(height=3.3)
     floor = 0.05  # per cent; lower values are drawn there
@@ -212,11 +215,13 @@ def plot_representations(
     training: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     published: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
-    """Draw accuracies on several representations of the same photos (Fig. 8), one panel per network.
+    """Draw accuracies on several representations of the same photos (Fig. 8), one panel per
+    network.
 
     Args:
         accuracies: network -> representation -> test accuracy in [0, 1], of each seed.
-        num_images: number of test photos; the bars are 95 % intervals of the mean over seeds, for that many photos.
+        num_images: number of test photos; the bars are 95 % intervals of the mean over seeds, for
+            that many photos.
         training: accuracies on the training set; drawn hollow.
         published: network -> representation -> the paper's test accuracy; drawn as a grey square.
     """
@@ -265,8 +270,8 @@ def plot_scatter(
     """Draw test accuracies against several numbers, one a panel, in groups.
 
     Args:
-        panels: label of the horizontal axis -> group -> numbers (n,) and accuracies (n,) in [0, 1]. An empty group
-            keeps its colour free.
+        panels: label of the horizontal axis -> group -> numbers (n,) and accuracies (n,) in [0, 1].
+            An empty group keeps its colour free.
         levels: label -> accuracy in [0, 1], dotted lines across all panels.
         pairs: panels, each with numbers (2,) and accuracies (2,) of points that a line connects.
     """

@@ -23,9 +23,11 @@ DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw in the book's style without a change to the reader's settings; in the book, the output has all variants.
+    """Draw in the book's style without a change to the reader's settings; in the book, the output
+    has all variants.
 
-    The function gets one more keyword argument, ``badge``: what the data are, such as "CIFAR-10", drawn in the corner.
+    The function gets one more keyword argument, ``badge``: what the data are, such as "CIFAR-10",
+    drawn in the corner.
     """
 
     @functools.wraps(draw)
@@ -56,12 +58,16 @@ def _with_badge(badge: str, draw: Callable[..., Figure], *args: Any, **kwargs: A
 
 
 def colours() -> tuple[str, ...]:
-    """Return the colours of up to seven series, the last one in ink: black, or light on dark ground."""
+    """Return the colours of up to seven series, the last one in ink: black, or light on dark
+    ground.
+    """
     return (*COLOURS, shade(0))
 
 
 def shade(level: float) -> str:
-    """Return a grey between ink (0) and ground (1), which follows the settings that a figure is drawn with."""
+    """Return a grey between ink (0) and ground (1), which follows the settings that a figure is
+    drawn with.
+    """
     ink, ground = (np.array(to_rgb(rcParams[key])) for key in ("text.color", "figure.facecolor"))
     return to_hex(ink + level * (ground - ink))
 
@@ -100,7 +106,8 @@ def panel_row(
     ylabel: str = "",
     **options: Any,
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure with one row of titled panels, of which the first has a vertical label, and the panels (n,).
+    """Return a figure with one row of titled panels, of which the first has a vertical label, and
+    the panels (n,).
 
     Args:
         titles: titles of the panels.
@@ -137,7 +144,9 @@ def legend(
 
 
 def bars(shares: Sequence[float] | np.ndarray, intervals: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the lengths below and above each share, (2, n), in per cent, as `Axes.errorbar` takes them."""
+    """Return the lengths below and above each share, (2, n), in per cent, as `Axes.errorbar` takes
+    them.
+    """
     return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(shares))
 
 
@@ -150,7 +159,9 @@ def show_signed(axis: Axes, image: Tensor | np.ndarray) -> None:
 
 
 def show_spectrum(axis: Axes, direction: Tensor) -> None:
-    """Draw the energy of an image over frequencies, of all channels, zero in the middle: (H, W) or (C, H, W)."""
+    """Draw the energy of an image over frequencies, of all channels, zero in the middle: (H, W) or
+    (C, H, W).
+    """
     channels = [
         channel for channel in direction.reshape(-1, *direction.shape[-2:]) if channel.any()
     ]

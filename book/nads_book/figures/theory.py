@@ -25,7 +25,8 @@ Curve = Sequence[float] | np.ndarray | Tensor
 
 @styled
 def plot_images(images: Mapping[str, Tensor]) -> Figure:
-    """Draw grey images side by side, each over the whole square, with common grey levels from −1 to 1.
+    """Draw grey images side by side, each over the whole square, with common grey levels from −1 to
+    1.
 
     Args:
         images: title -> (H, W).
@@ -84,14 +85,16 @@ def plot_curves(
     xlabel: str = "frequency ℓ",
     ylim: tuple[float, float] | None = None,
 ) -> Figure:
-    """Draw curves over the frequency, one panel a title; dashed ones and measured points may lie over them.
+    """Draw curves over the frequency, one panel a title; dashed ones and measured points may lie
+    over them.
 
     Args:
         frequencies: (F,).
         panels: title -> label -> (F,).
         ylabel: label of the first vertical axis.
         points: title -> (frequencies, values, standard errors), drawn with two standard errors.
-        dashed: title -> label -> (F,), drawn dashed, in the colours that follow those of the panel's curves.
+        dashed: title -> label -> (F,), drawn dashed, in the colours that follow those of the
+            panel's curves.
         yscale: scale of all vertical axes.
         xlabel: label of all horizontal axes.
         ylim: limits of all vertical axes; by default chosen by matplotlib.
@@ -135,7 +138,8 @@ def plot_kept_shares(
     measured: Mapping[str, tuple[Curve, Curve]],
     exact: Mapping[str, Curve],
 ) -> Figure:
-    """Draw the share q of each frequency that a layer keeps: measured for pooling, exact for strided convolutions.
+    """Draw the share q of each frequency that a layer keeps: measured for pooling, exact for
+    strided convolutions.
 
     Args:
         frequencies: (F,).
@@ -196,11 +200,14 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
 
 @styled
 def plot_checks(results: Mapping[str, Sequence[Check]]) -> Figure:
-    """Draw how many standard errors each setting is off by the corrected formula and by the paper's, in rows."""
+    """Draw how many standard errors each setting is off by the corrected formula and by the
+    paper's, in rows.
+    """
     figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results), grid="x")
     for offset, colour, marker, label, z in (
-        (-0.14, COLOURS[0], "o", "corrected formula", "z"), (0.14, COLOURS[1], "x", "the paper's formula", "z_printed")
-    ):  # fmt: skip
+        (-0.14, COLOURS[0], "o", "corrected formula", "z"),
+        (0.14, COLOURS[1], "x", "the paper's formula", "z_printed"),
+    ):
         for row, checks in enumerate(results.values()):
             values = [abs(getattr(check, z)) for check in checks]
             place = row + offset + np.linspace(-0.08, 0.08, len(values))
@@ -233,7 +240,8 @@ def plot_learning_curves(
     bounds: Curve,
     names: Sequence[str],
 ) -> Figure:
-    """Draw test accuracy against training samples, a panel a classifier, with the optimal accuracy as a dotted line.
+    """Draw test accuracy against training samples, a panel a classifier, with the optimal accuracy
+    as a dotted line.
 
     Args:
         train_sizes: (n,).
@@ -334,7 +342,8 @@ def plot_convergence(
 
 @styled
 def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figure:
-    """Draw a loss over two weights, as far as it differs from that at the origin, and cuts through the origin.
+    """Draw a loss over two weights, as far as it differs from that at the origin, and cuts through
+    the origin.
 
     Args:
         values: (n,), of either weight, from -a to a in equal steps, n odd.
@@ -377,7 +386,9 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
 
 @styled
 def plot_bounds(results: Sequence[Check]) -> Figure:
-    """Draw, for each setting of an inequality, both bounds as multiples of the left side: at 1 or above they hold."""
+    """Draw, for each setting of an inequality, both bounds as multiples of the left side: at 1 or
+    above they hold.
+    """
     figure, ((axis,),) = subplots(1, 1, 0.9 + 0.2 * len(results), grid="x")
     for row, check in enumerate(results):
         ours, printed = check.formula / check.simulated, max(check.printed / check.simulated, 1e-3)

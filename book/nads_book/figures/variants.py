@@ -1,7 +1,8 @@
-"""Variants of a figure for the pages of the book: on dark ground, and narrow, with its panels in one or two columns.
+"""Variants of a figure for the pages of the book: on dark ground, and narrow, with its panels in
+one or two columns.
 
-A variant is drawn by calling the plot function again, with other matplotlib settings. Figures use this module only in a
-kernel that `build` started.
+A variant is drawn by calling the plot function again, with other matplotlib settings. Figures use
+this module only in a kernel that `build` started.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Variants:
         return drawn_with(STYLE, self._draw)
 
     def variant(self, name: str) -> Figure | None:
-        """Return one of `VARIANTS`, or None for a narrow one of a figure whose panels cannot be rearranged."""
+        """Return one of `VARIANTS`, or None for a narrow one of a figure whose panels cannot be
+        rearranged.
+        """
         arrange = None
         if name.startswith("narrow") and (arrange := _arrangement(self.light)) is None:
             return None
@@ -105,7 +108,9 @@ def _arrangement(figure: Figure) -> Callable[[Figure], None] | None:
 
 
 def _rows(figure: Figure) -> list[list[Axes]]:
-    """Return the axes of a figure whose places all have one, row by row; of other figures an empty list."""
+    """Return the axes of a figure whose places all have one, row by row; of other figures an empty
+    list.
+    """
     placed = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
     grids = {axis.get_gridspec() for axis in placed}
     grid = grids.pop() if len(grids) == 1 else None
@@ -116,7 +121,9 @@ def _rows(figure: Figure) -> list[list[Axes]]:
 
 
 def _transposable(figure: Figure) -> bool:
-    """Return whether the panels are two rows of at most six, all in use, with titles on top only."""
+    """Return whether the panels are two rows of at most six, all in use, with titles on top
+    only.
+    """
     rows = _rows(figure)
     if len(rows) != 2 or not 2 <= len(rows[0]) <= 6 or any(axis.get_title() for axis in rows[1]):
         return False
@@ -124,7 +131,9 @@ def _transposable(figure: Figure) -> bool:
 
 
 def _transpose(figure: Figure) -> None:
-    """Draw the columns of a figure as rows: titles become labels at the left, and the rows' labels become titles."""
+    """Draw the columns of a figure as rows: titles become labels at the left, and the rows' labels
+    become titles.
+    """
     rows, bars = _rows(figure), [axis for axis in figure.axes if axis.get_label() == "<colorbar>"]
     maps, tall = any(map(_maps, rows[0])), len(rows[0])
     figure.set_size_inches(NARROW, (1.55 if maps else 1.35) * tall + (1.2 if bars else 0.7))
@@ -138,7 +147,8 @@ def _transpose(figure: Figure) -> None:
             axis.tick_params(labelleft=not (maps and place), labelbottom=line == tall - 1)
     for bar in bars:  # below the panels that it belongs to
         colours = bar._colorbar  # type: ignore[attr-defined]
-        label, parents = bar.get_ylabel(), bar._colorbar_info["parents"]  # type: ignore[attr-defined]
+        label = bar.get_ylabel()
+        parents = bar._colorbar_info["parents"]  # type: ignore[attr-defined]
         options = {
             "extend": colours.extend,
             "label": textwrap.fill(label, 24),
@@ -150,7 +160,9 @@ def _transpose(figure: Figure) -> None:
 
 
 def _blocks(figure: Figure) -> list[range]:
-    """Return the columns of each block of panels, if a column without panels separates two blocks; otherwise none."""
+    """Return the columns of each block of panels, if a column without panels separates two blocks;
+    otherwise none.
+    """
     rows = _rows(figure)
     gaps = [
         place
@@ -198,7 +210,9 @@ def _shrink(figure: Figure) -> None:
 
 
 def _stackable(figure: Figure) -> bool:
-    """Return whether the panels are one row or column, with at most `IMAGES` images and at most `TICKS` names each."""
+    """Return whether the panels are one row or column, with at most `IMAGES` images and at most
+    `TICKS` names each.
+    """
     places, panels = _places(figure), _panels(figure)
     grids = {axis.get_gridspec() for axis in panels}
     if len(grids) != 1 or None in grids:
@@ -217,7 +231,8 @@ def _stackable(figure: Figure) -> bool:
 
 
 def _stack(figure: Figure) -> None:
-    """Put the panels that are drawn below each other, with labels and legends that fit a narrow figure.
+    """Put the panels that are drawn below each other, with labels and legends that fit a narrow
+    figure.
 
     Four pictures without ticks are put in two rows.
     """
@@ -281,7 +296,9 @@ def _panels(figure: Figure) -> list[Axes]:
 
 
 def _places(figure: Figure) -> dict[int, list[Axes]]:
-    """Return the axes at each place of a figure's grid: more than one where they share a horizontal axis."""
+    """Return the axes at each place of a figure's grid: more than one where they share a horizontal
+    axis.
+    """
     places: dict[int, list[Axes]] = {}
     for axis in figure.axes:
         if (place := axis.get_subplotspec()) is not None:

@@ -31,8 +31,8 @@ def classes(sample: Sample, images: ImageSet) -> Section:
 
     if overall.differs_from(1):
         opening = (
-            f"Between classes the energy is {overall} times that along a random direction (mean over "
-            f"{total} pairs of classes, {len(images):,} images, {images.source})."
+            f"Between classes the energy is {overall} times that along a random direction (mean "
+            f"over {total} pairs of classes, {len(images):,} images, {images.source})."
         )
         sentences.append(opening)
     if len(known) < total:

@@ -55,8 +55,8 @@ def frequencies(sample: Sample, name: str) -> Section:
 
 
 _CAPTION = (
-    "Energy of each wave: how strongly random networks respond to it, relative to the mean over all "
-    "waves. The frequency 0 is in the middle; at the edges a wave has two pixels."
+    "Energy of each wave: how strongly random networks respond to it, relative to the mean over "
+    "all waves. The frequency 0 is in the middle; at the edges a wave has two pixels."
 )
 
 
@@ -69,8 +69,8 @@ def _features(sample: Sample) -> Section:
     sentences = []
     if outside:
         sentences.append(
-            f"{len(outside)} of {len(shares)} features differ from the mean energy of a feature (all "
-            f"intervals together, 95 %): the least has {min(shares)} times the mean, the most "
+            f"{len(outside)} of {len(shares)} features differ from the mean energy of a feature "
+            f"(all intervals together, 95 %): the least has {min(shares)} times the mean, the most "
             f"{max(shares)}."
         )
     rows = [(str(i), str(share)) for i, share in enumerate(shares[:_LISTED])]
@@ -86,7 +86,9 @@ def radii(grid: tuple[int, ...]) -> np.ndarray:
 
 
 def profile(spectra: np.ndarray, grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle frequencies of rings (k,), and the mean energy of a wave in each (..., k)."""
+    """Return the middle frequencies of rings (k,), and the mean energy of a wave in each (...,
+    k).
+    """
     ring = np.searchsorted(_EDGES, radii(grid).ravel() - 1e-9)
     numbers, counts = np.unique(ring, return_counts=True)
     members = (ring[:, None] == numbers) / counts  # (waves, k)

@@ -74,7 +74,10 @@ class Report:
             file.write(self.html)
 
     def _repr_html_(self) -> str:
-        return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:80vh;border:0"></iframe>'
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" '
+            'style="width:100%;height:80vh;border:0"></iframe>'
+        )
 
 
 def report_on(

@@ -58,9 +58,9 @@ def preferences(nads: NADs, sample: Sample) -> Section:
 
 
 _CAPTIONS = {
-    3: "The directions to which random networks respond most, in order. Colours around grey, or red "
-    "and blue, have opposite signs; the sign of the whole has no meaning. One of low certainty will "
-    "change with more networks.",
+    3: "The directions to which random networks respond most, in order. Colours around grey, or "
+    "red and blue, have opposite signs; the sign of the whole has no meaning. One of low certainty "
+    "will change with more networks.",
     2: "The directions to which random networks respond most, in order; of long sequences the part "
     "with most energy.",
     1: "The directions to which random networks respond most, in order: one bar for each feature.",
@@ -142,7 +142,7 @@ def _each_channel(nads: NADs) -> Figure:
             for number, vector in enumerate(vectors[::-1])
         ]
     caption = (
-        "The first directions of each channel, the others held fixed; channels that are exchangeable "
-        "have the same."
+        "The first directions of each channel, the others held fixed; channels that are "
+        "exchangeable have the same."
     )
     return Figure(pictures, caption, 90)

@@ -1,19 +1,22 @@
-"""The pages of the book: one module per chapter, with its figures, tables, numbers and claims from stored results.
+"""The pages of the book: one module per chapter, with its figures, tables, numbers and claims from
+stored results.
 
 A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
 
 - loaders of stored results, cached (`stored`), so that each function names what it reads;
 - one function per figure or table, which a cell calls (``nb.pages.flip.plot_costs()``);
 - one function per claim, or per family of claims, which returns `nads_book.evidence.evidence`;
-- ``CLAIMS``: id of the register -> function without arguments that decides it. ``make verify`` and the build call
-  these; `conclude` shows one on the page, as its sentence with the numbers;
-- ``LAB_TABLES``, if it has any: title -> function without arguments that returns a table in Markdown or HTML, which
-  the chapter's lab notes show beside its claims, its predictions and what was trained.
+- ``CLAIMS``: id of the register -> function without arguments that decides it. ``make verify`` and
+  the build call these; `conclude` shows one on the page, as its sentence with the numbers;
+- ``LAB_TABLES``, if it has any: title -> function without arguments that returns a table in
+  Markdown or HTML, which the chapter's lab notes show beside its claims, its predictions and what
+  was trained.
 
 A chapter of several parts is a package, which gathers those of its modules (`gathered`).
 
-Nothing is decided in a cell, and a function draws or computes the same at every preset. For a new chapter, make the
-module, and add its name to `MODULES`. A verdict that flips is an error of ``make verify`` and of the build.
+Nothing is decided in a cell, and a function draws or computes the same at every preset. For a new
+chapter, make the module, and add its name to `MODULES`. A verdict that flips is an error of
+``make verify`` and of the build.
 """
 
 import importlib
@@ -23,10 +26,8 @@ from types import ModuleType
 
 from nads_book import claims
 from nads_book.evidence import Evidence
-from nads_book.experiments.results import Results, results_path
 from nads_book.publishing import publishing
 from nads_book.report import publish, show
-from nads_book.studies import load_results
 
 MODULES = (
     "atlas",
@@ -58,7 +59,8 @@ def decisions() -> dict[str, Decide]:
 def conclude(id: str) -> None:
     """Show a claim with its verdict and its number.
 
-    While the book is built, the cell is only marked: the build shows the claim there, as all claims stand then.
+    While the book is built, the cell is only marked: the build shows the claim there, as all claims
+    stand then.
 
     Args:
         id: name in `book/claims.toml`.
@@ -66,7 +68,8 @@ def conclude(id: str) -> None:
     Raises:
         ValueError: if no page decides this claim.
     """
-    # The page that asks is imported already; the others are not looked at, so that it does not depend on them.
+    # The page that asks is imported already; the others are not looked at, so that it does not
+    # depend on them.
     for name in sorted(MODULES, key=lambda name: f"{__name__}.{name}" not in sys.modules):
         if id in _module(name).CLAIMS:
             break
@@ -110,20 +113,6 @@ def lab_tables() -> dict[str, Mapping[str, Callable[[], str]]]:
 def chapters_of_claims() -> dict[str, str]:
     """Return the chapter whose module decides a claim, by the id of the claim."""
     return {key: chapter_of(name) for name in MODULES for key in _module(name).CLAIMS}
-
-
-def stored(name: str, preset: str = "paper") -> Results:
-    """Return the stored results of a job, which a page needs.
-
-    Raises:
-        FileNotFoundError: if there are none.
-    """
-    results = load_results(name, preset)
-    if results is None:
-        raise FileNotFoundError(
-            f"{results_path(name, preset)} is missing, so that nothing is decided by it"
-        )
-    return results
 
 
 def _module(name: str):  # type: ignore[no-untyped-def]

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import nads_core as nc
 from nads_book import figures
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.report import LABELS, estimate, markdown_table
 
@@ -17,8 +17,10 @@ LEADING = (1, 3, 10, 30, 100, 300)  # numbers of first NADs that are compared
 
 
 @cache
-def overlaps() -> dict[tuple[str, str], tuple[float, float, float]]:
-    """Return the overlap of the first ten shipped NADs of two networks, and the interval of the exact subspaces'."""
+def overlaps() -> dict[tuple[str, str], Estimate]:
+    """Return the overlap of the first ten shipped NADs of two networks, and the interval of the
+    exact subspaces'.
+    """
     nads = {name: nc.load_nads(name) for name in NETWORKS}
     return {
         (a, b): (nads[a].overlap(nads[b], 10), *nads[a].overlap_interval(nads[b], k=10))
@@ -48,7 +50,8 @@ def table_of_overlaps() -> str:
 
 
 def plot_common(nads: dict[str, nc.NADs]) -> Figure:
-    """Draw how much the first NADs of two networks have in common, beside what chance and stored pairs give.
+    """Draw how much the first NADs of two networks have in common, beside what chance and stored
+    pairs give.
 
     Args:
         nads: name of the network -> its NADs, of images of one size; two of them.

@@ -109,7 +109,9 @@ def registered(
     kind: str = "derivative",
     null: float | None = None,
 ) -> Evidence:
-    """Decide by registered criteria, and show an estimate, with the number of networks of a kind of rows."""
+    """Decide by registered criteria, and show an estimate, with the number of networks of a kind of
+    rows.
+    """
     found = [
         row["num_networks"]
         for row in rows_of(STUDY)
@@ -127,14 +129,18 @@ def along_law() -> Evidence:
 
 
 def shrinks() -> Evidence:
-    """Decide whether the first step shrinks tr G in LeNet, the small CNN and the MLP (registered)."""
+    """Decide whether the first step shrinks tr G in LeNet, the small CNN and the MLP
+    (registered).
+    """
     names = ("lenet", "cnn", "mlp")
     criteria = [f"{name}, shrinks" for name in names]
     return registered(criteria, derivatives()["lenet"]["growth"], names, null=0)
 
 
 def follows_signal() -> Evidence:
-    """Decide whether the signal leads all rivals in LeNet and the small CNN, classes balanced (registered)."""
+    """Decide whether the signal leads all rivals in LeNet and the small CNN, classes balanced
+    (registered).
+    """
     leads = []
     for row in balanced().values():
         cosines = row["change"]["cosine"]
@@ -146,7 +152,9 @@ def follows_signal() -> Evidence:
 
 
 def others_are_opposite() -> Evidence:
-    """Decide whether the small CNN's and the MLP's first changes are opposite to G₀SG₀ (registered)."""
+    """Decide whether the small CNN's and the MLP's first changes are opposite to G₀SG₀
+    (registered).
+    """
     cosine = derivatives()["cnn"]["change"]["cosine"][LAW]
     return registered(["cnn, opposite", "mlp, opposite"], cosine, ["cnn", "mlp"])
 

@@ -14,7 +14,7 @@ import nads_core as nc
 from nads_book import checks, figures, report
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.checks import Check, errata
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.theory import deep_linear, lemma2
 from nads_book.theory.descent import gradient_descent
 
@@ -60,7 +60,9 @@ def safe_rate(response: Tensor) -> float:
 def descend(
     frequencies: Tensor, response: Tensor, rate: float, num_steps: int = NUM_STEPS
 ) -> Tensor:
-    """Return the steps until the loss is small, at some frequencies and from many starts, (F, runs)."""
+    """Return the steps until the loss is small, at some frequencies and from many starts, (F,
+    runs).
+    """
     options = STARTS | {"learning_rate": rate, "num_steps": num_steps}
     return gradient_descent(frequencies, response, STRIDE, MARGIN, NOISE_STD, **options).iterations
 
@@ -98,7 +100,7 @@ def steps_by_response() -> tuple[Tensor, Tensor]:
     return response_of()[LEARNED], steps_needed(LEARNED, NOISY)[1]
 
 
-def exponent() -> tuple[float, float, float]:
+def exponent() -> Estimate:
     """Return the exponent of the inverse response in the steps, and Student's 95 % interval."""
     response, steps = steps_by_response()
     (slope, _), covariance = np.polyfit(-response.log().numpy(), steps.log().numpy(), 1, cov=True)

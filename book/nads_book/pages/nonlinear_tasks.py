@@ -97,7 +97,9 @@ def nads_order_tasks() -> Evidence:
 
 
 def nads_before_frequency() -> Evidence:
-    """Decide whether NADs order at least four of six tasks as well as frequency does (registered)."""
+    """Decide whether NADs order at least four of six tasks as well as frequency does
+    (registered).
+    """
     nads, frequency = (np.array([*correlations(name).values()]) for name in ("NADs", "frequency"))
     lead = np.mean(frequency - nads) if len(nads) else np.nan
     return registered(STUDY, ["order ahead of frequency"], [float(lead)])

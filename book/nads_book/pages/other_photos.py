@@ -1,4 +1,6 @@
-"""The page ``14_other_photos``: the poison and the flip on Fashion-MNIST and Imagenette, and in a deeper network."""
+"""The page ``14_other_photos``: the poison and the flip on Fashion-MNIST and Imagenette, and in a
+deeper network.
+"""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -81,7 +83,8 @@ def _sizes(label: str) -> dict[str, Any]:
 def plot_maps(
     labels: tuple[str, ...] = (DEEP,), yours: Mapping[str, float] | None = None
 ) -> Figure:
-    """Draw the test accuracy under each map, a panel for each data set and network; logistic regression as a line.
+    """Draw the test accuracy under each map, a panel for each data set and network; logistic
+    regression as a line.
 
     Args:
         labels: names of `CELLS`.
@@ -145,7 +148,9 @@ def criterion_holds(label: str, criterion: str) -> Evidence:
 
 
 def each_map_halves() -> Evidence:
-    """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of each other."""
+    """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of
+    each other.
+    """
     losses = [cells()[DEEP].loss_of_map(name)[0] for name in MAPS if name != "as is"]
     difference = max(losses) - min(losses)
     holds = min(losses) > 25 and difference < 4
@@ -234,7 +239,9 @@ def plot_holes() -> Figure:
 
 @styled
 def plot_following() -> Figure:
-    """Draw the share of photos that follow a large number, by NAD, where all photos lack their own coordinates."""
+    """Draw the share of photos that follow a large number, by NAD, where all photos lack their own
+    coordinates.
+    """
     figure, (axis,) = panel_row([""], 2.8, xlabel="NAD", ylabel="photos that follow the number (%)")
     for (label, cell), colour, marker in zip(cells().items(), COLOURS, "oDs^", strict=False):
         shares = [100 * cell.following(index) for index in cell.indices]

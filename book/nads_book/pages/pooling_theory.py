@@ -97,7 +97,8 @@ def show_budgets() -> None:
 
 
 def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
-    """Draw the share of each wave that a prefilter of the reader keeps, over those of the four prefilters.
+    """Draw the share of each wave that a prefilter of the reader keeps, over those of the four
+    prefilters.
 
     Args:
         taps: weights of neighbouring samples, at most 64.
@@ -119,7 +120,9 @@ def budget_is_kept() -> Evidence:
 
 
 def prefilters_spend() -> Evidence:
-    """Decide whether the identity alone spends its budget evenly, and the ideal low-pass all of it on coarse waves."""
+    """Decide whether the identity alone spends its budget evenly, and the ideal low-pass all of it
+    on coarse waves.
+    """
     shares = {name: kept[[1, 30]] for name, kept in kept_shares().items()}
     even = [name for name, kept in shares.items() if torch.isclose(*kept)]
     all_coarse = torch.tensor([1.0, 0.0]).double()
@@ -129,7 +132,9 @@ def prefilters_spend() -> Evidence:
 
 @cache
 def signal_to_noise() -> dict[int, Tensor]:
-    """Return γ of average pooling of 128 samples at 1 to 64 cycles, by stride (the paper's Fig. 4a)."""
+    """Return γ of average pooling of 128 samples at 1 to 64 cycles, by stride (the paper's Fig.
+    4a).
+    """
     frequencies, found = torch.arange(1, 65), {}
     for stride in (2, 4, 8):
         response = pooling.frequency_response(pooling.prefilter("average", 128, stride))
@@ -179,7 +184,9 @@ def measured_shares() -> dict[str, tuple[Tensor, Tensor]]:
 
 @cache
 def filter_shares() -> dict[str, Tensor]:
-    """Return the mean share of each wave that strided convolutions with random filters keep, by their size."""
+    """Return the mean share of each wave that strided convolutions with random filters keep, by
+    their size.
+    """
     generator = torch.Generator().manual_seed(0)
     basis = torch.stack([pooling.direction(int(k), SIZE) for k in FREQUENCIES])
     found = {}
@@ -210,7 +217,9 @@ def share_formula() -> Evidence:
 
 
 def max_pooling_keeps() -> Evidence:
-    """Decide whether max pooling keeps less than average pooling, with a curve of the same shape."""
+    """Decide whether max pooling keeps less than average pooling, with a curve of the same
+    shape.
+    """
     most, average = measured_shares()["max"][0], kept_shares()["average"]
     ratio = float((most / average)[1:6].mean())
     shape = float(torch.corrcoef(torch.stack([most, average]))[0, 1])
@@ -218,7 +227,9 @@ def max_pooling_keeps() -> Evidence:
 
 
 def filters_lose_nothing() -> Evidence:
-    """Decide whether four filters of five taps keep everything, and other counts or shorter filters do not."""
+    """Decide whether four filters of five taps keep everything, and other counts or shorter filters
+    do not.
+    """
     means = {name: float(shares.mean()) for name, shares in filter_shares().items()}
     enough = means.pop(ENOUGH)
     return evidence(enough > 0.999 and max(means.values()) < 0.8, enough)
@@ -251,7 +262,9 @@ def beside() -> list[Frequency]:
 
 
 def plot_dark_lines() -> Figure:
-    """Draw the authors' accuracies of LeNet, and below them what two averagings pass of each wave."""
+    """Draw the authors' accuracies of LeNet, and below them what two averagings pass of each
+    wave.
+    """
     rows = {
         "LeNet's accuracy": {"": {k: 100 * a for k, a in published_accuracies().items()}},
         "response": {"": responses()},
@@ -261,7 +274,9 @@ def plot_dark_lines() -> Figure:
 
 
 def silent_waves_are_the_dark_lines() -> Evidence:
-    """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does not learn."""
+    """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does
+    not learn.
+    """
     lines = [k for k in published_accuracies() if any(abs(f) in (8, 16) for f in k)]
     most = max(published_accuracies()[k] for k in silent())
     clear = min(responses()[k] for k in beside()) > 0.03
@@ -270,7 +285,9 @@ def silent_waves_are_the_dark_lines() -> Evidence:
 
 @cache
 def sign_differences() -> dict[Frequency, float]:
-    """Return how much the outputs of a random LeNet differ between v and −v, without noise, for each wave v."""
+    """Return how much the outputs of a random LeNet differ between v and −v, without noise, for
+    each wave v.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(0)
         lenet = nc.LENET.build(1, 32, 2).double().requires_grad_(False)
@@ -282,7 +299,9 @@ def sign_differences() -> dict[Frequency, float]:
 
 
 def blind_without_noise() -> Evidence:
-    """Decide whether a random LeNet gives one output for v and −v on the dark lines, and two beside them."""
+    """Decide whether a random LeNet gives one output for v and −v on the dark lines, and two beside
+    them.
+    """
     most = max(sign_differences()[k] for k in silent())
     least = min(sign_differences()[k] for k in beside())
     return evidence(most < ROUNDING and least > 1e-6, most)

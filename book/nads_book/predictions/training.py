@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,8 @@ def geometry_predictions() -> list[Prediction]:
     add(first_change, ["resnet-nonorm"], first, -0.7, 0.0)
     add(first_change, ["resnet"], first, -0.5, 0.5)
     for data in ("photos", "learned wave"):
-        leads = worst(lambda name, step, data=data: known.lead(name, data, step), late, min)  # type: ignore[misc]
+        lead = partial(lambda data, name, step: known.lead(name, data, step), data)
+        leads = worst(lead, late, min)
         text = f"smallest lead of the signal over G₀SG₀ from step 10 on, {data}"
         add(text, SMALL_NETWORKS, leads, 0.0)
     middle = "wave in the middle"
@@ -212,7 +214,8 @@ def used_predictions() -> list[Prediction]:
             ranged(f"{label}: NADs 0 to 40 over random directions", over_random, 2.0, 10.0),
             ranged(f"{label}: NADs 0 to 40 over waves of equal energy", over_waves, 0.7, 1.5),
             answered(
-                f"{label}: ratios over waves from .7 to 1.5 at nearly all NADs (at least nine in ten)",
+                f"{label}: ratios over waves from .7 to 1.5 at nearly all NADs (at least nine in "
+                "ten)",
                 True,
                 inside >= 0.9 * len(single),
                 shown=f"{inside} of {len(single)}",

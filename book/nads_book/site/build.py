@@ -242,7 +242,10 @@ def build(
     changed = sorted(
         (chapter for chapter in book if reasons[chapter.name]), key=Chapter.effort, reverse=True
     )
-    report = lambda chapter, seconds: print_line(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
+
+    def report(chapter: Chapter, seconds: float) -> None:
+        print_line(chapter.name, f"executed in {seconds:.1f} s")
+
     folder.mkdir(parents=True, exist_ok=True)
     messages = folder / "stage.output"
     staging = start([*STAGE, folder, root], root, messages, MPLBACKEND="agg", OMP_NUM_THREADS="1")
@@ -254,7 +257,8 @@ def build(
         )
         if staging.wait():
             raise BuildError(
-                f"what does not come from a chapter could not be staged:\n\n{plain(messages.read_text())}"
+                "what does not come from a chapter could not be staged:\n\n"
+                f"{plain(messages.read_text())}"
             )
         execute_together([chapter for chapter in changed if chapter.alone], 1, report)
     finally:
@@ -267,7 +271,8 @@ def build(
     if missing := of_the_book(left_out, results_folder(root)):
         names = ", ".join(sorted(missing))
         raise BuildError(
-            f"no page loads {names} of {results_folder(root)}: show these results, or keep them elsewhere"
+            f"no page loads {names} of {results_folder(root)}: show these results, or keep them "
+            "elsewhere"
         )
     rendering = time.perf_counter()
     index = render(folder, preset, register, root)
@@ -289,7 +294,8 @@ def main() -> int:
         "--jobs",
         type=int,
         metavar="N",
-        help="chapters at once (default: one per core, or fewer if memory is short; one with a GPU)",
+        help="chapters at once (default: one per core, or fewer if memory is short; one with a "
+        "GPU)",
     )
     arguments = parser.parse_args()
     if arguments.jobs is not None and arguments.jobs < 1:

@@ -25,7 +25,8 @@ CONVERTER = LatexToMathML(annotation=True, fancy_error=False)
 REJECTED = {
     r"\n[ \t]*\n": "a formula has no empty lines",
     r"\\(eq)?ref\b": "refer to formulas with the role {eq}",
-    r"\\begin\{(equation|align|alignat|flalign|gather|multline)\}": "use aligned or gathered, and let Sphinx number it",
+    r"\\begin\{(equation|align|alignat|flalign|gather|multline)\}": "use aligned or gathered, and "
+    "let Sphinx number it",
 }
 CONTINUED = re.compile(
     r'(<mtd style="text-align: left[^>]*>)<mo[^>]*>([+−±∓])'
@@ -48,7 +49,8 @@ def convert(tex: str, block: bool) -> str:
         ValueError: for a formula that cannot be converted.
 
     >>> convert("x", block=False)
-    '<math><semantics><mi>x</mi><annotation encoding="application/x-tex">x</annotation></semantics></math>'
+    '<math><semantics><mi>x</mi><annotation
+    encoding="application/x-tex">x</annotation></semantics></math>'
     """
     tex = tex.strip()
     for pattern, advice in REJECTED.items():

@@ -50,7 +50,10 @@ def byline(notebook: nbformat.NotebookNode) -> str:
     record, seconds = notebook.metadata["papermill"], notebook.metadata["papermill"]["duration"]
     duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
     preset, day = record["parameters"]["preset"], record["end_time"][:10]
-    return f"This page was computed in {duration} on {notebook.metadata['machine']}, at preset `{preset}`, on {day}."
+    return (
+        f"This page was computed in {duration} on {notebook.metadata['machine']}, at preset "
+        f"`{preset}`, on {day}."
+    )
 
 
 def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -70,7 +73,9 @@ def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def with_takeaway(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Put the takeaway of a chapter into a box, which Jupyter and Colab would show as its source."""
+    """Put the takeaway of a chapter into a box, which Jupyter and Colab would show as its
+    source.
+    """
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             box = r":::{admonition} Takeaway\n:class: takeaway\n\1\n:::"

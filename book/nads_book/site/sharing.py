@@ -34,15 +34,17 @@ QUESTIONS = {
     PLAYGROUND: "Build a network. Which waves can it not learn?",
 }
 DESCRIPTIONS = {
-    FIRST: "Hide a wave in noise. Bet on five waves that ResNet-18 cannot learn: an executable book on what networks "
-    "prefer before they have seen any data.",
-    PLAYGROUND: "Build a network in your browser, see which waves its random weights prefer, then train it.",
+    FIRST: "Hide a wave in noise. Bet on five waves that ResNet-18 cannot learn: an executable "
+    "book on what networks prefer before they have seen any data.",
+    PLAYGROUND: "Build a network in your browser, see which waves its random weights prefer, then "
+    "train it.",
 }
 
 GREEK = dict(
     zip(
-        "alpha beta gamma delta epsilon varepsilon eta theta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi "
-        "omega Gamma Delta Theta Lambda Sigma Phi Psi Omega ell cdot times le leq ge geq approx sim pm to infty in sum "
+        "alpha beta gamma delta epsilon varepsilon eta theta kappa lambda mu nu xi pi rho sigma "
+        "tau phi varphi chi psi omega Gamma Delta Theta Lambda Sigma Phi Psi Omega ell cdot times "
+        "le leq ge geq approx sim pm to infty in sum "
         "top dots ldots langle rangle neq propto".split(),
         [*"αβγδεεηθκλμνξπρστφφχψωΓΔΘΛΣΦΨΩℓ·×≤≤≥≥≈∼±→∞∈∑", "ᵀ", "…", "…", "⟨", "⟩", "≠", "∝"],
         strict=True,

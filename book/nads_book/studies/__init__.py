@@ -201,3 +201,17 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
     experiment(name, preset)
     results: Results | None = study_class(name).load(name.partition("-")[2], preset, folder)
     return results
+
+
+def stored(name: str, preset: str = "paper") -> Results:
+    """Return the stored results of a figure, which a page or another study needs.
+
+    Raises:
+        FileNotFoundError: if there are none.
+    """
+    results = load_results(name, preset)
+    if results is None:
+        raise FileNotFoundError(
+            f"{results_path(name, preset)} is missing, so that nothing is decided by it"
+        )
+    return results

@@ -17,7 +17,7 @@ from nads_book.analysis.prediction import Responses, predicted_accuracy
 from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas import ATLAS, compute_entry
 from nads_book.atlas.assembly import described
-from nads_book.checkout import checkout_folder
+from nads_book.checkout import build_folder
 from nads_book.experiments import (
     Context,
     FileStudy,
@@ -56,7 +56,7 @@ LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
 
 def folder() -> Path:
     """Return the folder of computed entries, which are made again where they are missing."""
-    return checkout_folder("book").parent / "_build" / "atlas"
+    return build_folder("atlas")
 
 
 class AtlasAgain(FileStudy):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book.analysis.forecasting import restored
-from nads_book.checkout import checkout_folder
+from nads_book.checkout import build_folder
 from nads_book.experiments import Context, KeyedStudy, Row, Unit
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions.accumulation import read_checkpoint
@@ -309,9 +309,7 @@ def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> Row:
 
 def scratch() -> Path:
     """Return the folder of the runs' checkpoints, which are made again where they are missing."""
-    folder = checkout_folder("book").parent / "_build" / "reliability"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return build_folder("reliability")
 
 
 class Calibration(KeyedStudy):

@@ -196,7 +196,8 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
         result = nc.train_networks(
             build, train, test, recipe=recipe, seed=seed, stop_at_full_accuracy=True
         )
-        results.append([round(float(x), 4) for x in result.test_accuracy])  # type: ignore[union-attr]
+        accuracies: Any = result.test_accuracy
+        results.append([round(float(x), 4) for x in accuracies])
     return {
         "waves": waves,
         "accuracies": results,

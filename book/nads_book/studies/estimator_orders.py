@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import nads_core as nc
 from nads_book.analysis.prediction import Family
 from nads_book.experiments import Context, FileStudy, Row, Unit
-from nads_book.studies.directions import DirectionStudy, Fig1, Fig6
+from nads_book.studies import stored
 
 SEED = 7
 ESTIMATORS = {  # with their numbers of networks; "smoothed, as few" has those of the dipole
@@ -21,13 +21,12 @@ ESTIMATORS = {  # with their numbers of networks; "smoothed, as few" has those o
     "dipole": (nc.Dipole(step=100.0), 256),
     "smoothed, as few": (nc.SmoothedGradient(num_inputs=16), 256),
 }
-FAMILIES: dict[str, type[DirectionStudy]] = {"DFT": Fig1, "our NADs": Fig6}
+FAMILIES = {"DFT": "fig1-lenet", "our NADs": "fig6-lenet"}
 
 
 def families() -> dict[str, Family]:
     """Return the directions of both families."""
-    stored = {label: kind.load("lenet") for label, kind in FAMILIES.items()}
-    return {label: Family.of(results) for label, results in stored.items() if results is not None}
+    return {label: Family.of(stored(name)) for label, name in FAMILIES.items()}
 
 
 class EstimatorOrders(FileStudy):
@@ -35,7 +34,7 @@ class EstimatorOrders(FileStudy):
 
     name = "estimator-orders"
     design: ClassVar = {"estimator": ESTIMATORS}
-    needs = ("fig1-lenet", "fig6-lenet")
+    needs = tuple(FAMILIES.values())
 
     def facts(self) -> dict[str, Any]:
         keys = {

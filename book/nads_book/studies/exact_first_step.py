@@ -10,7 +10,6 @@ where L is the part of the loss without labels. ``book/preregistered/exact_first
 what was expected.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -54,7 +53,6 @@ from nads_book.studies.geometry import (
 )
 from nads_book.studies.nonlinear_tasks import nads_of
 from nads_core.directions import NADs
-from nads_core.training import TrainingTimeout
 
 Weights = Mapping[str, Tensor]
 FIRST_IDENTITY = 3 * 10**6  # of the networks of this study; other studies have smaller ones
@@ -136,7 +134,8 @@ def gradients_and_change(
 
         return grad(total)(inputs).mean(1).flatten(1)
 
-    gradients, changes = jvp(gradient, (weights,), (descent,))  # type: ignore[misc]  # two without has_aux
+    # Two results, without has_aux.
+    gradients, changes = jvp(gradient, (weights,), (descent,))  # type: ignore[misc]
     return gradients, changes
 
 
@@ -267,8 +266,7 @@ def in_parts(
     """
     found = []
     for start in range(0, count, PART):
-        if context.deadline is not None and time.monotonic() > context.deadline:
-            raise TrainingTimeout(f"{name}: {start} of {count} networks are kept")
+        context.check_deadline(f"{name}: {start} of {count} networks are kept")
         first = FIRST_IDENTITY + start
         identities = range(first, first + min(PART, count - start))
         found.append(kept(f"{name}, {start}", context, partial(compute, identities)))

@@ -28,6 +28,7 @@ from nads_book.analysis.statistics import (
     with_interval,
 )
 from nads_book.analysis.waves import predicted_energies
+from nads_book.evidence import Estimate
 from nads_book.experiments import (
     Context,
     Estimates,
@@ -167,7 +168,7 @@ def contrasts() -> dict[str, tuple[list[Cell], ...]]:
 
 def effects(
     tables: Mapping[Cell, np.ndarray], draws: int = 1_000
-) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
+) -> Iterator[tuple[str, str, Estimate]]:
     """Yield each registered effect, the response, and the difference of the two sets' means with a
     95 % interval.
 
@@ -349,7 +350,8 @@ class Forgetting(FileStudy):
         """
         if missing := self.missing(rows):
             raise ValueError(
-                f"{len(missing)} of {len(self.units())} networks are missing: complete the design first"
+                f"{len(missing)} of {len(self.units())} networks are missing: complete the design "
+                "first"
             )
         tables = accuracies(rows)
         estimates: Estimates = {}

@@ -214,7 +214,8 @@ def judge(
     index, need = np.array([row["index"] for row in rows]), registered["criteria"]
     if missing := sorted({*range(len(design["gains"]))} - {*index.tolist()}):
         raise ValueError(
-            f"{len(missing)} directions have no accuracies, such as {missing[:5]}: run the job first"
+            f"{len(missing)} directions have no accuracies, such as {missing[:5]}: run the job "
+            "first"
         )
     squares = np.square(design["images"].astype(float))
     inner = squares[:, 4:-4, 4:-4].sum((1, 2))
@@ -226,8 +227,7 @@ def judge(
     predictors = {name: values[index] for name, values in predictors.items()}
 
     def slope_of(response: np.ndarray) -> Estimate:
-        slope = regression(100 * response, predictors, index.tolist())["gains"]
-        return slope.value, slope.low, slope.high
+        return regression(100 * response, predictors, index.tolist())["gains"]
 
     found: Estimates = {}
     errors: dict[str, dict[str, np.ndarray]] = {}

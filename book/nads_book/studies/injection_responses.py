@@ -36,7 +36,8 @@ class Response:
 
 def condition_of(row: Mapping[str, object]) -> Condition:
     """Return the kind of shortcut that a row is about."""
-    return tuple(row[name] for name in ("images", "background", "written", "size"))  # type: ignore[return-value]
+    names = ("images", "background", "written", "size")
+    return tuple(row[name] for name in names)  # type: ignore[return-value]
 
 
 def responses(results: Results, measure: str = "class") -> dict[Condition, Response]:

@@ -39,20 +39,15 @@ from nads_book.experiments import (
     train_along,
 )
 from nads_book.experiments.presets import TrainingSize
+from nads_book.studies import stored
 from nads_book.studies.calibration import separate
-from nads_book.studies.directions import DirectionStudy, Fig1, Fig6, RandomDirections
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import Dataset
 
 # Trainings of the paper's size whose accuracies were known
-KINDS: dict[str, type[DirectionStudy]] = {
-    "fig6-lenet": Fig6,
-    "fig1-lenet": Fig1,
-    "random-lenet": RandomDirections,
-}
-SEEN = tuple(KINDS)
 FITTED = ("fig6-lenet", "fig1-lenet")
+SEEN = (*FITTED, "random-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
 # Numbers of samples, and sigma.
 CELLS = (
@@ -88,9 +83,7 @@ def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
     """Return law, gain and accuracy of all directions that were trained along already."""
     result = {}
     for name in SEEN:
-        stored = KINDS[name].load("lenet")
-        assert stored is not None
-        family = Family.of(stored)
+        family = Family.of(stored(name))
         responses = Responses.of(covariance, family.directions)
         z = responses.signal_to_noise(family.num_train, family.noise_std)
         result[name] = {

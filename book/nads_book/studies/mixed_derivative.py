@@ -28,7 +28,9 @@ NUM_NETWORKS, NUM_DIRECTIONS, SEED = 512, 10, 40
 
 
 def overlaps(runs: Mapping[str, Sequence[nc.NADs]]) -> dict[str, float]:
-    """Return the overlap of the first directions within each kind of runs, and across each pair of kinds."""
+    """Return the overlap of the first directions within each kind of runs, and across each pair of
+    kinds.
+    """
 
     def between(pairs: Sequence[tuple[nc.NADs, nc.NADs]]) -> float:
         return round(float(np.mean([a.overlap(b, k=NUM_DIRECTIONS) for a, b in pairs])), 4)
@@ -87,7 +89,9 @@ class MixedDerivativeStudy(FileStudy):
         leads = [row["overlaps"][gradient] - row["overlaps"][mixed] for row in rows]
 
         def most(answers: Sequence[bool], needed: int) -> bool | None:
-            """Return whether enough networks agree; None as long as those that are missing could decide."""
+            """Return whether enough networks agree; None as long as those that are missing could
+            decide.
+            """
             missing = len(NETWORKS) - len(answers)
             if sum(answers) >= needed:
                 return True

@@ -31,7 +31,6 @@ def paths(seed: int, count: int) -> tuple[Path, Path]:
 
 def draw(seed: int, num_networks: int) -> None:
     """Draw networks of a run, with a forecast after the first of them."""
-    scratch().mkdir(parents=True, exist_ok=True)
     facts = scratch() / f"nads64-{seed}.json"
     found: dict[str, Any] = (
         json.loads(facts.read_text("utf8")) if facts.exists() else {"seconds": {}, "forecasts": {}}

@@ -376,7 +376,8 @@ def judge(scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Evidence:
             )
     if trained["scores"] != registered["sealed"]["scores"]:
         raise ValueError(
-            "the networks were trained beside other scores than those that were sealed: restore them"
+            "the networks were trained beside other scores than those that were sealed: restore "
+            "them"
         )
     table = Table.of(scores, trained)
     published = {

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import Residual
-from nads_book.checkout import checkout_folder
+from nads_book.checkout import build_folder
 from nads_book.experiments import (
     Context,
     Evidence,
@@ -79,7 +79,7 @@ def scratch() -> Path:
     """Return the folder of second moments and other large files, which are made again where they
     are missing.
     """
-    return checkout_folder("book").parent / "_build" / "other_data"
+    return build_folder("other_data")
 
 
 # --- Networks ---
@@ -200,7 +200,8 @@ def upright(data: str) -> tuple[Dataset, Dataset, str]:
     found, wanted = [len(part) for part in parts], (shape[0], *shape[1:] * len_of(data))
     if found != counts or tuple(parts[0].images.shape[1:]) != wanted:
         raise ValueError(
-            f"{data}: {counts} inputs of shape {wanted} needed, got {found} {parts[0].images.shape[1:]}"
+            f"{data}: {counts} inputs of shape {wanted} needed, got {found} "
+            f"{parts[0].images.shape[1:]}"
         )
     first = parts[0].images.transpose(0, 1).flatten(1)  # (C, N D)
     mean, std = (value.view(-1, *[1] * len_of(data)) for value in (first.mean(1), first.std(1)))
@@ -237,7 +238,6 @@ def flipping_nads(side: int) -> NADs:
         return load_nads("lenet", 2).complete_basis()
     path = scratch() / f"lenet-{side}.npz"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         nc.compute_nads(
             nc.LENET, NUM_NETWORKS, image_shape=(1, side, side), seed=0, progress=False
         ).save(path)
@@ -297,7 +297,6 @@ def second_moments(data: str, name: str) -> Tensor:
             symmetries = IMAGES[name](side).symmetries_at(side, channels)
             moments = symmetrize(moments.double(), (1, side, side), symmetries).float()
         groups.append(moments)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path, "wb") as file:
         torch.save(torch.stack(groups), file)
     return torch.stack(groups)

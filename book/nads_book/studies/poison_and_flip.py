@@ -73,7 +73,8 @@ class PhotoStudy(TrainingStudy):
             ) from error
         if len(photos) != count:
             raise ValueError(
-                f"{self.name} needs {count:,} images, but {photos.source} has {len(photos):,} (NADS_DATA)"
+                f"{self.name} needs {count:,} images, but {photos.source} has {len(photos):,} "
+                "(NADS_DATA)"
             )
         return photos
 

@@ -20,7 +20,7 @@ from nads_book.experiments import (
     factorial,
     load_nads,
 )
-from nads_book.studies.poison_and_flip import Fig7
+from nads_book.studies import stored
 from nads_book.studies.shortcut_injection import ShortcutInjection
 from nads_core.directions import NADs
 
@@ -31,9 +31,8 @@ NUM_TRAIN, NUM_TEST, EPOCHS = 10_000, 10_000, 10
 
 def carriers_of_the_paper() -> tuple[Results, NADs]:
     """Return the stored trainings with the poison at the paper's size, and their NADs."""
-    stored = Fig7.load("lenet")
-    assert stored is not None
-    return stored, load_nads("lenet", stored.nads_version)
+    results = stored("fig7-lenet")
+    return results, load_nads("lenet", results.nads_version)
 
 
 class PoisonDips(FileStudy):

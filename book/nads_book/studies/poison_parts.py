@@ -30,7 +30,7 @@ from nads_book.experiments import (
     within,
     without_interval,
 )
-from nads_book.studies.injection import InjectionStudy
+from nads_book.studies import stored
 from nads_book.studies.replications import measured
 
 # As stored by the studies of injected shortcuts: what is written, and its size; None is one
@@ -71,17 +71,8 @@ BASE = {"images": "photos", "background": "kept"}
 
 @cache
 def stored_networks(network: str) -> Results:
-    """Return the stored trainings on CIFAR-10 with shortcuts.
-
-    Raises:
-        FileNotFoundError: if there are none.
-    """
-    found = InjectionStudy.load(network, SIZES[network])
-    if found is None:
-        raise FileNotFoundError(
-            f"results of notes-{network} at preset {SIZES[network]} are missing"
-        )
-    return found
+    """Return the stored trainings on CIFAR-10 with shortcuts."""
+    return stored(f"notes-{network}", SIZES[network])
 
 
 def known_rows(case: str, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:

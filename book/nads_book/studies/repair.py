@@ -51,8 +51,9 @@ def dense(*sizes: int, pooling: str = "average", flat: bool = False) -> nn.Modul
     """
     network = densenet(*sizes, pooling=pooling, **SMALL)
     if flat:
-        channels, side = int(network.linear.in_features), sizes[1] // 8  # type: ignore[arg-type, union-attr]
-        network.head, network.linear = nn.Flatten(), nn.Linear(channels * side**2, sizes[2])
+        channels: Any = network.linear.in_features
+        places = (sizes[1] // 8) ** 2
+        network.head, network.linear = nn.Flatten(), nn.Linear(channels * places, sizes[2])
     return network
 
 

@@ -141,7 +141,8 @@ def photos(data: str, train: bool, count: int) -> nc.ImageSet:
     loaded = nc.load_images(data, train=train, num_images=count, size=size, progress=False)
     if tuple(loaded.images.shape) != (count, channels, size, size):
         raise ValueError(
-            f"{count} images of {SHAPES[data]} expected, {loaded.source} has {tuple(loaded.images.shape)}"
+            f"{count} images of {SHAPES[data]} expected, {loaded.source} has "
+            f"{tuple(loaded.images.shape)}"
         )
     return loaded
 

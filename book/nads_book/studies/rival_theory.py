@@ -37,9 +37,8 @@ from nads_book.experiments import (
     load_study,
 )
 from nads_book.experiments.presets import MODELS
-from nads_book.studies import forgetting
-from nads_book.studies.directions import Fig1
-from nads_book.studies.gain import GainStudy, designed_direction, load_design
+from nads_book.studies import forgetting, stored
+from nads_book.studies.gain import designed_direction, load_design
 from nads_book.studies.nonlinear_tasks import mean_frequency, nads_of
 from nads_core.runtime.seeds import seed_sequence, seeded
 
@@ -64,9 +63,8 @@ def keys(network: str, family: str) -> list[Any]:
         return list(map(int, places[design["held_out"]] if network == "lenet" else places))
     if network == "cnn":
         return [list(wave) for wave in forgetting.waves()]
-    stored = Fig1.load("lenet", "laptop")
-    assert stored is not None
-    return [unit["frequency"] for unit in stored.experiment().units()[:NUM_WAVES]]
+    units = stored("fig1-lenet", "laptop").experiment().units()[:NUM_WAVES]
+    return [unit["frequency"] for unit in units]
 
 
 def direction(network: str, family: str, key: Any) -> Tensor:
@@ -251,13 +249,11 @@ def cells() -> list[tuple[str, str]]:
 def trained_accuracies(network: str, family: str) -> dict[str, float]:
     """Return the stored accuracies of trained networks, means over seeds, by key as text."""
     if family == "designed":
-        stored = GainStudy.load(network)
-        assert stored is not None
-        return means((str(row["index"]), row["test_accuracy"]) for row in stored.rows)
+        rows = stored(f"law-{network}").rows
+        return means((str(row["index"]), row["test_accuracy"]) for row in rows)
     if network == "lenet":
-        stored = Fig1.load("lenet")
-        assert stored is not None
-        return means((str(row["frequency"]), row["test_accuracy"]) for row in stored.rows)
+        rows = stored("fig1-lenet").rows
+        return means((str(row["frequency"]), row["test_accuracy"]) for row in rows)
     cell = asdict(forgetting.Cell("cnn", "sgd", 0.5))
     rows = [row for row in load_study("forgetting.json")["rows"] if row["cell"] == cell]
     return means((str(row["wave"]), row["test_accuracies"][-1]) for row in rows)
@@ -328,11 +324,7 @@ def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Evi
             logs = {"gain": np.log(one.gains), "energy": np.log(one.energies)}
             for name, reached in (("kernel", one.values["kernel"]), ("trained", one.trained)):
                 slope = regression(100 * reached, logs, range(len(one.gains)))["gain"]
-                own[f"points of {name} per deviation of log gain"] = (
-                    slope.value,
-                    slope.low,
-                    slope.high,
-                )
+                own[f"points of {name} per deviation of log gain"] = slope
     met: Met = {}
     for name, rule in criteria.items():
         cell = rule["network"], rule["family"]

@@ -129,7 +129,7 @@ class TrainingStudy(TrainingSize, Study):
         losses = result.losses[result.losses.isfinite()]
         values = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
         values["final_loss"] = losses[-steps:].mean()
-        row = {name: round(float(value), 5) for name, value in values.items()}  # type: ignore[arg-type]
+        row = {name: round(float(x), 5) for name, x in values.items()}  # type: ignore[arg-type]
         row["seconds"] = round(float(result.seconds or 0), 2)
         return row | (result.measured or {})
 
@@ -204,7 +204,8 @@ class TrainingStudy(TrainingSize, Study):
         if requested is not None and before - {requested}:
             names = " and ".join(map(str, sorted(before)))
             raise ValueError(
-                f"{self.name} began with mixed_precision={names}: leave it out, or name another file"
+                f"{self.name} began with mixed_precision={names}: leave it out, or name another "
+                "file"
             )
         if before or requested is not None:
             return bool(min(before)) if requested is None else requested

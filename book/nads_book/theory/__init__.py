@@ -1,4 +1,6 @@
-"""Formulas that only chapters use: Lemmas 1 and 2, regression behind pooling, deep linear models, and classifiers."""
+"""Formulas that only chapters use: Lemmas 1 and 2, regression behind pooling, deep linear models,
+and classifiers.
+"""
 
 import lazy_loader
 

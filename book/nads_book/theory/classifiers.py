@@ -1,4 +1,6 @@
-"""Classifiers behind a pooling layer: logistic regression and a small CNN learn the labels of D(v)."""
+"""Classifiers behind a pooling layer: logistic regression and a small CNN learn the labels of
+D(v).
+"""
 
 import math
 from collections.abc import Callable
@@ -13,10 +15,12 @@ from nads_core.runtime.seeds import seeded
 
 
 class SmallCNN(nn.Module):
-    """Two circular convolutions with 5 taps and a linear layer, on the M outputs of a pooling layer: (N, M) -> (N,).
+    """Two circular convolutions with 5 taps and a linear layer, on the M outputs of a pooling
+    layer: (N, M) -> (N,).
 
-    The convolutions are written as a linear layer on five shifted copies: trained many at a time with `torch.func.vmap`
-    that is one batched matrix product, where a convolution becomes a slow grouped one.
+    The convolutions are written as a linear layer on five shifted copies: trained many at a time
+    with `torch.func.vmap` that is one batched matrix product, where a convolution becomes a slow
+    grouped one.
     """
 
     def __init__(self, size: int, width: int = 8):
@@ -80,10 +84,18 @@ def pooled_samples(
 
 
 def train_classifiers(
-    build: Callable[[], nn.Module], inputs: Tensor, labels: Tensor, *, num_steps: int, learning_rate: float,
-    batch_size: int = 128, weight_decay: float = 0.0, seed: int,
-) -> Callable[[Tensor], Tensor]:  # fmt: skip
-    """Train one classifier per data set, all at once, with AdamW and a linearly falling learning rate.
+    build: Callable[[], nn.Module],
+    inputs: Tensor,
+    labels: Tensor,
+    *,
+    num_steps: int,
+    learning_rate: float,
+    batch_size: int = 128,
+    weight_decay: float = 0.0,
+    seed: int,
+) -> Callable[[Tensor], Tensor]:
+    """Train one classifier per data set, all at once, with AdamW and a linearly falling learning
+    rate.
 
     Args:
         build: function that returns a newly initialised classifier, (N, M) -> (N,).
@@ -115,24 +127,31 @@ def train_classifiers(
     for step in range(num_steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * (1 - step / num_steps)
-        rows = torch.randint(
-            0, inputs.shape[1], (batch_size,), generator=generator
-        )  # the same rows of all data sets
+        # The same rows of all data sets.
+        rows = torch.randint(0, inputs.shape[1], (batch_size,), generator=generator)
         loss = F.binary_cross_entropy_with_logits(
             logits(inputs[:, rows]), labels[:, rows].float(), reduction="none"
         )
         optimizer.zero_grad()
-        loss.mean(
-            1
-        ).sum().backward()  # (F, batch); classifiers share no weight, so that each gets its own gradient
+        # (F, batch); classifiers share no weight, so that each gets its own gradient
+        loss.mean(1).sum().backward()
         optimizer.step()
     return torch.no_grad()(logits)
 
 
 def learning_curve(
-    build: Callable[[], nn.Module], directions: Tensor, layer: Tensor, margin: float, noise_std: float,
-    train_sizes: tuple[int, ...], *, num_test: int = 10_000, num_runs: int = 3, seed: int, **training: Any,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    build: Callable[[], nn.Module],
+    directions: Tensor,
+    layer: Tensor,
+    margin: float,
+    noise_std: float,
+    train_sizes: tuple[int, ...],
+    *,
+    num_test: int = 10_000,
+    num_runs: int = 3,
+    seed: int,
+    **training: Any,
+) -> tuple[Tensor, Tensor]:
     """Return the test accuracy of trained classifiers as the training set grows.
 
     Args:

@@ -1,4 +1,6 @@
-"""Training of the deep linear model (`nads_book.theory`) by gradient descent, for the chapter on Lemma 1."""
+"""Training of the deep linear model (`nads_book.theory`) by gradient descent, for the chapter on
+Lemma 1.
+"""
 
 import math
 from dataclasses import dataclass
@@ -15,8 +17,8 @@ class Descent:
 
     Args:
         losses: expected losses before every step, (F, runs, steps + 1).
-        iterations: numbers of steps until the loss had fallen by 90 % of the possible decrease, (F, runs);
-            ``steps + 1`` for never.
+        iterations: numbers of steps until the loss had fallen by 90 % of the possible decrease, (F,
+            runs); ``steps + 1`` for never.
         optimum: the smallest possible expected loss.
     """
 
@@ -42,8 +44,9 @@ def gradient_descent(
 ) -> Descent:
     """Train the model at many frequencies and from many starts at once, by gradient descent on J.
 
-    The model is x -> beta^T x with beta[i] = theta[i mod M] m[i] phi[i] / sqrt(S), and its expected loss is
-    ``L = 1 - 2 eps beta[l] + eps^2 beta[l]^2 + sigma^2 |beta|^2``, with minimum sigma^2 / (eps^2 + sigma^2) at every l.
+    The model is x -> beta^T x with beta[i] = theta[i mod M] m[i] phi[i] / sqrt(S), and its expected
+    loss is ``L = 1 - 2 eps beta[l] + eps^2 beta[l]^2 + sigma^2 |beta|^2``, with minimum sigma^2 /
+    (eps^2 + sigma^2) at every l.
 
     Args:
         frequency: (F,) integers, one data distribution each.
@@ -53,8 +56,8 @@ def gradient_descent(
         noise_std: sigma.
         learning_rate: step size, the same for all.
         num_steps: number of steps.
-        num_runs: number of starts per frequency, drawn from the distribution of Lemma 1; the same starts at every
-            frequency.
+        num_runs: number of starts per frequency, drawn from the distribution of Lemma 1; the same
+            starts at every frequency.
         theta_std: standard deviation of theta at the start.
         phi_std: standard deviation of phi at the start.
         batch_size: number of samples per step; by default the exact gradient of the expected loss.
@@ -106,6 +109,7 @@ def gradient_descent(
     losses = torch.stack(losses, -1)  # (F, runs, steps + 1)
     optimum = noise_std**2 / (margin**2 + noise_std**2)
     reached = losses <= optimum + 0.1 * (1 - optimum)
-    # The first step after which the loss stays below: stochastic steps may cross the line more than once.
+    # The first step after which the loss stays below: stochastic steps may cross the line more than
+    # once.
     iterations = num_steps + 1 - reached.flip(-1).long().cumprod(-1).sum(-1)
     return Descent(losses, iterations, optimum)

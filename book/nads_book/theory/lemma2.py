@@ -1,7 +1,9 @@
-"""Lemma 2: how fast the weights of any network can turn its slope along a direction, the linearised dipole.
+"""Lemma 2: how fast the weights of any network can turn its slope along a direction, the linearised
+dipole.
 
-The slope is s = v^T grad_x f(x), the rate the norm of its gradient with respect to the weights. A metric g(abs(s))
-measures how well the network separates a dipole along v; the lemma bounds how fast training changes it.
+The slope is s = v^T grad_x f(x), the rate the norm of its gradient with respect to the weights. A
+metric g(abs(s)) measures how well the network separates a dipole along v; the lemma bounds how fast
+training changes it.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,8 @@ from nads_core.runtime.seeds import seeded
 
 
 def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in Lemma 2.
+    """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in
+    Lemma 2.
 
     Args:
         network: any module with (1, C, H, W) -> (1,) or (1, outputs), of which output 0 is f.
@@ -45,7 +48,8 @@ def dipole_statistics(
     """Return `dipole_slope` of many freshly drawn networks: slopes (N,) and rates (N,), float64.
 
     Args:
-        factory: function that returns a new network at each call, with weights from torch's generator.
+        factory: function that returns a new network at each call, with weights from torch's
+            generator.
         image: (C, H, W).
         direction: (C, H, W).
         num_networks: N.
@@ -60,7 +64,8 @@ def dipole_statistics(
 def dipole_gradient_norms(
     metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor
 ) -> Tensor:
-    """Return the norm of the gradient of g(abs(s)) with respect to the weights, for every network: (N,).
+    """Return the norm of the gradient of g(abs(s)) with respect to the weights, for every network:
+    (N,).
 
     Args:
         metric: g, elementwise on tensors.
@@ -77,10 +82,12 @@ def lemma2_bound(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Te
 
     Derivation, with s the slope and r the rate (the norm of grad_theta s)::
 
-        |grad_theta g(|s|)| = |g'(|s|)| r <= (alpha |s| + beta) r,    E |s| r <= sqrt(E s^2) sqrt(E r^2),
+        |grad_theta g(|s|)| = |g'(|s|)| r <= (alpha |s| + beta) r,
+        E |s| r <= sqrt(E s^2) sqrt(E r^2),
 
-    by the chain rule and by Cauchy and Schwarz: alpha stays what it is. For a finite
-    sample of networks the same steps hold for the means over the sample, so the bound holds without any error bar.
+    by the chain rule and by Cauchy and Schwarz: alpha stays what it is. For a finite sample of
+    networks the same steps hold for the means over the sample, so the bound holds without any error
+    bar.
 
     Args:
         slopes: (N,) v^T grad_x f.

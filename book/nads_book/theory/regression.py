@@ -1,7 +1,8 @@
 """Regression on the output of a layer: the share of its input that the output explains.
 
-`retained_energy` of `nads_core.theory.pooling` is the share of the variance of v^T x, for white noise x, that is linear
-in the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not.
+`retained_energy` of `nads_core.theory.pooling` is the share of the variance of v^T x, for white
+noise x, that is linear in the layer's output. Here the same share is estimated by linear
+regression, for any layer, linear or not.
 """
 
 import math
@@ -23,7 +24,8 @@ def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tenso
         stride: S, a divisor of D.
 
     Returns:
-        (C D / S, D) float64, channels one below the other: usable with `pooling.bayes_accuracy_after`.
+        (C D / S, D) float64, channels one below the other: usable with
+        `pooling.bayes_accuracy_after`.
 
     Raises:
         ValueError: for a stride that does not divide the size.
@@ -36,7 +38,8 @@ def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tenso
 
 
 def row_space_energy(layer: Tensor, directions: Tensor) -> Tensor:
-    """Return q of a linear layer, exactly: the squared norm of each direction's projection on the layer's row space.
+    """Return q of a linear layer, exactly: the squared norm of each direction's projection on the
+    layer's row space.
 
     Args:
         layer: matrix of any rank, (M, D).
@@ -56,9 +59,11 @@ def measured_energy(
     num_batches: int = 10,
     seed: int,
 ) -> tuple[Tensor, Tensor]:
-    """Estimate q of any layer: the share of the variance of v^T x that a linear function of the output explains.
+    """Estimate q of any layer: the share of the variance of v^T x that a linear function of the
+    output explains.
 
-    In every batch one half of the white noise fits the regression, and the other half measures its share of variance.
+    In every batch one half of the white noise fits the regression, and the other half measures its
+    share of variance.
 
     Args:
         layer: function from (N, D) to (N, ...).
@@ -91,6 +96,8 @@ def measured_energy(
 
 
 def with_products(outputs: Tensor) -> Tensor:
-    """Append products of neighbouring outputs, so that a linear regression becomes quadratic: (N, M) -> (N, M')."""
+    """Append products of neighbouring outputs, so that a linear regression becomes quadratic: (N,
+    M) -> (N, M').
+    """
     products = [outputs * outputs.roll(shift, -1) for shift in range(4)]
     return torch.cat([outputs, *products], -1)

@@ -1,4 +1,6 @@
-"""What one change of an architecture does to its directions: figures and claims of the stored atlas."""
+"""What one change of an architecture does to its directions: figures and claims of the stored
+atlas.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -56,7 +58,9 @@ def _decided(holds: object, found: Measured | float) -> Evidence:
 
 
 def effective_number(nads: NADs) -> float:
-    """Return over how many directions the energy of a run is spread; noise of few networks lowers it."""
+    """Return over how many directions the energy of a run is spread; noise of few networks lowers
+    it.
+    """
     values = nads.eigenvalues.double()
     return float(values.sum().square() / values.square().sum())
 
@@ -78,7 +82,9 @@ def plot_entries(names: Sequence[str], yours: NADs | None = None) -> Figure:
 
 
 def wave_energies(nads: NADs) -> np.ndarray:
-    """Return the energies of waves in the second moment of a run, (H, W), relative to their mean."""
+    """Return the energies of waves in the second moment of a run, (H, W), relative to their
+    mean.
+    """
     spectra = np.abs(np.fft.fft2(nads.directions[:, 0].double().numpy(), norm="ortho")) ** 2
     energies = np.tensordot(nads.eigenvalues.double().numpy(), spectra, 1)
     return energies / energies.mean()
@@ -92,7 +98,9 @@ def plot_yours(nads: NADs, num_entries: int = 2) -> Figure:
 
 
 def plot_largest_effects(count: int = 10) -> Figure:
-    """Draw the changes that move the second moment most, each beside the first NAD of the changed network."""
+    """Draw the changes that move the second moment most, each beside the first NAD of the changed
+    network.
+    """
     found = load_atlas()
     effects = {name: found.effect(name) for name, entry in found.entries.items() if entry.base}
     largest = sorted(effects, key=lambda name: -effects[name].value)[:count]
@@ -123,7 +131,9 @@ def largest_by_factor(base: str) -> dict[str, float]:
 
 
 def downsampling_moves_most() -> Evidence:
-    """Decide whether downsampling comes first in the small CNN and in ResNet-18, and what follows."""
+    """Decide whether downsampling comes first in the small CNN and in ResNet-18, and what
+    follows.
+    """
     cnn, resnet = largest_by_factor("cnn"), largest_by_factor("resnet")
     order = ["pooling", "skip", "head", "initialisation", "norm"]
     holds = [*cnn][:2] == ["pooling", "head"] and [*resnet][:5] == order
@@ -131,7 +141,9 @@ def downsampling_moves_most() -> Evidence:
 
 
 def width_hardly_matters() -> Evidence:
-    """Decide whether widths, and the initialisation of the small CNN, move the second moment by less than .01."""
+    """Decide whether widths, and the initialisation of the small CNN, move the second moment by
+    less than .01.
+    """
     found = load_atlas()
     small = max(
         found.effect(name).interval[1]
@@ -143,7 +155,9 @@ def width_hardly_matters() -> Evidence:
 
 
 def averages_hardly_matter() -> Evidence:
-    """Decide whether averages in place of maxima move the second moment of the small CNN by less than .05."""
+    """Decide whether averages in place of maxima move the second moment of the small CNN by less
+    than .05.
+    """
     found = load_atlas().effect("cnn-average")
     return _decided(found.value < 0.05, found)
 
@@ -164,7 +178,9 @@ def show_counts() -> None:
 
 
 def nonlinearities_lower_frequencies() -> Evidence:
-    """Decide whether none of the three predictions held that nonlinearities move energy to low frequencies."""
+    """Decide whether none of the three predictions held that nonlinearities move energy to low
+    frequencies.
+    """
     verdicts = [
         outcome.verdict
         for one, outcome in judged()
@@ -174,7 +190,9 @@ def nonlinearities_lower_frequencies() -> Evidence:
 
 
 def parts_of_the_comb() -> Evidence:
-    """Decide whether the global average, strides and skip connections each add to the lattice of ResNet-18."""
+    """Decide whether the global average, strides and skip connections each add to the lattice of
+    ResNet-18.
+    """
     whole, averaged, flat, skipless = (measured(name, "comb") for name in LATTICE)
     low = whole.interval[0]
     less = all(one.interval[1] < low for one in (averaged, flat, skipless))
@@ -187,7 +205,9 @@ def _effective(*endings: str) -> Iterable[Measured]:
 
 
 def strides_spread() -> Evidence:
-    """Decide whether averages in place of strides leave less than a fifth of the directions, with both weights."""
+    """Decide whether averages in place of strides leave less than a fifth of the directions, with
+    both weights.
+    """
     strided, averaged, he, he_averaged = _effective("", "-average", "-he", "-he-average")
     holds = (
         strided.interval[0] > 5 * averaged.interval[1]
@@ -197,14 +217,18 @@ def strides_spread() -> Evidence:
 
 
 def skips_depend_on_weights() -> Evidence:
-    """Decide whether skip connections narrow the preference with PyTorch's weights, and widen it with He's."""
+    """Decide whether skip connections narrow the preference with PyTorch's weights, and widen it
+    with He's.
+    """
     skip, without, he, he_without = _effective("", "-noskip", "-he", "-he-noskip")
     holds = without.interval[0] > skip.interval[1] and he_without.interval[1] < he.interval[0]
     return _decided(holds, without.value / skip.value)
 
 
 def patches_have_two_levels() -> Evidence:
-    """Decide whether two levels explain networks on exchangeable patches, up to 5 % of the energy."""
+    """Decide whether two levels explain networks on exchangeable patches, up to 5 % of the
+    energy.
+    """
     found = [measured(name, "unlike levels") for name in EXCHANGEABLE]
     holds = all(one.interval[0] <= 0.02 and one.interval[1] < 0.05 for one in found)
     return _decided(holds, max(one.value for one in found))
@@ -218,7 +242,9 @@ def share_in_first(name: str, count: int) -> float:
 
 
 def first_level_has_all() -> Evidence:
-    """Decide whether more than 99 % of a transformer's energy is along its first P² NADs, for patches of 4 and 8."""
+    """Decide whether more than 99 % of a transformer's energy is along its first P² NADs, for
+    patches of 4 and 8.
+    """
     shares = [
         100 * share_in_first(name, count) for name, count in (("vit", 16), ("vit-patch8", 64))
     ]
@@ -232,13 +258,17 @@ def border_not_zeros() -> Evidence:
 
 
 def unevenness(name: str) -> float:
-    """Return the share of the energy that would have to move for waves and their partners to have equal energies."""
+    """Return the share of the energy that would have to move for waves and their partners to have
+    equal energies.
+    """
     energies = waves(name)
     return float(np.abs(energies - np.roll(energies, (16, 16), (0, 1))).sum() / 2 / energies.sum())
 
 
 def waves_have_partners() -> Evidence:
-    """Decide whether ResNet-18 prefers waves as much as their partners, with tanh and ReLU, but not without skips."""
+    """Decide whether ResNet-18 prefers waves as much as their partners, with tanh and ReLU, but not
+    without skips.
+    """
     tanh, relu, skipless = map(unevenness, ("resnet-tanh", "resnet", "resnet-noskip"))
     return _decided(max(tanh, relu) < 0.03 and skipless > 0.1, tanh)
 

@@ -20,7 +20,9 @@ def written(found: Measured) -> str:
 
 
 def table_of_entries() -> str:
-    """Return each entry with its effective number, its effect, and how many networks resolve the effect."""
+    """Return each entry with its effective number, its effect, and how many networks resolve the
+    effect.
+    """
     atlas = load_atlas()
     rows = []
     for name, entry in atlas.entries.items():
@@ -37,7 +39,9 @@ def table_of_entries() -> str:
 
 
 def table_of_repeats() -> str:
-    """Return how often three runs of a ResNet-18 with tanh differ by more than their intervals allow."""
+    """Return how often three runs of a ResNet-18 with tanh differ by more than their intervals
+    allow.
+    """
     stored: Any = load_study("atlas-again.json")["resnet-tanh"]
     again = [{key: Measured(*found) for key, found in run["measures"].items()} for run in stored]
     runs = [load_atlas().measures["resnet-tanh"], *again]

@@ -82,7 +82,9 @@ def _sizes() -> dict[str, Any]:
 
 
 def plot_learned() -> Figure:
-    """Draw the waves of each trained entry by their energy in random weights, filled where they were learned."""
+    """Draw the waves of each trained entry by their energy in random weights, filled where they
+    were learned.
+    """
     found = trained()
     groups = {
         _title(name): (found.energies[found.of(name)], found.accuracies[found.of(name)])
@@ -98,7 +100,9 @@ def _title(name: str) -> str:
 
 
 def most_energy_is_learned() -> Evidence:
-    """Decide whether selective networks learned the waves of most energy, and all but one only the coarsest."""
+    """Decide whether selective networks learned the waves of most energy, and all but one only the
+    coarsest.
+    """
     found = trained()
     coarsest = np.array([wave == COARSEST for wave in found.waves])
     rows = [found.of(name) for name in found.selective()]
@@ -109,7 +113,9 @@ def most_energy_is_learned() -> Evidence:
 
 
 def one_bit_per_network() -> Evidence:
-    """Decide whether law and energy hardly say which networks with preferences learn the coarsest wave."""
+    """Decide whether law and energy hardly say which networks with preferences learn the coarsest
+    wave.
+    """
     found = trained()
     part = np.array([wave == COARSEST for wave in found.waves])
     areas = [
@@ -135,7 +141,9 @@ def errors_of_predictors() -> dict[str, np.ndarray]:
 
 
 def level_is_not_energy() -> Evidence:
-    """Decide whether a constant predicts the accuracies of learned waves better than a curve of energies."""
+    """Decide whether a constant predicts the accuracies of learned waves better than a curve of
+    energies.
+    """
     curve, _, constant = (
         each[trained().learned].mean() for each in errors_of_predictors().values()
     )
@@ -143,7 +151,9 @@ def level_is_not_energy() -> Evidence:
 
 
 def transformer_learns_what_repeats() -> Evidence:
-    """Decide whether the transformer learned the waves that repeat in every patch, above 90 %, and no other."""
+    """Decide whether the transformer learned the waves that repeat in every patch, above 90 %, and
+    no other.
+    """
     found = trained()
     repeats = np.array([all(k % PATCH_CYCLES == 0 for k in wave) for wave in found.waves])
     own = found.of("vit")
@@ -159,7 +169,9 @@ def flat_networks_learn_all() -> Evidence:
 
 
 def training_was_too_short() -> Evidence:
-    """Decide whether the networks that learned nothing learn the coarsest wave, and not the finest, in more time."""
+    """Decide whether the networks that learned nothing learn the coarsest wave, and not the finest,
+    in more time.
+    """
     longer = [row for row in _study()["control"] if "epochs" in row]
     accuracies = {
         wave: [row["accuracy"] for row in longer if tuple(row["wave"]) == wave]

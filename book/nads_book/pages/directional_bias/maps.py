@@ -1,4 +1,6 @@
-"""All waves of the published grid: the authors' accuracies and ours, and how well two maps agree (Fig. 1)."""
+"""All waves of the published grid: the authors' accuracies and ours, and how well two maps agree
+(Fig. 1).
+"""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -10,10 +12,10 @@ from matplotlib.figure import Figure
 from nads_book import figures
 from nads_book.analysis import frequency_maps, published, statistics
 from nads_book.analysis.frequency_maps import LEARNED, Pairs
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.results import Results
-from nads_book.pages import stored
 from nads_book.report import LABELS, markdown_table, percent
+from nads_book.studies import stored
 from nads_core.data.fourier import Frequency
 
 DEEP = ("vgg11", "resnet18", "densenet121")
@@ -35,7 +37,9 @@ def accuracies(name: str, preset: str = "paper", figure: str = "fig1") -> Map:
 
 @cache
 def authors(name: str, right: bool | None = None) -> Map:
-    """Return the authors' test accuracies by wave: the mean of k and -k, or one half of their grid."""
+    """Return the authors' test accuracies by wave: the mean of k and -k, or one half of their
+    grid.
+    """
     return frequency_maps.of_tasks(published.fourier_accuracies(name), right)
 
 
@@ -86,7 +90,9 @@ def equally_long() -> list[tuple[Frequency, Frequency]]:
 
 
 def dark_lines() -> Evidence:
-    """Decide whether LeNet is at chance on the dark lines, and learns another wave that is as fine."""
+    """Decide whether LeNet is at chance on the dark lines, and learns another wave that is as
+    fine.
+    """
     most = max(value for k, value in accuracies("lenet").items() if on_lines(k))
     return evidence(most < LEARNED and equally_long(), most, results=[sweep("lenet")])
 
@@ -115,7 +121,9 @@ def published_logreg() -> Evidence:
 
 
 def published_densenet() -> Evidence:
-    """Decide whether the published DenseNet-121 is at chance for most waves, and nearly perfect for a few."""
+    """Decide whether the published DenseNet-121 is at chance for most waves, and nearly perfect for
+    a few.
+    """
     values = np.array([*authors("densenet121").values()])
     share = (values < LEARNED).mean()
     return evidence(share > 0.85 and 0 < (values > 0.9).sum() < 13, share, size="paper")
@@ -171,7 +179,9 @@ def learned_pairs(kind: str) -> Pairs:
 
 
 def plot_agreement() -> Figure:
-    """Draw single trainings of LeNet against each other, along waves that one of the two has learned."""
+    """Draw single trainings of LeNet against each other, along waves that one of the two has
+    learned.
+    """
     kinds = {
         "ours and published": ("our training", "published training"),
         "ours, two seeds": ("our first seed", "our second seed"),
@@ -181,7 +191,7 @@ def plot_agreement() -> Figure:
     )
 
 
-def difference(kind: str) -> tuple[float, float, float]:
+def difference(kind: str) -> Estimate:
     """Return the mean difference of `learned_pairs` in points, with its interval."""
     gaps = 100 * np.abs(np.diff(np.array(learned_pairs(kind))))[:, 0]
     return statistics.with_interval(
@@ -197,7 +207,9 @@ def between_trainings() -> Evidence:
 
 
 def coarse_waves_differ() -> Evidence:
-    """Decide whether our LeNets are more accurate than the published one along the coarsest waves."""
+    """Decide whether our LeNets are more accurate than the published one along the coarsest
+    waves.
+    """
     coarse = [k for k in accuracies("lenet") if max(map(abs, k)) <= 2]
     ours, theirs = (
         np.mean([values[k] for k in coarse])

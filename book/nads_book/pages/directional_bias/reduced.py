@@ -68,7 +68,9 @@ class Sample(NamedTuple):
         return sweep(self.name, self.preset)
 
     def ordered(self, scores: Map) -> tuple[int, int]:
-        """Return how many pairs of a learned and an unlearned wave scores put in the authors' order, and all."""
+        """Return how many pairs of a learned and an unlearned wave scores put in the authors'
+        order, and all.
+        """
         pairs, ordered = ordered_pairs({k: scores[k] for k in self.ours}, self.theirs)
         return len(ordered), len(pairs)
 
@@ -102,7 +104,9 @@ def seed_map(seed: int) -> Map:
 
 
 def laptop_order() -> Evidence:
-    """Decide whether the smaller training orders waves as the paper's size does, with lower accuracies."""
+    """Decide whether the smaller training orders waves as the paper's size does, with lower
+    accuracies.
+    """
     (one, other), (again, first) = (
         np.array([pair for pair in common_pairs(found, seed_map(0)) if max(pair) > LEARNED]).T
         for found in (accuracies("lenet", "laptop"), seed_map(1))
@@ -133,7 +137,9 @@ def plot_deep_networks() -> Figure:
 
 
 def energy_orders_deep() -> Evidence:
-    """Decide whether energies order at least as many pairs of waves as a training of reduced size does."""
+    """Decide whether energies order at least as many pairs of waves as a training of reduced size
+    does.
+    """
     leads = [
         sample.ordered(sample.energies)[0] - sample.ordered(sample.ours)[0] for sample in DECISIVE
     ]
@@ -147,7 +153,9 @@ def best_other_map(sample: Sample) -> tuple[int, str]:
 
 
 def own_order() -> Evidence:
-    """Decide whether ResNet-18 alone has all pairs in the published order, which no other network's map has."""
+    """Decide whether ResNet-18 alone has all pairs in the published order, which no other network's
+    map has.
+    """
     alone = set()
     for sample in DECISIVE:
         ordered, every = sample.ordered(sample.ours)
@@ -157,7 +165,9 @@ def own_order() -> Evidence:
 
 
 def gain_of_width() -> tuple[np.ndarray, float]:
-    """Return what ResNet-18 gains by its full width along waves that the authors' learned, and what it then lacks."""
+    """Return what ResNet-18 gains by its full width along waves that the authors' learned, and what
+    it then lacks.
+    """
     narrow, wide = accuracies("resnet18", "narrow"), accuracies("resnet18", "laptop")
     theirs = authors("resnet18", right=True)
     met = [k for k in wide if k in narrow and theirs[k] > LEARNED]
@@ -166,7 +176,9 @@ def gain_of_width() -> tuple[np.ndarray, float]:
 
 
 def width_adds_little() -> Evidence:
-    """Decide whether the full width brings less than half of what is missing to the authors' accuracies."""
+    """Decide whether the full width brings less than half of what is missing to the authors'
+    accuracies.
+    """
     gains, lacking = gain_of_width()
     gain = statistics.student_mean(gains)
     results = [sweep("resnet18", "narrow"), sweep("resnet18", "laptop")]
@@ -181,7 +193,9 @@ def vgg_of_papers_recipe() -> dict[Frequency, dict[str, Any]]:
 
 
 def vgg_lacks_training() -> Evidence:
-    """Decide whether VGG-11 learns two waves by the paper's recipe that it does not learn at reduced size."""
+    """Decide whether VGG-11 learns two waves by the paper's recipe that it does not learn at
+    reduced size.
+    """
     found = {k: row["test_accuracy"] for k, row in vgg_of_papers_recipe().items()}
     holds = all(accuracy > VGG_BARS[k] for k, accuracy in found.items())
     least = min(found.values())
@@ -238,7 +252,9 @@ def table_of_predictions() -> str:
 
 
 def table_of_others() -> str:
-    """Return accuracies of trainings that decide no claim: logistic regression, and few DenseNet-121s."""
+    """Return accuracies of trainings that decide no claim: logistic regression, and few
+    DenseNet-121s.
+    """
     kinds = [("logreg", "paper", figure) for figure in ("fig2", "fig3", "random")]
     kinds.append(("densenet121", "narrow", "fig2"))
     rows = []

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.analysis import frequency_maps, statistics, waves
-from nads_book.evidence import Evidence, below, evidence
+from nads_book.evidence import Estimate, Evidence, below, evidence
 from nads_book.pages.directional_bias.maps import Map, accuracies, sweep
 from nads_book.studies.directions import LOSSES
 
@@ -17,7 +17,9 @@ SMALL = {"vgg11": "laptop", "resnet18": "narrow"}  # size of deep networks
 
 @cache
 def steps(name: str, preset: str = "paper") -> dict[float, dict[tuple[int, int], float]]:
-    """Return the steps to each loss by wave, medians over seeds, infinite where the loss is never reached."""
+    """Return the steps to each loss by wave, medians over seeds, infinite where the loss is never
+    reached.
+    """
     counts = frequency_maps.by_frequency(sweep(name, preset, "fig2"), "iterations")
     return {loss: {k: found[i] for k, found in counts.items()} for i, loss in enumerate(LOSSES)}
 
@@ -37,7 +39,9 @@ def plot_speed() -> Figure:
 
 
 def one_bias_twice() -> Evidence:
-    """Decide whether waves that are slow with little noise are those that are not learned with much."""
+    """Decide whether waves that are slow with little noise are those that are not learned with
+    much.
+    """
     middle = steps("lenet")[0.1]
     same, learned = (
         [statistics.rank_correlation(*ranked(found, other)) for found in steps("lenet").values()]
@@ -47,14 +51,18 @@ def one_bias_twice() -> Evidence:
     return evidence(min(same) > 0.9 and max(learned) < -0.7, max(learned), results=results)
 
 
-def energy_and_steps(name: str) -> tuple[float, float, float]:
-    """Return the rank correlation of a deep network's steps with the energies of random weights, with its interval."""
+def energy_and_steps(name: str) -> Estimate:
+    """Return the rank correlation of a deep network's steps with the energies of random weights,
+    with its interval.
+    """
     found = steps(name, SMALL[name])[0.1]
     return statistics.correlation_interval(*ranked(waves.predicted_energies(name), found))
 
 
 def vgg_speed() -> Evidence:
-    """Decide whether VGG-11 needs more steps for waves of less energy, by the bound that was written down before."""
+    """Decide whether VGG-11 needs more steps for waves of less energy, by the bound that was
+    written down before.
+    """
     rank = energy_and_steps("vgg11")
     return evidence(rank[0] <= -0.7, *rank, results=[sweep("vgg11", "laptop", "fig2")])
 

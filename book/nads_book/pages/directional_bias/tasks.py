@@ -1,4 +1,6 @@
-"""Two tasks that are mirror images of each other, of which LeNet learns one; and what the reader trains."""
+"""Two tasks that are mirror images of each other, of which LeNet learns one; and what the reader
+trains.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -76,13 +78,15 @@ def _accuracies(result: TrainingResult) -> list[tuple[float, float]]:
 
 
 def stored_beside(k: Frequency) -> dict[str, tuple[float, float | None, tuple[float, float]]]:
-    """Return the stored accuracies along the wave of the published grid that is closest to another wave.
+    """Return the stored accuracies along the wave of the published grid that is closest to another
+    wave.
 
     Args:
         k: cycles down and across.
 
     Returns:
-        Network and wave -> test accuracy, training accuracy if it is stored, interval of the test accuracy.
+        Network and wave -> test accuracy, training accuracy if it is stored, interval of the test
+        accuracy.
     """
     nearest = min(grid_frequencies(), key=lambda other: _distance(k, other))
     found: dict[str, Any] = {}
@@ -96,7 +100,9 @@ def stored_beside(k: Frequency) -> dict[str, tuple[float, float | None, tuple[fl
 
 
 def _distance(k: Frequency, other: Frequency) -> float:
-    """Return how far apart two waves are in the plane of frequencies; a wave and its negative are one."""
+    """Return how far apart two waves are in the plane of frequencies; a wave and its negative are
+    one.
+    """
     return min(
         float(np.hypot(*wrapped(k[0] - one[0], k[1] - one[1]))) for one in (other, negative(other))
     )
@@ -109,7 +115,8 @@ def plot_your_training(
     num_images: int,
     seed: int = 0,
 ) -> Figure:
-    """Train a network along a wave, and draw its accuracy beside the stored ones of the closest wave.
+    """Train a network along a wave, and draw its accuracy beside the stored ones of the closest
+    wave.
 
     Args:
         architecture: anything that `nads_core.train_networks` takes.
@@ -172,7 +179,9 @@ def one_cloud() -> Evidence:
 
 
 def train_and_test() -> tuple[np.ndarray, np.ndarray]:
-    """Return our LeNets' accuracies on new images and on training images, in the same order of waves."""
+    """Return our LeNets' accuracies on new images and on training images, in the same order of
+    waves.
+    """
     train = by_frequency(sweep("lenet"), "train_accuracy")
     pairs = [(test, train[k]) for k, test in accuracies("lenet").items()]
     new, seen = np.array(pairs).T

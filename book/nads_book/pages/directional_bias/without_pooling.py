@@ -15,7 +15,9 @@ EQUAL = (
 
 
 def show_playground() -> explorer.Playground:
-    """Show a network for images of 16 x 16 pixels, beside one without pooling, which the reader trains."""
+    """Show a network for images of 16 x 16 pixels, beside one without pooling, which the reader
+    trains.
+    """
     return explorer.Playground(chips=["pooling"], second=("pooling", "none"))
 
 
@@ -43,14 +45,16 @@ def unpooled_fit() -> Evidence:
 
 
 def equalized() -> Evidence:
-    """Decide whether LeNet's accuracies are equal over frequencies without pooling, as the paper writes."""
+    """Decide whether LeNet's accuracies are equal over frequencies without pooling, as the paper
+    writes.
+    """
     values = accuracies("lenet", figure="fig3").values()
     spread = max(values) - min(values)
     text = (
         f"LeNet without pooling reaches {percent(min(values), 1)} to {percent(max(values), 1)} "
         f"over {len(values)} waves; the paper's Fig. 3 shows "
-        f"{percent(published.NO_POOLING['lenet'][0])} everywhere. Our layers ran in bfloat16, which "
-        "was not compared with float32; the caption does not state σ, and we use 3."
+        f"{percent(published.NO_POOLING['lenet'][0])} everywhere. Our layers ran in bfloat16, "
+        "which was not compared with float32; the caption does not state σ, and we use 3."
     )
     results = [sweep("lenet", figure="fig3")]
     return evidence(spread <= EQUAL, 100 * spread, sentence=text, results=results)

@@ -1,4 +1,6 @@
-"""The page ``08_flip``: what it costs networks to have the order of NAD coordinates reversed, and why."""
+"""The page ``08_flip``: what it costs networks to have the order of NAD coordinates reversed, and
+why.
+"""
 
 from functools import partial
 

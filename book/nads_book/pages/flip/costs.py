@@ -9,7 +9,6 @@ from nads_book.analysis import published
 from nads_book.analysis.statistics import pooled_variance
 from nads_book.evidence import Evidence, around, evidence
 from nads_book.explorer import Changes
-from nads_book.pages import stored
 from nads_book.pages.flip.images import train_on_map
 from nads_book.pages.flip.stored import (
     NAMES,
@@ -23,11 +22,14 @@ from nads_book.pages.flip.stored import (
     three_ways,
 )
 from nads_book.report import LABELS, percent
+from nads_book.studies import stored
 from nads_core.data import ImageSet
 
 
 def widget() -> Changes:
-    """Return the figure in which the reader flips a picture, with what the flip costs once it was tried."""
+    """Return the figure in which the reader flips a picture, with what the flip costs once it was
+    tried.
+    """
     entries = []
     keys = {"upright": "as is", "signs": "random signs", "flipped": "flipped"}
     for name in SIZES:
@@ -80,7 +82,9 @@ def plot_signs(yours: Mapping[str, float] | None = None) -> Figure:
 def plot_yours(
     train: ImageSet, test: ImageSet, name: str, map: str, epochs: int, seed: int = 0
 ) -> Figure:
-    """Train a network on images as they are and mapped, and draw both beside the stored ones: see `train_on_map`."""
+    """Train a network on images as they are and mapped, and draw both beside the stored ones: see
+    `train_on_map`.
+    """
     accuracies = {
         each: train_on_map(train, test, name, each, epochs, seed)
         for each in dict.fromkeys(("as is", map))
@@ -129,7 +133,9 @@ def fits_noise() -> Evidence:
 
 
 def costs(name: str) -> Evidence:
-    """Decide whether a network scores less on flipped photos, among the networks on mapped photos."""
+    """Decide whether a network scores less on flipped photos, among the networks on mapped
+    photos.
+    """
     loss = difference(name, own(name, "kept"), own(name, "reversed"))
     return evidence(loss[0] > 0, *loss, null=0, results=[maps(name)])
 
@@ -143,7 +149,9 @@ def predicted_cost(name: str) -> Evidence:
 
 
 def signs_cost(name: str) -> Evidence:
-    """Decide whether signs cost LeNet more than half of what the flip costs, and ResNet-18 all of it."""
+    """Decide whether signs cost LeNet more than half of what the flip costs, and ResNet-18 all of
+    it.
+    """
     whole, *_ = difference(name, own(name, "kept"), own(name, "reversed"))
     rest, low, high = difference(name, own(name, "kept", signs=True), own(name, "reversed"))
     holds = rest < whole / 2
@@ -155,7 +163,9 @@ def signs_cost(name: str) -> Evidence:
 
 
 def lowers_match_and_smoothness() -> Evidence:
-    """Decide whether the flip lowers both the match with LeNet and the smoothness of photos, by more than .2."""
+    """Decide whether the flip lowers both the match with LeNet and the smoothness of photos, by
+    more than .2.
+    """
     sides = three_ways("lenet")
     smaller = min(
         mean(sides["as is"], key) - mean(sides["flipped"], key) for key in ("match", "neighbours")

@@ -20,7 +20,9 @@ MAPS = {
 
 
 def nads_of_flips(name: str = "lenet") -> nc.NADs:
-    """Return the complete NADs by which the stored photos were flipped; today's, where a network has none stored."""
+    """Return the complete NADs by which the stored photos were flipped; today's, where a network
+    has none stored.
+    """
     results = load_results(f"fig8-{name}")
     return (results.experiment().nads if results else nc.load_nads(name)).complete_basis()
 
@@ -57,12 +59,15 @@ def transform(images: Tensor, matrix: Tensor) -> Tensor:
 
 
 def flip_matrix(nads: nc.NADs) -> Tensor:
-    """Return the flip, which exchanges the first NAD with the last, the second with the last but one, and so on."""
+    """Return the flip, which exchanges the first NAD with the last, the second with the last but
+    one, and so on.
+    """
     return nads.basis.flip(1) @ nads.basis.T
 
 
 def logistic_losses(matrix: Tensor, images: Tensor, labels: Tensor, seed: int = 0) -> Tensor:
-    """Return the losses of logistic regression on transformed images, from correspondingly transformed weights.
+    """Return the losses of logistic regression on transformed images, from correspondingly
+    transformed weights.
 
     Args:
         matrix: (D, D) orthogonal matrix.
@@ -81,7 +86,9 @@ def logistic_losses(matrix: Tensor, images: Tensor, labels: Tensor, seed: int = 
 
 
 def is_rotation(num_images: int = 250) -> Evidence:
-    """Decide whether logistic regression trains on flipped images as on upright ones, and distances stay."""
+    """Decide whether logistic regression trains on flipped images as on upright ones, and distances
+    stay.
+    """
     images = nc.load_images("generated", num_images=num_images, progress=False)
     normalised, matrix = nc.normalize(images.images), flip_matrix(nads_of_flips())
     upright, flipped = (
@@ -98,7 +105,8 @@ def is_rotation(num_images: int = 250) -> Evidence:
 def train_on_map(
     train: ImageSet, test: ImageSet, name: str, map: str, epochs: int, seed: int = 0
 ) -> float:
-    """Train a network on images that are mapped by its own NADs, and return its accuracy on mapped test images.
+    """Train a network on images that are mapped by its own NADs, and return its accuracy on mapped
+    test images.
 
     Args:
         train: training images of 32 x 32 pixels.
@@ -121,5 +129,7 @@ def train_on_map(
 
 
 def run_full_scale(job: str, data_root: str | None = None) -> None:
-    """Run or resume a job at the paper's size, such as ``fig8-resnet18``; its results join the stored ones."""
+    """Run or resume a job at the paper's size, such as ``fig8-resnet18``; its results join the
+    stored ones.
+    """
     run_experiment(job, "paper", out=results_path(job), root=data_root, progress=False)

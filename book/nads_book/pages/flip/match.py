@@ -10,14 +10,14 @@ from scipy.stats import t
 
 from nads_book import figures, report
 from nads_book.analysis import statistics
-from nads_book.evidence import Evidence, around, evidence
-from nads_book.pages import stored
+from nads_book.evidence import Estimate, Evidence, around, evidence
 from nads_book.pages.flip.stored import (
     components,
     difference,
     maps,
     mean,
 )
+from nads_book.studies import stored
 from nads_book.studies.transform_summaries import (
     AS_THEY_ARE,
     KindOfMap,
@@ -31,7 +31,8 @@ COLUMNS = {"match": "match", "correlation of neighbouring pixels": "neighbours"}
 
 
 def plot_maps(name: str, upright: bool = True) -> Figure:
-    """Draw the accuracy of each kind of map against match and smoothness; lines connect an order with its reverse.
+    """Draw the accuracy of each kind of map against match and smoothness; lines connect an order
+    with its reverse.
 
     Args:
         name: network.
@@ -85,7 +86,7 @@ class Regression(NamedTuple):
         together: rank correlation of the two.
     """
 
-    effects: Mapping[str, tuple[float, float, float]]
+    effects: Mapping[str, Estimate]
     alone: Mapping[str, float]
     together: float
 
@@ -122,7 +123,9 @@ def regressed(name: str, without: str = "") -> Regression:
 
 
 def match_goes_with_smoothness() -> Evidence:
-    """Decide whether match and smoothness are so correlated over LeNet's maps that they cannot be distinguished."""
+    """Decide whether match and smoothness are so correlated over LeNet's maps that they cannot be
+    distinguished.
+    """
     together = regressed("lenet").together
     return evidence(together > 0.9, together, results=[maps("lenet")])
 
@@ -152,7 +155,9 @@ def match_over_fourier() -> Evidence:
 
 
 def order_within_octaves() -> Evidence:
-    """Decide whether the order within an octave of indices is worth less than 1.5 points to LeNet."""
+    """Decide whether the order within an octave of indices is worth less than 1.5 points to
+    LeNet.
+    """
     kept, octaves = (components("lenet", order) for order in ("kept", "shuffled in octaves"))
     lead = difference("lenet", kept, octaves)
     return evidence(-1.5 < lead[1] and lead[2] < 1.5, *lead, results=[maps("lenet")])

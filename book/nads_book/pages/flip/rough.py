@@ -1,4 +1,6 @@
-"""ResNet-18: maps after which neighbouring pixels are uncorrelated, so that only the match differs."""
+"""ResNet-18: maps after which neighbouring pixels are uncorrelated, so that only the match
+differs.
+"""
 
 from functools import cache
 from itertools import permutations
@@ -25,7 +27,8 @@ def rough_maps() -> list[KindOfMap]:
 
 
 def match_is_open() -> Evidence:
-    """Decide whether match and accuracy have no significant rank correlation over equally rough maps.
+    """Decide whether match and accuracy have no significant rank correlation over equally rough
+    maps.
 
     The p-value is exact, from all orders of the maps.
     """
@@ -42,7 +45,9 @@ def match_is_open() -> Evidence:
 
 
 def best_matches_score_higher() -> Evidence:
-    """Decide whether the rough maps that match best score higher, though accuracy does not follow any further."""
+    """Decide whether the rough maps that match best score higher, though accuracy does not follow
+    any further.
+    """
     best = [kind for kind in rough_maps() if kind.match >= 0.2]
     others = [kind for kind in rough_maps() if kind not in best]
     sides = [
@@ -56,7 +61,9 @@ def best_matches_score_higher() -> Evidence:
 
 
 def order_beats_others() -> Evidence:
-    """Decide whether ResNet-18's order kept beats a random basis, a shuffled order, and one shuffled in octaves."""
+    """Decide whether ResNet-18's order kept beats a random basis, a shuffled order, and one
+    shuffled in octaves.
+    """
     kept = components("resnet18", "kept")
     orders = [components("resnet18", order) for order in ("shuffled", "shuffled in octaves")]
     found = [difference("resnet18", kept, other) for other in ({"target": "random"}, *orders)]
@@ -65,7 +72,9 @@ def order_beats_others() -> Evidence:
 
 
 def own_flip() -> Evidence:
-    """Decide whether the flip by a network's own NADs is the worst: open while no difference is resolved."""
+    """Decide whether the flip by a network's own NADs is the worst: open while no difference is
+    resolved.
+    """
     one = own("resnet18", "reversed")
     found = [difference("resnet18", one, own(other, "reversed")) for other in ("lenet", "fourier")]
     unresolved = all(low < 0 < high for _, low, high in found)

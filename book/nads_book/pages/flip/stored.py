@@ -6,10 +6,10 @@ from functools import cache
 import numpy as np
 
 import nads_core as nc
+from nads_book.evidence import Estimate
 from nads_book.experiments.results import Results
-from nads_book.pages import stored
 from nads_book.report import LABELS
-from nads_book.studies import load_results
+from nads_book.studies import load_results, stored
 from nads_book.studies.transform_summaries import Row, difference_of
 
 SIZES = {"lenet": "laptop", "resnet18": "narrow"}  # of networks that were trained on mapped photos
@@ -18,7 +18,9 @@ NAMES = LABELS | {"resnet18": "ResNet-18, quarter width"}
 
 @cache
 def flips() -> dict[str, Results]:
-    """Return what each network scores on upright and on flipped photos, at the largest size that there is."""
+    """Return what each network scores on upright and on flipped photos, at the largest size that
+    there is.
+    """
     found = {name: load_results(f"fig8-{name}") for name in nc.ARCHITECTURES}
     for name in ("vgg11", "resnet18"):
         found[name] = found[name] or load_results(f"fig8-{name}", "laptop")
@@ -40,17 +42,23 @@ def sides_of(results: Results) -> dict[str, list[Row]]:
 
 
 def own(name: str, order: str, signs: bool = False) -> Row:
-    """Return the fields of networks whose photos have coordinates along the network's own NADs in some order."""
+    """Return the fields of networks whose photos have coordinates along the network's own NADs in
+    some order.
+    """
     return {"source": name, "target": name, "order": order, "signs": signs}
 
 
 def components(target: str, order: str) -> Row:
-    """Return the fields of networks whose photos have their principal components on the directions of a basis."""
+    """Return the fields of networks whose photos have their principal components on the directions
+    of a basis.
+    """
     return {"source": "pca", "target": target, "order": order}
 
 
 def three_ways(name: str) -> dict[str, list[Row]]:
-    """Return the networks on photos as they are, with random signs of their coordinates, and flipped."""
+    """Return the networks on photos as they are, with random signs of their coordinates, and
+    flipped.
+    """
     wanted = {
         "as is": own(name, "kept"),
         "random signs": own(name, "kept", signs=True),
@@ -67,7 +75,7 @@ def mean(rows: Sequence[Row], key: str = "test_accuracy") -> float:
     return float(np.mean([row[key] for row in rows]))
 
 
-def difference(name: str, one: Row, other: Row) -> tuple[float, float, float]:
+def difference(name: str, one: Row, other: Row) -> Estimate:
     """Return by how many points one kind of photos beats another, with its interval."""
     sides = [
         [row for row in maps(name).rows if fields.items() <= row.items()] for fields in (one, other)

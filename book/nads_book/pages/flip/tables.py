@@ -31,7 +31,9 @@ def table_of_paper() -> str:
 
 
 def table_of_costs() -> str:
-    """Return what the flip and random signs cost each network, with smoothness and training accuracy."""
+    """Return what the flip and random signs cost each network, with smoothness and training
+    accuracy.
+    """
     rows = []
     for name in SIZES:
         changed = {"random signs": own(name, "kept", True), "flipped": own(name, "reversed")}
@@ -63,7 +65,9 @@ def table_of_maps(name: str) -> str:
 
 
 def table_of_regressions() -> str:
-    """Return what match and smoothness explain, with and without the maps onto the Fourier basis."""
+    """Return what match and smoothness explain, with and without the maps onto the Fourier
+    basis.
+    """
     rows = []
     for name in SIZES:
         for label, without in (("all", ""), ("without Fourier", "fourier")):

@@ -113,7 +113,9 @@ def lenet_dips() -> Evidence:
 
 
 def comb_border() -> Evidence:
-    """Decide whether circular padding removes the energy between the teeth of a narrow ResNet-18."""
+    """Decide whether circular padding removes the energy between the teeth of a narrow
+    ResNet-18.
+    """
     atlas = load_atlas()
     names = list(atlas.entries)
     zero, circular = (

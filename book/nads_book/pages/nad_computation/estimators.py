@@ -130,7 +130,9 @@ def point_differs() -> Evidence:
 def show_similarity(
     architecture: Source, num_networks: int, image_shape: tuple[int, ...], seed: int = 0
 ) -> None:
-    """Display how well two runs of each estimator agree with each other, and with one of another estimator."""
+    """Display how well two runs of each estimator agree with each other, and with one of another
+    estimator.
+    """
     runs = {
         label: [
             nc.compute_nads(
@@ -153,14 +155,16 @@ def show_similarity(
 
 
 def of_mixed(criterion: str) -> Evidence:
-    """Decide a sentence of the paper by a registered criterion, with the overlaps of each network."""
+    """Decide a sentence of the paper by a registered criterion, with the overlaps of each
+    network.
+    """
     texts = []
     for row in rows_of(MIXED):
         own = [row["overlaps"][kind] for kind in ("smoothed", "mixed")]
         across = row["overlaps"]["averaged over inputs"]
         texts.append(
-            f"{label_of(row['network'])}: two runs of the gradient overlap by {own[0]:.2f}, two of the "
-            f"mixed derivative by {own[1]:.2f}, one of each by {across:.2f}"
+            f"{label_of(row['network'])}: two runs of the gradient overlap by {own[0]:.2f}, two of "
+            f"the mixed derivative by {own[1]:.2f}, one of each by {across:.2f}"
         )
     text = "; ".join(texts) + f" (first ten directions, {len(texts)} of {len(NETWORKS)} networks)."
     return evidence(scored(MIXED).met[criterion], sentence=text, size="paper")
@@ -189,7 +193,9 @@ def show_published() -> None:
 
 
 def published_directions() -> Evidence:
-    """Decide whether the first ten NADs of two networks are the published ones, and a third's not."""
+    """Decide whether the first ten NADs of two networks are the published ones, and a third's
+    not.
+    """
     tens = {label: overlaps[10] for label, overlaps in published_overlaps().items()}
     holds = min(tens["LeNet"], tens["ResNet-18"]) > 0.9 > 0.8 > tens["VGG-11"]
     return evidence(holds, tens["VGG-11"], size="paper")
@@ -197,7 +203,9 @@ def published_directions() -> Evidence:
 
 @cache
 def overlaps_between() -> dict[tuple[str, str], float]:
-    """Return the overlaps of the first 100 NADs of each two of the paper's convolutional networks."""
+    """Return the overlaps of the first 100 NADs of each two of the paper's convolutional
+    networks.
+    """
     shipped = {
         label: nc.load_nads(name) for name, label in report.LABELS.items() if name != "logreg"
     }
@@ -211,8 +219,9 @@ def unique() -> Evidence:
         f"{found[pair]:.2f} ({' and '.join(pair)})" for pair in sorted(found, key=found.__getitem__)
     ]
     text = (
-        f"The first 100 NADs of two of the four networks overlap by {ends[0]} to {ends[-1]}; random "
-        f"subspaces by {100 / 1024:.2f}. Which features trained networks use is another question."
+        f"The first 100 NADs of two of the four networks overlap by {ends[0]} to {ends[-1]}; "
+        f"random subspaces by {100 / 1024:.2f}. Which features trained networks use is another "
+        "question."
     )
     return evidence(None, max(found.values()), sentence=text, size="paper")
 

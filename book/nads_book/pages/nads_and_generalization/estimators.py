@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.analysis import published, statistics
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.pages.nads_and_generalization.law import FAMILIES, families
 from nads_book.report import estimate, markdown_table
@@ -45,12 +45,12 @@ def draws(kind: str, label: str) -> np.ndarray:
     return statistics.resampled_correlations(scores, one.accuracies)
 
 
-def correlation(kind: str, label: str) -> tuple[float, float, float]:
+def correlation(kind: str, label: str) -> Estimate:
     """Return the rank correlation of energies and accuracies, with its interval."""
     return statistics.with_interval(draws(kind, label))
 
 
-def ahead(label: str, reference: str = "smoothed") -> tuple[float, float, float]:
+def ahead(label: str, reference: str = "smoothed") -> Estimate:
     """Return the lead of one estimator over another on the waves, on the same draws."""
     return statistics.with_interval(draws("DFT", reference) - draws("DFT", label))
 

@@ -13,12 +13,12 @@ from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Family
 from nads_book.analysis.statistics import OrderTest
 from nads_book.analysis.waves import negative
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.stored import load_study
-from nads_book.pages import stored
 from nads_book.pages.nads_and_generalization.waves import DEEP
 from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
+from nads_book.studies import stored
 
 AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
 SMALLER = {"vgg11": "laptop", "resnet18": "narrow"}  # stored sweeps of reduced size
@@ -99,7 +99,7 @@ def repeats(label: str) -> np.ndarray:
 
 
 @cache
-def inflation(label: str) -> tuple[float, float, float]:
+def inflation(label: str) -> Estimate:
     """Return how much repeated trainings differ, in standard errors of their test sets."""
     num_test = lenets().settings["num_test"] if label == "LeNet, ours" else AUTHORS_TESTS
     pairs = repeats(label)
@@ -154,7 +154,9 @@ def falls_not_monotonically() -> Evidence:
 
 
 def is_monotonic() -> Evidence:
-    """Decide whether accuracy falls monotonically, as the paper writes: not where one curve rises beyond noise."""
+    """Decide whether accuracy falls monotonically, as the paper writes: not where one curve rises
+    beyond noise.
+    """
     found, beyond = trends().values(), not_monotonic()
     text = (
         f"Rank correlation with the index {fixed(min(found), 2)} to {fixed(max(found), 2)}. "

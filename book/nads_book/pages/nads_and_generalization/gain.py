@@ -7,13 +7,12 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.analysis.prediction import predicted_accuracy
-from nads_book.analysis.statistics import MANY
-from nads_book.evidence import Evidence, evidence
+from nads_book.analysis.statistics import MANY, drawn_counts, with_interval
+from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Evidence as Scored
-from nads_book.pages import stored
 from nads_book.report import estimate, fixed, markdown_table
-from nads_book.studies import gain
+from nads_book.studies import gain, stored
 
 DESIGNS = {"lenet": "LeNet", "cnn": "small CNN", "resnet18": "ResNet-18, narrow"}
 ARMS = {"free": "free", "frozen": "random", "taught": "learned"}  # first filters, as stored
@@ -40,7 +39,7 @@ def scored(name: str) -> Scored:
     return results(name).experiment().score(results(name).rows)
 
 
-def slope(name: str, arm: str) -> tuple[float, float, float]:
+def slope(name: str, arm: str) -> Estimate:
     """Return the points that one standard deviation of the log gain is worth, with ends."""
     value, low, high = scored(name).estimates[arm]["slope"]
     return value, low, high
@@ -82,7 +81,7 @@ def plot_arms(name: str = "lenet") -> Figure:
 
 
 @cache
-def share_left(name: str) -> tuple[float, float, float]:
+def share_left(name: str) -> Estimate:
     """Return the share of the gain's effect that random first filters leave, with its interval.
 
     The two slopes share their directions, which are drawn together.
@@ -105,14 +104,9 @@ def share_left(name: str) -> tuple[float, float, float]:
     members = [index == direction for direction in range(len(design["gains"]))]
     left = np.stack([columns[one].T @ columns[one] for one in members])
     right = np.stack([columns[one].T @ off[one] for one in members])
-    count = len(members)
-    rng = np.random.default_rng(0)
-    weights = rng.multinomial(count, np.full(count, 1 / count), MANY // 4)
-    weights = np.concatenate([np.ones((1, count)), weights])
+    weights = drawn_counts(range(len(members)), MANY // 4)
     solved = np.linalg.solve(np.tensordot(weights, left, 1), np.tensordot(weights, right, 1))[:, 0]
-    ratio = solved[:, 1] / solved[:, 0]
-    low, high = np.quantile(ratio[1:], (0.025, 0.975))
-    return float(ratio[0]), float(low), float(high)
+    return with_interval(solved[:, 1] / solved[:, 0])
 
 
 # Claims

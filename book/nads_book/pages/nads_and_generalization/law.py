@@ -18,10 +18,10 @@ from nads_book.analysis.prediction import (
 )
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
-from nads_book.pages import stored
 from nads_book.pages.nads_and_generalization.fall import family, lenets
 from nads_book.pages.nads_and_generalization.paper import random_family
 from nads_book.report import fixed, markdown_table
+from nads_book.studies import stored
 
 FAMILIES = {
     "fig6-lenet": "NADs, σ = 1",

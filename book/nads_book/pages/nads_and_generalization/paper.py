@@ -10,10 +10,10 @@ import nads_core as nc
 from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Family, predicted_accuracy, signal_to_noise
 from nads_book.evidence import Evidence, evidence
-from nads_book.pages import stored
 from nads_book.pages.nads_and_generalization.fall import curves
 from nads_book.pages.nads_and_generalization.waves import DEEP, LEARNED
 from nads_book.report import LABELS, fixed, markdown_table, percent
+from nads_book.studies import stored
 
 DEEP_SWEEPS = (  # stored trainings of reduced size along waves
     ("vgg11", "laptop"),
@@ -132,7 +132,10 @@ def _listed(found: Mapping[str, float]) -> str:
 
 def supports_are_learned() -> Evidence:
     """Decide whether the first ten NADs have their energy on learned waves."""
-    text = f"Share of their energy on the waves of Fig. 1 that lies on learned ones: {_listed(supports())}."
+    text = (
+        "Share of their energy on the waves of Fig. 1 that lies on learned ones: "
+        f"{_listed(supports())}."
+    )
     return evidence(min(supports().values()) > 0.9, sentence=text, size="paper")
 
 
@@ -157,7 +160,9 @@ def random_directions() -> Evidence:
 
 
 def fits_training_sets() -> Evidence:
-    """Tell how well deep networks of reduced size fit their training sets, which decides nothing."""
+    """Tell how well deep networks of reduced size fit their training sets, which decides
+    nothing.
+    """
     found = []
     for job, preset in DEEP_SWEEPS:
         results = stored(f"fig1-{job}", preset)

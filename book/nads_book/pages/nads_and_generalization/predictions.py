@@ -10,7 +10,7 @@ import nads_core as nc
 from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Responses, informative, predicted_accuracy
 from nads_book.analysis.statistics import means, student_mean
-from nads_book.evidence import Evidence, evidence, exact_share
+from nads_book.evidence import Estimate, Evidence, evidence, exact_share
 from nads_book.experiments.stored import load_study
 from nads_book.report import estimate, fixed, markdown_table
 
@@ -58,7 +58,7 @@ def measured() -> np.ndarray:
     return np.array([reached()[0][cell] for cell in predictions()])
 
 
-def improvement(before: str, after: str) -> tuple[float, float, float]:
+def improvement(before: str, after: str) -> Estimate:
     """Return by how many points one law is closer: NADs and settings are drawn again."""
     said = informative(measured())
     off = [100 * np.abs(predicted(law) - measured()) for law in (before, after)]

@@ -15,10 +15,9 @@ from nads_book.evidence import Evidence, above, around, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Row
 from nads_book.explorer import load_pictures
-from nads_book.pages import stored
 from nads_book.pages.poison.parts import injected
 from nads_book.report import LABELS, markdown_table, percent
-from nads_book.studies import load_results, poison_parts
+from nads_book.studies import load_results, poison_parts, stored
 from nads_book.studies import toy_shortcuts as toys
 
 ENOUGH = 100  # changed predictions of the clean network, from which on a ratio counts
@@ -177,7 +176,8 @@ def separable() -> Evidence:
 def small_modification() -> Evidence:
     """Decide whether the poison moves the most changed pixel of a photo little, at NAD 0.
 
-    A photo's coordinate along NAD 0 lies near its mean over photos, far from zero. The poison sets it to ± ε.
+    A photo's coordinate along NAD 0 lies near its mean over photos, far from zero. The poison sets
+    it to ± ε.
     """
     rows = [row for row in injected().rows if row["index"] == 0]
     (mean,) = {row["mean"] for row in rows if row["images"] == "photos"}
@@ -199,8 +199,8 @@ def of_resnet() -> Evidence:
     shown = ", ".join(f"{np.mean(values):.0f} at NAD {index}" for index, values in lost.items())
     return evidence(
         None,
-        sentence="No ResNet-18 was trained at the paper’s size. One of a quarter of the width, on 5,000 "
-        f"photos for 10 epochs, loses these points of accuracy: {shown}.",
+        sentence="No ResNet-18 was trained at the paper’s size. One of a quarter of the width, on "
+        f"5,000 photos for 10 epochs, loses these points of accuracy: {shown}.",
         results=[stored("notes-resnet18", "narrow")],
     )
 

@@ -8,14 +8,13 @@ from scipy.stats import linregress, t
 
 from nads_book import figures, report
 from nads_book.analysis.statistics import means, rank_correlation
-from nads_book.evidence import Evidence, around, evidence, exact_share
+from nads_book.evidence import Estimate, Evidence, around, evidence, exact_share
 from nads_book.experiments.results import Results
 from nads_book.figures.poison import Sweep
-from nads_book.pages import stored
 from nads_book.pages.poison.parts import injected, mean_lost
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses as responses
-from nads_book.studies import poison_parts
+from nads_book.studies import poison_parts, stored
 from nads_book.studies import toy_shortcuts as toys
 from nads_book.studies.injection import INJECTED_SIZES
 from nads_book.studies.injection_responses import Condition, Response
@@ -163,10 +162,12 @@ def energies() -> dict[int, float]:
 
 
 @cache
-def slope() -> tuple[float, float, float]:
-    """Return how many more photos follow a number per deviation of the log energy of its carrier, in points.
+def slope() -> Estimate:
+    """Return how many more photos follow a number per deviation of the log energy of its carrier,
+    in points.
 
-    Each of twelve carriers, emptied, was offered the same numbers by as many networks. The interval is Student's.
+    Each of twelve carriers, emptied, was offered the same numbers by as many networks. The interval
+    is Student's.
     """
     shares = means(
         (index, value)

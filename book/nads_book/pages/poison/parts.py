@@ -13,10 +13,9 @@ from nads_book.experiments.results import Results
 from nads_book.experiments.stored import load_study
 from nads_book.explorer import Changes
 from nads_book.figures.poison import Sweep
-from nads_book.pages import stored
 from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import fixed, markdown_table
-from nads_book.studies import injection_responses, poison_parts
+from nads_book.studies import injection_responses, poison_parts, stored
 from nads_book.studies.poison_parts import DEVIATION, PARTS
 
 STUDY = "poison-parts"

@@ -40,8 +40,8 @@ class Trial:
         index: NAD that carries the label, from 0 to 1022.
         strength: size of the hidden number, in units of a pixel in [0, 1].
         seed: seed of photos, weights and batches.
-        nads_of: owner of the NADs: "auto", an architecture, or a file that `NADs.save` wrote. "auto" are
-            those of ``architecture`` if they ship with the library, otherwise LeNet's.
+        nads_of: owner of the NADs: "auto", an architecture, or a file that `NADs.save` wrote.
+            "auto" are those of ``architecture`` if they ship with the library, otherwise LeNet's.
         dataset: "auto", "cifar10" or "generated".
         data_root: folder with the photos; that of ``NADS_DATA`` by default.
 
@@ -70,9 +70,14 @@ class Trial:
         data_root: str | os.PathLike[str] | None = None,
     ) -> None:
         check_parameters(
-            preset=preset, seed=seed, index=index, last_index=LAST, strength=strength,
-            dataset=dataset, data_root=data_root,
-        )  # fmt: skip
+            preset=preset,
+            seed=seed,
+            index=index,
+            last_index=LAST,
+            strength=strength,
+            dataset=dataset,
+            data_root=data_root,
+        )
         preset = choose_preset(preset, gpu="gpu", presets=tuple(SIZES))
         network = choose_network(architecture, "smoke" if preset == "smoke" else "paper")
         self.label, self.index, self.strength, self.seed = architecture, index, strength, seed
@@ -178,7 +183,9 @@ class Trial:
 
 
 def _require_fitting(build: Callable[[], nn.Module], num_classes: int) -> None:
-    """Raise a ValueError unless a function returns networks for photos, with an output for each class."""
+    """Raise a ValueError unless a function returns networks for photos, with an output for each
+    class.
+    """
     needed = (
         "architecture must name a function without arguments that returns a network "
         f"from 3 × 32 × 32 to {num_classes} outputs"

@@ -1,4 +1,6 @@
-"""Time and memory of NADs: stored measurements, and those of an architecture that a reader names."""
+"""Time and memory of NADs: stored measurements, and those of an architecture that a reader
+names.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -61,7 +63,9 @@ def seconds_of(architecture: str, method: str) -> float:
 def ensemble_of(
     architecture: Any, image_shape: tuple[int, ...], device: str | None = None
 ) -> Ensemble:
-    """Return the random networks of an architecture, or of the function or name that stands for one."""
+    """Return the random networks of an architecture, or of the function or name that stands for
+    one.
+    """
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     build: Any = architecture
@@ -107,7 +111,8 @@ def show_passes(architecture: Any, image_shape: tuple[int, ...] = (1, 32, 32)) -
 
 
 def plot_run_times(own: Mapping[str, float] | None = None) -> Figure:
-    """Draw the time of a whole run of each architecture, stored, and of networks that a reader has timed.
+    """Draw the time of a whole run of each architecture, stored, and of networks that a reader has
+    timed.
 
     Args:
         own: label -> seconds of one network with 16 inputs.
@@ -122,7 +127,8 @@ def plot_run_times(own: Mapping[str, float] | None = None) -> Figure:
 
 
 def plot_pixels(live: Mapping[int, float] | None = None) -> Figure:
-    """Draw the time of one network against the number of pixels: torchvision's ResNet-18 with four inputs.
+    """Draw the time of one network against the number of pixels: torchvision's ResNet-18 with four
+    inputs.
 
     Args:
         live: side of the images -> seconds of one network, measured here.
@@ -204,7 +210,9 @@ def begin_smoothed() -> Evidence:
 
 
 def fewer_passes() -> Evidence:
-    """Decide whether a dipole along every pixel takes 50 to 80 times the operations of 16 inputs."""
+    """Decide whether a dipole along every pixel takes 50 to 80 times the operations of 16
+    inputs.
+    """
     dipole, smoothed = (costs()["resnet18", method]["work"] for method in ("dipole", "smoothed-16"))
     factor = dipole["forward"] / (smoothed["forward"] + smoothed["backward"])
     return evidence(50 < factor < 80, factor)

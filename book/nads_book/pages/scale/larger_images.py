@@ -1,4 +1,6 @@
-"""LeNet's NADs at 64 x 64: what one run says about its agreement with another (a section of ``16_scale``)."""
+"""LeNet's NADs at 64 x 64: what one run says about its agreement with another (a section of
+``16_scale``).
+"""
 
 from functools import cache
 from typing import Any
@@ -22,7 +24,9 @@ def _criteria() -> Any:
 
 
 def _forecast(run: int, num_networks: int, target: int | None = None) -> int:
-    """Return how many NADs a run found to be certain, or forecast after its first networks for a target."""
+    """Return how many NADs a run found to be certain, or forecast after its first networks for a
+    target.
+    """
     rows = _stored()["runs"][run]["forecasts"][str(num_networks)]
     wanted = target or rows[0]["num_networks"]
     return next(int(row["num_certain"]) for row in rows if row["num_networks"] == wanted)
@@ -30,7 +34,9 @@ def _forecast(run: int, num_networks: int, target: int | None = None) -> int:
 
 @styled
 def plot_agreement_at_64() -> Figure:
-    """Draw the overlap of two runs by the number of leading NADs, and its prediction from one run (dashed)."""
+    """Draw the overlap of two runs by the number of leading NADs, and its prediction from one run
+    (dashed).
+    """
     figure, (axis,) = panel_row(
         [""], 3.0, xlabel="number of leading NADs", ylabel="overlap of two runs"
     )
@@ -47,7 +53,9 @@ def plot_agreement_at_64() -> Figure:
 
 
 def table_of_certain_nads() -> str:
-    """Return, for each number of networks, how many NADs are forecast and found to be certain, and the cost."""
+    """Return, for each number of networks, how many NADs are forecast and found to be certain, and
+    the cost.
+    """
     few, many = (row["num_networks"] for row in _stored()["rows"])
     runs = _stored()["runs"]
     seconds = np.mean([run["seconds"][str(many)] / (many - few) for run in runs])  # per network
@@ -74,7 +82,9 @@ def show_certain_nads() -> None:
 
 
 def runs_agree_as_predicted() -> Evidence:
-    """Decide whether the certain NADs of one run agree with the other as the first predicts (registered)."""
+    """Decide whether the certain NADs of one run agree with the other as the first predicts
+    (registered).
+    """
     row = _stored()["rows"][1]
     difference = row["agreement_found"] - row["agreement_predicted"]
     holds = abs(difference) <= _criteria()["agreement"]
@@ -82,7 +92,9 @@ def runs_agree_as_predicted() -> Evidence:
 
 
 def runs_forecast_themselves() -> Evidence:
-    """Decide whether each run forecasts the number of its certain NADs within the registered limits."""
+    """Decide whether each run forecasts the number of its certain NADs within the registered
+    limits.
+    """
     few, many = (row["num_networks"] for row in _stored()["rows"])
     shares = [_forecast(run, few, many) / _forecast(run, many) for run in (0, 1)]
     low, high = _criteria()["forecast"]

@@ -1,4 +1,6 @@
-"""The page ``13_scores_on_data``: scores from random weights do not rank architectures on given data."""
+"""The page ``13_scores_on_data``: scores from random weights do not rank architectures on given
+data.
+"""
 
 from nads_book.pages import adam_flip
 from nads_book.pages.adam_flip import plot_bases

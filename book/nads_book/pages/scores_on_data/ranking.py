@@ -45,9 +45,13 @@ def plot_pairs() -> Figure:
             label = f"{ARCHITECTURES[name].partition(',')[0]} {100 * accuracy:.0f} %"
             left = x > count / 2
             axis.annotate(
-                label, (x, y), (-6 if left else 6, 3), textcoords="offset points", fontsize=7,
+                label,
+                (x, y),
+                (-6 if left else 6, 3),
+                textcoords="offset points",
+                fontsize=7,
                 ha="right" if left else "left",
-            )  # fmt: skip
+            )
         axis.set(xlim=(0.3, count + 0.7), ylim=(count + 0.7, 0.3))
         axis.set(xticks=range(1, count + 1), yticks=range(1, count + 1))
     return figure
@@ -60,7 +64,9 @@ def _pair_sizes(num_architectures: int) -> dict[str, Any]:
 
 
 def _registered(found: Estimate) -> bool | None:
-    """Return False where the registered rule falsifies, None where more than this estimate is needed."""
+    """Return False where the registered rule falsifies, None where more than this estimate is
+    needed.
+    """
     return False if rules.verdict(plan()["criteria"]["enough"], found) == "falsified" else None
 
 
@@ -71,7 +77,9 @@ def ranks_the_best() -> Evidence:
 
 
 def ranks_the_losses() -> Evidence:
-    """Decide whether the primary score ranks what a change of the data costs (registered, without the MLP)."""
+    """Decide whether the primary score ranks what a change of the data costs (registered, without
+    the MLP).
+    """
     found = primary("costs", WITHOUT_MLP)
     return evidence(_registered(found), *found, **_pair_sizes(len(pairs().architectures) - 1))
 
@@ -87,15 +95,19 @@ def _in_units(statistic: str, name: str, without_mlp: bool) -> np.ndarray:
 
 
 def lead_over_smoothness() -> dict[str, float]:
-    """Return by how much the score's rank correlation over variants exceeds that of smoothness: data set -> mean."""
+    """Return by how much the score's rank correlation over variants exceeds that of smoothness:
+    data set -> mean.
+    """
     score, smooth = (_in_units("variants", name, True) for name in (PRIMARY, "smoothness"))
     return dict(zip(pairs().data, (score - smooth).mean(1).tolist(), strict=True))
 
 
 def smoothness_ranks_better() -> Evidence:
-    """Decide whether smoothness ranks variants better than the score; the units are the three data sets.
+    """Decide whether smoothness ranks variants better than the score; the units are the three data
+    sets.
 
-    Architectures share the order of smoothness of a data set, so that they are no units of their own.
+    Architectures share the order of smoothness of a data set, so that they are no units of their
+    own.
     """
     lead = student_mean([*lead_over_smoothness().values()])
     sizes = _pair_sizes(len(pairs().architectures) - 1)
@@ -112,7 +124,9 @@ QUESTIONS = {
 
 
 def table_of_questions() -> str:
-    """Return the mean rank correlation of the primary score and of a baseline, for each question."""
+    """Return the mean rank correlation of the primary score and of a baseline, for each
+    question.
+    """
     rows = []
     for question, (statistic, baseline, without) in QUESTIONS.items():
         found = compared(without)

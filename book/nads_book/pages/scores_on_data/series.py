@@ -1,4 +1,6 @@
-"""MNIST-1D: what an order of the inputs costs four models, and what scores say of it before training."""
+"""MNIST-1D: what an order of the inputs costs four models, and what scores say of it before
+training.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -101,7 +103,8 @@ def fall(name: str, score: str) -> Estimate:
 
 @styled
 def plot_series(yours: Mapping[str, tuple[float, float]] | None = None) -> Figure:
-    """Draw the accuracies of four models as is and permuted (stored), and the primary score of each.
+    """Draw the accuracies of four models as is and permuted (stored), and the primary score of
+    each.
 
     Args:
         yours: label -> accuracies in [0, 1] of networks that were trained now, as is and reordered.
@@ -119,9 +122,13 @@ def plot_series(yours: Mapping[str, tuple[float, float]] | None = None) -> Figur
     for part, marker in enumerate("ov"):
         scores = [100 * series_scores(name, PRIMARY)[part][0] for name in MODELS]
         axis.plot(
-            np.arange(len(MODELS)) + 0.2, scores, marker, color=shade(0.45), fillstyle="none",
+            np.arange(len(MODELS)) + 0.2,
+            scores,
+            marker,
+            color=shade(0.45),
+            fillstyle="none",
             label=None if part else "score before training",
-        )  # fmt: skip
+        )
     axis.set(ylim=(0, 100), xticks=range(len(rows)), xticklabels=list(rows))
     legend(figure, axis, ncols=3)
     return figure
@@ -130,7 +137,8 @@ def plot_series(yours: Mapping[str, tuple[float, float]] | None = None) -> Figur
 def plot_yours(
     build: Callable[[], nn.Module], order: str = "neighbours", steps: int = 1_000, seed: int = 0
 ) -> Figure:
-    """Train the reader's network on series as they are and reordered, and draw it beside the published ones.
+    """Train the reader's network on series as they are and reordered, and draw it beside the
+    published ones.
 
     Args:
         build: factory of a network from (N, 1, 40) to (N, 10).
@@ -172,7 +180,9 @@ SIZES: dict[str, Any] = {"size": "paper", "num_seeds": 1, "num_trainings": 2 * l
 
 
 def ridge_falls() -> Evidence:
-    """Decide whether the primary score of the CNN falls by more than two standard errors (registered)."""
+    """Decide whether the primary score of the CNN falls by more than two standard errors
+    (registered).
+    """
     points = (100 * one for one in fall("cnn", PRIMARY))
     return evidence(series_tests()["the CNN's score falls"], *points, **SIZES)
 

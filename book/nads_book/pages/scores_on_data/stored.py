@@ -45,13 +45,17 @@ def plan() -> dict[str, Any]:
 
 @cache
 def pairs() -> Table:
-    """Return scores, baselines and accuracies of all pairs of an architecture and a variant of the data."""
+    """Return scores, baselines and accuracies of all pairs of an architecture and a variant of the
+    data.
+    """
     return Table.of(scores(), trained())
 
 
 @cache
 def primary(statistic: str, without: tuple[str, ...] = ()) -> Estimate:
-    """Return the mean rank correlation of the primary score by the registered bootstrap, with many draws."""
+    """Return the mean rank correlation of the primary score by the registered bootstrap, with many
+    draws.
+    """
     found = rules.compare(
         pairs(),
         without,

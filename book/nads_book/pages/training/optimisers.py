@@ -112,7 +112,8 @@ def whatever_the_optimiser() -> Evidence:
 def living_areas() -> Iterator[float]:
     """Yield the area of each treatment at the largest rates, without dead networks.
 
-    A dead network stays near chance on its own training images. Accuracies are means of living ones.
+    A dead network stays near chance on its own training images. Accuracies are means of living
+    ones.
     """
     energies = forgetting.wave_energies()
     for cell in HIGHEST:

@@ -8,7 +8,7 @@ import numpy as np
 from IPython.display import HTML
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence, above, below, evidence
+from nads_book.evidence import Estimate, Evidence, above, below, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
@@ -125,7 +125,9 @@ def plot_changes() -> Figure:
 def cosines(
     networks: Iterable[str], data: str, steps: Iterable[int], law: str = LAW, of: str = "change"
 ) -> list[list[float]]:
-    """Return cosines with intervals, of networks and steps on some data: see `Trajectories.cosine`."""
+    """Return cosines with intervals, of networks and steps on some data: see
+    `Trajectories.cosine`.
+    """
     return [known().cosine(name, data, step, law, of) for name in networks for step in steps]
 
 
@@ -146,7 +148,7 @@ def bright_above_dark() -> Evidence:
     return evidence(holds, shares[1], **facts(["lenet"], step=100))
 
 
-def smallest_lead(data: Iterable[str], steps: Iterable[int]) -> tuple[float, float, float]:
+def smallest_lead(data: Iterable[str], steps: Iterable[int]) -> Estimate:
     """Return the smallest lead of the signal over the law, over small networks, data and steps."""
     leads = [
         known().lead(network, one, step)
