@@ -55,7 +55,7 @@ def test_replacing_is_the_papers_poison(notes):
     )
 
 
-@pytest.mark.parametrize("written", ["added", "replaced", "ablated", "mean_ablated"])
+@pytest.mark.parametrize("written", ["added", "replaced", "hole", "hole at mean"])
 @pytest.mark.parametrize("size", [0.2, None])
 def test_a_note_changes_one_coordinate(notes, written, size):
     noted = notes.inject(IMAGES, LABELS, written, size)
@@ -68,14 +68,14 @@ def test_a_note_changes_one_coordinate(notes, written, size):
     expected = {
         "added": before + sign * deviation,
         "replaced": sign * deviation,
-        "ablated": 0 * before,
-        "mean_ablated": mean,
+        "hole": 0 * before,
+        "hole at mean": mean,
     }
     torch.testing.assert_close(after, expected[written].to(after), atol=1e-5, rtol=0)
 
 
 def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(notes):
-    for background, deviation in (("mean_ablated", 0.0), ("scaled", COMMON_DEVIATION)):
+    for background, deviation in (("emptied", 0.0), ("scaled", COMMON_DEVIATION)):
         prepared = notes.prepare(IMAGES, background)
         changed = (coordinates(prepared) - coordinates(IMAGES)).abs().amax((0, 1)) > 1e-5
         assert changed.nonzero().flatten().tolist() == [INDEX, INDEX + 1]
@@ -109,7 +109,7 @@ def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
 def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
     grey = IMAGES[:, :1]
     injection = ShortcutInjection(grey, NADS, INDEX)
-    emptied = injection.prepare(grey, "mean_ablated")
+    emptied = injection.prepare(grey, "emptied")
     assert (coordinates(emptied)[:, 0, INDEX : INDEX + 5].std(0) < 1e-5).all()
     injected = injection.inject(emptied, LABELS, "added", 0.5)
     change = coordinates(injected - emptied)[torch.arange(len(grey)), 0, INDEX + LABELS // 2]

@@ -105,7 +105,7 @@ def made_up_cell(hole=0.5, added=0.8, last=0.0, indices=(0, 9), seeds=(0,)):
 def test_registered_criteria_hold_and_fail():
     criteria, linear = replication_criteria.criteria, replication_criteria.Cell([], "d", "logreg")
     good = made_up_cell()
-    assert good.hole_ratio == pytest.approx(1) and good.following(0) == pytest.approx(0.6)
+    assert good.hole_ratio() == pytest.approx(1) and good.following(0) == pytest.approx(0.6)
     first, second, *others = criteria(good, linear).values()
     assert first is second is True and others == [None] * 3
     assert [*criteria(made_up_cell(hole=0.7), linear).values()][0] is False

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +18,14 @@ from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
 
 INFORMATIVE = (0.54, 0.995)  # accuracies that are neither chance nor perfect
+
+
+def accuracies_by(field: str, results: Results) -> dict[Any, list[float]]:
+    """Return the test accuracies, one per seed, by frequency or NAD index."""
+    return grouped(
+        (tuple(row[field]) if field == "frequency" else row[field], row["test_accuracy"])
+        for row in results.rows
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +56,7 @@ class Family:
         """Collect the rows of one sweep over directions, averaged over seeds."""
         job = results.experiment()
         name = job.unit_fields[0]
-        accuracies = grouped(
-            (tuple(row[name]) if name == "frequency" else row[name], row["test_accuracy"])
-            for row in results.rows
-        )
+        accuracies = accuracies_by(name, results)
         keys = sorted(accuracies)
         return cls(
             keys,

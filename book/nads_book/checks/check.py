@@ -77,6 +77,11 @@ CheckFunction = Callable[
 ]  # (num_samples=1, *, seed=0): a statement in at least 20 settings
 
 
+def random_signs(num_samples: int, generator: torch.Generator) -> Tensor:
+    """Return labels -1 or +1, (N,) float64."""
+    return torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
+
+
 def check_function(settings: Callable[[int, torch.Generator], Iterator[Check]]) -> CheckFunction:
     """Turn an iterator over settings, which draws from a generator, into a `CheckFunction`."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_book.checks.check import Check, check_function, mean_and_error
+from nads_book.checks.check import Check, check_function, mean_and_error, random_signs
 from nads_book.checks.deep_linear import model_response
 from nads_book.theory import lemma2
 
@@ -59,7 +59,7 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
     """Return slopes and rates of three models with known answers, the first of which meets the
     bounds with equality.
     """
-    sign = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
+    sign = random_signs(num_samples, generator)
     theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
     # f = theta x: the slope is theta, its rate of change 1
     toys = {

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nads_book.checks.check import Check, check_function
+from nads_book.checks.check import Check, check_function, random_signs
 from nads_core.theory import pooling
 
 
@@ -81,7 +81,7 @@ def simulate_bayes_accuracy(
         Accuracy and its standard error, which is never zero.
     """
     size = len(direction)
-    labels = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
+    labels = random_signs(num_samples, generator)
     noise = noise_std * torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
     noise -= (noise @ direction)[:, None] * direction
     pooled = (margin * labels[:, None] * direction + noise) @ layer.T  # (N, D) -> (N, M)
@@ -93,7 +93,7 @@ def simulate_bayes_accuracy(
     scores = torch.where(
         scores.abs() <= 1e-12 * max(scale, 1e-300), 0.0, scores
     )  # nothing left: a coin decides
-    coins = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
+    coins = random_signs(num_samples, generator)
     correct = int((torch.where(scores == 0, coins, scores.sign()) == labels).sum())
     return _accuracy_and_error(correct, num_samples)
 
@@ -162,7 +162,7 @@ def check_theorem1_complex(num_samples: int, generator: torch.Generator) -> Iter
         (2, 4, 8), ("average", "identity"), (0, 1, 4, 7)
     ):
         impulse = pooling.prefilter(name, size, stride)
-        labels = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
+        labels = random_signs(num_samples, generator)
         parts = (
             torch.randn(2, num_samples, size, generator=generator, dtype=torch.float64)
             * noise_std

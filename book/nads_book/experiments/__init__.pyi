@@ -15,6 +15,7 @@ from .study import (
     Study,
     Unit,
     factorial,
+    matching,
     within,
     without_interval,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "load_nads",
     "load_registered",
     "load_study",
+    "matching",
     "recipe_steps",
     "results_path",
     "run_study",

@@ -81,6 +81,11 @@ def factorial(**factors: Iterable[Any]) -> list[Unit]:
     ]
 
 
+def matching(rows: Iterable[Any], **fields: Any) -> list[Any]:
+    """Return the rows with given values of some fields."""
+    return [row for row in rows if fields.items() <= row.items()]
+
+
 def without_interval(value: float) -> Estimate:
     """Return a number of which no interval is known."""
     return float(value), math.nan, math.nan

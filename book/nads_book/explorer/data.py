@@ -19,7 +19,7 @@ import torch
 from nads_book import report
 from nads_book.analysis import published
 from nads_book.analysis.frequency_maps import of_tasks
-from nads_book.analysis.statistics import grouped
+from nads_book.analysis.prediction import accuracies_by
 from nads_book.experiments.results import Results
 from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
@@ -216,12 +216,10 @@ def _rows(results: Results, field: str) -> list[list[Any]]:
     """Return [key, accuracy, low, high] for each frequency, or NAD index (None for training on
     clean photos).
     """
-    result = grouped(
-        (tuple(row[field]) if field == "frequency" else row[field], row["test_accuracy"])
-        for row in results.rows
-    )
-    num_test = results.settings["num_test"]
-    rows = [_row(key, np.mean(values), num_test * len(values)) for key, values in result.items()]
+    num_test, found = results.settings["num_test"], accuracies_by(field, results)
+    rows = [
+        _row(key, float(np.mean(values)), num_test * len(values)) for key, values in found.items()
+    ]
     return sorted(rows, key=_by_key)
 
 

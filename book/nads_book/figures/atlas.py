@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.evidence import Estimate
-from nads_book.figures.style import COLOURS, bare, legend, show_signed, styled, subplots
+from nads_book.figures.style import COLOURS, bare, legend, name_rows, show_signed, styled, subplots
 from nads_core.directions import NADs
 
 _EVEN = 0.5  # decades: a map with less has one colour
@@ -34,8 +34,8 @@ def plot_effects(
             (1.01, place - 0.45, 0.1, 0.9), transform=axis.get_yaxis_transform()
         )
         show_signed(picture, directions[name])
-    axis.set_yticks(range(len(effects)), list(effects))
-    axis.set(ylim=(len(effects) - 0.5, -0.5), xlim=(0, None), xlabel=label, ylabel="")
+    name_rows(axis, effects)
+    axis.set(xlim=(0, None), xlabel=label, ylabel="")
     return figure
 
 

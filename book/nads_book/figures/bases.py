@@ -16,7 +16,9 @@ from nads_book.figures.style import (
     COLOURS,
     bare,
     colours,
+    dotted,
     legend,
+    log_ticks,
     panel_row,
     shade,
     show_spectrum,
@@ -135,12 +137,9 @@ def plot_overlaps(
         overlaps.items(), colours(), ("o-", "s--"), strict=False
     ):
         axis.plot(counts, values, style, color=colour, label=label, markersize=4)
-    axis.axhline(chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions")
-    axis.set(
-        xscale="log", xlabel="networks in each run", ylabel="overlap of two runs", ylim=(0, 1.02)
-    )
-    axis.set_xticks(counts, [f"{count:,}" for count in counts])
-    axis.minorticks_off()
+    axis.axhline(chance, **dotted("random directions"))
+    axis.set(xlabel="networks in each run", ylabel="overlap of two runs", ylim=(0, 1.02))
+    log_ticks(axis, counts)
     axis.legend()
     return figure
 
@@ -291,9 +290,8 @@ def plot_durations(rows: Mapping[str, Mapping[str, float]]) -> Figure:
         places = [place for place, durations in enumerate(rows.values()) if kind in durations]
         seconds = [durations[kind] for durations in rows.values() if kind in durations]
         axis.plot(seconds, places, marker, color=colour, label=kind, markersize=6)
-    axis.set(xscale="log", xlabel="time of a run")
-    axis.set_xticks(list(_DURATIONS.values()), list(_DURATIONS))
-    axis.minorticks_off()
+    axis.set_xlabel("time of a run")
+    log_ticks(axis, list(_DURATIONS.values()), _DURATIONS)
     axis.set_yticks(range(len(rows)), list(rows))
     axis.invert_yaxis()
     legend(figure, axis, ncols=len(kinds))

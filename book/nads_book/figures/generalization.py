@@ -11,7 +11,9 @@ from nads_book.figures.style import (
     COLOURS,
     bars,
     colours,
+    dotted,
     legend,
+    log_ticks,
     panel_row,
     shade,
     styled,
@@ -44,7 +46,7 @@ def plot_accuracy_by_nad(networks: Mapping[str, Mapping[str, Any]]) -> Figure:
         style = {"color": COLOURS[0], "markersize": 3.5, "capsize": 1.5, "elinewidth": 0.8}
         lengths = bars(accuracies, intervals)
         top.errorbar(indices, 100 * np.asarray(accuracies), lengths, fmt="o", label="ours", **style)
-        top.axhline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
+        top.axhline(50, **dotted("chance"))
         values = np.asarray(found["eigenvalues"], dtype=float)
         bottom.plot(np.arange(len(values)), values / values[0], color=COLOURS[2])
         where, spectrum = found["published eigenvalues"]
@@ -123,7 +125,6 @@ def plot_gain(panels: Mapping[str, Curves]) -> Figure:
                 elinewidth=0.9,
             )
         axis.axhline(0, color=shade(0.4), linewidth=0.8)
-        axis.set(xscale="log", xticks=[2, 4, 8], xticklabels=["2", "4", "8"])
-        axis.minorticks_off()
+        log_ticks(axis, [2, 4, 8])
     legend(figure, axes, ncols=3)
     return figure

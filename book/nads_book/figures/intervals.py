@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.figures.style import colours, legend, panel_row, shade, styled
+from nads_book.figures.style import colours, legend, name_rows, panel_row, shade, styled
 
 Estimates = Mapping[str, Mapping[str, Sequence[float]]]  # series -> row -> value, low, high
 
@@ -32,8 +32,8 @@ def plot_intervals(panels: Mapping[str, Estimates], labels: Sequence[str]) -> Fi
                 place, colour = rows.index(row) + offsets[name], colour_of[name]
                 axis.plot([low, high], [place, place], color=colour, linewidth=1.5)
                 axis.plot(value, place, "o", color=colour, markersize=4, label=name)
-        axis.set(xlabel=label, yticks=range(len(rows)), yticklabels=rows)
-        axis.set_ylim(len(rows) - 0.5, -0.5)
+        axis.set_xlabel(label)
+        name_rows(axis, rows)
     if len(series) > 1:
         legend(figure, axes, ncols=min(len(series), 4))
     return figure

@@ -18,7 +18,9 @@ from nads_book.figures.style import (
     WIDTH,
     bars,
     colours,
+    dotted,
     legend,
+    name_rows,
     panel_row,
     shade,
     show_signed,
@@ -75,9 +77,9 @@ def plot_accuracy_dots(
                 markersize=9,
                 label="training images",
             )
-    axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
-    axis.set_yticks(range(len(accuracies)), accuracies)
-    axis.set(xlabel="accuracy (%)", xlim=(44, 104), ylim=(len(accuracies) - 0.5, -0.5))
+    axis.axvline(50, **dotted("chance"))
+    name_rows(axis, accuracies)
+    axis.set(xlabel="accuracy (%)", xlim=(44, 104))
     legend(figure, axis, ncols=3)
     return figure
 
@@ -191,7 +193,7 @@ def plot_accuracy_by_energy(
         [title], 2.9, xlabel="energy before training", ylabel="test accuracy (%)"
     )
     label = f"learned: above {100 * learned:.0f} %"
-    axis.axhline(100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=label)
+    axis.axhline(100 * learned, **dotted(label))
     axis.plot(
         energies,
         100 * np.asarray(accuracies),
@@ -220,7 +222,7 @@ def plot_train_test(test: Sequence[float], train: Sequence[float]) -> Figure:
         ["LeNet"], 3.4, xlabel="test accuracy (%)", ylabel="training accuracy (%)"
     )
     axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
-    axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
+    axis.axvline(50, **dotted("chance"))
     _accuracy_pairs(axis, test, train, COLOURS[0])
     figure.set_size_inches(3.6, 3.4)
     axis.legend(loc="lower right")

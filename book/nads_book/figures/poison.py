@@ -12,7 +12,10 @@ from nads_book.figures.style import (
     COLOURS,
     bars,
     colours,
+    dotted,
     legend,
+    log_ticks,
+    name_rows,
     panel_row,
     shade,
     show_colours,
@@ -52,9 +55,8 @@ def plot_versions(
 def _index_axis(axis: Axes, label: str) -> None:
     """Make a logarithmic axis of NAD indices, drawn at index + 1 because it has no 0."""
     ticks = np.array([0, 3, 10, 30, 100, 300, 1000])
-    axis.set(xscale="log", xlabel=label, xlim=(0.85, 1300))
-    axis.set_xticks(ticks + 1, map(str, ticks))
-    axis.minorticks_off()
+    axis.set(xlabel=label, xlim=(0.85, 1300))
+    log_ticks(axis, ticks + 1, map(str, ticks))
 
 
 class Sweep(NamedTuple):
@@ -135,9 +137,9 @@ def plot_trial(
     axis.plot([], [], "o", color=COLOURS[0], label="your networks")
     if stored:
         axis.plot([], [], "s", color=shade(0.5), label=name)
-    axis.axvline(10, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
-    axis.set_yticks(range(len(rows)), rows)
-    axis.set(xlim=(0, 100), ylim=(len(rows) - 0.5, -0.5), xlabel="accuracy on clean images (%)")
+    axis.axvline(10, **dotted("chance"))
+    name_rows(axis, rows)
+    axis.set(xlim=(0, 100), xlabel="accuracy on clean images (%)")
     legend(figure, axis, ncols=3)
     return figure
 
@@ -171,7 +173,7 @@ def plot_accuracy_by_index(
         axis.plot(np.unique(indices) + 1, means, color=colour)
         axis.axhline(100 * baselines[label], color=colour, **dashed)
     axis.plot([], [], color=shade(0.4), label="trained on clean images", **dashed)
-    axis.axhline(10, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
+    axis.axhline(10, **dotted("chance"))
     axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
     _index_axis(axis, "NAD index of the carrier")
     legend(figure, axis, ncols=3)
@@ -249,10 +251,9 @@ def plot_representations(
             for look, of in zip(looks.values(), shown, strict=True):
                 seen = 100 * np.atleast_1d(of.get(network, {}).get(label, []))
                 axis.plot(seen, [place] * len(seen), linestyle="none", **look)
-        axis.axvline(10, color=shade(0.4), linestyle=":", linewidth=1)
+        axis.axvline(10, **dotted())
         axis.set_xlim(0, 102)
-    axes[0].set_yticks(range(len(rows)), rows)
-    axes[0].set_ylim(len(rows) - 0.5, -0.5)
+    name_rows(axes[0], rows)
     for (label, look), of in zip(looks.items(), shown, strict=True):
         if of:
             axes[0].plot([], [], linestyle="none", label=label, **look | {"markersize": 6})

@@ -184,6 +184,27 @@ def show_colours(axis: Axes, image: Tensor) -> None:
     bare(axis)
 
 
+def dotted(label: str = "", level: float = 0.4) -> dict[str, Any]:
+    """Return the look of a line to compare with, such as chance: of a `shade`, and labelled."""
+    return {"color": shade(level), "linestyle": ":", "linewidth": 1, "label": label}
+
+
+def log_ticks(axis: Axes, ticks: Sequence[float] | np.ndarray, labels: Iterable[str] = ()) -> None:
+    """Make a horizontal axis logarithmic, with some ticks only; labels are the numbers, unless
+    they are given.
+    """
+    axis.set_xscale("log")
+    axis.set_xticks(ticks, list(labels) or [f"{tick:,g}" for tick in ticks])
+    axis.minorticks_off()
+
+
+def name_rows(axis: Axes, names: Iterable[str]) -> None:
+    """Make a vertical axis of rows, the first on top."""
+    names = list(names)
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.5)
+
+
 def bare(axis: Axes) -> None:
     """Remove ticks and frame."""
     axis.set(xticks=[], yticks=[])

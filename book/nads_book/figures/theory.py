@@ -13,7 +13,9 @@ from nads_book.figures.style import (
     DIVERGING,
     WIDTH,
     colours,
+    dotted,
     legend,
+    log_ticks,
     panel_row,
     shade,
     styled,
@@ -220,9 +222,7 @@ def plot_checks(results: Mapping[str, Sequence[Check]]) -> Figure:
                 linestyle="none",
             )
         axis.plot([], [], marker, color=colour, label=label)
-    axis.axvline(
-        LIMIT, color=shade(0), linewidth=1, linestyle=":", label="limit: 4 standard errors"
-    )
+    axis.axvline(LIMIT, **dotted("limit: 4 standard errors", 0))
     axis.set_xlabel(
         "distance between simulation and formula (standard errors, clipped to 0.01 … 1,000)"
     )
@@ -258,9 +258,7 @@ def plot_learning_curves(
                 train_sizes, mean, 2 * error, fmt="o-", color=colour, markersize=4, label=name
             )
             axis.axhline(float(bound), color=colour, linestyle=":", linewidth=1)
-        axis.set_xscale("log")
-        axis.set_xticks(train_sizes, [f"{size:,}" for size in train_sizes])
-        axis.minorticks_off()
+        log_ticks(axis, train_sizes)
     legend(figure, axes[0], ncols=len(names))
     return figure
 
@@ -397,7 +395,7 @@ def plot_bounds(results: Sequence[Check]) -> Figure:
         axis.plot(printed, row, "x", color=COLOURS[1], markersize=5)
     axis.plot([], [], "o", color=COLOURS[0], label="corrected (α)")
     axis.plot([], [], "x", color=COLOURS[1], label="the paper's (α²)")
-    axis.axvline(1, color=shade(0), linewidth=1, linestyle=":")
+    axis.axvline(1, **dotted(level=0))
     axis.axvspan(axis.get_xlim()[0], 1, color=COLOURS[1], alpha=0.07, linewidth=0)
     axis.set(xscale="log", xlabel="bound / expected gradient norm (shaded: the bound is exceeded)")
     axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=8)

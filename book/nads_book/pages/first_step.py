@@ -10,7 +10,7 @@ from nads_book import figures
 from nads_book.evidence import Evidence, all_met, evidence
 from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import estimate, markdown_table
-from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS
+from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS, signal_lead
 
 STUDY = "exact-first-step"
 NETWORKS = {
@@ -141,11 +141,7 @@ def follows_signal() -> Evidence:
     """Decide whether the signal leads all rivals in LeNet and the small CNN, classes balanced
     (registered).
     """
-    leads = []
-    for row in balanced().values():
-        cosines = row["change"]["cosine"]
-        rivals = [values[2] for law, values in cosines.items() if law != "signal"]
-        leads.append(cosines["signal"][1] - max(rivals))
+    leads = [signal_lead(row) for row in balanced().values()]
     names = ("lenet", "cnn")
     criteria = [f"{name}, signal" for name in names]
     return registered(criteria, [min(leads, default=np.nan)], names, "balanced")

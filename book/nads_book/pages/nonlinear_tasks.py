@@ -5,7 +5,8 @@ from matplotlib.figure import Figure
 
 from nads_book.analysis.statistics import grouped
 from nads_book.evidence import Evidence
-from nads_book.figures.style import colours, legend, panel_row, shade, styled
+from nads_book.experiments import matching
+from nads_book.figures.style import colours, dotted, legend, log_ticks, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
@@ -23,7 +24,7 @@ TASK_LABELS = {
 
 def each_seed(network: str, task: str) -> dict[int, list[float]]:
     """Return the test accuracies at each pair, one number per seed."""
-    own = [row for row in rows_of(STUDY) if (row["network"], row["task"]) == (network, task)]
+    own = matching(rows_of(STUDY), network=network, task=task)
     return grouped(sorted((row["first"], row["test_accuracy"]) for row in own))
 
 
@@ -43,10 +44,9 @@ def plot_tasks() -> Figure:
             for place, values in zip(where, found.values(), strict=True):
                 ends = [100 * min(values), 100 * max(values)]
                 axis.plot([place] * 2, ends, color=colour, linewidth=1)
-        axis.axhline(50, color=shade(0.5), linestyle=":", linewidth=1)
+        axis.axhline(50, **dotted(level=0.5))
         ticks = [0, 4, 20, 80, 400]
-        axis.set(xscale="log", xticks=[tick + 1 for tick in ticks], xticklabels=ticks)
-        axis.minorticks_off()
+        log_ticks(axis, [tick + 1 for tick in ticks], map(str, ticks))
     legend(figure, axes, ncols=4)
     return figure
 

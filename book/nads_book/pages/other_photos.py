@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from nads_book.analysis.statistics import pooled_variance
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
-from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
+from nads_book.figures.style import COLOURS, dotted, legend, panel_row, shade, styled
 from nads_book.pages.flip.images import MAPS, train_on_map
 from nads_book.pages.scored_rows import scored
 from nads_book.report import estimate, fixed, markdown_table
@@ -135,7 +135,7 @@ def criterion_holds(label: str, criterion: str) -> Evidence:
     cell = cells()[label]
     found: list[float]
     if criterion == HOLE:
-        found = [cell.hole_ratio]
+        found = [cell.hole_ratio()]
     elif criterion == READ:
         found = [100 * cell.following(cell.indices[0])]
     else:
@@ -180,18 +180,12 @@ def table_of_maps() -> str:
 # The poison, the hole and the number
 
 
-def mean_hole_ratio(label: str) -> float:
-    """Return the loss by a hole at the mean, summed over NADs, relative to that by the poison."""
-    cell = cells()[label]
-    return float(cell.losses("hole at mean").sum() / cell.losses("replaced", 0.05).sum())
-
-
 def removal_is_a_part() -> Evidence:
     """Decide whether a hole at the mean costs less than .8 of the poison on all three data sets.
 
     The registered band for the hole is .8 to 1.2.
     """
-    ratios = [mean_hole_ratio(label) for label in LENETS]
+    ratios = [cells()[label].hole_ratio("hole at mean") for label in LENETS]
     number = sum(len(cells()[label].rows) for label in LENETS)
     holds = max(ratios) < RATIOS[0]
     return evidence(holds, max(ratios), size="narrow", num_seeds=3, num_trainings=number)
@@ -248,7 +242,7 @@ def plot_following() -> Figure:
         name = label if "," in label else f"{label}, LeNet"
         places = np.array(cell.indices) + 1
         axis.plot(places, shares, marker=marker, color=colour, markersize=5, label=name)
-    axis.axhline(50, color=shade(0.5), linestyle=":", linewidth=1)
+    axis.axhline(50, **dotted(level=0.5))
     ticks = [1, 11, 101, 1001, 4001]
     axis.set(xscale="log", xticks=ticks, xticklabels=[f"{tick - 1:,}" for tick in ticks])
     axis.set_ylim(-5, 105)
@@ -264,8 +258,8 @@ def table_of_holes() -> str:
         + [estimate(cell.loss_of_shortcut(cell.indices[0], *change), 1) for cell in every.values()]
         for name, change in SHORTCUTS.items()
     ]
-    rows.append(["hole at zero / poison, sum", *(fixed(c.hole_ratio, 2) for c in every.values())])
-    means = [fixed(mean_hole_ratio(label), 2) for label in LENETS]
+    rows.append(["hole at zero / poison, sum", *(fixed(c.hole_ratio(), 2) for c in every.values())])
+    means = [fixed(every[label].hole_ratio("hole at mean"), 2) for label in LENETS]
     rows.append(["hole at the mean / poison, sum", *means, "–"])
     return markdown_table(rows, ["", *every])
 

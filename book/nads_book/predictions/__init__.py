@@ -95,7 +95,9 @@ def table(predictions: Iterable[Prediction]) -> str:
 
 
 def known_before(path: str) -> str:
-    """Return what a registration says was known before it, as a quotation; "" if it says nothing."""
+    """Return what a registration says was known before it, as a quotation; "" if it says
+    nothing.
+    """
     name = path.rpartition("/")[2]
     content = load_registered(name.removesuffix(".toml")) if name.endswith(".toml") else {}
     words = " ".join(content.get("known_before", "").split())
@@ -103,7 +105,9 @@ def known_before(path: str) -> str:
 
 
 def section(path: str, predictions: list[Prediction]) -> str:
-    """Return the predictions of one registration: counts, what was known before, and their table."""
+    """Return the predictions of one registration: counts, what was known before, and their
+    table.
+    """
     numbers = f"{len(predictions)} predictions: {counts(predictions)}."
     return f"{numbers}\n\n{known_before(path)}{table(predictions)}"
 

@@ -61,7 +61,9 @@ def of_criteria(name: str) -> list[Prediction]:
 
 
 def theory_predictions() -> list[Prediction]:
-    """Return the criteria of the rival theory, and the two orders of theories that its text expects."""
+    """Return the criteria of the rival theory, and the two orders of theories that its text
+    expects.
+    """
     found = of_criteria("rival_theory")
     estimates = experiment("rival-theory").score(load_study("rival-theory.json")["rows"]).estimates
     expected = load_registered("rival_theory")["expected"]["winner"]

@@ -47,14 +47,16 @@ def forgetting_predictions() -> list[Prediction]:
         for response, limits in ranges.items()
         for estimates in [scored.estimates[name]]
     ]
-    areas = areas_of_treatments(forgetting.accuracies(rows))
+    tables = forgetting.accuracies(rows)
+    orders = forgetting.by_energy(tables).values()
+    areas = [one["area"] for one in orders if one["learned"] >= 2 and not np.isnan(one["area"])]
     below = sorted(area for area in areas if area <= 0.9)
     shown = f"{len(areas) - len(below)} of {len(areas)} treatments"
     if below:
         shown += f"; the others have {', '.join(f'{area:.2f}' for area in below)}"
     every = "every treatment in which at least two waves are learned has an area above .9"
     found.append(answered(every, True, not below, shown=shown))
-    refuted = refuting_treatments(forgetting.accuracies(rows))
+    refuted = len(forgetting.refuting(tables))
     text = "no treatment has an area below .8 in both seeds, with three waves learned and three not"
     note = "The registered claim on optimisers falls with one such treatment."
     found.append(answered(text, True, not refuted, shown=f"{refuted} treatments have", note=note))
@@ -67,28 +69,6 @@ RESPONSES = {
     "middle": "the accuracy of the waves in the middle (points)",
     "correlation": "the rank correlation with energy",
 }
-
-
-def areas_of_treatments(tables: Mapping[Any, np.ndarray]) -> list[float]:
-    """Return the areas of all treatments in which at least two waves are learned, and not all."""
-    energies = forgetting.wave_energies()
-    orders = [forgetting.orders(energies, tables[cell]) for cell in forgetting.FACTORIAL]
-    return [
-        order["area"] for order in orders if order["learned"] >= 2 and not np.isnan(order["area"])
-    ]
-
-
-def refuting_treatments(tables: Mapping[Any, np.ndarray]) -> int:
-    """Return how many treatments order waves badly in both seeds, where enough are learned and
-    enough are not.
-    """
-    energies = forgetting.wave_energies()
-    count = 0
-    for cell in forgetting.FACTORIAL:
-        runs = [forgetting.orders(energies, table[None]) for table in tables[cell]]
-        decided = all(3 <= run["learned"] <= forgetting.WAVES - 3 for run in runs)
-        count += decided and all(run["area"] < 0.8 for run in runs)
-    return count
 
 
 # geometry.toml

@@ -24,6 +24,7 @@ from nads_book import explorer
 from nads_book.claims.statements import TAKEAWAY
 from nads_book.explorer.wave_bet import Guess, guess_data
 from nads_book.figures.variants import MIME, VARIANTS, Variants
+from nads_book.report import LABELS
 from nads_core.directions import NADs
 
 # Notebooks
@@ -153,15 +154,8 @@ def draw_intro(path: Path) -> None:
     from nads_book import figures
     from nads_core import load_nads
 
-    names = {
-        "LeNet": "lenet",
-        "VGG-11": "vgg11",
-        "ResNet-18": "resnet18",
-        "DenseNet-121": "densenet121",
-    }
-    variants = Variants(
-        figures.plot_directions, {label: load_nads(name) for label, name in names.items()}
-    )
+    names = ("lenet", "vgg11", "resnet18", "densenet121")
+    variants = Variants(figures.plot_directions, {LABELS[name]: load_nads(name) for name in names})
     variants.light.savefig(path, dpi=200)
     for name in VARIANTS:
         if (figure := variants.variant(name)) is None:

@@ -10,6 +10,7 @@ where L is the part of the loss without labels. ``book/preregistered/exact_first
 what was expected.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -334,7 +335,7 @@ def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
         ((kind, value),) = rule.items()
         if kind == "balanced":
             found = [balanced.get((network, step)) for step in value]
-            met[name] = None if None in found else all(_signal_leads(row) for row in found if row)
+            met[name] = None if None in found else all(signal_lead(row) > 0 for row in found if row)
         else:
             own = derived.get(network)
             met[name] = None if own is None else rules[kind](own, value)
@@ -346,8 +347,11 @@ def _known(values: Sequence[float | None], holds: Callable[..., bool]) -> bool |
     return None if None in values else holds(*values)
 
 
-def _signal_leads(row: Row) -> bool:
-    """Return whether the interval of the cosine with the signal is above those of all rivals."""
+def signal_lead(row: Row) -> float:
+    """Return by how much the interval of the cosine with the signal is above those of all
+    rivals; NaN without an interval.
+    """
     cosines = row["change"]["cosine"]
-    rivals = [values[2] for law, values in cosines.items() if law != "signal"]
-    return cosines["signal"][1] is not None and all(cosines["signal"][1] > high for high in rivals)
+    ends = [values[2] for law, values in cosines.items() if law != "signal"]
+    low = cosines["signal"][1]
+    return math.nan if low is None else low - max(ends)

@@ -196,6 +196,26 @@ def effects(
             yield name, response.__name__, with_interval(drawn)
 
 
+def by_energy(tables: Mapping[Cell, np.ndarray]) -> dict[Cell, dict[str, float]]:
+    """Return how energies order the accuracies of each treatment of the factorial design."""
+    return {cell: orders(wave_energies(), tables[cell]) for cell in FACTORIAL}
+
+
+def refuting(tables: Mapping[Cell, np.ndarray]) -> list[Cell]:
+    """Return the treatments that refute the registered claim: areas below .8 in both seeds, where
+    enough waves are learned and enough are not.
+    """
+
+    def fails(run: dict[str, float]) -> bool:
+        return run["area"] < 0.8 and 3 <= run["learned"] <= WAVES - 3
+
+    return [
+        cell
+        for cell in FACTORIAL
+        if all(fails(orders(wave_energies(), table[None])) for table in tables[cell])
+    ]
+
+
 def optimiser_of(parameters: Iterable[Tensor], cell: Cell) -> torch.optim.Optimizer:
     """Return the optimiser of a cell."""
     options: dict[str, Any] = {"lr": cell.rate, "weight_decay": cell.weight_decay}

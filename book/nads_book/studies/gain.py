@@ -189,6 +189,18 @@ def predictions(
     }
 
 
+def causes(design: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what accuracies may depend on beside the law, (n,) each: logarithms of gain and
+    energy, and the share of a direction in the four outer rows and columns.
+    """
+    squares = np.square(design["images"].astype(float))
+    return {
+        "gains": np.log(design["gains"]),
+        "energies": np.log(design["energies"]),
+        "borders": 1 - squares[:, 4:-4, 4:-4].sum((1, 2)) / squares.sum((1, 2)),
+    }
+
+
 def judge(
     rows: Sequence[Mapping[str, Any]],
     design: Mapping[str, np.ndarray],
@@ -217,14 +229,7 @@ def judge(
             f"{len(missing)} directions have no accuracies, such as {missing[:5]}: run the job "
             "first"
         )
-    squares = np.square(design["images"].astype(float))
-    inner = squares[:, 4:-4, 4:-4].sum((1, 2))
-    predictors = {
-        "gains": np.log(design["gains"]),
-        "energies": np.log(design["energies"]),
-        "borders": 1 - inner / squares.sum((1, 2)),  # shares of the four outer rows and columns
-    }
-    predictors = {name: values[index] for name, values in predictors.items()}
+    predictors = {name: values[index] for name, values in causes(design).items()}
 
     def slope_of(response: np.ndarray) -> Estimate:
         return regression(100 * response, predictors, index.tolist())["gains"]

@@ -14,9 +14,7 @@ from nads_book.experiments import Context, Unit
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
 from nads_book.studies.shortcut_injection import (
-    BACKGROUNDS,
     COMMON_DEVIATION,
-    INJECTION_MODES,
     ShortcutInjection,
     gaussian_images,
     same_coordinate,
@@ -118,10 +116,9 @@ class InjectionStudy(PhotoStudy):
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
         images, injection = self._images(unit, train, root), self.injection(unit, root)
-        prepared = injection.prepare(images.images, BACKGROUNDS[unit["background"]])
+        prepared = injection.prepare(images.images, unit["background"])
         if train:
-            mode = INJECTION_MODES[unit["written"]]
-            prepared = injection.inject(prepared, images.labels, mode, unit["size"])
+            prepared = injection.inject(prepared, images.labels, unit["written"], unit["size"])
         return normalize(prepared), images.labels
 
     def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
@@ -131,7 +128,7 @@ class InjectionStudy(PhotoStudy):
         """
         root = context.root
         test, injection = self._images(unit, False, root), self.injection(unit, root)
-        clean = injection.prepare(test.images, BACKGROUNDS[unit["background"]])
+        clean = injection.prepare(test.images, unit["background"])
         wrong = wrong_labels(test.labels, len(test.class_names))
 
         def followed(by: ShortcutInjection, mode: str, size: float | None) -> dict[str, float]:
@@ -143,8 +140,7 @@ class InjectionStudy(PhotoStudy):
             "unprepared_accuracy": round(unprepared, 5),
         }
         if unit["written"] != "none":
-            mode = INJECTION_MODES[unit["written"]]
-            row["followed"] = followed(injection, mode, unit["size"])
+            row["followed"] = followed(injection, unit["written"], unit["size"])
         else:
             indices = [unit["index"]]
             if unit["index"] is None:

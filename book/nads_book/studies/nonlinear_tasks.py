@@ -28,6 +28,7 @@ from nads_book.experiments import (
     Unit,
     load_nads,
     load_registered,
+    matching,
     train_network,
     without_interval,
 )
@@ -166,7 +167,7 @@ def by_pair(
     rows: Sequence[Row], network: str, task: str, value: str = "test_accuracy"
 ) -> dict[int, float]:
     """Return the mean of a field over seeds: index of the first NAD -> mean."""
-    own = [row for row in rows if (row["network"], row["task"]) == (network, task)]
+    own = matching(rows, network=network, task=task)
     return means((row["first"], row[value]) for row in sorted(own, key=lambda row: row["first"]))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nads_book.analysis.statistics import grouped, pooled_variance, with_interval
-from nads_book.experiments import Estimate, Estimates, Evidence, Met, load_registered
+from nads_book.experiments import Estimate, Estimates, Evidence, Met, load_registered, matching
 
 Values = np.ndarray  # (data sets, variants, architectures) of images
 AS_IS, SERIES, LINEAR = "as is", "mnist1d", "logreg"
@@ -83,7 +83,7 @@ class Table:
             else:
                 index = place(dict(zip(fields, (data, variant, architecture), strict=True)))
                 accuracies[index][: len(values)] = values
-        own = [row for row in scores["rows"] if row["data"] == SERIES]
+        own = matching(scores["rows"], data=SERIES)
         data_sets, variants, names = axes
         return cls(data_sets, variants, names, accuracies, predictors, own, series)
 

@@ -25,7 +25,12 @@ from nads_book.studies.shortcut_injection import ShortcutInjection
 from nads_core.directions import NADs
 
 INDICES, SEEDS = (50, 75, 200, 300), (0, 1, 2)
-MODES = {"replaced": 0.05, "ablated": None, "mean_ablated": None}
+# As stored: name of `ShortcutInjection.inject`, and size.
+MODES = {
+    "replaced": ("replaced", 0.05),
+    "ablated": ("hole", None),
+    "mean_ablated": ("hole at mean", None),
+}
 NUM_TRAIN, NUM_TEST, EPOCHS = 10_000, 10_000, 10
 
 
@@ -57,14 +62,14 @@ class PoisonDips(FileStudy):
         paper's size.
         """
         if "carriers" not in results.facts:
-            stored, nads = carriers_of_the_paper()
+            known, nads = carriers_of_the_paper()
             photos = nc.load_images("cifar10", train=True, seed=0, progress=False)
             carriers = []
-            for index in sorted({row["index"] for row in stored.rows if row["index"] is not None}):
+            for index in sorted({row["index"] for row in known.rows if row["index"] is not None}):
                 one = ShortcutInjection(photos.images, nads, index)
                 moments = {"mean": one.mean.T.tolist(), "deviation": one.deviation.T.tolist()}
                 carriers.append({"index": index, **moments})
-            facts = {"num_test": NUM_TEST, "nads": stored.settings["nads"], "photos": stored.photos}
+            facts = {"num_test": NUM_TEST, "nads": known.settings["nads"], "photos": known.photos}
             results.facts |= facts | {"carriers": carriers}
         return super().content(results)
 
@@ -77,7 +82,7 @@ class PoisonDips(FileStudy):
         images = train.images
         if unit["index"] is not None:
             injection = ShortcutInjection(images, nads, unit["index"])
-            images = injection.inject(images, train.labels, unit["mode"], MODES[unit["mode"]])
+            images = injection.inject(images, train.labels, *MODES[unit["mode"]])
         found = nc.train_networks(
             nc.LENET,
             [(nc.normalize(images), train.labels)],

@@ -27,6 +27,7 @@ from nads_book.experiments import (
     less,
     load_registered,
     load_study,
+    matching,
     within,
     without_interval,
 )
@@ -81,15 +82,14 @@ def known_rows(case: str, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """
     data, network, *_ = CASES[case]
     if data == "cifar10":
-        stored = stored_networks(network).rows
-        every = [row for row in stored if BASE.items() <= row.items()]
-        clean = [row for row in every if row["index"] is None]
+        every = matching(stored_networks(network).rows, **BASE)
+        clean = matching(every, index=None)
     else:
         every = load_study("replications.json")["rows"]
-        every = [row for row in every if (row["data"], row["network"]) == (data, network)]
-        clean = [row for row in every if row["map"] == "as is"]
+        every = matching(every, data=data, network=network)
+        clean = matching(every, map="as is")
     known = [row for row in every if row["index"] is not None and row["background"] == "kept"]
-    return clean, known + [row for row in rows if row["case"] == case]
+    return clean, known + matching(rows, case=case)
 
 
 def points_lost(case: str, rows: Sequence[Row] = ()) -> dict[str, dict[int, list[float]]]:

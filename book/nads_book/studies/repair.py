@@ -31,6 +31,7 @@ from nads_book.experiments import (
     Unit,
     cifar10,
     load_study,
+    matching,
     train_along,
     train_network,
     without_interval,
@@ -51,7 +52,7 @@ def dense(*sizes: int, pooling: str = "average", flat: bool = False) -> nn.Modul
     """
     network = densenet(*sizes, pooling=pooling, **SMALL)
     if flat:
-        channels: Any = network.linear.in_features
+        channels: Any = network.linear.in_features  # type: ignore[union-attr]
         places = (sizes[1] // 8) ** 2
         network.head, network.linear = nn.Flatten(), nn.Linear(channels * places, sizes[2])
     return network
@@ -96,7 +97,7 @@ class Repaired:
         """Return the results of a file."""
 
         def reached(name: str, task: str) -> np.ndarray:
-            own = [row for row in rows if (row["network"], row["task"]) == (name, task)]
+            own = matching(rows, network=name, task=task)
             return np.array([row["accuracies"] for row in own])
 
         return cls(

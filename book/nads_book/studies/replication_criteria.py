@@ -17,6 +17,7 @@ from nads_book.experiments import (
     Evidence,
     Met,
     load_registered,
+    matching,
     results_path,
     without_interval,
 )
@@ -78,7 +79,7 @@ class Cell:
     def __init__(
         self, rows: Iterable[Row], data: str, network: str, design: Mapping[str, Any] | None = None
     ):
-        self.rows = [row for row in rows if (row["data"], row["network"]) == (data, network)]
+        self.rows = matching(rows, data=data, network=network)
         self.maps = {row["map"] for row in self.rows} - {None}
         indices = sorted({row["index"] for row in self.rows if row["map"] is None})
         sizes = [
@@ -101,7 +102,7 @@ class Cell:
         """Return the accuracies under a map, one for each seed, in %; empty until all seeds are
         trained.
         """
-        return percents(self._complete([row for row in self.rows if row["map"] == name]))
+        return percents(self._complete(matching(self.rows, map=name)))
 
     def _complete(self, rows: list[Row]) -> list[Row]:
         """Return rows if all seeds are trained, and none otherwise."""
@@ -114,9 +115,7 @@ class Cell:
         are trained.
         """
         wanted = dict(zip(SHORTCUT_FIELDS, (index, background, written, size), strict=True))
-        return self._complete(
-            [row for row in self.rows if (wanted | {"map": None}).items() <= row.items()]
-        )
+        return self._complete(matching(self.rows, map=None, **wanted))
 
     def loss(self, accuracies: Sequence[float]) -> Estimate:
         """Return how many points the mean of some accuracies lies below that
@@ -150,12 +149,13 @@ class Cell:
         """Return the points lost at each index."""
         return np.array([self.loss_of_shortcut(index, written, size)[0] for index in self.indices])
 
-    @property
-    def hole_ratio(self) -> float:
-        """The loss by a hole at zero, summed over indices, relative to that by the replacement."""
+    def hole_ratio(self, written: str = "hole") -> float:
+        """Return the loss by a hole, at zero or ``at mean``, summed over indices, relative to that
+        by the replacement.
+        """
         if not self.indices:
             return float("nan")
-        return float(self.losses("hole").sum() / self.losses("replaced", 0.05).sum())
+        return float(self.losses(written).sum() / self.losses("replaced", 0.05).sum())
 
     def following(self, index: int) -> float:
         """Return the share of photos that follow the largest number on emptied carriers, above that
@@ -192,7 +192,7 @@ def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
     met: Met = dict.fromkeys(CRITERIA)
     removed, read, costs, nothing, counts = CRITERIA
     if known([*replaced, *hole, *added]) and replaced.max() >= _LEAST:
-        met[removed] = bool(0.8 <= cell.hole_ratio <= 1.2 and added.max() < 2)
+        met[removed] = bool(0.8 <= cell.hole_ratio() <= 1.2 and added.max() < 2)
     if known(shares):
         rises = max(b - a for place, a in enumerate(shares) for b in shares[place:])
         met[read] = bool(shares[0] > 0.5 and shares[-1] < 0.1 and rises <= 0.1)

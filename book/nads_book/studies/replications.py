@@ -18,8 +18,6 @@ from nads_book.studies.injection import followed_shares
 from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
 from nads_book.studies.replication_criteria import judge
 from nads_book.studies.shortcut_injection import (
-    BACKGROUNDS,
-    INJECTION_MODES,
     ShortcutInjection,
     wrong_labels,
 )
@@ -217,7 +215,7 @@ def measured(unit: Unit, device: torch.device) -> Row:
     standard = scaling(data, design.num_train)
     first, last = photos(data, True, design.num_train), photos(data, False, design.num_test)
     injection = ShortcutInjection(first.images, nads_of(data, unit["network"]), unit["index"])
-    background, mode = BACKGROUNDS[unit["background"]], INJECTION_MODES[unit["written"]]
+    background, mode = unit["background"], unit["written"]
     changed = injection.inject(
         injection.prepare(first.images, background), first.labels, mode, size
     )

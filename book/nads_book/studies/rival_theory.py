@@ -35,6 +35,7 @@ from nads_book.experiments import (
     Unit,
     load_registered,
     load_study,
+    matching,
 )
 from nads_book.experiments.presets import MODELS
 from nads_book.studies import forgetting, stored
@@ -255,7 +256,7 @@ def trained_accuracies(network: str, family: str) -> dict[str, float]:
         rows = stored("fig1-lenet").rows
         return means((str(row["frequency"]), row["test_accuracy"]) for row in rows)
     cell = asdict(forgetting.Cell("cnn", "sgd", 0.5))
-    rows = [row for row in load_study("forgetting.json")["rows"] if row["cell"] == cell]
+    rows = matching(load_study("forgetting.json")["rows"], cell=cell)
     return means((str(row["wave"]), row["test_accuracies"][-1]) for row in rows)
 
 
@@ -277,7 +278,7 @@ def predictions(rows: Sequence[Row], network: str, family: str) -> Predicted | N
         family: family of directions.
     """
     wanted = keys(network, family)
-    own = [row for row in rows if (row["network"], row["family"]) == (network, family)]
+    own = matching(rows, network=network, family=family)
     by_seed = {seed: {str(row["key"]): row for row in own if row["seed"] == seed} for seed in SEEDS}
     complete = [found for found in by_seed.values() if len(found) == len(wanted)]
     if not complete:
@@ -323,8 +324,8 @@ def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Evi
         if cell[1] == "designed":
             logs = {"gain": np.log(one.gains), "energy": np.log(one.energies)}
             for name, reached in (("kernel", one.values["kernel"]), ("trained", one.trained)):
-                slope = regression(100 * reached, logs, range(len(one.gains)))["gain"]
-                own[f"points of {name} per deviation of log gain"] = slope
+                slopes = regression(100 * reached, logs, range(len(one.gains)))
+                own[f"points of {name} per deviation of log gain"] = slopes["gain"]
     met: Met = {}
     for name, rule in criteria.items():
         cell = rule["network"], rule["family"]

@@ -15,15 +15,6 @@ from nads_core.data.poisoning import carriers, require_fitting
 from nads_core.directions import NADs
 from nads_core.runtime.seeds import seed_sequence
 
-# Names of preparations and of modes, by the strings that results files store.
-BACKGROUNDS = {"kept": "kept", "emptied": "mean_ablated", "scaled": "scaled"}
-INJECTION_MODES = {
-    "none": "none",
-    "added": "added",
-    "replaced": "replaced",
-    "hole": "ablated",
-    "hole at mean": "mean_ablated",
-}
 COMMON_DEVIATION = 0.2  # of scaled coordinates; photos have 2.2 at NAD 0 and .06 at the last
 
 
@@ -94,13 +85,13 @@ class ShortcutInjection:
 
         Args:
             images: (N, C, H, W).
-            background: "kept"; "mean_ablated", every coordinate at its mean; or "scaled" to
+            background: "kept"; "emptied", every coordinate at its mean; or "scaled" to
                 `COMMON_DEVIATION`.
         """
         if background == "kept":
             return images
         centred = self.coordinates(images) - self.mean
-        factor = -1.0 if background == "mean_ablated" else COMMON_DEVIATION / self.deviation - 1
+        factor = -1.0 if background == "emptied" else COMMON_DEVIATION / self.deviation - 1
         return images + torch.einsum("nck,khw->nchw", factor * centred, self.directions.to(images))
 
     def inject(
@@ -112,7 +103,7 @@ class ShortcutInjection:
             images: (N, C, H, W), prepared or not.
             labels: (N,), class whose shortcut is injected into each image.
             mode: "none"; "added", plus or minus ``size``; "replaced" by that, as in the paper;
-                "ablated", replaced by 0; or "mean_ablated", replaced by the mean.
+                "hole", replaced by 0; or "hole at mean", replaced by the mean.
             size: absolute value of the injected coordinate; by default the deviation of the
                 coordinate.
         """
@@ -124,8 +115,8 @@ class ShortcutInjection:
         target = {
             "added": present + value,
             "replaced": value,
-            "ablated": 0 * present,
-            "mean_ablated": self.mean[channel, nad],
+            "hole": 0 * present,
+            "hole at mean": self.mean[channel, nad],
         }
         change = (target[mode] - present)[:, None, None]
         injected = images.clone()

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from nads_book import figures, report
 from nads_book.analysis import published
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, around, evidence
+from nads_book.evidence import Evidence, above, around, evidence
 from nads_book.explorer import Changes
 from nads_book.pages.flip.images import train_on_map
 from nads_book.pages.flip.stored import (
@@ -101,7 +101,7 @@ def costs_at_full_size() -> Evidence:
     )
     half = variance.half_width(len(upright), len(flipped))
     loss = around(100 * (mean(upright) - mean(flipped)), 100 * half)
-    return evidence(loss[0] > 0, *loss, null=0, results=[results])
+    return above(loss, results=[results])
 
 
 def fits_training_photos() -> Evidence:
@@ -137,7 +137,7 @@ def costs(name: str) -> Evidence:
     photos.
     """
     loss = difference(name, own(name, "kept"), own(name, "reversed"))
-    return evidence(loss[0] > 0, *loss, null=0, results=[maps(name)])
+    return above(loss, results=[maps(name)])
 
 
 def predicted_cost(name: str) -> Evidence:

@@ -10,7 +10,8 @@ from scipy.stats import t
 
 from nads_book import figures, report
 from nads_book.analysis import statistics
-from nads_book.evidence import Estimate, Evidence, around, evidence
+from nads_book.evidence import Estimate, Evidence, above, around, evidence
+from nads_book.experiments import matching
 from nads_book.pages.flip.stored import (
     components,
     difference,
@@ -134,10 +135,7 @@ def equally_rough() -> Evidence:
     """Decide whether LeNet scores more on that of two equally rough sets which matches less."""
     kept, back = (components("resnet18", order) for order in ("kept", "reversed"))
     lead = difference("lenet", back, kept)
-    matches = [
-        mean([row for row in maps("lenet").rows if side.items() <= row.items()], "match")
-        for side in (kept, back)
-    ]
+    matches = [mean(matching(maps("lenet").rows, **side), "match") for side in (kept, back)]
     holds = lead[1] > 0 and 0.05 > matches[0] > matches[1]
     return evidence(holds, *lead, null=0, results=[maps("lenet")])
 
@@ -151,7 +149,7 @@ def smoothness_counts(name: str) -> Evidence:
 def match_over_fourier() -> Evidence:
     """Decide whether principal components on LeNet's NADs score more than on the Fourier basis."""
     lead = difference("lenet", components("lenet", "kept"), components("fourier", "kept"))
-    return evidence(lead[0] > 0, *lead, null=0, results=[maps("lenet")])
+    return above(lead, results=[maps("lenet")])
 
 
 def order_within_octaves() -> Evidence:

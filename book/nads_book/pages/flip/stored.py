@@ -7,6 +7,7 @@ import numpy as np
 
 import nads_core as nc
 from nads_book.evidence import Estimate
+from nads_book.experiments import matching
 from nads_book.experiments.results import Results
 from nads_book.report import LABELS
 from nads_book.studies import load_results, stored
@@ -36,7 +37,7 @@ def maps(name: str) -> Results:
 def sides_of(results: Results) -> dict[str, list[Row]]:
     """Return the networks on upright and those on flipped photos."""
     return {
-        label: [row for row in results.rows if row["flipped"] is flipped]
+        label: matching(results.rows, flipped=flipped)
         for label, flipped in (("as is", False), ("flipped", True))
     }
 
@@ -64,10 +65,7 @@ def three_ways(name: str) -> dict[str, list[Row]]:
         "random signs": own(name, "kept", signs=True),
         "flipped": own(name, "reversed"),
     }
-    return {
-        label: [row for row in maps(name).rows if fields.items() <= row.items()]
-        for label, fields in wanted.items()
-    }
+    return {label: matching(maps(name).rows, **fields) for label, fields in wanted.items()}
 
 
 def mean(rows: Sequence[Row], key: str = "test_accuracy") -> float:
@@ -77,7 +75,5 @@ def mean(rows: Sequence[Row], key: str = "test_accuracy") -> float:
 
 def difference(name: str, one: Row, other: Row) -> Estimate:
     """Return by how many points one kind of photos beats another, with its interval."""
-    sides = [
-        [row for row in maps(name).rows if fields.items() <= row.items()] for fields in (one, other)
-    ]
+    sides = [matching(maps(name).rows, **fields) for fields in (one, other)]
     return difference_of(maps(name), *sides)

@@ -88,9 +88,7 @@ def share_left(name: str) -> Estimate:
     """
     design, rows = gain.load_design(name), results(name).rows
     index = np.array([row["index"] for row in rows])
-    squares = np.square(design["images"].astype(float))
-    borders = 1 - squares[:, 4:-4, 4:-4].sum((1, 2)) / squares.sum((1, 2))
-    columns = np.stack([np.log(design["gains"]), np.log(design["energies"]), borders], 1)[index]
+    columns = np.stack([*gain.causes(design).values()], 1)[index]
     columns = np.column_stack([(columns - columns.mean(0)) / columns.std(0), np.ones(len(index))])
     law = predicted_accuracy(design["ratios"])[index]
     off = np.stack(

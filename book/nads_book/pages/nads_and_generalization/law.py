@@ -16,7 +16,7 @@ from nads_book.analysis.prediction import (
     predicted_accuracy,
     signal_to_noise,
 )
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, above, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.pages.nads_and_generalization.fall import family, lenets
 from nads_book.pages.nads_and_generalization.paper import random_family
@@ -176,7 +176,7 @@ def directions_count() -> Evidence:
         for law in ("shipped", "independent")
     )
     closer = statistics.with_interval(statistics.resampled(np.mean, own - others))
-    return evidence(closer[0] > 0, *closer, null=0, size="paper", num_seeds=2)
+    return above(closer, size="paper", num_seeds=2)
 
 
 def probes() -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from nads_book import figures, report
 from nads_book.analysis import published
 from nads_book.analysis.statistics import grouped, pooled_variance
 from nads_book.evidence import Evidence, above, around, evidence
+from nads_book.experiments import matching
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Row
 from nads_book.explorer import load_pictures
@@ -179,7 +180,7 @@ def small_modification() -> Evidence:
     A photo's coordinate along NAD 0 lies near its mean over photos, far from zero. The poison sets
     it to ± ε.
     """
-    rows = [row for row in injected().rows if row["index"] == 0]
+    rows = matching(injected().rows, index=0)
     (mean,) = {row["mean"] for row in rows if row["images"] == "photos"}
     largest = float(injected().experiment().nads.directions[0].abs().max())
     levels = 255 * abs(mean) * largest

@@ -9,6 +9,7 @@ from scipy.stats import linregress, t
 from nads_book import figures, report
 from nads_book.analysis.statistics import means, rank_correlation
 from nads_book.evidence import Estimate, Evidence, around, evidence, exact_share
+from nads_book.experiments import matching
 from nads_book.experiments.results import Results
 from nads_book.figures.poison import Sweep
 from nads_book.pages.poison.parts import injected, mean_lost
@@ -142,7 +143,7 @@ def hole_costs_the_same() -> Evidence:
     both, costs = [by_epochs()[min(by_epochs())], by_epochs()[PAPERS_EPOCHS]], []
     for results in both:
         hole = responses.responses(results, "test_accuracy")["photos", "kept", "hole", None]
-        rows = [row for row in results.rows if row["index"] is None and row["images"] == "photos"]
+        rows = matching(results.rows, index=None, images="photos")
         clean = np.mean([row["test_accuracy"] for row in rows])
         costs.append(dict(zip(map(int, hole.indices), clean - hole.mean, strict=True)))
     moved = max(

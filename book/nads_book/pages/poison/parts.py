@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from nads_book import figures, report
 from nads_book.analysis.statistics import grouped, pooled_variance, student_mean
 from nads_book.evidence import Evidence, all_met, evidence
+from nads_book.experiments import matching
 from nads_book.experiments.results import Results
 from nads_book.experiments.stored import load_study
 from nads_book.explorer import Changes
@@ -37,7 +38,7 @@ def injected() -> Results:
 
 def untouched(images: str = "photos") -> float:
     """Return the mean accuracy after training on images without hole or number."""
-    rows = [row for row in injected().rows if row["index"] is None and row["images"] == images]
+    rows = matching(injected().rows, index=None, images=images)
     return float(np.mean([row["test_accuracy"] for row in rows]))
 
 
@@ -139,7 +140,7 @@ def number_of_one_deviation() -> Evidence:
 def registered(*criteria: str) -> Evidence:
     """Decide by registered criteria of the study `poison-parts`, once its trainings are stored."""
     case = criteria[0].partition(",")[0]
-    mine = [row for row in rows_of(STUDY) if row["case"] == case]
+    mine = matching(rows_of(STUDY), case=case)
     first = [lost for index, lost in mean_lost(DEVIATION, case).items() if index == 0]
     holds = all_met(scored(STUDY).met, *criteria)
     return evidence(holds, *first, rows=mine, size="narrow" if case == "resnet" else "laptop")

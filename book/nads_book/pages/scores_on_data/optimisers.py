@@ -4,6 +4,7 @@ from functools import cache
 
 from nads_book.analysis.statistics import pooled_variance
 from nads_book.evidence import Evidence, above
+from nads_book.experiments import matching
 from nads_book.experiments.stored import load_study
 from nads_book.pages.scores_on_data.stored import DATA, trained
 from nads_book.report import fixed, markdown_table
@@ -18,7 +19,7 @@ def mlp_losses() -> dict[tuple[str, str, str], list[float]]:
         "Adam": trained()["rows"],
         "SGD": load_study("other-data-control.json")["rows"],
     }.items():
-        own = [row for row in rows if row["architecture"] == "mlp"]
+        own = matching(rows, architecture="mlp")
         of = {(row["data"], row["variant"], row["seed"]): row["test_accuracy"] for row in own}
         for data in ("cifar10", "fashion-mnist"):
             for variant in ("shuffled", "flipped", "random phases"):

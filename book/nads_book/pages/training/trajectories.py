@@ -112,9 +112,8 @@ def plot_changes() -> Figure:
             axis.plot(steps, values[:, 0], color=colour, marker="o", markersize=3, label=label)
             axis.fill_between(steps, *values[:, 1:].T, color=colour, alpha=0.25, linewidth=0)
         axis.axhline(0, color=style.shade(0.4), linewidth=0.8)
-        axis.set(xscale="log", ylim=(-0.1, 1.1), xlim=(8, 1_300))
-        axis.set_xticks([10, 100, 1_000], ["10", "100", "1,000"])
-        axis.minorticks_off()
+        axis.set(ylim=(-0.1, 1.1), xlim=(8, 1_300))
+        style.log_ticks(axis, [10, 100, 1_000])
     style.legend(figure, axes, ncol=2)
     return figure
 

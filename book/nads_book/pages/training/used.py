@@ -47,10 +47,9 @@ def plot_used() -> Figure:
                     label=f"NAD over {label}",
                 )
         axis.axhline(1, color=style.shade(0.4), linewidth=0.8)
-        axis.set(xscale="log", yscale="log")
-        axis.set_xticks([0.2, 1, 5, 20], ["0.2", "1", "5", "20"])
+        axis.set_yscale("log")
         axis.set_yticks([0.25, 0.5, 1, 2], ["¼", "½", "1", "2"])
-        axis.minorticks_off()
+        style.log_ticks(axis, [0.2, 1, 5, 20])
     style.legend(figure, axes, ncol=2)
     return figure
 

@@ -9,6 +9,7 @@ from nads_book.analysis.statistics import exact_mean
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
+from nads_book.figures.style import log_ticks
 from nads_book.report import fixed, markdown_table, readable, table
 from nads_book.studies.pooling import DATA, HIT, POOLINGS, Choices
 
@@ -61,10 +62,8 @@ def plot_poolings() -> Figure:
                 ha="center",
                 color=colour,
             )
-        axis.set(xscale="log")
         axis.margins(x=0.25, y=0.15)
-        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.minorticks_off()
+        log_ticks(axis, ticks)
     return figure
 
 

@@ -153,8 +153,8 @@ def plot_scores() -> Figure:
                 if not place
                 else None,
             )
-    axis.set_yticks(range(len(SHOWN)), [LABELS[name] for name in SHOWN])
-    axis.set(xlim=(-0.1, 1), ylim=(len(SHOWN) - 0.5, -0.5), xlabel="rank correlation with accuracy")
+    style.name_rows(axis, (LABELS[name] for name in SHOWN))
+    axis.set(xlim=(-0.1, 1), xlabel="rank correlation with accuracy")
     style.legend(figure, axis, ncol=2)
     return figure
 
@@ -185,11 +185,8 @@ def plot_your_cell(cell: str, directions: float) -> Figure:
         number[place], accuracy[place], "o", color=style.colours()[0], label=f"{cell}, stored"
     )
     axis.plot(directions, accuracy[place], "D", color=style.colours()[1], label=f"{cell}, yours")
-    axis.set(
-        xscale="log", xlabel="effective number of directions", ylabel="accuracy on CIFAR-10 (%)"
-    )
-    axis.set_xticks([3, 5, 10, 20], ["3", "5", "10", "20"])
-    axis.minorticks_off()
+    axis.set(xlabel="effective number of directions", ylabel="accuracy on CIFAR-10 (%)")
+    style.log_ticks(axis, [3, 5, 10, 20])
     style.legend(figure, axis, ncol=3)
     return figure
 
