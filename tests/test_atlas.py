@@ -147,6 +147,41 @@ def test_declared_symmetries_hold_exactly(name, symmetry):
     assert (module(transform(x)) - value).abs().max() > 1e-9  # the map moves this network itself
 
 
+@pytest.mark.parametrize("name", ["vit", "vit-patch8", "mixer"])
+def test_places_of_a_patch_can_be_exchanged_and_change_their_sign(name):
+    module, patch = network(name), ATLAS[name].stride
+    x = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(2)).double()
+    order = torch.randperm(patch**2, generator=torch.Generator().manual_seed(3))
+    signs = 1 - 2 * torch.randint(0, 2, (patch**2,), generator=torch.Generator().manual_seed(4))
+    patches = nn.functional.unfold(x, patch, stride=patch)  # (N, P^2, T)
+    other = nn.functional.fold(patches[:, order] * signs[:, None], 32, patch, stride=patch)
+    twin = copy.deepcopy(module)
+    weights = module.embedding.weight.data.flatten(1)  # (width, P^2)
+    twin.embedding.weight.data = (weights[:, order] * signs).view_as(module.embedding.weight)
+    torch.testing.assert_close(twin(other), module(x))
+    assert (module(other) - module(x)).abs().max() > 1e-6
+
+
+def test_an_odd_resnet_cannot_tell_an_image_from_its_checkerboard():
+    def checkerboard(size):
+        steps = torch.arange(size)
+        return (1.0 - 2 * ((steps[:, None] + steps) % 2)).double()
+
+    def error(name):
+        """Take the checkerboard up in all filters before the first strides' outputs."""
+        module = network(name)
+        twin = copy.deepcopy(module)
+        first, second, third = twin.blocks[:3]
+        blocks = first.conv1, first.conv2, second.conv1, second.conv2, third.conv1
+        for layer in (twin.conv1, *blocks):  # a filter's centre keeps its sign
+            layer.weight.data = layer.weight.data * checkerboard(3)
+        x = torch.randn(4, 1, 32, 32, generator=torch.Generator().manual_seed(5)).double()
+        value = module(x)
+        return float((twin(x * checkerboard(32)) - value).abs().max() / value.std())
+
+    assert error("resnet-tanh") < 1e-6 and error("resnet") > 0.1
+
+
 def test_bad_options_are_refused():
     names = "pooling place head skip norms activations initialisation padding".split()
     for name in names:

@@ -146,6 +146,7 @@ def test_contributions_of_a_joined_draw_are_those_of_its_parts(cuts, index):
     assert all(torch.equal(joined.state[name], draw.state[name]) for name in draw.state)
     assert torch.equal(torch.cat([estimator.contributions(ensemble, part) for part in parts]), g)
     assert torch.equal(estimator.contributions(ensemble, joined), g)
+    assert g.shape[1] == estimator.num_contributions
 
 
 PREPARED = [(estimator, *drawn(convnet, estimator)) for estimator in ESTIMATORS]

@@ -4,10 +4,11 @@ import pytest
 import torch
 from nads_book.experiments import Context
 from nads_book.experiments.stored import load_registered
-from nads_book.studies import exact_first_step
+from nads_book.studies import exact_first_step, geometry
 from nads_book.studies.exact_first_step import LAW
 from torch import nn
 
+import nads_core as nc
 from nads_core.training import TrainingTimeout
 
 # The first forward derivative imports functions that torch compiles in a way that it deprecates.
@@ -56,6 +57,33 @@ def test_the_derivative_is_the_limit_of_small_steps(norm):
     torch.testing.assert_close(
         change, (after(rate) - after(-rate)) / (2 * rate), rtol=1e-5, atol=1e-9
     )
+
+
+def test_the_second_moment_moves_as_the_gradients_do():
+    gradients, changes = torch.randn(
+        2, 5, 2, 7, generator=torch.Generator().manual_seed(3)
+    ).double()
+    step = 1e-6
+    moments = [geometry.moment(gradients + sign * step * changes) for sign in (1, -1)]
+    found = exact_first_step.moment_change(gradients, changes)
+    torch.testing.assert_close(found, (moments[0] - moments[1]) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+def test_opposite_labels_cancel_in_the_loss():
+    network = small_network(False)
+    images = torch.randn(5, 1, 8, 8, generator=torch.Generator().manual_seed(4)).double()
+    both = [nn.functional.cross_entropy(network(images), torch.full((5,), y)) for y in (0, 1)]
+    weights = dict(network.named_parameters())
+    found = exact_first_step.loss_without_labels(network, images, weights)
+    torch.testing.assert_close(found, sum(both) / 2)
+
+
+def test_the_matrix_of_nads_has_their_eigenvalues():
+    nads = nc.load_nads("lenet")
+    matrix = exact_first_step.second_moment_of(nads)
+    direction = nads.directions[3].flatten().double()
+    share = float(nads.eigenvalues[3] / nads.eigenvalues.mean())
+    assert float(direction @ matrix @ direction) == pytest.approx(share, rel=1e-4)
 
 
 def test_the_law_is_found_where_it_holds():

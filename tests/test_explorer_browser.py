@@ -413,7 +413,7 @@ def test_what_nobody_comes_to_is_not_loaded(reader, site_folder):
     asked = []
     reader.page.on("request", lambda request: asked.append(request.url.split("/")[-1]))
     reader.open("long.html")
-    reader.page.wait_for_timeout(300)
+    reader.page.locator("canvas[aria-label^='NAD 0 of LeNet, in pixels']").wait_for()
     assert "lenet.js" in asked and "vgg11.js" not in asked
     reader.page.locator("nad-explorer").last.scroll_into_view_if_needed()
     reader.page.locator("canvas[aria-label^='NAD 0 of VGG-11, in pixels']").wait_for()

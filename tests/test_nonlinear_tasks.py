@@ -44,6 +44,18 @@ def test_no_linear_classifier_is_better_than_guessing(task):
     assert abs(float(right.double().mean()) - 0.5) < 0.02
 
 
+def test_both_halves_share_their_noise():
+    images, labels = nonlinear_tasks.sampled("ring", DIRECTIONS, 10, seed=3)
+    rest = images.flatten(1) - along(images) @ DIRECTIONS.flatten(1)
+    torch.testing.assert_close(rest[:5], rest[5:], atol=1e-5, rtol=0)
+    assert labels.tolist() == [0] * 5 + [1] * 5
+
+
+def test_a_wave_has_its_own_frequency():
+    wave = nc.fourier_direction((3, 4), size=32)
+    assert nonlinear_tasks.mean_frequency(wave[None]) == pytest.approx(5, rel=1e-4)
+
+
 def rows(last, frequency=lambda place: place):
     """Return rows of networks that learn each task up to a pair, less well from pair to pair."""
     return [

@@ -168,6 +168,27 @@ def test_a_preference_for_the_signal_raises_all_scores_and_one_for_noise_lowers_
         assert 0 < error < 0.2 * scores["signal"][name][0], name
 
 
+def test_priors_have_no_negative_eigenvalues():
+    noise = torch.randn(4, 12, 12)
+    groups = torch.eye(12) / 10 + (noise + noise.mT) / 2
+    full, half = other_data.priors(groups)
+    assert torch.linalg.eigvalsh(groups.mean(0)).min() < -0.1
+    assert min(torch.linalg.eigvalsh(full).min(), torch.linalg.eigvalsh(half).min()) > -1e-5
+
+
+def test_thresholds_find_classes_in_the_middle_of_a_line():
+    """Of ten classes on a line, a step without thresholds finds the two at the ends."""
+    labels = torch.arange(1_000) % 10
+    inputs = (labels + 0.1 * torch.randn(1_000, generator=torch.Generator().manual_seed(0)))[
+        :, None, None
+    ]
+    shares = {
+        name: float(right.float().mean())
+        for name, right in other_data.votes(torch.eye(1), inputs, labels).items()
+    }
+    assert shares["nearest mean"] > 0.99 and shares["first step"] < 0.25
+
+
 # --- The seal ---
 
 

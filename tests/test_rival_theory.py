@@ -8,6 +8,8 @@ from nads_book.studies import rival_theory
 from nads_book.studies.rival_theory import FAMILIES, NETWORKS, Linearised, Predicted
 from torch import nn
 
+import nads_core as nc
+
 CRITERIA = load_registered("rival_theory")["criteria"]
 # The first forward derivative imports functions that torch compiles in a way that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
@@ -60,6 +62,20 @@ def test_many_iterations_are_kernel_ridge_regression():
     torch.testing.assert_close(found[-1], expected, rtol=1e-3, atol=1e-4)
     one = found[0]  # after one iteration the outputs are along the kernel times the labels
     torch.testing.assert_close(one / one.norm(), (v := test @ train.T @ targets) / v.norm())
+
+
+def test_a_linear_network_learns_a_wave_in_its_kernel():
+    class Linear(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2, 1024))
+
+        def forward(self, x):
+            return x.flatten(1) @ self.weight.T
+
+    row = rival_theory.kernel_row(Linear(), nc.fourier_direction((0, 2), size=32), 0.3, 1)
+    # K = 2 x'x, of which the signal's part is 2 y y'; noise adds less than a tenth
+    assert row["alignment"] == pytest.approx(2, rel=0.1) and row["accuracies"][-1] > 0.95
 
 
 def predicted(noise, seed=0, count=48):
