@@ -19,6 +19,7 @@ def test_mixtures_are_separable_along_the_sum_of_their_waves():
         torch.testing.assert_close(margins, torch.ones(200), atol=1e-3, rtol=0)
         along = (images[:, None] * directions).sum((2, 3, 4)).abs()
         assert ((along > 0.5).sum(1) == 1).all()  # one wave shows the class
+        assert set(along.argmax(1).tolist()) == set(range(4))
         assert images.std() == pytest.approx(pooling.NOISE_STD, rel=0.05)
 
 
