@@ -23,3 +23,5 @@ def test_a_run_agrees_with_itself(small):
         for each in (*found["leading"], *found["bands"])
     )
     assert torch.tensor(found["squares"]).min() > 0.999
+    turned = nc.NADs(nads.directions.flip(0), nads.eigenvalues, {}, nads.uncertainty)
+    assert nads64.compared(nads, turned)["leading"][0]["overlap"] == pytest.approx(0, abs=1e-3)
