@@ -11,8 +11,9 @@ import pytest
 import torch
 from nads_book.analysis.prediction import GainCorrection, filter_gain, predicted_accuracy
 from nads_book.atlas import ATLAS
+from nads_book.experiments import Context
 from nads_book.experiments.presets import MODELS
-from nads_book.studies import experiment
+from nads_book.studies import experiment, gain
 from nads_book.studies.gain import first_layer, frozen_network, judge, load_design
 
 import nads_core as nc
@@ -64,6 +65,21 @@ def test_no_method_changes_frozen_filters(name, method):
                 torch.equal(values, start.get_parameter(key)) for key, values in rest.items()
             )
     assert not same(train(free, small_data(1)).measured[0], weights(initial(free, 0)))
+
+
+def test_arms_have_the_initial_and_the_learned_filters_of_the_free_network(monkeypatch):
+    trained, job = [], experiment("law-lenet", "smoke")
+    record = lambda factory, *_, **options: trained.append((factory, options))  # noqa: E731
+    monkeypatch.setattr(gain, "train_networks", record)
+    monkeypatch.setattr(type(job), "row", lambda self, result: {})
+    unit, free = job.units()[3], partial(job.architecture.build, 1, 32, 2)
+    learned = initial(free, 99)
+    assert list(job.measure(unit, Context(), learned)) == ["frozen", "taught"]
+    (number,), seed = job.network_ids([unit]), unit["seed"]
+    known = initial(free, number, seed), learned
+    for (factory, options), network in zip(trained, known, strict=True):
+        assert (options["network_ids"], options["seed"]) == ([number], seed)
+        assert same(weights(initial(factory, number, seed)), weights(network))
 
 
 @pytest.mark.parametrize(("name", "side"), [("lenet", 5), ("cnn", 3), ("resnet18", 3)])
