@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions import simulation
-from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, HalfSamples
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
@@ -50,7 +50,7 @@ def compared(levels: Tensor, networks: int, readouts: int) -> list[float]:
         vectors = draw(levels, networks, readouts, seed)
         moments.update(vectors)
         samples.update(0, networks, vectors, readouts)
-        pairs = find_eigenpairs(moments, samples, DIMENSION, (DIMENSION,))
+        pairs = EigenProblem(moments, samples, DIMENSION, (DIMENSION,)).eigenpairs()
         squares = pairs.directions.double().square()  # with each exact direction
         for band in pairs.uncertainty.bands:
             inside = list(band.indices)

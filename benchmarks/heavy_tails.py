@@ -21,7 +21,7 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
-from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
 from nads_core.directions.moments import NormMoments
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
@@ -126,11 +126,13 @@ def run(
             moments, first = restored(saved)
             share = NormMoments(*saved["powers"][:3]).effective_share
             if equal_weights:
-                result["normalised"] = find_eigenpairs(moments, first, 64, SHAPE)
+                result["normalised"] = EigenProblem(moments, first, 64, SHAPE).eigenpairs()
             else:
                 effective = share * num_networks
-                result["before"] = find_eigenpairs(moments, first, 64, SHAPE)
-                result["after"] = find_eigenpairs(moments, first, 64, SHAPE, effective_share=share)
+                result["before"] = EigenProblem(moments, first, 64, SHAPE).eigenpairs()
+                result["after"] = EigenProblem(
+                    moments, first, 64, SHAPE, effective_share=share
+                ).eigenpairs()
     return effective, result
 
 

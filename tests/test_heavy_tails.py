@@ -9,7 +9,7 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
-from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples, NormMoments
 
 SHAPE = (1, 8, 8)
@@ -76,7 +76,7 @@ def test_certainties_under_heavy_tails_count_networks_that_are_not_yet_summed():
         moments, first = DenseMoments(64), HalfSamples()
         moments.update(vectors[:count])
         first.update(0, count, vectors[:count], 1)
-        pairs = find_eigenpairs(moments, first, 8, SHAPE, effective_share=20 / count)
+        pairs = EigenProblem(moments, first, 8, SHAPE, effective_share=20 / count).eigenpairs()
         certainties.append(pairs.uncertainty.certainty[:3])  # as of 20 networks
     assert torch.stack(certainties).std(0).max() < 0.03 and certainties[0][0] > 0.8
 
@@ -107,7 +107,10 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
         squares = (factor[:, None] * vectors.mean(1)).double().square().sum(1)
         powers = (float(squares.sum()), float(squares.square().sum()))
         share = NormMoments(400, *powers).effective_share
-        pairs = [find_eigenpairs(moments, first, 8, SHAPE, effective_share=s) for s in (1, share)]
+        pairs = [
+            EigenProblem(moments, first, 8, SHAPE, effective_share=s).eigenpairs()
+            for s in (1, share)
+        ]
         result.append((share, *pairs))
     (share, plain_, same), (heavy_share, false, true) = result
     assert share > 0.2 and torch.equal(plain_.uncertainty.certainty, same.uncertainty.certainty)

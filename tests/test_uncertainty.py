@@ -13,10 +13,10 @@ from torch import Tensor
 import nads_core as nc
 from nads_core.directions.bulk import BulkSpectrum
 from nads_core.directions.covariance import debias, leading_eigenpairs
-from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples
 from nads_core.directions.share_variance import share_variances
-from nads_core.directions.simulation import estimate_uncertainty
+from nads_core.directions.simulation import SampleSize, estimate_uncertainty
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 
 D = 64
@@ -83,7 +83,7 @@ def test_no_rank_is_certain_to_be_less_known_than_its_neighbours(strongest):
     for seed in range(12):
         drawn = normal(1_000, 1, 13, seed=seed) * levels.sqrt()
         drawn = drawn + 0.02 * normal(1_000, 4, 13, seed=100 + seed)
-        result = find_eigenpairs(*filled(drawn), 13, (13,))
+        result = EigenProblem(*filled(drawn), 13, (13,)).eigenpairs()
         claimed.append(result.uncertainty.certainty)
         kept.append(result.directions.diagonal().square())
     missing = (torch.stack(claimed).mean(0) - torch.stack(kept).mean(0)).abs()
@@ -130,7 +130,9 @@ def test_certificates_come_true(networks):
     """
     claimed, true, errors = [], [], []
     for seed in range(8):
-        result = find_eigenpairs(*filled(contributions(networks, 100 + seed)), D, (1, 8, 8))
+        result = EigenProblem(
+            *filled(contributions(networks, 100 + seed)), D, (1, 8, 8)
+        ).eigenpairs()
         claimed.append(result.uncertainty.certainty)
         true.append(result.directions.diagonal().square())
         errors.append((result.eigenvalues - LEVELS)[:20] / result.uncertainty.eigenvalue_std[:20])
@@ -154,7 +156,7 @@ def calibration(
     claimed, actual, errors = [], [], []
     for seed in range(runs):
         moments, first, shape, levels = draw(torch.Generator().manual_seed(seed))
-        pairs = find_eigenpairs(moments, first, moments.dimension, shape, **options)
+        pairs = EigenProblem(moments, first, moments.dimension, shape, **options).eigenpairs()
         claimed.append(pairs.uncertainty.certainty[:count])
         actual.append(true(pairs.directions)[:count])
         difference = (pairs.eigenvalues - levels)[:count]
@@ -198,7 +200,9 @@ def test_channels_share_their_errors():
 @pytest.mark.parametrize("kind", [DenseMoments, GramMoments])
 def test_few_networks_are_not_believed_in_the_space_that_they_span(kind):
     for networks in (1, 2, 4, 16):
-        result = find_eigenpairs(*filled(normal(networks, 1, D, seed=networks), kind), D, (D,))
+        result = EigenProblem(
+            *filled(normal(networks, 1, D, seed=networks), kind), D, (D,)
+        ).eigenpairs()
         assert result.uncertainty.certainty.max() < 0.05  # C = I
     nads = lenet(2)
     assert not nads.certainty.any() and nads.eigenvalue_std.isnan().all()
@@ -216,7 +220,7 @@ def test_noise_along_a_direction_counts_beside_a_rest_without():
         vectors = torch.zeros(networks, 1, dimension)
         vectors[:, 0, 0] = 2**0.5 * torch.randn(networks, generator=generator)
         drawn = vectors + torch.randn(networks, 4, dimension, generator=generator) * noise.sqrt()
-        result = find_eigenpairs(*filled(drawn, GramMoments), 3, (dimension,))
+        result = EigenProblem(*filled(drawn, GramMoments), 3, (dimension,)).eigenpairs()
         claimed.append(float(result.uncertainty.certainty[0]))
         true.append(float(result.directions[0, 0].square()))
     assert abs(sum(claimed) - sum(true)) / 6 < 0.15
@@ -225,12 +229,14 @@ def test_noise_along_a_direction_counts_beside_a_rest_without():
 def test_a_type_without_any_vector():
     drawn = torch.zeros(40, 1, 9)
     drawn[:, 0, 3:6] = normal(40, 3)  # the middle row: nothing odd
-    result = find_eigenpairs(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",))
+    result = EigenProblem(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",)).eigenpairs()
     odd = torch.tensor([kind == "-" for kind in result.uncertainty.types])
     assert odd.sum() == 3 and not result.uncertainty.certainty[odd].any()
     few = torch.zeros(4, 1, 100)
     few[:, 0, 50:] = 1.0  # every network the same, below the middle, and fewer of them than pixels
-    result = find_eigenpairs(*filled(few), 5, (1, 10, 10), symmetries=("flip_rows", "transpose"))
+    result = EigenProblem(
+        *filled(few), 5, (1, 10, 10), symmetries=("flip_rows", "transpose")
+    ).eigenpairs()
     assert result.uncertainty.certainty.isfinite().all()
 
 
@@ -241,9 +247,11 @@ def test_directions_of_the_noise_are_not_certified():
         vectors = torch.randn(20_000, 1, 8, generator=generator) * levels.sqrt()
         noise = torch.randn(20_000, 4, 8, generator=generator) * torch.linspace(0.1, 30, 8).sqrt()
         moments = filled(vectors + noise)
-        none = find_eigenpairs(*moments, 8, (8,), "none").uncertainty  # of C + W, not of C
+        none = (
+            EigenProblem(*moments, 8, (8,), "none").eigenpairs().uncertainty
+        )  # of C + W, not of C
         assert not none.certainty.any()
-        shrunk = find_eigenpairs(*moments, 8, (8,), "shrink")
+        shrunk = EigenProblem(*moments, 8, (8,), "shrink").eigenpairs()
         claimed.append(shrunk.uncertainty.certainty)
         true.append(shrunk.directions.diagonal().square())
     claimed, true = torch.stack(claimed).double(), torch.stack(true).double()
@@ -266,7 +274,7 @@ def test_which_types_come_first_is_not_certain_either():
         exact = basis[levels.argsort(descending=True)[:2]]
         drawn = torch.randn(500, 16, generator=generator) * levels.sqrt()
         moments = filled((drawn @ basis)[:, None])
-        result = find_eigenpairs(*moments, 16, shape, symmetries=("flip_rows",))
+        result = EigenProblem(*moments, 16, shape, symmetries=("flip_rows",)).eigenpairs()
         claimed.append(float(result.uncertainty.leading_certainty[1]))
         overlaps.append(float((result.directions[:2].float() @ exact.T).square().sum()) / 2)
     assert min(overlaps) < 0.6  # the wrong two
@@ -281,7 +289,7 @@ def test_an_interval_of_exact_overlaps_holds_them():
         pair = []
         for number, basis in enumerate((torch.eye(D), turned)):
             drawn = normal(2_000, D, seed=2 * seed + number) * LEVELS.sqrt()
-            result = find_eigenpairs(*filled((drawn @ basis)[:, None]), D, (1, 8, 8))
+            result = EigenProblem(*filled((drawn @ basis)[:, None]), D, (1, 8, 8)).eigenpairs()
             directions = result.directions.float().view(-1, 1, 8, 8)
             pair.append(nc.NADs(directions, result.eigenvalues.float(), {}, result.uncertainty))
         low, high = pair[0].overlap_interval(pair[1], 5)
@@ -292,7 +300,9 @@ def test_an_interval_of_exact_overlaps_holds_them():
 
 def test_a_band_is_known_where_its_directions_are_not():
     levels = torch.cat([torch.tensor([8.0, 4.0, 4.0, 4.0]), torch.full((D - 4,), 0.5)])
-    result = find_eigenpairs(*filled(contributions(4_000, 3, levels=levels)), D, (1, 8, 8))
+    result = EigenProblem(
+        *filled(contributions(4_000, 3, levels=levels)), D, (1, 8, 8)
+    ).eigenpairs()
     assert result.uncertainty.certainty[0] > 0.95 and result.uncertainty.certainty[1:4].max() < 0.9
     first, last = result.uncertainty.bands
     assert first.indices == (1, 2, 3) and first.certainty > 0.95
@@ -320,7 +330,7 @@ def test_a_flat_tail_at_few_networks_claims_no_more_than_it_keeps(head):
     for seed in range(4):
         drawn = normal(200, 1, 256, seed=seed) * levels.sqrt()
         drawn = drawn + 0.1 * normal(200, 4, 256, seed=seed + 10)
-        result = find_eigenpairs(*filled(drawn), 256, (256,))
+        result = EigenProblem(*filled(drawn), 256, (256,)).eigenpairs()
         assert result.uncertainty.certainty[head:].max() < 0.1
         squares = result.directions.double().square()
         for band in result.uncertainty.bands:
@@ -333,13 +343,13 @@ def test_a_flat_tail_at_few_networks_claims_no_more_than_it_keeps(head):
 def test_where_the_floor_decides_nothing_is_certified():
     levels = torch.cat([LEVELS[:8], torch.zeros(D - 8)])
     moments, first = filled(contributions(1_000, 5, levels=levels))
-    result = find_eigenpairs(moments, first, D, (1, 8, 8))
+    result = EigenProblem(moments, first, D, (1, 8, 8)).eigenpairs()
     seen, noise = moments.moments()
     v = result.directions
     floored = ((v @ (seen - noise)) * v).sum(1) <= 0.1 * ((v @ noise) * v).sum(1)
     assert 10 < floored.sum() < D - 8
     assert not result.uncertainty.certainty[floored].any()
-    subtracted = find_eigenpairs(moments, first, D, (1, 8, 8), "subtract")
+    subtracted = EigenProblem(moments, first, D, (1, 8, 8), "subtract").eigenpairs()
     assert subtracted.uncertainty.certainty[floored].any()
 
 
@@ -348,7 +358,7 @@ def test_where_the_floor_decides_nothing_is_certified():
 )
 def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
     moments, first = filled(contributions(300, 7))
-    result = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=symmetries)
+    result = EigenProblem(moments, first, D, (1, 8, 8), symmetries=symmetries).eigenpairs()
     seen, noise = (symmetrize(matrix, (1, 8, 8), symmetries) for matrix in moments.moments())
     values, _ = leading_eigenpairs(debias(seen, noise), D)
     torch.testing.assert_close(result.eigenvalues.double(), values, rtol=1e-6, atol=1e-9)
@@ -368,7 +378,7 @@ def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
 
 def test_partners_stand_together_and_are_transposed():
     moments, first = filled(contributions(300, 7))
-    result = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=SQUARE)
+    result = EigenProblem(moments, first, D, (1, 8, 8), symmetries=SQUARE).eigenpairs()
     images = result.directions.view(-1, 8, 8)
     pairs = [i for i, name in enumerate(result.uncertainty.types) if name == "+-"]
     assert len(pairs) == 16
@@ -386,7 +396,7 @@ def test_few_networks_span_few_directions(debiasing):
     """
     levels = torch.exp(-torch.arange(256) / 8.0)
     moments, first = filled(contributions(12, 9, levels=levels))
-    result = find_eigenpairs(moments, first, 256, (1, 16, 16), debiasing)
+    result = EigenProblem(moments, first, 256, (1, 16, 16), debiasing).eigenpairs()
     seen, noise = moments.moments()
     values, axes = leading_eigenpairs(debias(seen, noise, debiasing), 8)
     torch.testing.assert_close(result.eigenvalues[:8].double(), values, rtol=1e-4, atol=1e-6)
@@ -444,7 +454,9 @@ def test_levels_are_corrected_for_the_bulk():
     assert float(retained) == pytest.approx((1 - 0.03 / 3.99**2) / (1 + 3 / 3.99))
     value = level + shift
     torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
-    certificate = estimate_uncertainty(value, noise, 2 * value.square()[None], networks, bulk=bulk)
+    certificate = estimate_uncertainty(
+        value, noise, 2 * value.square()[None], SampleSize(networks), bulk
+    )
     assert float(certificate.certainty) == pytest.approx(float(retained), abs=0.01)
 
 
@@ -505,7 +517,7 @@ def test_a_forecast_comes_true(tmp_path):
 @pytest.mark.parametrize("debiasing", ["shrink", "subtract"])
 def test_types_without_any_energy(debiasing):
     drawn = torch.ones(40, 2, D) + 0.1 * normal(40, 2, 1)
-    result = find_eigenpairs(*filled(drawn), D, (1, 8, 8), debiasing, SQUARE)
+    result = EigenProblem(*filled(drawn), D, (1, 8, 8), debiasing, SQUARE).eigenpairs()
     assert result.uncertainty.certainty[0] > 0.9 and not result.uncertainty.certainty[1:].any()
     rows = result.directions
     torch.testing.assert_close(rows @ rows.T, torch.eye(D, dtype=rows.dtype))

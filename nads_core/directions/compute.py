@@ -17,7 +17,7 @@ from nads_core.directions.accumulation import accumulate
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.nads import NADs
 from nads_core.directions.options import options_and_criterion
-from nads_core.directions.run import prepare
+from nads_core.directions.run import Configuration, prepare
 from nads_core.directions.solving import nads_of, solve
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import Architecture
@@ -118,7 +118,7 @@ def compute_nads(
     image_shape = require_image_shape(image_shape)
     settings, criterion = options_and_criterion(stopping, options)
     with one_thread():
-        run = prepare(
+        asked = Configuration(
             architecture,
             plain(num_networks),
             image_shape,
@@ -129,6 +129,7 @@ def compute_nads(
             device,
             settings,
         )
+        run = prepare(asked)
         state = run.new_state(Path(checkpoint).expanduser() if checkpoint else None)
         notes = _one_readout(run.ensemble) if estimator is None else {}
         notes |= run.notes()

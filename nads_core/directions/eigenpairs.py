@@ -19,7 +19,7 @@ from nads_core.directions.covariance import (
 )
 from nads_core.directions.moments import GramMoments, HalfSamples, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
-from nads_core.directions.simulation import TypeUncertainty, estimate_uncertainty
+from nads_core.directions.simulation import SampleSize, TypeUncertainty, estimate_uncertainty
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
 from nads_core.directions.uncertainty import DirectionUncertainty
 from nads_core.runtime.seeds import seeded
@@ -66,35 +66,7 @@ class _TypeEigenpairs:
     uncertainty: TypeUncertainty
 
 
-def find_eigenpairs(
-    moments: Moments,
-    half_samples: HalfSamples,
-    count: int,
-    image_shape: tuple[int, ...],
-    debiasing: str = "shrink",
-    symmetries: tuple[str, ...] = (),
-    effective_share: float = 1,
-) -> Eigenpairs:
-    """Return the leading eigenpairs of the second moment without the noise of finitely many inputs.
-
-    Args:
-        moments: moments of all networks.
-        half_samples: first of these networks.
-        count: number of eigenpairs; on the Gram side at most as many as have a positive eigenvalue.
-        image_shape: shape of the input.
-        debiasing: method of `covariance.debias`.
-        symmetries: symmetries whose types are distinguished.
-        effective_share: effective share of the networks, see `NormMoments`. Below `HEAVY` the
-            networks' own variances underestimate the effect of a few others; see
-            `_with_heavy_tails`.
-    """
-    problem = EigenProblem(moments, half_samples, count, image_shape, debiasing, symmetries)
-    return problem.eigenpairs(effective_share)
-
-
-def _with_heavy_tails(
-    problem: EigenProblem, types: list[_TypeEigenpairs], effective_share: float
-) -> list[_TypeEigenpairs]:
+def _with_heavy_tails(problem: EigenProblem, types: list[_TypeEigenpairs]) -> list[_TypeEigenpairs]:
     """Return eigenpairs with the uncertainty of unit vectors of the first networks, for the
     effective number.
 
@@ -103,13 +75,11 @@ def _with_heavy_tails(
     unit_networks, summed = problem.half_samples.normalised(), problem.moments.empty()
     halves = unit_networks.halves().flatten(0, 1)  # (n * R, 2, D)
     summed.update(halves if unit_networks.num_contributions > 1 else halves[:, :1])
-    # N_effective = share * ratio * N, of which the first networks are n
-    sample_ratio = (
-        effective_share * problem.sample_ratio * problem.moments.num_networks / len(halves)
-    )
-    num_effective = sample_ratio * len(problem.half_samples.halves())
+    # N_effective = share * growth * N, of which the first networks are n
+    growth = problem.effective_share * problem.growth * problem.moments.num_networks / len(halves)
+    num_effective = growth * len(problem.half_samples.halves())
     of_unit_networks, _ = replace(
-        problem, moments=summed, half_samples=unit_networks, sample_ratio=sample_ratio
+        problem, moments=summed, half_samples=unit_networks, growth=growth
     ).solve()
     return [
         _with_uncertainty_of(raw, other, num_effective)
@@ -161,25 +131,35 @@ class _Spectrum(NamedTuple):
 
 @dataclass(frozen=True)
 class EigenProblem:
-    """Moments and the eigenpairs to find, see `find_eigenpairs`.
+    """The leading eigenpairs to find, of the second moment without the noise of finitely many inputs.
 
-    ``sample_ratio`` is the number of networks that uncertainties are about, over the number of
-    these.
+    Args:
+        moments: moments of all networks.
+        half_samples: first of these networks.
+        count: number of eigenpairs; on the Gram side at most as many as have a positive eigenvalue.
+        image_shape: shape of the input.
+        debiasing: method of `covariance.debias`.
+        symmetries: symmetries whose types are distinguished.
+        effective_share: effective share of the networks, see `NormMoments`. Below `HEAVY` the
+            networks' own variances underestimate the effect of a few others; see
+            `_with_heavy_tails`.
+        growth: number of networks that uncertainties are about, over the number of these.
     """
 
     moments: Moments
     half_samples: HalfSamples
     count: int
     image_shape: tuple[int, ...]
-    debiasing: str
-    symmetries: tuple[str, ...]
-    sample_ratio: float = 1
+    debiasing: str = "shrink"
+    symmetries: tuple[str, ...] = ()
+    effective_share: float = 1
+    growth: float = 1
 
-    def eigenpairs(self, effective_share: float = 1) -> Eigenpairs:
+    def eigenpairs(self) -> Eigenpairs:
         """Return the eigenpairs of all types in one order."""
         types, debiasing = self.solve()
-        if effective_share < HEAVY:
-            types = _with_heavy_tails(replace(self, debiasing=debiasing), types, effective_share)
+        if self.effective_share < HEAVY:
+            types = _with_heavy_tails(replace(self, debiasing=debiasing), types)
         return _in_one_order(types, self.count, debiasing)
 
     def solve(self) -> tuple[list[_TypeEigenpairs], str]:
@@ -269,11 +249,9 @@ class EigenProblem:
             noise,
             share_variances(coordinates),
             # Readouts of one network count as networks in the moments, but not as independent ones
-            num_networks=self.moments.num_networks / readouts,
-            num_averaged=partners * readouts,
-            bulk=bulk,
-            sample_ratio=self.sample_ratio,
-            retained_variance=retained_variance,
+            SampleSize(self.moments.num_networks / readouts, partners * readouts, self.growth),
+            bulk,
+            retained_variance,
         )
 
     def _solve_gram(self, moments: GramMoments) -> tuple[list[_TypeEigenpairs], str]:

@@ -151,32 +151,53 @@ class Run:
         return notes | _fixed_weights(self.ensemble, self.name)
 
 
-def prepare(
-    architecture: Architecture | Callable[[], nn.Module] | str,
-    num_networks: int,
-    image_shape: tuple[int, ...],
-    estimator: Estimator | None,
-    symmetries: Symmetries | None,
-    stopping: StoppingCriterion,
-    seed: int,
-    device: torch.device | str | None,
-    options: ComputeOptions,
-) -> Run:
-    """Return the run that these arguments describe, see `compute_nads`, once its first networks
-    have been tested.
-    """
+@dataclass(frozen=True)
+class Configuration:
+    """What is asked for, see `compute_nads`."""
+
+    architecture: Architecture | Callable[[], nn.Module] | str
+    num_networks: int
+    image_shape: tuple[int, ...]
+    estimator: Estimator | None
+    symmetries: Symmetries | None
+    stopping: StoppingCriterion
+    seed: int
+    device: torch.device | str | None
+    options: ComputeOptions
+
+    def ensemble(self, factory: Callable[[], nn.Module]) -> Ensemble:
+        """Return the networks of a factory."""
+        options = self.options
+        ensemble = partial(
+            Ensemble,
+            image_shape=self.image_shape,
+            seed=self.seed,
+            output=options.output,  # type: ignore[arg-type]  # the function that it names, by now
+            evaluation=options.evaluation,
+        )
+        if options.reinit_readout:
+            ensemble(factory)  # validates the factory first, so that its errors are specific
+            factory = with_reinit_readout(factory, self.image_shape)
+        return ensemble(factory, device=self.device, dtype=options.dtype, kernels=options.kernels)
+
+
+def prepare(asked: Configuration) -> Run:
+    """Return the run of a configuration, once its first networks have been tested."""
+    image_shape, num_networks, options = asked.image_shape, asked.num_networks, asked.options
     dimension = math.prod(image_shape)
     if options.num_directions is not None and options.num_directions > dimension:
         raise ValueError(
             f"num_directions = {options.num_directions}, more than the {dimension} of {image_shape}"
         )
-    stopping = stopping.resolved(dimension, options.num_directions or dimension)
-    name, factory, declared = _resolved(architecture, image_shape)
+    stopping = asked.stopping.resolved(dimension, options.num_directions or dimension)
+    name, factory, declared = _resolved(asked.architecture, image_shape)
     name = options.name or name
+    symmetries = asked.symmetries
     if symmetries is None:
         symmetries = _default_symmetries(declared, image_shape, num_networks)
     _require_averageable(symmetries, image_shape, num_networks)
-    ensemble = _ensemble(factory, image_shape, seed, device, options)
+    ensemble = asked.ensemble(factory)
+    estimator = asked.estimator
     estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
     _require_memory(ensemble, num_networks, estimator, options)
     identity = ensemble.identity()
@@ -186,27 +207,6 @@ def prepare(
         scale = 1.0  # all vectors have about unit norm
     evaluator = BatchEvaluator(ensemble, estimator, name, options.batch_size, options.equal_weights)
     return Run(name, evaluator, num_networks, symmetries, stopping, options, scale, identity)
-
-
-def _ensemble(
-    factory: Callable[[], nn.Module],
-    image_shape: tuple[int, ...],
-    seed: int,
-    device: torch.device | str | None,
-    options: ComputeOptions,
-) -> Ensemble:
-    """Return the networks."""
-    ensemble = partial(
-        Ensemble,
-        image_shape=image_shape,
-        seed=seed,
-        output=options.output,  # type: ignore[arg-type]  # the function that it names, by now
-        evaluation=options.evaluation,
-    )
-    if options.reinit_readout:
-        ensemble(factory)  # validates the factory first, so that its errors are specific
-        factory = with_reinit_readout(factory, image_shape)
-    return ensemble(factory, device=device, dtype=options.dtype, kernels=options.kernels)
 
 
 def _resolved(

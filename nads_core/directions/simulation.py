@@ -47,6 +47,31 @@ _TINY = 1e-300  # avoids a division by zero
 
 
 @dataclass(frozen=True)
+class SampleSize:
+    """How many networks a run has drawn, and how many to predict for.
+
+    Args:
+        num_networks: N.
+        num_averaged: partners times readouts, P R: number of vectors over which the share of a
+            network is a mean.
+        growth: number of networks to predict for, over N, with the levels that these networks show.
+    """
+
+    num_networks: float
+    num_averaged: int = 1
+    growth: float = 1
+
+    @property
+    def num_vectors(self) -> float:
+        """N P R."""
+        return self.num_networks * self.num_averaged
+
+    def grown(self) -> SampleSize:
+        """Return the sample to predict for."""
+        return replace(self, num_networks=self.growth * self.num_networks)
+
+
+@dataclass(frozen=True)
 class TypeUncertainty:
     """What a run knows about the directions of one symmetry type.
 
@@ -122,10 +147,8 @@ def estimate_uncertainty(
     eigenvalues: Tensor,
     noise: Tensor,
     variances: Tensor,
-    num_networks: float,
-    num_averaged: int = 1,
+    sample: SampleSize,
     bulk: BulkSpectrum | None = None,
-    sample_ratio: float = 1,
     retained_variance: Tensor | None = None,
 ) -> TypeUncertainty:
     """Simulate how far the directions of a type are known.
@@ -134,34 +157,30 @@ def estimate_uncertainty(
         eigenvalues: (k,), without the noise of inputs; about descending, as shrinking leaves them.
         noise: (k,), of the inputs along the directions.
         variances: V, (k, k).
-        num_networks: N.
-        num_averaged: partners times readouts, P R: number of vectors over which the share of a
-            network is a mean.
+        sample: number of networks and of their vectors.
         bulk: part of the space in which no direction was found.
-        sample_ratio: number of networks to predict for, over N, with the levels that these networks
-            show.
         retained_variance: (k, k), share of the variances that remains after shrinking, see
             `shrunk_variance`; by default all.
     """
     values = eigenvalues.double().cpu().sort(descending=True).values
     noise = noise.double().cpu().clamp(min=0)
     count = len(values)
-    shown, bulk = _shown(values, noise, num_networks * num_averaged, bulk or BulkSpectrum())
+    shown, bulk = _shown(values, noise, sample.num_vectors, bulk or BulkSpectrum())
     values, noise, variances = values[:shown], noise[:shown], variances[:shown, :shown]
     if not shown:
         nothing = torch.zeros(0, dtype=torch.float64)
         leading = torch.zeros(1, 1, dtype=torch.float64)
         return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
 
-    ratios = _variance_ratios(values, noise, variances, num_averaged)
+    ratios = _variance_ratios(values, noise, variances, sample.num_averaged)
     if retained_variance is not None:
         ratios *= retained_variance[:shown, :shown].cpu()
-    model = _SamplingError(noise, ratios, num_networks, num_averaged, bulk)
+    model = _SamplingError(noise, ratios, sample, bulk)
     levels = model.true_levels(values)
-    of_more = replace(model, num_networks=sample_ratio * num_networks)
+    of_more = replace(model, sample=sample.grown())
     simulated = of_more.simulated(levels, _DRAWS, seed=1)
 
-    flat = _start_of_flat_tail(values, noise, num_networks / float(ratios.mean()))
+    flat = _start_of_flat_tail(values, noise, sample.num_networks / float(ratios.mean()))
     # (2, k, k), of two halves of the draws
     overlaps = _random_from(flat, simulated.overlaps, bulk.dimension)
     certainty = overlaps.mean(0)  # (k, k)
@@ -173,7 +192,7 @@ def estimate_uncertainty(
         leading=pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0)),
         bands=_bands(certainty),
     )
-    if num_networks < _FEWEST_NETWORKS:
+    if sample.num_networks < _FEWEST_NETWORKS:
         uncertainty = uncertainty.until(0)
     return uncertainty.extended(count)
 
@@ -234,15 +253,13 @@ class _SamplingError:
     Args:
         noise: (k,), variance of the inputs' noise along the directions.
         ratios: (k, k), see `_variance_ratios`.
-        num_networks: N.
-        num_averaged: number of vectors over which the share of a network is a mean.
+        sample: number of networks and of their vectors.
         bulk: part of the space in which no direction was found.
     """
 
     noise: Tensor
     ratios: Tensor
-    num_networks: float
-    num_averaged: int
+    sample: SampleSize
     bulk: BulkSpectrum
 
     def true_levels(self, values: Tensor) -> Tensor:
@@ -266,11 +283,10 @@ class _SamplingError:
         """Simulate the eigenpairs, with the mixing by way of the bulk."""
         power = levels.clamp(min=0) + self.noise
         # Variance of an entry of E: V_jk / N, with V_jk = ratio_jk p_j p_k.
-        variances = self.ratios * power.outer(power) / self.num_networks
+        variances = self.ratios * power.outer(power) / self.sample.num_networks
         if not self.bulk.dimension:
             return _simulate(levels, variances, torch.ones_like(levels), draws, seed, paired)
-        vectors = self.num_networks * self.num_averaged
-        retained, shift = self.bulk.shrink(levels, self.noise, vectors)
+        retained, shift = self.bulk.shrink(levels, self.noise, self.sample.num_vectors)
         # Two directions also mix through the bulk, in second order: s_j s_k / m, and twice that for
         # j = k.
         through = shift.outer(shift) / self.bulk.dimension
@@ -280,11 +296,10 @@ class _SamplingError:
 
     def _without_bulk(self, values: Tensor, levels: Tensor) -> Tensor:
         """Return smoothed levels (k,) that the bulk shifts to these values (k,)."""
-        vectors = self.num_networks * self.num_averaged
-        visible = self.bulk.invert_shrinkage(values, self.noise, vectors)
+        visible = self.bulk.invert_shrinkage(values, self.noise, self.sample.num_vectors)
         # Standard deviation of an eigenvalue, in first order: sqrt(V_jj / N).
         power = levels.clamp(min=0) + self.noise
-        spread = power * (self.ratios.diagonal() / self.num_networks).sqrt()
+        spread = power * (self.ratios.diagonal() / self.sample.num_networks).sqrt()
         return _smoothed(visible, spread)
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from torch import Tensor
 
 from nads_core.directions.accumulation import Accumulation
-from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
+from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, EigenProblem
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
@@ -33,7 +33,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     symmetries, notes = run.known_symmetries, Facts()
     if run.symmetries == "test":
         symmetries, notes["symmetry_tests"] = _tested(state, run.image_shape)
-    pairs = find_eigenpairs(
+    pairs = EigenProblem(
         state.total(),
         state.half_samples,
         run.num_directions,
@@ -41,7 +41,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
         run.options.debiasing,
         symmetries,
         effective_share=state.norms.effective_share,
-    )
+    ).eigenpairs()
     notes |= {"num_networks": num_networks, "symmetries": list(symmetries)}
     notes |= run.rule.final_value(state.groups, pairs, num_networks)
     notes |= _effective(state, num_networks, run.name)

@@ -9,7 +9,7 @@ from typing import Self
 import torch
 
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
-from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
 from nads_core.directions.moments import HalfSamples, Moments, merged
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import Facts, plain, require_integers
@@ -111,7 +111,7 @@ class StoppingRule:
         assert self.criterion.num_certain is not None
         dimension = math.prod(self.image_shape)
         among = dimension if self.symmetries else min(4 * self.criterion.num_certain, dimension)
-        pairs = find_eigenpairs(
+        pairs = EigenProblem(
             merged(groups),
             half_samples,
             among,
@@ -119,7 +119,7 @@ class StoppingRule:
             self.debiasing,
             self.symmetries,
             effective_share=effective_share,
-        )
+        ).eigenpairs()
         count = int(distributed.broadcast(pairs.uncertainty.num_certain))
         return count >= self.criterion.num_certain, {"certain": count}
 

@@ -6,6 +6,8 @@ of a tensor core's tile empty, and this way float32 is exact. The adjoint reads 
 filter covers its own. Import this module only where it is used: it needs Triton.
 """
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -104,6 +106,17 @@ def _convolve(
     tl.store(target, total.to(out.dtype.element_ty), mask=inside & there)
 
 
+class _Terms(NamedTuple):
+    """What the kernel does beside the sum: it adds a bias, cuts below zero, or goes backwards where
+    ``output`` is positive.
+    """
+
+    bias: Tensor | None = None
+    relu: bool = False
+    output: Tensor | None = None
+    adjoint: bool = False
+
+
 def convolve(
     x: Tensor,
     weight: Tensor,
@@ -121,7 +134,7 @@ def convolve(
         )
     )
     shape = (*x.shape[:2], weight.shape[1], *size)
-    return _launch(shape, x, weight, bias, None, stride, padding, relu, False, tuning)
+    return _launch(shape, x, weight, _Terms(bias=bias, relu=relu), (*stride, *padding), tuning)
 
 
 def convolve_adjoint(
@@ -135,19 +148,16 @@ def convolve_adjoint(
 ) -> Tensor:
     """Return A^T (gradient where output > 0): (B, R N, O, H', W') -> (B, R N, C, *size)."""
     shape = (*gradient.shape[:2], weight.shape[2], *size)
-    return _launch(shape, gradient, weight, None, output, stride, padding, False, True, tuning)
+    terms = _Terms(output=output, adjoint=True)
+    return _launch(shape, gradient, weight, terms, (*stride, *padding), tuning)
 
 
 def _launch(
     shape: tuple[int, ...],
     source: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
-    output: Tensor | None,
-    stride: tuple[int, int],
-    padding: tuple[int, int],
-    relu: bool,
-    adjoint: bool,
+    terms: _Terms,
+    geometry: tuple[int, ...],  # stride and padding
     tuning: dict[str, int],
 ) -> Tensor:
     networks, samples, channels, height, width = shape
@@ -156,11 +166,11 @@ def _launch(
         return out
     options = TUNING | tuning
     tile = triton.next_power_of_2(channels)
-    taps = weight.permute(0, 1, 3, 4, 2) if adjoint else weight.permute(0, 2, 3, 4, 1)
+    taps = weight.permute(0, 1, 3, 4, 2) if terms.adjoint else weight.permute(0, 2, 3, 4, 1)
     taps = F.pad(taps, (0, tile - channels)).contiguous()
     # Pointers of absent tensors are never read.
-    shifts = out if bias is None else bias.contiguous()
-    mask = out if output is None else output.contiguous()
+    shifts = out if terms.bias is None else terms.bias.contiguous()
+    mask = out if terms.output is None else terms.output.contiguous()
     grid = (triton.cdiv(samples * height * width, options["PIXELS"]), networks)
     _convolve[grid](
         out,
@@ -175,12 +185,11 @@ def _launch(
         height,
         width,
         *weight.shape[-2:],
-        *stride,
-        *padding,
-        ADJOINT=adjoint,
-        BIAS=bias is not None,
-        RELU=relu,
-        MASKED=output is not None,
+        *geometry,
+        ADJOINT=terms.adjoint,
+        BIAS=terms.bias is not None,
+        RELU=terms.relu,
+        MASKED=terms.output is not None,
         SUMS=tl.float64 if source.dtype == torch.float64 else tl.float32,
         CHANNEL_TILE=tile,
         enable_fp_fusion=True,

@@ -263,6 +263,8 @@ class ResNet18Net(nn.Sequential):
     every channel; so does ``head="flat"``.
     """
 
+    skip = True  # whether blocks have a connection around them
+
     def __init__(
         self,
         in_channels: int,
@@ -271,7 +273,6 @@ class ResNet18Net(nn.Sequential):
         pooling: str = "strided",
         width: int = 64,
         head: str = "global",
-        skip: bool = True,
     ):
         stem = {
             "conv1": nn.Conv2d(in_channels, width, 3, padding=1, bias=False),
@@ -279,13 +280,19 @@ class ResNet18Net(nn.Sequential):
         }
         blocks, channels, size = [], width, image_size
         for times, stride in ((1, 1), (1, 1), (2, 2), (2, 1), (4, 2), (4, 1), (8, 2), (8, 1)):
-            blocks.append(_ResidualBlock(channels, times * width, stride, pooling, skip))
+            blocks.append(_ResidualBlock(channels, times * width, stride, pooling, self.skip))
             channels = times * width
             size = halved(size, pooling) if stride > 1 else size
         _require_size(size, image_size, "ResNet-18", pooling, least=8)
         last, num_features = _features(channels, size, flat=head == "flat" or pooling == "none")
         body = {**stem, "activation": nn.ReLU(), "blocks": nn.Sequential(*blocks), "head": last}
         super().__init__(OrderedDict(body, linear=nn.Linear(num_features, num_classes)))
+
+
+class PlainNet18(ResNet18Net):
+    """ResNet-18 without skip connections."""
+
+    skip = False
 
 
 class _DenseLayer(nn.Sequential):

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import partial
 from typing import NotRequired, Self, TypedDict, TypeVar
 
@@ -76,6 +76,7 @@ class Identity(TypedDict):
     vector: NotRequired[Tensor]
 
 
+@dataclass(eq=False, repr=False)
 class Ensemble(NetworkSampler, NetworkEvaluator):
     """The networks that a factory returns, drawn and evaluated many at a time, in eval mode.
 
@@ -113,53 +114,60 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             not give that network's outputs; for a device or kernels that cannot run here.
     """
 
-    def __init__(
+    factory: InitVar[Callable[[], nn.Module]]
+    image_shape: tuple[int, ...]
+    _: KW_ONLY
+    seed: int = 0
+    device: InitVar[torch.device | str | None] = None
+    dtype: InitVar[torch.dtype | str] = torch.float32
+    output: Output = 0
+    evaluation: InitVar[str | None] = None
+    kernels: str = "torch"
+
+    def __post_init__(
         self,
         factory: Callable[[], nn.Module],
-        image_shape: tuple[int, ...],
-        *,
-        seed: int = 0,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | str = torch.float32,
-        output: Output = 0,
-        evaluation: str | None = None,
-        kernels: str = "torch",
-    ):
+        device: torch.device | str | None,
+        dtype: torch.dtype | str,
+        evaluation: str | None,
+    ) -> None:
         if not callable(factory) or isinstance(factory, nn.Module):
             expected = (
                 "an Architecture or a function that returns a new network, "
                 "such as `lambda: MyNet()`"
             )
             raise TypeError(f"expected {expected}, got {type(factory).__name__}")
-        self.image_shape = require_image_shape(image_shape)
-        require_integers(least=0, seed=seed, output=0 if callable(output) else output)
+        self.image_shape = require_image_shape(self.image_shape)
+        require_integers(
+            least=0, seed=self.seed, output=0 if callable(self.output) else self.output
+        )
         device, dtype = usable_device(device), usable_dtype(dtype)
-        require_kernels(kernels, device)
+        require_kernels(self.kernels, device)
         if evaluation not in (None, *EVALUATIONS):
             choices = ", ".join(map(repr, EVALUATIONS))
             raise ValueError(f"evaluation must be one of {choices}, got {evaluation!r}")
         from_factory = evaluation == "factory"
-        if from_factory and kernels != "torch":
+        if from_factory and self.kernels != "torch":
             raise ValueError(
                 "evaluation='factory' draws networks by their factory: leave kernels out"
             )
         chosen = evaluation or ("vmap" if device.type == "cuda" else "loop")
         initialisation = Initialisation.of(factory, device, from_factory)
-        second, self.kernels = initialisation.second, kernels
+        second = initialisation.second
         NetworkSampler.__init__(
             self,
             replace(initialisation, second=None),
-            plain(seed),
+            plain(self.seed),
             device,
             dtype,
-            kernels=kernels,
+            kernels=self.kernels,
             from_factory=from_factory,
         )
         NetworkEvaluator.__init__(
             self,
-            prepared(initialisation.network, device, dtype, chosen, kernels),
+            prepared(initialisation.network, device, dtype, chosen, self.kernels),
             set() if from_factory else set(initialisation.varying),
-            output,
+            self.output,
             chosen,
             self._built_network,
         )

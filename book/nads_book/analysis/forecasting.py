@@ -82,11 +82,11 @@ def forecast(
             half_samples,
             moments.dimension,
             shape,
-            "shrink",
-            symmetries,
-            sample_ratio=growth,
+            symmetries=symmetries,
+            effective_share=share,
+            growth=growth,
         )
-        pairs = problem.eigenpairs(share)
+        pairs = problem.eigenpairs()
         forecasts.append(Forecast(count, pairs.uncertainty.num_certain, growth * saved["seconds"]))
     return forecasts
 

@@ -17,7 +17,7 @@ from nads_book.atlas.entries import Entry
 from nads_book.atlas.measures import Measured, describe
 from nads_core.directions import NADs, SmoothedGradient
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.solving import with_signs
@@ -138,7 +138,7 @@ def _computed(
         seen, noise = subtotal.moments()
         parts.append(symmetrize(seen - noise, SHAPE, symmetries).float())
         total.merge(subtotal)
-    pairs = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
+    pairs = EigenProblem(total, first, _DIMENSION, SHAPE, symmetries=symmetries).eigenpairs()
     provenance = (
         states[0].description
         | environment(torch.device("cpu"))

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.networks.architectures import DenseNet121Net, ResNet18Net, downsample, halved
+from nads_core.networks.architectures import (
+    DenseNet121Net,
+    PlainNet18,
+    ResNet18Net,
+    downsample,
+    halved,
+)
 
 PLACES = {"each": (1, 1, 1), "first": (3, 0, 0), "last": (0, 0, 3)}  # poolings after each stage
 
@@ -197,13 +203,13 @@ class SmallCNN(nn.Module):
         return self.linear(self.head(self.features(x)))
 
 
-def resnet(*sizes: int, **options: Any) -> nn.Module:
+def resnet(*sizes: int, skip: bool = True, **options: Any) -> nn.Module:
     """Return a ResNet-18, with options of `ResNet18Net` and of `exchange_layers`.
 
-    By default its branches are quieter than their shortcuts; with ``initialisation="he"`` they are
-    about as loud.
+    Without ``skip`` its blocks have no connections around them. By default its branches are quieter
+    than their shortcuts; with ``initialisation="he"`` they are about as loud.
     """
-    return _exchanged(ResNet18Net, sizes, options)
+    return _exchanged(ResNet18Net if skip else PlainNet18, sizes, options)
 
 
 def densenet(*sizes: int, **options: Any) -> nn.Module:

@@ -20,7 +20,7 @@ from nads_book.experiments import Context, KeyedStudy, Row, Unit
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import leading_eigenpairs
-from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
 from nads_core.directions.moments import DenseMoments, HalfSamples
 from nads_core.directions.nads import NADs
 from nads_core.directions.uncertainty import DirectionUncertainty
@@ -91,12 +91,14 @@ def compare_runs(
     whole = runs[0][0].empty()
     for moments, _ in runs:
         whole.merge(moments)
-    eigenpairs = [find_eigenpairs(*run, count, image_shape, symmetries=symmetries) for run in runs]
+    eigenpairs = [
+        EigenProblem(*run, count, image_shape, symmetries=symmetries).eigenpairs() for run in runs
+    ]
     comparisons = []
     for number, (moments, _) in enumerate(runs):
         first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
         rest = _without(whole, moments)
-        pool = find_eigenpairs(rest, first, count, image_shape, symmetries=symmetries)
+        pool = EigenProblem(rest, first, count, image_shape, symmetries=symmetries).eigenpairs()
         others = eigenpairs[:number] + eigenpairs[number + 1 :]
         comparisons.append(_comparison(eigenpairs[number], others, pool))
     return comparisons
@@ -118,7 +120,9 @@ def compare_with_exact(
     exact = Eigenpairs(
         values, axes, DirectionUncertainty(("",) * count, one, one, zero, one, ()), "none"
     )
-    return [_comparison(find_eigenpairs(*run, count, image_shape), [], exact) for run in runs]
+    return [
+        _comparison(EigenProblem(*run, count, image_shape).eigenpairs(), [], exact) for run in runs
+    ]
 
 
 def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
@@ -287,9 +291,9 @@ def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> Row:
     shipped, together = nc.load_nads(architecture.name), runs[0][0].empty()
     for moments, _ in runs:
         together.merge(moments)
-    found = find_eigenpairs(
+    found = EigenProblem(
         together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32)
-    )
+    ).eigenpairs()
     directions = found.directions.float().view(-1, 1, 32, 32)
     other = nc.NADs(directions, found.eigenvalues.float(), {}, found.uncertainty)
     by_index, by_name = agreement(shipped, other)
