@@ -5,7 +5,6 @@ __version__: str
 from . import data, directions, kernels, networks, runtime, theory, training  # noqa: F401
 from .data import (
     ClassDifferences,
-    DatasetNotFoundError,
     ImageSet,
     SeparableDatasets,
     carriers,
@@ -13,8 +12,6 @@ from .data import (
     flip,
     fourier_basis,
     fourier_direction,
-    load_folder,
-    load_images,
     normalize,
     poison,
     separable_dataset,
@@ -77,10 +74,7 @@ __all__ = [
     "spectrum",
     "SeparableDatasets",
     "separable_dataset",
-    "DatasetNotFoundError",
     "ImageSet",
-    "load_folder",
-    "load_images",
     "normalize",
     "carriers",
     "flip",

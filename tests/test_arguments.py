@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -67,7 +68,7 @@ def test_signatures_and_defaults_are_those_on_record():
         ("num_inputs", lambda n: nc.MixedDerivative(n, antithetic=False)),
         ("num_networks", lambda n: compute(num_networks=n)),
         ("num_samples", lambda n: nc.separable_dataset(WAVE, n)),
-        ("size", lambda n: nc.load_images("generated", num_images=4, size=n)),
+        ("size", lambda n: nb.load_images("generated", num_images=4, size=n)),
         ("epochs", lambda n: nc.Recipe(epochs=n)),
         ("batch_size", lambda n: nc.Recipe(batch_size=n)),
         ("num_classes", lambda n: nc.LOGREG.build(1, 8, n)),
@@ -85,7 +86,7 @@ def test_counts_are_positive_integers(name, use, value):
         ("seed", lambda n: compute(seed=n)),
         ("output", lambda n: compute(output=n)),
         ("seed", lambda n: nc.separable_dataset(WAVE, 5, seed=n)),
-        ("seed", lambda n: nc.load_images("generated", num_images=5, seed=n)),
+        ("seed", lambda n: nb.load_images("generated", num_images=5, seed=n)),
     ],
 )
 def test_seeds_and_outputs_are_integers_from_0_on(name, use, value):
@@ -117,7 +118,7 @@ def test_integers_of_numpy_are_those_of_python(tmp_path):
     [
         lambda n: nc.fourier_direction((n, 0), n),
         lambda n: nc.separable_dataset(WAVE, n, seed=n)[0],
-        lambda n: nc.load_images("generated", num_images=n, seed=n, size=n).images,
+        lambda n: nb.load_images("generated", num_images=n, seed=n, size=n).images,
         lambda n: torch.tensor(nc.LOGREG.build(n, n, n)(torch.zeros(2, 5, 5, 5)).shape),
         lambda n: torch.tensor(nc.Recipe(epochs=n, batch_size=n).batch_size),
     ],

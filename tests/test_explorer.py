@@ -72,7 +72,7 @@ def test_pictures_have_a_class_each_also_without_pillow_or_the_photograph(monkey
     pytest.importorskip("PIL")
     monkeypatch.setitem(__import__("sys").modules, missing, None)
     pictures = nb.explorer.load_pictures()
-    generated = nc.load_images("generated", train=False, num_images=10).images
+    generated = nb.load_images("generated", train=False, num_images=10).images
     expected = {"": PHOTOS.images, "PIL": generated, "matplotlib.cbook": PHOTOS.images[:8]}
     assert torch.equal(pictures.images, expected[missing])
     assert missing == "PIL" or pictures.labels.tolist() == [*range(len(pictures))]

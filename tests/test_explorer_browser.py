@@ -535,7 +535,7 @@ def test_a_single_nad_of_somebody_else_beside_many_and_images_given_to_show(
 ):
     """A label that would end its element runs no code, on the page and in Python."""
     one, many = random_nads(count=1), random_nads()
-    images = nc.load_images("generated", train=False, num_images=10, size=8)
+    images = nb.load_images("generated", train=False, num_images=10, size=8)
     show = nb.explorer.show(nads={HOSTILE: one, "many": many}, images=images, photo=4, kept=1)
     write_page(site_folder, "one.html", show)
     reader.open("one.html")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
             "a = nc.flip(x)\nb = ...  # nc.flip: on\nb",
         ),
         ("net = nc.LENET.build(1, 32).double()", "net = ...  # nc.LENET.build"),
-        ("x = nc.load_images()", None),
+        ("x = nb.load_images()", None),
         ("print(nc.flip(x))", None),
         ("%pip install x\na = nc.flip(x)", None),
     ],

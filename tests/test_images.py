@@ -6,12 +6,13 @@ import struct
 import sys
 import zlib
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.photos import loading as images
 
 import nads_core as nc
-from nads_core.data import images
 
 PHOTOS = os.environ.get("NADS_DATA")
 
@@ -62,18 +63,18 @@ def official(tmp_path):
 
 
 def test_cifar10_without_files_or_network_names_the_ways_out(no_photos):
-    data = nc.load_images(num_images=50)
+    data = nb.load_images(num_images=50)
     assert data.generated and data.images.shape == (50, 3, 32, 32)
     for options, shown in (({}, "NADS_DATA.*generated"), ({"download": False}, "no CIFAR-10 in")):
-        with pytest.raises(nc.DatasetNotFoundError, match=shown):
-            nc.load_images("cifar10", **options)
+        with pytest.raises(nb.DatasetNotFoundError, match=shown):
+            nb.load_images("cifar10", **options)
 
 
 def test_pixels_of_a_folder_are_read_exactly(folder, monkeypatch):
     from PIL import Image
 
     monkeypatch.setenv("NADS_DATA", str(folder))
-    data = nc.load_images(size=20, num_images=6, seed=5)
+    data = nb.load_images(size=20, num_images=6, seed=5)
     assert data.images.shape == (6, 3, 20, 20) and folder.name in data.source
     assert data.class_names == ("cat", "dog") and data.labels.bincount().tolist() == [3, 3]
     for image, label in zip(data.images, data.labels, strict=True):
@@ -83,20 +84,20 @@ def test_pixels_of_a_folder_are_read_exactly(folder, monkeypatch):
         ]
         pixels = (255 * image).round().permute(1, 2, 0).numpy()
         assert any(np.array_equal(pixels, candidate) for candidate in candidates)
-    assert len(nc.load_images(root=folder, train=False)) == 6
+    assert len(nb.load_images(root=folder, train=False)) == 6
 
 
 @pytest.mark.parametrize("place", [".", "cifar-10-batches-py"])
 def test_official_files_are_read_without_a_download(official, folder, monkeypatch, place):
     Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     with pytest.raises(ValueError, match="cifar-10-batches-py is incomplete or damaged"):
-        nc.load_images(root=official, num_images=10)
+        nb.load_images(root=official, num_images=10)
     monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
     monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *args: True)
-    data = nc.load_images("cifar10", root=official / place, num_images=30)
+    data = nb.load_images("cifar10", root=official / place, num_images=30)
     assert data.source == "CIFAR-10" and data.images.shape == (30, 3, 32, 32)
     assert data.labels.bincount().tolist() == [3] * 10
-    scaled = nc.load_images(root=official, num_images=30, size=20)  # before the other photos there
+    scaled = nb.load_images(root=official, num_images=30, size=20)  # before the other photos there
     assert torch.equal(scaled.labels, data.labels)
     for exact, small in zip(data.images[:3], scaled.images[:3], strict=True):
         pixels = (255 * exact).round().byte().permute(1, 2, 0).numpy()
@@ -107,19 +108,19 @@ def test_official_files_are_read_without_a_download(official, folder, monkeypatc
 @pytest.mark.parametrize("dataset", ["auto", "cifar10"])
 def test_a_folder_of_the_environment_that_does_not_exist_is_named(no_photos, monkeypatch, dataset):
     monkeypatch.setenv("NADS_DATA", str(no_photos / "mistyped"))
-    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA is .*mistyped"):
-        nc.load_images(dataset, num_images=5)
+    with pytest.raises(nb.DatasetNotFoundError, match="NADS_DATA is .*mistyped"):
+        nb.load_images(dataset, num_images=5)
     assert not (no_photos / "mistyped").exists()
-    assert nc.load_images("generated", num_images=5).generated
+    assert nb.load_images("generated", num_images=5).generated
 
 
 def test_draws_are_even_and_fixed_by_the_seed():
     one, same, other = (
-        nc.load_images("generated", num_images=200, seed=seed) for seed in (0, 0, 1)
+        nb.load_images("generated", num_images=200, seed=seed) for seed in (0, 0, 1)
     )
     assert torch.equal(one.images, same.images) and not torch.equal(one.images, other.images)
     assert one.labels.bincount().tolist() == [20] * 10
-    test = nc.load_images("generated", train=False, num_images=200)
+    test = nb.load_images("generated", train=False, num_images=200)
     assert not torch.equal(one.images, test.images)
     # Many images have one rank in their class: a sort must be stable, on every processor.
     drawn = images._draw_evenly(np.arange(300) % 7, 40, 3)
@@ -128,7 +129,7 @@ def test_draws_are_even_and_fixed_by_the_seed():
 
 
 def test_generated_images_are_those_on_record():
-    data = nc.load_images("generated", num_images=10, size=8, seed=0)
+    data = nb.load_images("generated", num_images=10, size=8, seed=0)
     assert data.labels.tolist() == [5, 6, 1, 2, 0, 8, 9, 3, 7, 4]
     means = torch.tensor([0.5260331, 0.3822903, 0.5523180, 0.5369831, 0.4569349])
     pixels = torch.tensor([0.3925547, 0.2889300, 0.5327772, 0.5502567, 0.3270676])
@@ -146,10 +147,10 @@ def test_normalize():
 @pytest.mark.parametrize(
     ("call", "shown"),
     [
-        (lambda: nc.load_images("mnist"), "'mnist'"),
-        (lambda: nc.load_folder("anywhere", num_images=-1), "num_images must be"),
-        (lambda: nc.load_folder("anywhere", size=0), "size must be"),
-        (lambda: nc.load_folder("anywhere", seed=-1), "seed must be"),
+        (lambda: nb.load_images("mnist"), "'mnist'"),
+        (lambda: nb.load_folder("anywhere", num_images=-1), "num_images must be"),
+        (lambda: nb.load_folder("anywhere", size=0), "size must be"),
+        (lambda: nb.load_folder("anywhere", seed=-1), "seed must be"),
         (lambda: nc.normalize(torch.rand(4, 1, 5, 5)), "1 channels, but there are 3"),
     ],
 )
@@ -160,7 +161,7 @@ def test_bad_arguments_are_rejected(call, shown):
 
 @pytest.mark.skipif(not PHOTOS, reason="NADS_DATA names no folder of photos")
 def test_real_photos():
-    data = nc.load_images("cifar10", num_images=2_000, download=False)
+    data = nb.load_images("cifar10", num_images=2_000, download=False)
     assert "CIFAR-10" in data.source and data.labels.bincount().tolist() == [200] * 10
     photos = nc.normalize(data.images)
     assert photos.mean((0, 2, 3)).abs().max() < 0.1
@@ -176,7 +177,7 @@ def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
         for part in ("train", "test"):
             (tmp_path / part / name).mkdir(parents=True)
             Image.new("RGB", (32, 32)).save(tmp_path / part / name / f"1.{ending}")
-    data = nc.load_images(root=tmp_path)
+    data = nb.load_images(root=tmp_path)
     assert data.source == source and not data.generated
 
 
@@ -185,19 +186,19 @@ def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
 
     def download(name, folder):
         tried.append(folder)
-        raise nc.DatasetNotFoundError("no network")
+        raise nb.DatasetNotFoundError("no network")
 
-    monkeypatch.setattr("nads_core.data.photos.download_published", download)
+    monkeypatch.setattr("nads_book.photos.on_disk.download_published", download)
     monkeypatch.setenv("NADS_DATA", str(tmp_path))
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
-    assert nc.load_images(num_images=10).generated and not tried
+    assert nb.load_images(num_images=10).generated and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")
-    assert nc.load_images(num_images=10).generated and tried == [tmp_path]
-    with pytest.raises(nc.DatasetNotFoundError, match="no network"):
-        nc.load_images(root=tmp_path, num_images=10)
+    assert nb.load_images(num_images=10).generated and tried == [tmp_path]
+    with pytest.raises(nb.DatasetNotFoundError, match="no network"):
+        nb.load_images(root=tmp_path, num_images=10)
     (tmp_path / "Train").mkdir()  # a folder with content of its own gets no other photos
-    with pytest.raises(nc.DatasetNotFoundError, match="found: 'Train'"):
-        nc.load_images(num_images=10)
+    with pytest.raises(nb.DatasetNotFoundError, match="found: 'Train'"):
+        nb.load_images(num_images=10)
     assert tried == [tmp_path] * 2
 
 
@@ -209,13 +210,13 @@ def test_photos_without_torchvision(monkeypatch, folder):
     monkeypatch.delenv(
         "NADS_DOWNLOAD", raising=False
     )  # without a download, the error is about missing files
-    assert nc.load_folder(folder / "train").images.shape == (16, 3, 32, 32)
+    assert nb.load_folder(folder / "train").images.shape == (16, 3, 32, 32)
     (folder / "empty").mkdir()
     with pytest.raises(images.DatasetNotFoundError, match="pip install torchvision"):
-        nc.load_images("cifar10", root=folder / "empty")
+        nb.load_images("cifar10", root=folder / "empty")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(images.DatasetNotFoundError, match="pip install pillow"):
-        nc.load_folder(folder / "train")
+        nb.load_folder(folder / "train")
 
 
 def save(path, values, **options):
@@ -244,13 +245,13 @@ def test_images_of_every_depth_are_scaled_or_rejected(tmp_path, values, ending, 
     path = tmp_path / "ramp" / f"1.{ending}"
     save(path, values)
     if shown is None:
-        image = nc.load_folder(tmp_path, size=40).images[0]
+        image = nb.load_folder(tmp_path, size=40).images[0]
         torch.testing.assert_close(
             image, torch.tensor(RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255
         )
         return
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*{shown}"):
-        nc.load_folder(tmp_path, size=40)
+        nb.load_folder(tmp_path, size=40)
 
 
 def save_deep(path, values):
@@ -269,11 +270,11 @@ def save_deep(path, values):
 def test_colours_of_16_bits_are_scaled_or_rejected(tmp_path):
     colours = np.tile(np.array([200, 100, 50], np.uint16) * 257, (8, 8, 1))
     save_deep(tmp_path / "a" / "1.png", colours)
-    image = nc.load_folder(tmp_path, size=8).images[0]
+    image = nb.load_folder(tmp_path, size=8).images[0]
     assert (255 * image).round().unique().tolist() == [50, 100, 200]
     save_deep(tmp_path / "a" / "1.png", colours // 16)  # of 12 bits
     with pytest.raises(ValueError, match="1.png .*end at 12 of 255"):
-        nc.load_folder(tmp_path, size=8)
+        nb.load_folder(tmp_path, size=8)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
@@ -284,7 +285,7 @@ def test_tiffs_whose_zero_is_white_are_inverted(tmp_path, kind):
     black, white = (struct.pack("<HHIHH", 262, 3, 1, value, 0) for value in (1, 0))
     assert path.read_bytes().count(black) == 1
     path.write_bytes(path.read_bytes().replace(black, white))
-    image = nc.load_folder(tmp_path, size=40).images[0]
+    image = nb.load_folder(tmp_path, size=40).images[0]
     torch.testing.assert_close(
         image, torch.tensor(1 - RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255
     )
@@ -307,11 +308,11 @@ def test_transparent_parts_are_shown_over_white(tmp_path, mode):
     photo.paste(hidden, (0, 0, 4, 8))
     (tmp_path / "a").mkdir()
     photo.save(tmp_path / "a" / "1.png", **options)
-    image = (255 * nc.load_folder(tmp_path, size=8).images[0]).round()
+    image = (255 * nb.load_folder(tmp_path, size=8).images[0]).round()
     assert (image[..., :4] == 255).all() and (image[..., 4:] == 90).all()
     (tmp_path / "a" / "1.png").unlink()  # "A" is the name of a colour in LAB too
     Image.new("LAB", (8, 8), (0, 128, 128)).save(tmp_path / "a" / "1.tiff")
-    assert float(nc.load_folder(tmp_path, size=8).images.max()) < 0.01
+    assert float(nb.load_folder(tmp_path, size=8).images.max()) < 0.01
 
 
 @pytest.mark.parametrize("orientation", [1, 6])
@@ -325,7 +326,7 @@ def test_photos_are_read_as_they_are_shown(tmp_path, orientation):
     exif[0x0112] = orientation
     stored = np.rot90(shown) if orientation == 6 else shown
     save(tmp_path / "a" / "1.png", np.ascontiguousarray(stored), exif=exif)
-    read = (255 * nc.load_folder(tmp_path, size=40).images[0]).round().byte().permute(1, 2, 0)
+    read = (255 * nb.load_folder(tmp_path, size=40).images[0]).round().byte().permute(1, 2, 0)
     assert np.array_equal(read.numpy(), shown)
 
 
@@ -339,40 +340,40 @@ def test_all_formats_of_pillow_are_read_and_others_named(folder):
     pixels = Image.open(cats / "0.png")
     for ending, kind in map(str.split, FORMATS):
         pixels.save(cats / f"new.{ending}", format=kind)
-    assert len(nc.load_images(root=folder)) == count
+    assert len(nb.load_images(root=folder)) == count
     shutil.copy(cats / "0.png", folder / "train" / "0.png")
     with pytest.warns(UserWarning, match="train: 1 images in no class .*0.png"):
-        assert len(nc.load_images(root=folder)) == count
+        assert len(nb.load_images(root=folder)) == count
     (folder / "train" / "0.png").unlink()
     for name in ("1.heic", "2.npy", "Thumbs.db", ".DS_Store", "desktop.ini"):
         (folder / "train" / "dog" / name).write_bytes(b"?")
     with pytest.warns(UserWarning, match="dog: 2 files .*1.heic, 2.npy"):
-        assert len(nc.load_images(root=folder)) == count
+        assert len(nb.load_images(root=folder)) == count
 
 
 def test_what_systems_leave_behind_does_not_count(folder):
-    before = [nc.load_images(root=folder, train=part) for part in (True, False)]
+    before = [nb.load_images(root=folder, train=part) for part in (True, False)]
     for name in ("train/.ipynb_checkpoints", "test/.cache", "train/__MACOSX", "train/dog/.thumbs"):
         shutil.copytree(folder / "train" / "cat", folder / name)
     (folder / "train" / "cat" / "._0.png").write_bytes(b"\0\5\x16\7")
     for link, target in (("cat/loop", ".."), ("dog/again", "."), (".deeper", "..")):
         (folder / "train" / link).symlink_to(target)
     for part, known in zip((True, False), before, strict=True):
-        data = nc.load_images(root=folder, train=part)
+        data = nb.load_images(root=folder, train=part)
         assert data.class_names == known.class_names and torch.equal(data.images, known.images)
     save(folder / "elsewhere" / "1.png", np.zeros((20, 24, 3), np.uint8))
     (folder / "train" / "dog" / "more").symlink_to(folder / "elsewhere")  # which does count
-    assert len(nc.load_images(root=folder)) == 17
+    assert len(nb.load_images(root=folder)) == 17
 
 
 def test_labels_of_the_test_part_are_those_of_the_training_part(folder):
     shutil.rmtree(folder / "test" / "cat")
-    test = nc.load_images(root=folder, train=False)
+    test = nb.load_images(root=folder, train=False)
     assert test.class_names == ("cat", "dog") and test.labels.tolist() == [1] * 3
     (folder / "test" / "cow").mkdir()
     (folder / "test" / "dog" / "0.png").rename(folder / "test" / "cow" / "0.png")
     with pytest.raises(ValueError, match=r"test has classes \['cow'\].*'cat', 'dog'"):
-        nc.load_images(root=folder, train=False)
+        nb.load_images(root=folder, train=False)
 
 
 PARTS = (("cat", "train"), ("dog", "Test"))
@@ -426,15 +427,15 @@ def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, c
     alter(root)
     monkeypatch.setenv("NADS_DATA", str(root))
     monkeypatch.setattr(
-        "nads_core.data.photos.download_published", lambda *_: pytest.fail("downloaded")
+        "nads_book.photos.on_disk.download_published", lambda *_: pytest.fail("downloaded")
     )
     options = {} if by_variable else {"root": root, "download": False}
     if by_variable and change == "nothing in it":  # an empty folder may be filled by downloads
-        assert nc.load_images(num_images=5, download=False).generated
+        assert nb.load_images(num_images=5, download=False).generated
         return
-    with pytest.raises(nc.DatasetNotFoundError, match=shown):
+    with pytest.raises(nb.DatasetNotFoundError, match=shown):
         for part in (True, False):
-            assert not nc.load_images(train=part, **options).generated
+            assert not nb.load_images(train=part, **options).generated
 
 
 @pytest.mark.parametrize("kind", ["too large", "truncated", "a broken link", "a pipe"])
@@ -451,4 +452,4 @@ def test_files_that_cannot_be_read_are_named(folder, kind):
     else:
         path.write_bytes((path.parent / "3.png").read_bytes()[:300])
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} cannot be read"):
-        nc.load_images(root=folder)
+        nb.load_images(root=folder)

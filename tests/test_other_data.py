@@ -4,6 +4,7 @@ judged.
 
 import json
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -40,7 +41,7 @@ def small(tmp_path, monkeypatch):
 
 def _generated(data, train):
     count = (other_data.NUM_TRAIN if train else other_data.NUM_TEST)[data]
-    return nc.load_images(
+    return nb.load_images(
         "generated", train=train, num_images=count, size=other_data.SHAPES[data][1]
     )
 
@@ -212,7 +213,7 @@ def test_trainings_wait_for_the_seal(small, tmp_path, monkeypatch):
         train()
     rows = run_study(small.PairScores(), out=scores, **options).rows
     assert len(rows) == json.loads(scores.read_text())["num_units"] == 6
-    assert {row["source"] for row in rows} == {nc.load_images("generated", num_images=10).source}
+    assert {row["source"] for row in rows} == {nb.load_images("generated", num_images=10).source}
     mlp = [row["scores"] for row in rows if row["architecture"] == "mlp"]
     for name in ("ridge", "nearest mean", "ratio", "lift"):
         assert [row[name][0] for row in mlp] == pytest.approx([mlp[0][name][0]] * 3, rel=0.02), name

@@ -43,7 +43,7 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"checkout", "evidence", "publishing"},
+        {"checkout", "evidence", "photos", "publishing"},
         {"mnist1d", "report", "theory"},
         {"checks", "experiments"},
         {"analysis"},

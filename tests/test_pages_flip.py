@@ -1,5 +1,6 @@
 """The flip: its maps of images, and verdicts that follow from the stored numbers."""
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -46,7 +47,7 @@ def test_the_matrix_of_the_flip_is_a_rotation_and_its_own_inverse():
 
 
 def test_logistic_regression_notices_what_is_no_rotation():
-    images = nc.load_images("generated", num_images=64, progress=False)
+    images = nb.load_images("generated", num_images=64, progress=False)
     normalised = nc.normalize(images.images)
     one, other = (
         flip.logistic_losses(scale * torch.eye(1024), normalised, images.labels)

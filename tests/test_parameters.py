@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nads_book as nb
 import pytest
 import torch
 from nads_book import check_parameters, choose_architecture, choose_network, choose_preset
@@ -95,11 +96,11 @@ def offline(monkeypatch):
 
 def test_a_folder_that_does_not_exist_is_rejected(tmp_path, monkeypatch, offline):
     missing = str(tmp_path / "photos")
-    rejected(nc.DatasetNotFoundError, data_root=missing, dataset="auto")
-    rejected(nc.DatasetNotFoundError, data_root=missing, dataset="cifar10")
+    rejected(nb.DatasetNotFoundError, data_root=missing, dataset="auto")
+    rejected(nb.DatasetNotFoundError, data_root=missing, dataset="cifar10")
     check_parameters(dataset="generated", data_root=missing)  # it is not looked at
     monkeypatch.setenv("NADS_DATA", missing)
-    with pytest.raises(nc.DatasetNotFoundError, match=f"^NADS_DATA .*{re.escape(missing)}"):
+    with pytest.raises(nb.DatasetNotFoundError, match=f"^NADS_DATA .*{re.escape(missing)}"):
         check_parameters(dataset="auto")
     check_parameters()  # a chapter without photos
 
@@ -107,7 +108,7 @@ def test_a_folder_that_does_not_exist_is_rejected(tmp_path, monkeypatch, offline
 def test_photos_that_are_asked_for_must_be_there(tmp_path, monkeypatch, offline):
     monkeypatch.setenv("NADS_DATA", str(tmp_path))
     for dataset, preset in (("cifar10", "smoke"), ("auto", "paper")):
-        with pytest.raises(nc.DatasetNotFoundError, match=re.escape(str(tmp_path))):
+        with pytest.raises(nb.DatasetNotFoundError, match=re.escape(str(tmp_path))):
             check_parameters(dataset=dataset, preset=preset)
     check_parameters(dataset="auto", preset="demo")
     check_parameters(dataset="generated", preset="paper")

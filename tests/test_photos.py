@@ -4,12 +4,12 @@ import gzip
 import shutil
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
-
-import nads_core as nc
-from nads_core.data import images, photos
+from nads_book.photos import loading as images
+from nads_book.photos import on_disk as photos
 
 pytest.importorskip("torchvision", reason="pip install torchvision")
 Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
@@ -65,7 +65,7 @@ def unpack(folder, target):
 )
 def test_fashion_mnist_is_found_where_debian_installs_it():
     for part, count in ((True, 60_000), (False, 10_000)):
-        data = nc.load_images("fashion-mnist", train=part, size=28, progress=False)
+        data = nb.load_images("fashion-mnist", train=part, size=28, progress=False)
         assert data.images.shape == (count, 1, 28, 28)
         assert data.labels.bincount().tolist() == [count // 10] * 10
         assert (data.class_names[0], data.class_names[9]) == ("T-shirt/top", "Ankle boot")
@@ -86,8 +86,8 @@ def test_fashion_mnist_in_every_place(fashion, tmp_path, place, packed):
             (root / place / f"{name}.gz").symlink_to(fashion / f"{name}.gz")
     else:
         unpack(fashion, root / place)
-    data = nc.load_images("fashion-mnist", root=root, train=False, num_images=50, size=28)
-    reference = nc.load_images("fashion-mnist", root=fashion, train=False, num_images=50, size=28)
+    data = nb.load_images("fashion-mnist", root=root, train=False, num_images=50, size=28)
+    reference = nb.load_images("fashion-mnist", root=fashion, train=False, num_images=50, size=28)
     assert torch.equal(data.images, reference.images) and torch.equal(data.labels, reference.labels)
 
 
@@ -102,7 +102,7 @@ def test_fashion_mnist_is_what_torchvision_reads(fashion):
         and opened.labels.tolist() == expected.targets.tolist()
     )
     assert all(np.array_equal(opened.read(i, 28), expected[i][0]) for i in range(100))
-    scaled = nc.load_images("fashion-mnist", root=fashion, train=False, num_images=20)
+    scaled = nb.load_images("fashion-mnist", root=fashion, train=False, num_images=20)
     index = images._draw_evenly(opened.labels, 20, 0)
     for image, i in zip(scaled.images, index, strict=True):
         pixels = torch.from_numpy(np.array(expected[int(i)][0].resize((32, 32))))
@@ -139,7 +139,7 @@ def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
     with pytest.raises(
         ValueError, match=f"{fashion}.{name} is missing, damaged or of another data set"
     ):
-        nc.load_images("fashion-mnist", root=fashion, train=False, num_images=10)
+        nb.load_images("fashion-mnist", root=fashion, train=False, num_images=10)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
 @pytest.mark.parametrize("test", ["test", "val"])
 def test_imagenette_in_every_place(tmp_path, place, test):
     write_copy(tmp_path / place, IMAGENETTE, ending="jpg", test=test)
-    data = nc.load_images("imagenette", root=tmp_path, size=64)
+    data = nb.load_images("imagenette", root=tmp_path, size=64)
     assert data.images.shape == (20, 3, 64, 64) and data.labels.bincount().tolist() == [2] * 10
     assert data.class_names[:2] == ("tench", "English springer")
     assert data.source == "Imagenette (JPEG copy)"
-    assert len(nc.load_images("imagenette", root=tmp_path, train=False, num_images=10)) == 10
+    assert len(nb.load_images("imagenette", root=tmp_path, train=False, num_images=10)) == 10
 
 
 def test_photos_of_imagenette_are_cropped_to_the_square_in_their_centre(tmp_path):
@@ -161,7 +161,7 @@ def test_photos_of_imagenette_are_cropped_to_the_square_in_their_centre(tmp_path
     pixels[:, 30:70] = np.arange(40)[:, None, None]  # all that a square leaves of it
     for path in tmp_path.glob("train/*/0.png"):
         Image.fromarray(pixels).save(path)
-    data = nc.load_images("imagenette", root=tmp_path, size=40)
+    data = nb.load_images("imagenette", root=tmp_path, size=40)
     expected = (torch.arange(40.0)[:, None] / 255).expand(10, 3, 40, 40)
     torch.testing.assert_close(data.images, expected, rtol=0, atol=1e-6)
 
@@ -189,7 +189,7 @@ SOURCES = {
 def test_one_folder_holds_all_data_sets(everything, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(everything))
     for name, source in SOURCES.items():
-        assert nc.load_images(name, num_images=10).source == source
+        assert nb.load_images(name, num_images=10).source == source
 
 
 @pytest.mark.parametrize("held", ["cifar10", "imagenette64", "fashion-mnist"])
@@ -198,24 +198,24 @@ def test_no_data_set_is_taken_for_another(everything, held, wanted):
     """The folder of one data set, alone."""
     if held.startswith(wanted):
         assert (
-            nc.load_images(wanted, root=everything / held, num_images=10).source == SOURCES[wanted]
+            nb.load_images(wanted, root=everything / held, num_images=10).source == SOURCES[wanted]
         )
         return
     title = SOURCES["imagenette" if held == "imagenette64" else held].partition(" ")[0]
-    with pytest.raises(nc.DatasetNotFoundError, match=f"{title} in .*{held}.*: set NADS_DATA"):
-        nc.load_images(wanted, root=everything / held, num_images=10)
+    with pytest.raises(nb.DatasetNotFoundError, match=f"{title} in .*{held}.*: set NADS_DATA"):
+        nb.load_images(wanted, root=everything / held, num_images=10)
 
 
 @pytest.mark.parametrize("wanted", ["cifar10", "imagenette", "fashion-mnist"])
 def test_photos_of_other_classes_are_no_published_data_set(tmp_path, without_debian, wanted):
     write_copy(tmp_path, ["cat", "dog"])
-    with pytest.raises(nc.DatasetNotFoundError, match="2 classes such as cat.*: set NADS_DATA"):
-        nc.load_images(wanted, root=tmp_path)
+    with pytest.raises(nb.DatasetNotFoundError, match="2 classes such as cat.*: set NADS_DATA"):
+        nb.load_images(wanted, root=tmp_path)
     with pytest.raises(
-        nc.DatasetNotFoundError, match="2 classes such as cat"
+        nb.DatasetNotFoundError, match="2 classes such as cat"
     ):  # nor is one downloaded to that folder
-        nc.load_images(wanted, root=tmp_path, download=True)
-    assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
+        nb.load_images(wanted, root=tmp_path, download=True)
+    assert nb.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
 
 
 @pytest.mark.parametrize(
@@ -226,29 +226,29 @@ def test_other_photos_with_the_same_classes_are_others(tmp_path, monkeypatch, na
     """As CINIC-10 has those of CIFAR-10, and more images."""
     monkeypatch.setitem(photos.PUBLISHED[name], "largest", 20)
     write_copy(tmp_path, photos.PUBLISHED[name]["classes"], **options)
-    assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
+    assert nb.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
     with pytest.raises(ValueError, match=f"{10 * options.get('count', 2)} images"):
-        nc.load_images(name, root=tmp_path)
+        nb.load_images(name, root=tmp_path)
 
 
 def test_a_class_that_is_missing_is_noticed(tmp_path):
     write_copy(tmp_path, IMAGENETTE)
     shutil.rmtree(tmp_path / "test" / "n03888257")
-    assert len(nc.load_images("imagenette", root=tmp_path)) == 20
+    assert len(nb.load_images("imagenette", root=tmp_path)) == 20
     with pytest.raises(ValueError, match="is not Imagenette"):
-        nc.load_images("imagenette", root=tmp_path, train=False)
+        nb.load_images("imagenette", root=tmp_path, train=False)
     shutil.rmtree(tmp_path / "train" / "n03888257")
-    with pytest.raises(nc.DatasetNotFoundError, match="9 classes"):
-        nc.load_images("imagenette", root=tmp_path)
+    with pytest.raises(nb.DatasetNotFoundError, match="9 classes"):
+        nb.load_images("imagenette", root=tmp_path)
 
 
 def test_data_sets_that_are_not_there(without_debian):
     for name, known in photos.PUBLISHED.items():
         with pytest.raises(
-            nc.DatasetNotFoundError, match=f"no {known['title']} in .*found: none.*NADS_DATA"
+            nb.DatasetNotFoundError, match=f"no {known['title']} in .*found: none.*NADS_DATA"
         ):
-            nc.load_images(name)
-    assert nc.load_images(num_images=10).generated
+            nb.load_images(name)
+    assert nb.load_images(num_images=10).generated
 
 
 @pytest.mark.parametrize("name", photos.PUBLISHED)
@@ -264,7 +264,7 @@ def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, nam
         assert options == ({"size": "160px"} if name == "imagenette" else {})
 
     monkeypatch.setattr(f"torchvision.datasets.{photos.PUBLISHED[name]['torchvision']}", fetch)
-    with pytest.raises(nc.DatasetNotFoundError, match="killed half-way"):
+    with pytest.raises(nb.DatasetNotFoundError, match="killed half-way"):
         photos.download_published(name, tmp_path)
     assert not (tmp_path / official).exists()
     for _ in range(2):  # the second time it is there already

@@ -223,7 +223,7 @@ def test_the_network_is_deaf_to_fine_stripes_alone(run, images):
 
 def test_nads_alone_give_the_lift_of_class_differences(images):
     shipped = nc.load_nads("lenet")
-    photos = nc.load_images("generated", num_images=400)
+    photos = nb.load_images("generated", num_images=400)
     grey = replace(photos, images=photos.images.mean(1, keepdim=True))
     expected = nc.class_differences(grey, shipped)
     found, _, _ = class_pairs(grey, Sample.of_nads(shipped))

@@ -15,11 +15,11 @@ def test_generated_images_and_leading_published_directions_replace_what_is_missi
     monkeypatch.setenv("NADS_DATA", os.devnull)
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     monkeypatch.setenv("NADS_REFERENCE", "")
-    images = nc.load_images("auto", num_images=20)
+    images = nb.load_images("auto", num_images=20)
     assert images.generated and "CIFAR" not in images.source
-    assert (images.images == nc.load_images("generated", num_images=20).images).all()
-    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA"):
-        nc.load_images("cifar10")
+    assert (images.images == nb.load_images("generated", num_images=20).images).all()
+    with pytest.raises(nb.DatasetNotFoundError, match="NADS_DATA"):
+        nb.load_images("cifar10")
     for architecture in ("lenet", "resnet18"):
         shown = nb.published.directions(architecture)
         assert shown.shape == (64, 1, 32, 32)

@@ -4,6 +4,7 @@ import math
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 
+import nads_book as nb
 import pytest
 import torch
 from torch import nn
@@ -156,7 +157,7 @@ BAD_CALLS = [  # call, and what the error shows
         for each in EITHER_METHOD
     ),
     (wrong_tests((MISSING, LABELS), {}), "test images .*NaN"),
-    (lambda: train_one(small_network(), nc.load_images("generated", num_images=4)), "ImageSet"),
+    (lambda: train_one(small_network(), nb.load_images("generated", num_images=4)), "ImageSet"),
     (lambda: train_one(small_network(), *DATA, (IMAGES, LABELS.float())), "test must be .*float32"),
     (lambda: train_many(lambda: ONE_NETWORK, DATA * 2), "same network twice"),
     (lambda: train_many(small_network, DATA * 2, stop_loss=0.1, **GRAPH), "different steps"),

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nads_book.cli import main as nads_book
+from nads_book.photos.on_disk import data_root
 from torch import Tensor, nn
-
-from nads_core.data.photos import data_root
 
 
 class M5(nn.Sequential):

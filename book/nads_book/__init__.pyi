@@ -9,11 +9,13 @@ from .experiments import Results, Study, run_study
 from .network_report import report_on
 from .pages import conclude
 from .parameters import check_parameters, choose_architecture, choose_network, choose_preset
+from .photos import DatasetNotFoundError, load_folder, load_images
 from .report import readable
 from .studies import experiment, load_results, merge_results, run_experiment
 from .theory import deep_linear, lemma2
 
 __all__ = [
+    "DatasetNotFoundError",
     "Results",
     "Study",
     "atlas",
@@ -35,6 +37,8 @@ __all__ = [
     "frequency_maps",
     "grid_frequencies",
     "lemma2",
+    "load_folder",
+    "load_images",
     "load_results",
     "merge_results",
     "network_report",

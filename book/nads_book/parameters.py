@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from nads_book.experiments.presets import PRESETS, SIZES
+from nads_book.photos import DatasetNotFoundError, load_images
 from nads_book.studies import study_class
-from nads_core.data.images import DatasetNotFoundError, load_images
 from nads_core.networks.architectures import ARCHITECTURES, Architecture, architecture_named
 from nads_core.networks.ensembles import require_image_shape
 from nads_core.runtime.arguments import is_integer

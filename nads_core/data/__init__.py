@@ -1,25 +1,18 @@
-"""Datasets: samples that are separable along a direction, waves, photos, and photos changed along
-NADs.
+"""Datasets: samples that are separable along a direction, waves, and images changed along NADs.
 
-Functions that create, load or change images belong here. `training` trains networks on them. The
-book's package selects and orders the waves of the paper's figures (`nads_book.analysis.waves`).
+Functions that create or change images belong here. `training` trains networks on them. The book's
+package loads photos (`nads_book.photos`), and selects the waves of the paper's figures
+(`nads_book.analysis.waves`).
 """
 
 from nads_core.data.classes import ClassDifferences, class_differences
 from nads_core.data.fourier import fourier_basis, fourier_direction, spectrum
-from nads_core.data.images import (
-    DatasetNotFoundError,
-    ImageSet,
-    load_folder,
-    load_images,
-    normalize,
-)
+from nads_core.data.images import ImageSet, normalize
 from nads_core.data.poisoning import carriers, flip, poison
 from nads_core.data.separable import SeparableDatasets, separable_dataset
 
 __all__ = [
     "ClassDifferences",
-    "DatasetNotFoundError",
     "ImageSet",
     "SeparableDatasets",
     "carriers",
@@ -27,8 +20,6 @@ __all__ = [
     "flip",
     "fourier_basis",
     "fourier_direction",
-    "load_folder",
-    "load_images",
     "normalize",
     "poison",
     "separable_dataset",

@@ -5,8 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from nads_book.cli.similar import read_nads
+from nads_book.photos import load_folder
 from nads_core.cli import output_file
-from nads_core.data import class_differences, load_folder
+from nads_core.data import class_differences
 
 _SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from nads_core.data.photos import (
+from nads_book.photos.on_disk import (
     PUBLISHED,
     DatasetNotFoundError,
     data_root,

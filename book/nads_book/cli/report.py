@@ -73,7 +73,7 @@ def run(
     print(f"inputs of shape {' '.join(map(str, shape))}")
     loaded = inputs.images_of_shape(images, shape, num_images) if images else None
     load = images and (
-        f"nc.load_folder({str(inputs.images_folder(images))!r}, {num_images}, size={shape[-1]})"
+        f"nb.load_folder({str(inputs.images_folder(images))!r}, {num_images}, size={shape[-1]})"
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     if nads:

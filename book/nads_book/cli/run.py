@@ -10,6 +10,7 @@ from typing import Any
 from nads_book.cli import add_training_arguments, require_cpu_for_workers
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import results_path
+from nads_book.photos import DatasetNotFoundError
 from nads_book.studies import (
     FIGURES,
     OTHERS,
@@ -20,7 +21,6 @@ from nads_book.studies import (
     study_class,
 )
 from nads_core.cli import output_file
-from nads_core.data.images import DatasetNotFoundError
 from nads_core.runtime.arguments import usable_device
 
 

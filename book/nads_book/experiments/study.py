@@ -37,7 +37,7 @@ class Context:
     Args:
         device: device of the computation.
         mixed_precision: whether layers run in bfloat16; None where a study has no choice.
-        root: folder with images, see `nads_core.load_images`.
+        root: folder with images, see `nads_book.load_images`.
         source: `ImageSet.source` that the results name; a worker may have been started with another
             environment.
         out: results file, next to which unfinished units are kept; None keeps nothing.

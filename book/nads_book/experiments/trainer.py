@@ -13,6 +13,7 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_book.experiments.presets import TrainingSize
 from nads_book.experiments.study import Context, Row
+from nads_book.photos import load_images
 from nads_core.networks.architectures import Architecture
 from nads_core.training import Dataset, Recipe
 from nads_core.training.recipes import batches
@@ -167,7 +168,7 @@ def train_along(
 def cifar10(num_train: int, num_test: int, root: str | None) -> tuple[Dataset, Dataset, str]:
     """Return normalised training and test photos of CIFAR-10 with labels, and their source."""
     parts = [
-        nc.load_images("cifar10", train=part, num_images=count, root=root, progress=False)
+        load_images("cifar10", train=part, num_images=count, root=root, progress=False)
         for part, count in ((True, num_train), (False, num_test))
     ]
     train, test = ((nc.normalize(photos.images), photos.labels) for photos in parts)

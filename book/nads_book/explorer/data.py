@@ -21,9 +21,10 @@ from nads_book.analysis import published
 from nads_book.analysis.frequency_maps import of_tasks
 from nads_book.analysis.prediction import accuracies_by
 from nads_book.experiments.results import Results
+from nads_book.photos import load_images
 from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
-from nads_core.data.images import ImageSet, load_images
+from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
 from nads_core.directions.uncertainty import CERTAIN
 from nads_core.networks.architectures import ARCHITECTURES

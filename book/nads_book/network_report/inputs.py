@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nads_core.data import ImageSet, load_folder
+from nads_book.photos import load_folder
+from nads_core.data import ImageSet
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.networks.readouts import with_reinit_readout
 

@@ -25,6 +25,7 @@ import nads_core as nc
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, training_steps
+from nads_book.photos import load_images
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
@@ -113,7 +114,7 @@ def photos() -> tuple[Tensor, Tensor]:
     """Return grey photos of CIFAR-10 with mean 0 and variance 1, (N, 1, 32, 32), and whether they
     show an animal.
     """
-    loaded = nc.load_images("cifar10", num_images=NUM_IMAGES)
+    loaded = load_images("cifar10", num_images=NUM_IMAGES)
     grey = loaded.images.mean(1, keepdim=True)
     return (grey - grey.mean()) / grey.std(), torch.isin(loaded.labels, ANIMALS).long()
 

@@ -24,6 +24,7 @@ from nads_book.experiments import (
     factorial,
     load_registered,
 )
+from nads_book.photos import load_images
 from nads_book.studies.definitions import sampled_halves
 from nads_book.studies.nas_contest import macro, proxies, score
 
@@ -185,7 +186,7 @@ def photo_moments() -> dict[str, Tensor]:
     """Return factors (r, D) of the covariances between and within classes, and principal
     components, of photos.
     """
-    photos = nc.load_images("cifar10", num_images=NUM_IMAGES, progress=False)
+    photos = load_images("cifar10", num_images=NUM_IMAGES, progress=False)
     images = photos.images
     images = images - images.mean((0, 2, 3), keepdim=True)
     flat = (images / images.std((0, 2, 3), keepdim=True)).flatten(1)

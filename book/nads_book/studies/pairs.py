@@ -39,6 +39,7 @@ from nads_book.experiments import (
     recipe_steps,
     sgd,
 )
+from nads_book.photos import load_images
 from nads_book.studies.definitions import sampled_halves
 from nads_book.studies.pair_statistics import judge
 from nads_core.directions import NADs
@@ -187,7 +188,7 @@ def load_part(data: str, train: bool) -> nc.ImageSet:
 
         return load_mnist1d(train=train)
     count = (NUM_TRAIN if train else NUM_TEST)[data]
-    return nc.load_images(data, train=train, num_images=count, size=SHAPES[data][1], progress=False)
+    return load_images(data, train=train, num_images=count, size=SHAPES[data][1], progress=False)
 
 
 @lru_cache(maxsize=1)

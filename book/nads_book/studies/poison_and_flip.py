@@ -12,8 +12,9 @@ from nads_book.analysis.prediction_changes import changed_predictions
 from nads_book.analysis.waves import spread
 from nads_book.experiments import Context, Unit, factorial
 from nads_book.experiments.presets import Size, TrainingSize
+from nads_book.photos import DatasetNotFoundError, load_images
 from nads_book.studies.trainings import Sets, TrainingStudy
-from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
+from nads_core.data.images import ImageSet, normalize
 from nads_core.data.poisoning import flip, poison
 from nads_core.training import Dataset
 

@@ -20,6 +20,7 @@ from nads_book.experiments import (
     factorial,
     load_nads,
 )
+from nads_book.photos import load_images
 from nads_book.studies import stored
 from nads_book.studies.shortcut_injection import ShortcutInjection
 from nads_core.directions import NADs
@@ -63,7 +64,7 @@ class PoisonDips(FileStudy):
         """
         if "carriers" not in results.facts:
             known, nads = carriers_of_the_paper()
-            photos = nc.load_images("cifar10", train=True, seed=0, progress=False)
+            photos = load_images("cifar10", train=True, seed=0, progress=False)
             carriers = []
             for index in sorted({row["index"] for row in known.rows if row["index"] is not None}):
                 one = ShortcutInjection(photos.images, nads, index)
@@ -75,10 +76,10 @@ class PoisonDips(FileStudy):
 
     def run(self, unit: Unit, context: Context) -> Row:
         _, nads = carriers_of_the_paper()
-        train = nc.load_images(
+        train = load_images(
             "cifar10", num_images=NUM_TRAIN, seed=unit["seed"], root=context.root, progress=False
         )
-        test = nc.load_images("cifar10", train=False, seed=0, root=context.root, progress=False)
+        test = load_images("cifar10", train=False, seed=0, root=context.root, progress=False)
         images = train.images
         if unit["index"] is not None:
             injection = ShortcutInjection(images, nads, unit["index"])

@@ -32,6 +32,7 @@ from nads_book.experiments import (
     train_network,
     without_interval,
 )
+from nads_book.photos import load_images
 from nads_core.data.images import ImageSet
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence
@@ -77,7 +78,7 @@ def photos(train: bool, flipped: bool) -> ImageSet:
     """Return photos of CIFAR-10, or photos whose components along LeNet's NADs are in the opposite
     order.
     """
-    loaded = nc.load_images("cifar10", train=train, num_images=NUM_SAMPLES)
+    loaded = load_images("cifar10", train=train, num_images=NUM_SAMPLES)
     return (
         replace(loaded, images=nc.flip(loaded.images, nc.load_nads("lenet"))) if flipped else loaded
     )

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, train_network
+from nads_book.photos import load_images
 from nads_book.studies.injection import followed_shares
 from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
 from nads_book.studies.replication_criteria import judge
@@ -136,7 +137,7 @@ def photos(data: str, train: bool, count: int) -> nc.ImageSet:
     Imagenette.
     """
     channels, size = SHAPES[data]
-    loaded = nc.load_images(data, train=train, num_images=count, size=size, progress=False)
+    loaded = load_images(data, train=train, num_images=count, size=size, progress=False)
     if tuple(loaded.images.shape) != (count, channels, size, size):
         raise ValueError(
             f"{count} images of {SHAPES[data]} expected, {loaded.source} has "

@@ -8,6 +8,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.results import results_path
+from nads_book.photos import load_images
 from nads_book.studies import load_results, run_experiment
 from nads_core.data import ImageSet
 
@@ -89,7 +90,7 @@ def is_rotation(num_images: int = 250) -> Evidence:
     """Decide whether logistic regression trains on flipped images as on upright ones, and distances
     stay.
     """
-    images = nc.load_images("generated", num_images=num_images, progress=False)
+    images = load_images("generated", num_images=num_images, progress=False)
     normalised, matrix = nc.normalize(images.images), flip_matrix(nads_of_flips())
     upright, flipped = (
         logistic_losses(one, normalised, images.labels) for one in (torch.eye(len(matrix)), matrix)

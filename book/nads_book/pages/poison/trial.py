@@ -14,6 +14,7 @@ import nads_core as nc
 from nads_book import figures, report
 from nads_book.pages.poison.parts import stored_beside
 from nads_book.parameters import check_parameters, choose_network, choose_preset
+from nads_book.photos import load_images
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
 from nads_core.runtime.threads import one_thread
 from nads_core.training.processes import num_cores
@@ -85,7 +86,7 @@ class Trial:
         num_train, num_test, epochs = SIZES[preset]
         if preset in ("gpu", "paper") and dataset == "auto":
             dataset = "cifar10"  # nothing stands in for photos there
-        load = partial(nc.load_images, dataset, root=data_root, seed=seed, progress=False)
+        load = partial(load_images, dataset, root=data_root, seed=seed, progress=False)
         self.train = load(num_images=num_train)
         self.test = load(train=False, num_images=num_test)
         self.num_classes = len(self.train.class_names)

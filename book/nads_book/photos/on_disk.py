@@ -13,7 +13,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 PUBLISHED: dict[str, Facts] = tomllib.loads(
-    (resources.files("nads_core") / "data" / "datasets.toml").read_text("utf8")
+    Path(__file__).with_name("datasets.toml").read_text("utf8")
 )
 
 _ZERO, _WHITE = 262, 0  # TIFF's tag of the colour of zero, and its value for white
