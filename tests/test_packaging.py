@@ -34,7 +34,7 @@ BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
 LAYERS = {
     "nads_core": (
         {"runtime"},
-        {"kernels", "reference", "theory"},
+        {"kernels", "theory"},
         {"networks"},
         {"directions"},
         {"data"},

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import torch
+from nads_book.theory.reference import compute_reference_nads
 
 import nads_core as nc
-from nads_core.reference import compute_reference_nads
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "02_nads_in_one_page.ipynb"
 

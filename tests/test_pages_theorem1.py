@@ -4,8 +4,6 @@ import nads_book as nb
 import pytest
 import torch
 
-import nads_core as nc
-
 pytest.importorskip("nads_book.pages.theorem1", reason="the figures need matplotlib")
 
 page = nb.pages.theorem1
@@ -14,8 +12,8 @@ page = nb.pages.theorem1
 def test_the_distance_of_the_class_means_gives_the_accuracy_by_the_angle():
     layer = torch.randn(10, 64, generator=torch.Generator().manual_seed(0)).double()
     for frequency in (1, 7, 20):
-        v = nc.pooling.direction(frequency, 64)
-        by_angle = nc.pooling.bayes_accuracy_after(layer, v[None], 1.0, 1.0)
+        v = nb.pooling.direction(frequency, 64)
+        by_angle = nb.pooling.bayes_accuracy_after(layer, v[None], 1.0, 1.0)
         assert page.mahalanobis_accuracy(layer, v) == pytest.approx(float(by_angle), abs=1e-9)
 
 

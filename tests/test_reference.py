@@ -5,10 +5,10 @@ from itertools import islice
 
 import pytest
 import torch
+from nads_book.theory import reference
 from torch import nn
 
 import nads_core as nc
-from nads_core import reference
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE, D, NETWORKS = (1, 6, 6), 36, 70  # more networks than one block has

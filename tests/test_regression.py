@@ -5,6 +5,7 @@ from functools import partial
 import torch
 from convergence import assert_mean
 from nads_book.theory import classifiers, regression
+from nads_book.theory import pooling as layers
 
 from nads_core.theory import pooling
 
@@ -24,7 +25,7 @@ def test_strided_convolution_is_torch_s():
 
 
 def test_measured_share_is_the_formula_for_average_pooling():
-    directions = torch.stack([pooling.direction(frequency, 16) for frequency in (0, 1, 3, 5, 8)])
+    directions = torch.stack([layers.direction(frequency, 16) for frequency in (0, 1, 3, 5, 8)])
     share, error = regression.measured_energy(
         lambda x: torch.nn.functional.avg_pool1d(x, 4), directions, 20_000, seed=0
     )
@@ -62,8 +63,8 @@ def test_small_cnn_is_made_of_circular_convolutions():
 
 
 def test_pooled_samples_are_distributed_as_stated():
-    layer = pooling.pooling_matrix(pooling.prefilter("average", 8, 2), 2)
-    v = pooling.direction(1, 8)
+    layer = layers.pooling_matrix(pooling.prefilter("average", 8, 2), 2)
+    v = layers.direction(1, 8)
     outputs, labels = classifiers.pooled_samples(
         v[None], layer, 1.5, 0.7, 20_000, generator=torch.Generator().manual_seed(0)
     )
@@ -76,9 +77,9 @@ def test_pooled_samples_are_distributed_as_stated():
 
 def test_a_trained_linear_classifier_reaches_the_bound_and_no_more():
     h = pooling.prefilter("average", 16, 4)
-    waves = torch.stack([pooling.direction(frequency, 16) for frequency in (1, 3)])
+    waves = torch.stack([layers.direction(frequency, 16) for frequency in (1, 3)])
     bounds = pooling.bayes_accuracy(torch.tensor([1, 3]), h, 4, 1.0, 1.0)
-    factory, layer = partial(classifiers.LinearClassifier, 4), pooling.pooling_matrix(h, 4)
+    factory, layer = partial(classifiers.LinearClassifier, 4), layers.pooling_matrix(h, 4)
     options = {"num_test": 5_000, "num_runs": 2, "num_steps": 100, "learning_rate": 0.05, "seed": 0}
     accuracy, _ = classifiers.learning_curve(factory, waves, layer, 1.0, 1.0, (2_000,), **options)
     error = (bounds * (1 - bounds) / 10_000).sqrt()

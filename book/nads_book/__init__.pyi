@@ -12,7 +12,7 @@ from .parameters import check_parameters, choose_architecture, choose_network, c
 from .photos import DatasetNotFoundError, load_folder, load_images
 from .report import readable
 from .studies import experiment, load_results, merge_results, run_experiment
-from .theory import deep_linear, lemma2
+from .theory import deep_linear, lemma2, pooling
 
 __all__ = [
     "DatasetNotFoundError",
@@ -43,6 +43,7 @@ __all__ = [
     "merge_results",
     "network_report",
     "pages",
+    "pooling",
     "prediction",
     "published",
     "readable",

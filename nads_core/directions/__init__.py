@@ -1,6 +1,6 @@
 """From networks to neural anisotropy directions: estimators, second moments, eigenvectors.
 
-A new estimator goes into `estimators`; `nads_core.reference` has the method in plain PyTorch.
+A new estimator goes into `estimators`.
 Directions that do not come from networks, such as waves, are in `nads_core.data`.
 """
 

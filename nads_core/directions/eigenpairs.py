@@ -131,7 +131,7 @@ class _Spectrum(NamedTuple):
 
 @dataclass(frozen=True)
 class EigenProblem:
-    """The leading eigenpairs to find, of the second moment without the noise of finitely many inputs.
+    """The leading eigenpairs of the second moment without the noise of finitely many inputs.
 
     Args:
         moments: moments of all networks.

@@ -1,8 +1,4 @@
-"""The formulas of Theorem 1, as corrected and as printed.
-
-Those of the deep linear model and of Lemma 2, and the checks of all of them, are in the book's
-package.
-"""
+"""The accuracy of Theorem 1. Other formulas, and the checks of all of them, are the book's."""
 
 from nads_core.theory import pooling
 

@@ -47,11 +47,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers, require_unit_norm
+from nads_core.runtime.arguments import require_integers
 
 PREFILTERS = ("average", "binomial", "lowpass", "identity")
 Array = Tensor | np.ndarray
-_ADVICE = "make one with pooling.prefilter(name, size, stride)"
+PREFILTER_ADVICE = "make one with pooling.prefilter(name, size, stride)"
 
 
 def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
@@ -97,78 +97,10 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
 
 def frequency_response(prefilter: Array) -> Tensor:
     """Return m^ = fft(h): (D,) complex128. Rounding errors around exact zeros are set to zero."""
-    impulse = real_vector(prefilter, "prefilter", _ADVICE)
+    impulse = real_vector(prefilter, "prefilter", PREFILTER_ADVICE)
     response = torch.fft.fft(impulse)
     rounding = len(impulse) * torch.finfo(torch.float64).eps * impulse.abs().sum()
     return torch.where(response.abs() <= rounding, 0, response)
-
-
-def pooling_matrix(prefilter: Array, stride: int = 4) -> Tensor:
-    """Return the layer in space, P[j, n] = h[(j S - n) mod D]: (M, D) float64."""
-    impulse = real_vector(prefilter, "prefilter", _ADVICE)
-    size = len(impulse)
-    # (M, 1): j S
-    first = torch.arange(num_outputs(size, stride), device=impulse.device)[:, None] * stride
-    return impulse[(first - torch.arange(size, device=impulse.device)) % size]
-
-
-def pool(signal: Array, prefilter: Array, stride: int = 4) -> Tensor:
-    """Pool signals in space, without any Fourier transform: (..., D) -> (..., M)."""
-    signal = torch.as_tensor(signal)
-    return signal @ pooling_matrix(prefilter, stride).to(signal.dtype).T
-
-
-def aliasing_matrix(size: int, stride: int = 4) -> Tensor:
-    """Return the paper's A = [I_M ... I_M] / sqrt(S): (M, D) float64; A A^T = I, and A^T A has
-    diagonal 1 / S.
-    """
-    return torch.eye(num_outputs(size, stride), dtype=torch.float64).repeat(1, stride) / math.sqrt(
-        stride
-    )
-
-
-def pool_spectrum(spectrum: Array, prefilter: Array, stride: int = 4) -> Tensor:
-    """Pool in the spectrum, eq. (1): z^[t] = (1 / sqrt(S)) sum_k m^[k M + t] x^[k M + t].
-
-    Derivation: z[j] = (1 / sqrt(D)) sum_u m^[u] x^[u] exp(2 pi i u j S / D) and S / D = 1 / M, so
-    all u = t + k M share one oscillation; the unitary transform over the M outputs collects each
-    class with M / sqrt(M D) = 1 / sqrt(S).
-
-    Args:
-        spectrum: (..., D), unitary transform of the signals: ``torch.fft.fft(x, norm="ortho")``.
-        prefilter: (D,) impulse response.
-        stride: subsampling factor S, a divisor of D.
-
-    Returns:
-        (..., M) complex128, the unitary transform of the pooled signals.
-    """
-    spectrum = torch.as_tensor(spectrum)
-    filtered = frequency_response(prefilter) * spectrum
-    return filtered.unflatten(-1, (stride, -1)).sum(-2) / math.sqrt(stride)
-
-
-def direction(frequency: int, size: int, phase: float | None = None) -> Tensor:
-    """Return the real wave cos(2 pi l n / D + phase) with unit norm: (D,) float64.
-
-    Args:
-        frequency: l, any integer (modulo D).
-        size: number of samples D.
-        phase: radians; by default the sine, and where the sine vanishes (l = 0 or D / 2) the
-            cosine.
-
-    Raises:
-        ValueError: if the wave of that frequency and phase is zero everywhere.
-    """
-    if phase is None:
-        phase = 0.0 if 2 * frequency % size == 0 else -math.pi / 2
-    # The argument is reduced with integers first, so that no digits are lost at high frequencies.
-    wave = torch.cos(2 * math.pi / size * (frequency * torch.arange(size) % size).double() + phase)
-    norm = wave.norm()
-    if norm < 1e-9:
-        raise ValueError(
-            f"frequency {frequency} of {size} samples has no wave with phase {phase}: use phase 0"
-        )
-    return wave / norm
 
 
 def retained_energy(
@@ -195,7 +127,7 @@ def retained_energy(
         ValueError: if the prefilter is no finite real vector or the stride does not divide its
             length.
     """
-    signal, noise = _signal_and_noise(_scalars(frequency), prefilter, stride, phase)
+    signal, noise = signal_and_noise(scalars(frequency), prefilter, stride, phase)
     return torch.where(signal > 0, signal / (signal + noise), 0.0)
 
 
@@ -205,13 +137,7 @@ def gamma(
     """Return sqrt(q / (1 - q)), infinite where no noise falls on the signal; arguments as for
     `retained_energy`.
     """
-    return _root_ratio(*_signal_and_noise(_scalars(frequency), prefilter, stride, phase))
-
-
-def gamma_printed(frequency: int | Array, prefilter: Array, stride: int = 4) -> Tensor:
-    """Return gamma(l) of eq. (2) as printed: larger than `gamma` by sqrt(S)."""
-    signal, aliases, _ = _alias_energies(_scalars(frequency), prefilter, stride)
-    return _root_ratio(stride * signal, aliases)
+    return root_ratio(*signal_and_noise(scalars(frequency), prefilter, stride, phase))
 
 
 def bayes_accuracy(
@@ -251,142 +177,8 @@ def bayes_accuracy(
         0.9583677416682248
     """
     return torch.special.ndtr(
-        _ratio(margin, noise_std) * gamma(frequency, prefilter, stride, phase=phase)
+        signal_to_noise(margin, noise_std) * gamma(frequency, prefilter, stride, phase=phase)
     )
-
-
-def bayes_accuracy_printed(
-    frequency: int | Array,
-    prefilter: Array,
-    stride: int = 4,
-    margin: float = 1.0,
-    noise_std: float = 3.0,
-) -> Tensor:
-    """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)); arguments as for
-    `bayes_accuracy`.
-    """
-    return torch.special.ndtr(
-        _ratio(margin, noise_std) / math.sqrt(2) * gamma_printed(frequency, prefilter, stride)
-    )
-
-
-def bayes_accuracy_complex(
-    frequency: int | Array,
-    prefilter: Array,
-    stride: int = 4,
-    margin: float = 1.0,
-    noise_std: float = 3.0,
-) -> Tensor:
-    """Return the best accuracy for the complex direction v = F^-1(e_l) in circular complex noise.
-
-    The noise has variance sigma^2 at every coefficient but l, where it has none. Only the half of
-    it that is in phase with the signal can cause an error, and nothing ever folds onto its own
-    mirror image: the accuracy is Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals
-    eq. (2) as printed for S = 4 only.
-    """
-    signal, aliases, _ = _alias_energies(_scalars(frequency), prefilter, stride)
-    return torch.special.ndtr(
-        math.sqrt(2) * _ratio(margin, noise_std) * _root_ratio(signal, aliases)
-    )
-
-
-def bayes_accuracy_2d(
-    frequency: Array | tuple[int, int],
-    prefilter: Array,
-    stride: int = 4,
-    margin: float = 1.0,
-    noise_std: float = 3.0,
-    *,
-    phase: float | None = None,
-) -> Tensor:
-    """Return the best accuracy after pooling D x D images with the same prefilter and stride along
-    both axes.
-
-    The response of the layer is the product m^[ky] m^[kx], its aliases are the S^2 pairs (ky + a M,
-    kx + b M), and two sums over products are products of sums; the rest is `bayes_accuracy`.
-
-    Args:
-        frequency: (..., 2), pairs (ky, kx); the direction is cos(2 pi (ky r + kx c) / D + phase),
-            by default the sine.
-        prefilter: (D,) impulse response, applied along both axes.
-        stride: subsampling factor along each axis.
-        margin: eps.
-        noise_std: sigma.
-        phase: phase of the wave.
-
-    Returns:
-        float64, of the shape of ``frequency`` without its last dimension.
-    """
-    return torch.special.ndtr(
-        _ratio(margin, noise_std) * gamma_2d(frequency, prefilter, stride, phase=phase)
-    )
-
-
-def gamma_2d(
-    frequency: Array | tuple[int, int],
-    prefilter: Array,
-    stride: int = 4,
-    *,
-    phase: float | None = None,
-) -> Tensor:
-    """Return gamma(ky, kx) on images; arguments as for `bayes_accuracy_2d`.
-
-    Raises:
-        TypeError: for frequencies that are not integers.
-        ValueError: for frequencies that are not pairs, or a stride that does not divide the size.
-    """
-    pairs = integer_frequencies(frequency)
-    if pairs.shape[-1:] != (2,):
-        raise ValueError(
-            f"expected pairs (ky, kx) in the last dimension, got shape {tuple(pairs.shape)}"
-        )
-    return _root_ratio(*_signal_and_noise(pairs, prefilter, stride, phase))
-
-
-def bayes_accuracy_after(
-    layer: Array, direction: Array, margin: float = 1.0, noise_std: float = 3.0
-) -> Tensor:
-    """Return the best accuracy after any linear layer: Phi((eps / sigma) sqrt(q / (1 - q))), q from
-    its row space.
-
-    Args:
-        layer: (M, D), of any rank.
-        direction: (..., D), unit norm.
-        margin: eps.
-        noise_std: sigma.
-
-    Returns:
-        float64, of the shape of ``direction`` without its last dimension.
-
-    Raises:
-        ValueError: if the direction is not of unit norm or does not fit the layer.
-    """
-    layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
-    if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
-        raise ValueError(
-            "expected (M, D) and (..., D), "
-            f"got shapes {tuple(layer.shape)} and {tuple(direction.shape)}"
-        )
-    require_unit_norm(direction, 1e-6)
-    energies = row_space_split(layer, direction)
-    # Without rounding errors
-    inside, outside = (torch.where(energy < 1e-24, 0.0, energy) for energy in energies)
-    return torch.special.ndtr(_ratio(margin, noise_std) * _root_ratio(inside, outside))
-
-
-def row_space_split(layer: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the energies (...) of directions (..., D) inside and outside the row space of a layer
-    (M, D).
-    """
-    _, singular_values, rows = torch.linalg.svd(layer, full_matrices=True)
-    rank = (
-        int((singular_values > 1e-12 * singular_values.max()).sum())
-        if singular_values.numel()
-        else 0
-    )
-    # (..., D), along the right singular vectors of the layer
-    energies = (directions @ rows.T).square()
-    return energies[..., :rank].sum(-1), energies[..., rank:].sum(-1)
 
 
 def real_vector(values: Array, name: str, advice: str) -> Tensor:
@@ -430,12 +222,12 @@ def integer_frequencies(frequency: int | Array | tuple[int, ...]) -> Tensor:
     return frequency.long()
 
 
-def _scalars(frequency: int | Array) -> Tensor:
+def scalars(frequency: int | Array) -> Tensor:
     """Return frequencies along one axis, (..., 1)."""
     return integer_frequencies(frequency).unsqueeze(-1)
 
 
-def _alias_energies(
+def alias_energies(
     frequency: Tensor, prefilter: Array, stride: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return |m^[l]|^2, the same summed over the other aliases of l, and arg m^[l], for frequencies
@@ -462,13 +254,13 @@ def _alias_energies(
     return signal, others, response.angle()[aliases[..., 0]].sum(-1)
 
 
-def _signal_and_noise(
+def signal_and_noise(
     frequency: Tensor, prefilter: Array, stride: int, phase: float | None
 ) -> tuple[Tensor, Tensor]:
     """Return the energies of signal and noise on the output coefficient of l, up to a common
     factor.
     """
-    signal, others, angle = _alias_energies(frequency, prefilter, stride)
+    signal, others, angle = alias_energies(frequency, prefilter, stride)
     size = len(prefilter)
     self_conjugate = (2 * frequency % size == 0).all(-1)  # l and -l are identical
     folded = ((2 * frequency % (size // stride) == 0).all(-1) & ~self_conjugate).to(signal.device)
@@ -483,12 +275,13 @@ def _signal_and_noise(
     return torch.where(signal <= rounding, 0.0, signal), torch.where(noise <= rounding, 0.0, noise)
 
 
-def _root_ratio(signal: Tensor, noise: Tensor) -> Tensor:
+def root_ratio(signal: Tensor, noise: Tensor) -> Tensor:
     """Return sqrt(signal / noise); 0 without a signal."""
     return torch.where(signal > 0, signal / noise, 0.0).sqrt()
 
 
-def _ratio(margin: float, noise_std: float) -> float:
+def signal_to_noise(margin: float, noise_std: float) -> float:
+    """Return eps / sigma; raise a ValueError for a negative margin or without noise."""
     if not (margin >= 0 and noise_std > 0):
         raise ValueError(
             f"expected margin >= 0 and noise_std > 0, got margin {margin} and noise_std {noise_std}"

@@ -14,6 +14,7 @@ from nads_book import checks, figures
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.theory import classifiers, regression
+from nads_book.theory import pooling as layers
 
 SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0
@@ -35,7 +36,7 @@ def simulated(
 ) -> list[tuple[float, float]]:
     """Return accuracy and standard error of the optimal rule after pooling, for each direction."""
     generator = torch.Generator().manual_seed(seed)
-    layer = nc.pooling.pooling_matrix(prefilter, stride)
+    layer = layers.pooling_matrix(prefilter, stride)
     return [
         checks.simulate_bayes_accuracy(
             v, layer, MARGIN, NOISE_STD, num_samples, generator=generator
@@ -90,13 +91,13 @@ def plot_accuracies(
     """
     frequencies = torch.arange(1, SIZE // 2)
     some = frequencies[::3].tolist()
-    directions = [nc.pooling.direction(frequency, SIZE) for frequency in some]
+    directions = [layers.direction(frequency, SIZE) for frequency in some]
     cases: dict[str, Case] = {}
     for stride in strides:
         impulse = nc.pooling.prefilter(prefilter, SIZE, stride)
         task = (frequencies, impulse, stride, MARGIN, NOISE_STD)
         found = simulated(directions, impulse, stride, num_samples, seed)
-        formulas = nc.pooling.bayes_accuracy(*task), nc.pooling.bayes_accuracy_printed(*task)
+        formulas = nc.pooling.bayes_accuracy(*task), layers.bayes_accuracy_printed(*task)
         cases[f"{prefilter}, S = {stride}"] = (*formulas, some, found)
     return _plot(frequencies, cases, "frequency ℓ (cycles per signal)")
 
@@ -121,8 +122,8 @@ def plot_phases(
         impulse = nc.pooling.prefilter(prefilter, SIZE, stride)
         task = (frequency, impulse, stride, MARGIN, NOISE_STD)
         ours = [nc.pooling.bayes_accuracy(*task, phase=phase) for phase in PHASES.tolist()]
-        printed = nc.pooling.bayes_accuracy_printed(*task).expand(len(PHASES))
-        directions = [nc.pooling.direction(frequency, SIZE, phase) for phase in some]
+        printed = layers.bayes_accuracy_printed(*task).expand(len(PHASES))
+        directions = [layers.direction(frequency, SIZE, phase) for phase in some]
         found = simulated(directions, impulse, stride, num_samples, seed)
         drawn[f"{prefilter}, S = {stride}, ℓ = {frequency}"] = ours, printed, some, found
     return _plot(PHASES, drawn, "phase φ (radians)")
@@ -151,8 +152,8 @@ def plot_learning(
         num_runs: number of repetitions with new data and weights.
         seed: seed of data and weights.
     """
-    layer = nc.pooling.pooling_matrix(prefilter, stride)
-    waves = torch.stack([nc.pooling.direction(one, len(prefilter)) for one in frequencies])
+    layer = layers.pooling_matrix(prefilter, stride)
+    waves = torch.stack([layers.direction(one, len(prefilter)) for one in frequencies])
     builds: dict[str, Callable[[], nn.Module]] = {
         "linear": partial(classifiers.LinearClassifier, len(layer)),
         "small CNN": partial(classifiers.SmallCNN, len(layer)),
@@ -201,11 +202,11 @@ def errors_by_stride() -> dict[tuple[str, int], float]:
 
 def shares_after_two_averages() -> dict[int, Tensor]:
     """Return the shares of waves of 32 samples that averages of four keep: cycles -> (phases,)."""
-    layer = nc.pooling.pooling_matrix(nc.pooling.prefilter("average", 32, 4), 4)
+    layer = layers.pooling_matrix(nc.pooling.prefilter("average", 32, 4), 4)
     shares = {}
     for frequency in range(1, 17):
         phases = PHASES.tolist() if frequency < 16 else [0.0]  # at 16 cycles there is no sine
-        waves = [nc.pooling.direction(frequency, 32, phase) for phase in phases]
+        waves = [layers.direction(frequency, 32, phase) for phase in phases]
         shares[frequency] = regression.row_space_energy(layer, torch.stack(waves))
     return shares
 
@@ -219,11 +220,9 @@ def angle_formula() -> Evidence:
     largest = 0.0
     for stride, name, phase in product((2, 4, 8, 16), nc.pooling.PREFILTERS, (None, 0.0, 0.7)):
         impulse = nc.pooling.prefilter(name, SIZE, stride)
-        directions = [nc.pooling.direction(one, SIZE, phase) for one in frequencies.tolist()]
-        layer = nc.pooling.pooling_matrix(impulse, stride)
-        by_angle = nc.pooling.bayes_accuracy_after(
-            layer, torch.stack(directions), MARGIN, NOISE_STD
-        )
+        directions = [layers.direction(one, SIZE, phase) for one in frequencies.tolist()]
+        layer = layers.pooling_matrix(impulse, stride)
+        by_angle = layers.bayes_accuracy_after(layer, torch.stack(directions), MARGIN, NOISE_STD)
         closed = nc.pooling.bayes_accuracy(
             frequencies, impulse, stride, MARGIN, NOISE_STD, phase=phase
         )

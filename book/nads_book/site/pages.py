@@ -170,8 +170,8 @@ def combine_pictures() -> dict[str, np.ndarray]:
     These are the first filters of one random network, its gradient, the energies of the waves in
     the gradients of thousands of networks, and the first directions.
     """
+    from nads_book.theory.reference import average_gradient
     from nads_core import RESNET18, load_nads
-    from nads_core.reference import average_gradient
 
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nads_core.theory.pooling import num_outputs, row_space_split
+from nads_book.theory.pooling import row_space_split
+from nads_core.theory.pooling import num_outputs
 
 
 def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tensor:
