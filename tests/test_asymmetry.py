@@ -148,7 +148,7 @@ def test_compute_nads_takes_the_symmetries_that_hold():
     assert set(nads.types) <= {"++s", "++a", "--s", "--a", "+-", "-+"}
     small = {"image_shape": (1, 8, 8)}
     nads = nc.compute_nads(
-        lambda: nc.RESNET18.build(1, 8, 1), 64, estimator=nc.SmoothedGradient(2), **options | small
+        lambda: nc.RESNET18.build(1, 8, 1), 64, estimator=nc.SmoothedGradient(4), **options | small
     )
     tests = nads.provenance["symmetry_tests"]
     assert not {"flip_rows", "flip_columns"} & set(nads.provenance["symmetries"])

@@ -64,6 +64,14 @@ def test_without_a_difference_nothing_is_said_to_differ():
     assert abs(float(between.mean())) < 4 * error
 
 
+def test_labels_of_bytes_are_classes():
+    nads = basis()
+    images = planted(nads, 5, 1.0)
+    expected = nc.class_differences(images, nads)
+    result = nc.class_differences(replace(images, labels=images.labels.to(torch.uint8)), nads)
+    assert torch.equal(result.explained, expected.explained) and result.lift == expected.lift
+
+
 def test_it_is_the_analysis_of_variance():
     nads, index = basis(), 3
     images = planted(nads, 5, 1.0)

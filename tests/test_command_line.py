@@ -87,7 +87,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-SMALL = ["--image-shape", "1", "8", "8", "--num-inputs", "2"]
+SMALL = ["--image-shape", "1", "8", "8", "--num-inputs", "4"]
 
 
 def command(*arguments: str) -> list[str]:
@@ -109,7 +109,7 @@ def test_one_of_our_architectures(folder, capsys):
     assert compute("logreg", *SMALL, "--out", "new/folder/x.npz", "--seed", "3", networks=64) == 0
     nads = nc.NADs.load("new/folder/x.npz")
     options = {"image_shape": (1, 8, 8), "seed": 3, "device": "cpu", "progress": False}
-    expected = nc.compute_nads(nc.LOGREG, 64, estimator=nc.SmoothedGradient(2), **options)
+    expected = nc.compute_nads(nc.LOGREG, 64, estimator=nc.SmoothedGradient(4), **options)
     assert torch.equal(nads.directions, expected.directions)
     assert torch.equal(nads.eigenvalues, expected.eigenvalues)
     (checkpoint,) = (folder / "new/folder").glob("x.*.ckpt")
@@ -294,7 +294,7 @@ def test_similar_networks(folder, capsys):
     assert len(lines) == 3 and lines[0].startswith("atlas/cnn") and "first 7" in lines[0]
     assert book_main(["similar", "atlas/cnn", "--count", "0"]) == 2
     assert "count must be a positive integer, got 0" in capsys.readouterr().err
-    assert compute("lenet", "--num-inputs", "2", networks=16) == 0
+    assert compute("lenet", "--num-inputs", "4", networks=16) == 0
     assert book_main(["similar", "x.npz"]) == 2
     assert "no leading subspace of x.npz is certain" in capsys.readouterr().err
 
@@ -323,5 +323,5 @@ def test_ctrl_c_and_resume(folder):
     assert main(arguments) == 0
     options = {"image_shape": (1, 8, 8), "device": "cpu", "progress": False}
     small = sys.modules["factories"].small
-    expected = nc.compute_nads(small, 640, estimator=nc.SmoothedGradient(2), **options)
+    expected = nc.compute_nads(small, 640, estimator=nc.SmoothedGradient(4), **options)
     assert torch.equal(nc.NADs.load("x.npz").directions, expected.directions)

@@ -370,6 +370,7 @@ def test_no_branch_of_ours_is_silent(architecture):
 @pytest.mark.parametrize(
     "estimator", [nc.SmoothedGradient(4), nc.SmoothedGradient(2), nc.PointGradient()], ids=repr
 )
+@pytest.mark.filterwarnings("ignore:the noise of the inputs")  # of two inputs
 @pytest.mark.parametrize("debiasing", ["subtract", "none"])
 def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debiasing):
     options = {"num_networks": 30, "estimator": estimator, "debiasing": debiasing}
@@ -558,6 +559,17 @@ def test_a_completed_basis(missing):
     assert whole.types == nads.types + ("rest",) * missing and len(set(whole.names)) == 64
     assert torch.equal(whole.certainty[:-missing], nads.certainty)
     assert not whole.certainty[-missing:].any() and whole.complete_basis() is whole
+
+
+def test_a_basis_is_completed_before_what_noise_left_below_zero(tmp_path):
+    """Subtracted noise leaves negative eigenvalues, after which no zeros may follow in a file."""
+    values = torch.tensor([2.0, 1.0, -0.1])
+    nads = nc.NADs(torch.eye(5)[:3].view(3, 1, 1, 5), values, {"debiasing": "subtract"})
+    whole = nads.complete_basis()
+    assert whole.eigenvalues.tolist() == [2, 1, 0, 0, 0]
+    assert_orthonormal(whole.directions)
+    whole.save(tmp_path / "whole.npz")
+    assert nc.NADs.load(tmp_path / "whole.npz").eigenvalues.tolist() == [2, 1, 0, 0, 0]
 
 
 # --- published artefacts

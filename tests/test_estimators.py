@@ -1,4 +1,6 @@
 import itertools
+from contextlib import nullcontext
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -68,11 +70,11 @@ def test_an_estimator_says_how_many_passes_it_makes(estimator, passes):
     assert estimator.passes(D) == passes
 
 
+@dataclass(frozen=True)
 class Scaled(Estimator):
-    """The minimal estimator, without a repr of its own."""
+    """The minimal estimator."""
 
-    def __init__(self, scale):
-        self.scale = scale
+    scale: float
 
     def draw(self, ensemble, block):
         return nc.PointGradient().draw(ensemble, block)
@@ -97,6 +99,44 @@ def test_an_estimator_of_ones_own_resumes_from_its_checkpoint(tmp_path):
     for other in (nc.SmoothedGradient, "point"):
         with pytest.raises(TypeError, match="SmoothedGradient"):
             nc.compute_nads(convnet, 70, estimator=other, **options)
+
+
+def test_an_estimator_without_a_description_is_rejected():
+    """Two of them would be taken for one when a checkpoint is resumed."""
+    bare = type("Bare", (Scaled,), {"__repr__": object.__repr__})(2.0)
+    with pytest.raises(TypeError, match="Bare: make it a frozen dataclass"):
+        nc.compute_nads(convnet, 64, estimator=bare, image_shape=SHAPE, progress=False)
+
+
+def test_vectors_of_a_wrong_shape_are_rejected():
+    class Flat(Scaled):
+        def contributions(self, ensemble, draw):
+            return super().contributions(ensemble, draw)[..., :-1]
+
+    with pytest.raises(ValueError, match=rf"\(64, 1, {D - 1}\), expected \(64, J, {D}\)"):
+        nc.compute_nads(convnet, 64, estimator=Flat(1.0), image_shape=SHAPE, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "warns"),
+    [
+        (nc.SmoothedGradient(2), True),
+        (nc.SmoothedGradient(1, antithetic=False), True),
+        (nc.MixedDerivative(2), True),
+        (nc.SmoothedGradient(4), False),
+        (nc.SmoothedGradient(2, antithetic=False), False),
+        (nc.MixedDerivative(1, antithetic=False), False),
+        (nc.PointGradient(), False),
+    ],
+    ids=repr,
+)
+def test_noise_of_inputs_that_cannot_be_seen_is_warned_of(estimator, warns):
+    expected = (
+        pytest.warns(UserWarning, match="certainties are those of C") if warns else nullcontext()
+    )
+    with expected:
+        nads = nc.compute_nads(convnet, 16, estimator=estimator, image_shape=SHAPE, progress=False)
+    assert ("input_noise" in nads.provenance) == warns
 
 
 def test_a_gpu_evaluates_fewer_networks_of_an_estimator_with_more_inputs(monkeypatch):

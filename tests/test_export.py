@@ -114,6 +114,7 @@ def test_a_comparison_is_a_table():
     lenet = nc.load_nads("lenet")
     (row,) = lenet.compare(["vgg11"])
     assert row.name == "vgg11" and row.overlap == lenet.overlap(nc.load_nads("vgg11"), 10)
+    assert lenet.compare("vgg11") == [row] and nads.compare(others[0], k=5) == table[:1]
 
 
 # --- tables

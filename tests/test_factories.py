@@ -192,7 +192,7 @@ def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(sourc
         "numpy": np.random.rand,
         "own generator": lambda: torch.rand(1, generator=generator),
     }[source]
-    with pytest.raises(ValueError, match="random numbers in eval mode"):
+    with pytest.raises(ValueError, match="random numbers"):
         nc.compute_nads(lambda: Random(draw), 3_000, evaluation=evaluation, **OPTIONS)
 
 

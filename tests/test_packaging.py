@@ -154,7 +154,7 @@ COMPUTE = """
 import importlib, pkgutil, sys
 sys.modules.update(dict.fromkeys(sys.argv[1:]))  # to import one of these raises ModuleNotFoundError
 import nads_core as nc
-estimator = nc.SmoothedGradient(2)
+estimator = nc.SmoothedGradient(4)
 nads = nc.compute_nads(nc.LOGREG, 2, image_shape=(1, 4, 4), estimator=estimator, progress=False)
 nads.save("nads.npz")
 assert len(nc.NADs.load("nads.npz")) == len(nads) and len(nc.load_nads("lenet")) == 1024

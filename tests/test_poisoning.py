@@ -36,6 +36,13 @@ def test_poison_sets_one_coordinate_and_keeps_all_others(index, strength, channe
         torch.testing.assert_close(after[row], expected, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
+def test_labels_of_any_integer_type_are_classes(dtype):
+    images, labels = photos()[0], (photos()[1] % 2).to(dtype)
+    expected = nc.poison(images, labels.long(), random_nads(), 2)
+    assert torch.equal(nc.poison(images, labels, random_nads(), 2), expected)
+
+
 def test_every_class_has_a_carrier_of_its_own():
     assert len(set(nc.carriers(10, 7))) == 10
     assert nc.carriers(10, 7)[0] == (7, 0, -1) and nc.carriers(10, 7)[9] == (8, 0, 1)

@@ -26,7 +26,7 @@ def require_equal(one: nc.NADs, other: nc.NADs) -> None:
 
 def computed(size=8, symmetries=("flip_rows", "flip_columns"), channels=1) -> nc.NADs:
     shape = (channels, size, size)
-    options = {"image_shape": shape, "symmetries": symmetries, "estimator": nc.SmoothedGradient(2)}
+    options = {"image_shape": shape, "symmetries": symmetries, "estimator": nc.SmoothedGradient(4)}
 
     def factory() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * size**2, 1))

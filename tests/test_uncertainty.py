@@ -313,7 +313,7 @@ def test_a_band_is_known_where_its_directions_are_not():
 @pytest.mark.parametrize("num_networks", [64, 256, 512])
 def test_no_direction_is_certain_where_all_are_equal(num_networks):
     """As many vectors as pixels, or half as many: their eigenvalues differ by sampling alone."""
-    options = {"image_shape": (1, 16, 16), "estimator": nc.SmoothedGradient(2), "progress": False}
+    options = {"image_shape": (1, 16, 16), "estimator": nc.SmoothedGradient(4), "progress": False}
     nads, other = (
         nc.compute_nads(nc.LOGREG, num_networks, seed=seed, **options) for seed in (0, 1)
     )

@@ -236,7 +236,7 @@ def run_networks(options: Options) -> None:
         else measure_limits(128, 2)
     )
     report = Report(options.out / "networks.json", options)
-    estimator = nc.SmoothedGradient(2 if options.dry_run else 16)
+    estimator = nc.SmoothedGradient(4 if options.dry_run else 16)
 
     def ensemble(build: Callable[[], Any], evaluation: str, dtype: str, kernels: str) -> Ensemble:
         return Ensemble(
@@ -377,7 +377,7 @@ def run_large(options: Options) -> None:
     side, counts = (92, (4, 8)) if options.dry_run else (128, (1_024, 4_096, 8_192))
     shown = (1, 10, 50)
     report = Report(options.out / "large.json", options)
-    estimator = nc.SmoothedGradient(2 if options.dry_run else 16, readouts=1)
+    estimator = nc.SmoothedGradient(4 if options.dry_run else 16, readouts=1)
     for count in counts:
 
         def computed(count: int = count) -> dict[str, Any]:

@@ -68,11 +68,12 @@ def class_differences(
     """
     from tqdm import tqdm
 
-    counts = torch.bincount(images.labels, minlength=len(images.class_names))
+    labels = images.labels.long()  # bytes and booleans would select as masks
+    counts = torch.bincount(labels, minlength=len(images.class_names))
     if len(counts) < 2 or int(counts.min()) < _PARTS:
         sizes = dict(zip(images.class_names, counts.tolist(), strict=False))
         raise ValueError(f"at least two classes with {_PARTS} images each are needed, got {sizes}")
-    analysis, labels = _Analysis(_coordinates(images, nads)), images.labels
+    analysis = _Analysis(_coordinates(images, nads))
     generator = torch.Generator().manual_seed(seed_sequence(seed, 9))
     between, within, explained = analysis(labels)
     shuffled = (

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nads_core.runtime.arguments import require_integers
+
 Frequency = tuple[int, int]  # (ky, kx)
 
 
@@ -36,8 +38,7 @@ def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"frequency must be two integers (ky, kx), got {frequency!r}") from None
-    if size < 1:
-        raise ValueError(f"size must be positive, got {size}")
+    require_integers(size=size)
     return _wave(ky, kx, size, cosine=_is_own_negative(ky, kx, size))[None]
 
 

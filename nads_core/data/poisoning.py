@@ -81,6 +81,7 @@ def poison(
             f"strength must be finite and at least 0, in the unit of the pixels, got {strength!r}"
         )
     require_integers(least=0, index=index)
+    labels = labels.long()  # bytes and booleans would select as masks
     num_classes = int(labels.max()) + 1 if len(labels) else 1
     table = torch.tensor(carriers(num_classes, index, images.shape[1]), device=labels.device)
     if int(table[:, 0].max()) >= len(nads):

@@ -3,6 +3,7 @@ orthogonal to v.
 """
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -134,6 +135,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         return len(self.directions)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
         return self.batch([index])[0], self.labels

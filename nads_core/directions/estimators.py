@@ -92,14 +92,8 @@ class Estimator(ABC):
     ``draw`` and ``contributions`` have to be written. All other members describe costs and memory;
     by default those of one input gradient per network. The ``repr`` stands for the estimator in a
     checkpoint, which can be resumed only with the same one: it has to name everything that
-    determines the vectors, as that of a dataclass does.
+    determines the vectors, as that of a dataclass does. Random streams 0 to 3 are taken (`randn`).
     """
-
-    def __repr__(self) -> str:
-        values = ", ".join(
-            f"{name}={value!r}" for name, value in getattr(self, "__dict__", {}).items()
-        )
-        return f"{type(self).__qualname__}({values})"  # the same in every process
 
     @abstractmethod
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
@@ -110,8 +104,8 @@ class Estimator(ABC):
         """Return (B * readouts, J, D): J contributions per network, which must be independent given
         the network.
 
-        A check of the first networks passes draws with two inputs and one readout per network
-        (`Draw.thin`).
+        All readouts of one network stand together. A check of the first networks passes draws with
+        two inputs and one readout per network (`Draw.thin`).
         """
 
     @property
@@ -128,6 +122,13 @@ class Estimator(ABC):
         """
         return 1
 
+    @property
+    def has_input_noise(self) -> bool:
+        """Whether a contribution is an average over too few inputs; False by default, where it is
+        the network's vector itself.
+        """
+        return False
+
     def passes(self, dimension: int) -> Passes:
         """Count the passes through one network with D = ``dimension`` inputs, all contributions
         together.
@@ -138,12 +139,15 @@ class Estimator(ABC):
 
 
 def require_estimator(estimator: Estimator) -> Estimator:
-    """Return an estimator; raise a TypeError for anything else."""
+    """Return an estimator; raise a TypeError for anything else, or one that has no description."""
     if not isinstance(estimator, Estimator):
         expected = "an nads_core.directions.Estimator such as SmoothedGradient()"
         raise TypeError(
             f"expected {expected}, got {estimator!r}" + ": add ()" * isinstance(estimator, type)
         )
+    if type(estimator).__repr__ is object.__repr__:
+        remedy = "make it a frozen dataclass, or write a __repr__ that names all that matters"
+        raise TypeError(f"a checkpoint cannot recognise {type(estimator).__qualname__}: {remedy}")
     return estimator
 
 
@@ -198,6 +202,11 @@ class _OverInputs(Estimator):
     def num_contributions(self) -> int:
         """J: two means over halves of the inputs, or 1 for a single input or pair."""
         return min(2, self.num_inputs // (1 + self.antithetic))
+
+    @property
+    def has_input_noise(self) -> bool:
+        """True, as the inputs are finitely many."""
+        return True
 
     def _draw_inputs(self, ensemble: Ensemble, block: int) -> Tensor:
         count = self.num_inputs // (1 + self.antithetic)
@@ -300,6 +309,11 @@ class MixedDerivative(_OverInputs):
     num_inputs: int = NUM_INPUTS  # double-backward passes per network
     input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
     antithetic: bool = True  # draw inputs in pairs (x, -x)
+
+    @property
+    def has_input_noise(self) -> bool:
+        """Whether the derivative is smoothed; at one random point it is meant as it is."""
+        return self.num_inputs > 1
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights, the Gaussian inputs and one probe for each network of a block."""

@@ -104,6 +104,14 @@ class BatchEvaluator:
         except Exception as error:  # of the network, the factory or the estimator
             raise self._failure(ensemble, draw, network_ids, error) from error
         contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
+        dimension = math.prod(ensemble.image_shape)
+        rows = len(draw) * self.estimator.readouts
+        if contributions.dim() != 3 or contributions.shape[::2] != (rows, dimension):
+            expected = f"({rows}, J, {dimension}), readouts of a network together"
+            raise ValueError(
+                f"{self.estimator} returned vectors of shape {tuple(contributions.shape)}, "
+                f"expected {expected}"
+            )
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.equal_weights:
             # (B * readouts, 1, 1)
@@ -158,7 +166,8 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
             size, dtype = float(contributions.double().square().mean().sqrt()), contributions.dtype
             if size < 1e3 * torch.finfo(dtype).tiny:  # the number format has few digits left
                 small = f"near {size:.0e}, too small for {dtype}"
-                raise ValueError(f"the gradients of {name} are {small}: use float64")
+                wider = "float64" if dtype == torch.float32 else "float32"
+                raise ValueError(f"the gradients of {name} are {small}: use {wider}")
             return vector, moment_scale(contributions)
     reason = ""
     if zero:

@@ -19,7 +19,7 @@ from torch import Tensor
 from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
-from nads_core.runtime.arguments import Facts, require_unit_norm
+from nads_core.runtime.arguments import Facts, plain, require_integers, require_unit_norm
 from nads_core.runtime.files import atomic_write, seal
 
 
@@ -212,12 +212,12 @@ class NADs:
             ValueError: if either has fewer than k directions, the sizes differ, or bare directions
                 are not orthonormal.
         """
-        theirs = (
-            torch.as_tensor(other.directions if isinstance(other, NADs) else other)
-            .flatten(1)
-            .double()
-        )
+        theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other)
+        if theirs.dim() < 2:
+            raise ValueError(f"expected directions (n, ...), got shape {tuple(theirs.shape)}")
+        theirs = theirs.flatten(1).double()
         ours = self.directions.flatten(1).double()
+        require_integers(k=k)
         if not 1 <= k <= min(len(ours), len(theirs)):
             raise ValueError(
                 f"k = {k} directions requested, but there are {len(ours)} and {len(theirs)}"
@@ -326,13 +326,13 @@ class NADs:
         directions = self.directions[: coordinates.shape[-1]].to(coordinates.device, dtype)
         return torch.tensordot(coordinates.to(dtype), directions, dims=1)
 
-    def compare(self, others: Iterable[NADs | str], k: int = 10) -> Similarities:
+    def compare(self, others: NADs | str | Iterable[NADs | str], k: int = 10) -> Similarities:
         """Return the overlap of the first k directions with those of others, with intervals, as a
         table.
 
         Args:
             others: NADs, whose labels are the names of their architectures, or names as `load_nads`
-                takes them.
+                takes them; one or many.
             k: number of directions.
 
         Raises:
@@ -343,6 +343,8 @@ class NADs:
             vgg11                    0.58 (0.24 to 0.82) of the first 5 directions
             resnet18                 0.00 (0.00 to 0.64) of the first 5 directions
         """
+        if isinstance(others, (NADs, str)):
+            others = [others]
         loaded = (
             (other, load_nads(other)) if isinstance(other, str) else (other.name, other)
             for other in others
@@ -354,17 +356,20 @@ class NADs:
     def complete_basis(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with
         eigenvalue 0.
+
+        Directions of negative eigenvalues, which subtracted noise leaves, count as missing.
         """
-        rows = self.directions.flatten(1)  # (n, D)
-        missing = rows.shape[1] - len(rows)
-        if not missing:
+        if len(self) == len(self.basis):
             return self
+        known = self[: int((self.eigenvalues >= 0).sum())]
+        rows = known.directions.flatten(1)  # (n, D)
+        missing = rows.shape[1] - len(rows)
         complement = (
             torch.linalg.qr(rows.double().T, mode="complete").Q.T[len(rows) :].to(rows.dtype)
         )
         directions = torch.cat([rows, complement]).view(-1, *self.directions.shape[1:])
-        eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(missing)])
-        uncertainty = self.uncertainty and self.uncertainty.padded(len(directions))
+        eigenvalues = torch.cat([known.eigenvalues, known.eigenvalues.new_zeros(missing)])
+        uncertainty = known.uncertainty and known.uncertainty.padded(len(directions))
         return NADs(directions, eigenvalues, self.provenance, uncertainty)
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
@@ -433,7 +438,8 @@ class NADs:
             }
             if "mirrored" in file:
                 stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
-            provenance = json.loads(str(file["provenance"])) | facts
+            provenance = json.loads(str(file["provenance"]))
+            provenance |= {name: plain(value) for name, value in facts.items()}
             uncertainty = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
             directions = torch.from_numpy(stored["directions"])
             if "scale" in stored:

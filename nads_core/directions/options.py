@@ -33,8 +33,9 @@ class ComputeOptions:
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192
             pixels "shrink" means "subtract".
         equal_weights: whether the vectors of each network are divided by the norm of their mean,
-            g_ij / ||g_i||, so that the directions are those of (1/N) sum g g^T / ||g||^2, whose
-            trace is the share of networks that respond to their input. This is the robust choice
+            g_ij / ||g_i||, so that the directions are those of (1/N) sum g g^T / ||g||^2. The norm
+            holds the noise of the inputs too: the trace is at most the share of networks that
+            respond, less the share of the noise, so use many inputs. This is the robust choice
             where the norms have heavy tails, and a few networks would hold the second moment.
         output: index of the network's output that is f(x); or a function of whatever the network
             returns for B inputs, which returns f of each, (B,):
@@ -82,8 +83,12 @@ class ComputeOptions:
         require_integers(**{name: count for name, count in counts.items() if count is not None})
         make_plain(self)
         object.__setattr__(self, "dtype", usable_dtype(self.dtype))
-        if isinstance(self.output, str) and not self.output.isdigit():
-            named = imported(self.output) if ":" in self.output else OutputAt(self.output)
+        if isinstance(self.output, str):
+            named: Output = OutputAt(self.output)
+            if self.output.isdigit():
+                named = int(self.output)
+            elif ":" in self.output:
+                named = imported(self.output)
             object.__setattr__(self, "output", named)
 
 

@@ -147,6 +147,7 @@ class Run:
         incomplete.
         """
         notes: Facts = {"initialisation": self.ensemble.initialisation.drawn_tensors()}
+        notes |= _input_noise(self.evaluator.estimator)
         notes |= _zero_init(self.ensemble, self.name)
         return notes | _fixed_weights(self.ensemble, self.name)
 
@@ -308,6 +309,18 @@ def _require_memory(
         "directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
+
+
+def _input_noise(estimator: Estimator) -> Facts:
+    """Return, and warn of, noise of the inputs that a single contribution does not show."""
+    if not estimator.has_input_noise or estimator.num_contributions > 1:
+        return {}
+    warnings.warn(
+        f"the noise of the inputs of {estimator} cannot be removed, and certainties are those of "
+        "C + W: use num_inputs=4 or more, or 2 without antithetic",
+        stacklevel=4,
+    )
+    return {"input_noise": "not removed"}
 
 
 def _zero_init(ensemble: Ensemble, name: str) -> Facts:

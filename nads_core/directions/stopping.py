@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Self
 
 import torch
@@ -45,7 +46,7 @@ class StoppingCriterion:
         tolerance, num_certain = self.tolerance, self.num_certain
         counts = {"num_leading": self.num_leading, "num_certain": num_certain}
         require_integers(**{name: count for name, count in counts.items() if count is not None})
-        if tolerance is not None and not 0 < tolerance <= 0.1:
+        if tolerance is not None and not (isinstance(tolerance, Real) and 0 < tolerance <= 0.1):
             raise ValueError(
                 f"tolerance must be in (0, 0.1], which halves resolve, got {tolerance!r}"
             )

@@ -29,7 +29,8 @@ def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless all names are among `SYMMETRIES`."""
     if isinstance(symmetries, str):
         raise ValueError(
-            f"symmetries must be a tuple of names, got {symmetries!r}: pass ({symmetries!r},)"
+            f"symmetries must be a tuple of names among {SYMMETRIES}, () for none, "
+            f"got {symmetries!r}"
         )
     if unknown := set(symmetries) - set(SYMMETRIES):
         raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")

@@ -42,9 +42,10 @@ class OutputAt:
             else:
                 value = value[int(step)] if step.isdigit() else getattr(value, step)
         column = ".".join(steps) or "0"
-        if not column.isdigit() or value.dim() > 2:
+        several = value.dim() == 2
+        if not column.isdigit() or value.dim() > 2 or not (several or column == "0"):
             raise ValueError(f"output {self.path!r} names no column of a tensor (K, outputs)")
-        return value if value.dim() == 1 else value[:, int(column)]
+        return value[:, int(column)] if several else value
 
 
 class ScalarFunction:

@@ -296,9 +296,9 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             moves.append(foreign_generators() != before)
         if all(moves) or not same:
             raise ValueError(
-                f"the network {which} draws random numbers in eval mode, "
-                "such as by Python's random or numpy: f(x) must be fixed, "
-                "so let forward draw them only if self.training"
+                f"the network {which} gives another output at a second call: it draws random "
+                "numbers, such as by Python's random or numpy, or changes its own state in eval "
+                "mode. f(x) must be fixed: let forward do that only if self.training"
             )
 
     def _check_built(self, network: nn.Module, number: int) -> None:

@@ -5,7 +5,6 @@ networks.
 from nads_core.training.accuracies import (
     accuracy,
     accuracy_interval,
-    difference_interval,
     predicted_classes,
 )
 from nads_core.training.processes import num_cores
@@ -33,7 +32,6 @@ __all__ = [
     "TrainingTimeout",
     "accuracy",
     "accuracy_interval",
-    "difference_interval",
     "num_cores",
     "predicted_classes",
     "train_network",

@@ -41,29 +41,6 @@ def accuracy_interval(accuracy: float, num_samples: int, z: float = 1.96) -> tup
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def difference_interval(
-    first: float, second: float, num_samples: int, z: float = 1.96
-) -> tuple[float, float]:
-    """Return an interval of ``first - second``, two accuracies measured on ``num_samples`` samples
-    each (95 %).
-
-    Newcombe's hybrid of two score intervals (Statistics in Medicine 17, 1998, method 10), which
-    assumes independent samples. It is conservative when both accuracies were measured on the same
-    samples, as in the book.
-
-    Raises:
-        ValueError: if an accuracy is outside [0, 1] or ``num_samples`` is not positive.
-    """
-    (low, high), (other_low, other_high) = (
-        accuracy_interval(a, num_samples, z) for a in (first, second)
-    )
-    below, above = (
-        math.hypot(first - low, other_high - second),
-        math.hypot(high - first, second - other_low),
-    )
-    return first - second - below, first - second + above
-
-
 def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_000) -> Tensor:
     """Return the class with the largest logit for each image, in eval mode; images are cast to the
     weights' type.

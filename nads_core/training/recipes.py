@@ -62,6 +62,9 @@ class Recipe:
     def __post_init__(self) -> None:
         require_integers(epochs=self.epochs, batch_size=self.batch_size)
         require_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        if not (0 <= self.momentum < 1 and self.weight_decay >= 0):
+            got = f"{self.momentum} and {self.weight_decay}"
+            raise ValueError(f"expected 0 <= momentum < 1 and weight_decay >= 0, got {got}")
         make_plain(self)
 
     def num_steps(self, num_samples: int) -> int:
