@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers, require_unit_norm
+from nads_core.runtime.arguments import Shape, require_integers, require_unit_norm
 from nads_core.runtime.seeds import seed_sequence
 
 
@@ -49,7 +49,7 @@ def separable_dataset(
 
 @lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
 def _noise_and_labels(
-    image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool
+    image_shape: Shape, num_samples: int, seed: int, paired: bool
 ) -> tuple[Tensor, Tensor]:
     """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,)."""
     generator = torch.Generator().manual_seed(seed_sequence(seed))
@@ -120,7 +120,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
             )
 
     @property
-    def image_shape(self) -> tuple[int, ...]:
+    def image_shape(self) -> Shape:
         """(C, H, W)."""
         return tuple(self.directions.shape[1:])
 

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
 
 from nads_core.directions.accumulation import accumulate
 from nads_core.directions.estimators import Estimator
@@ -20,20 +18,20 @@ from nads_core.directions.options import options_and_criterion
 from nads_core.directions.run import Configuration, prepare
 from nads_core.directions.solving import nads_of, solve
 from nads_core.directions.stopping import StoppingCriterion
-from nads_core.networks.architectures import Architecture
+from nads_core.networks.architectures import Architecture, Factory
 from nads_core.networks.ensembles import Ensemble, require_image_shape
-from nads_core.runtime.arguments import Facts, plain, require_integers
+from nads_core.runtime.arguments import Facts, Shape, plain, require_integers
 from nads_core.runtime.threads import one_thread
 
 logger = logging.getLogger(__name__)
 
 
 def compute_nads(
-    architecture: Architecture | Callable[[], nn.Module] | str,
+    architecture: Architecture | Factory | str,
     num_networks: int = 2_000,
     *,
     estimator: Estimator | None = None,
-    image_shape: tuple[int, ...] = (1, 32, 32),
+    image_shape: Shape = (1, 32, 32),
     symmetries: tuple[str, ...] | Literal["test"] | None = None,
     stopping: StoppingCriterion | None = None,
     seed: int = 0,

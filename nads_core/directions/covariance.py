@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_core.directions.moments import GramMoments, Moments
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.arguments import require_choice, require_positive
+from nads_core.runtime.arguments import Shape, require_choice, require_positive
 from nads_core.runtime.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
@@ -150,7 +150,7 @@ def gram_eigenpairs(
 
 
 def leading_subspace(
-    moments: Moments, count: int, image_shape: tuple[int, ...], symmetries: tuple[str, ...] = ()
+    moments: Moments, count: int, image_shape: Shape, symmetries: tuple[str, ...] = ()
 ) -> Tensor:
     """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over
     symmetries.

@@ -22,6 +22,7 @@ from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.simulation import SampleSize, TypeUncertainty, estimate_uncertainty
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
 from nads_core.directions.uncertainty import DirectionUncertainty
+from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seeded
 from nads_core.runtime.threads import threads_for
 
@@ -78,7 +79,7 @@ def _with_heavy_tails(problem: EigenProblem, types: list[_TypeEigenpairs]) -> li
     # N_effective = share * growth * N, of which the first networks are n
     growth = problem.effective_share * problem.growth * problem.moments.num_networks / len(halves)
     num_effective = growth * len(problem.half_samples.halves())
-    of_unit_networks, _ = replace(
+    of_unit_networks = replace(
         problem, moments=summed, half_samples=unit_networks, growth=growth
     ).solve()
     return [
@@ -149,7 +150,7 @@ class EigenProblem:
     moments: Moments
     half_samples: HalfSamples
     count: int
-    image_shape: tuple[int, ...]
+    image_shape: Shape
     debiasing: str = "shrink"
     symmetries: tuple[str, ...] = ()
     effective_share: float = 1
@@ -157,22 +158,29 @@ class EigenProblem:
 
     def eigenpairs(self) -> Eigenpairs:
         """Return the eigenpairs of all types in one order."""
-        types, debiasing = self.solve()
+        problem = replace(self, debiasing=self._possible_debiasing())
+        types = problem.solve()
         if self.effective_share < HEAVY:
-            types = _with_heavy_tails(replace(self, debiasing=debiasing), types)
-        return _in_one_order(types, self.count, debiasing)
+            types = _with_heavy_tails(problem, types)
+        return _in_one_order(types, self.count, problem.debiasing)
 
-    def solve(self) -> tuple[list[_TypeEigenpairs], str]:
-        """Return the leading eigenpairs of each type, and the debiasing that was applied."""
+    def _possible_debiasing(self) -> str:
+        """Return the debiasing for which the moments suffice: "none" where one contribution per
+        network shows no noise, and no shrinking on the Gram side.
+        """
         if isinstance(self.moments, GramMoments):
-            return self._solve_gram(self.moments)
+            _, spreads = self.moments.vectors()
+            return "subtract" if spreads and self.debiasing != "none" else "none"
+        _, noise_sum = self.moments.sums()
+        return self.debiasing if noise_sum.any() else "none"
+
+    def solve(self) -> list[_TypeEigenpairs]:
+        """Return the leading eigenpairs of each type, with a debiasing that is possible."""
+        if isinstance(self.moments, GramMoments):
+            return [self._solve_gram(self.moments)]
         second_moment, noise_moment = self.moments.moments()  # (D, D) each
-        # With one contribution per network its noise cannot be estimated
-        problem = self if noise_moment.any() else replace(self, debiasing="none")
         types = symmetry_types(tuple(self.image_shape), tuple(self.symmetries))
-        return [
-            problem._of_type(kind, second_moment, noise_moment) for kind in types
-        ], problem.debiasing
+        return [self._of_type(kind, second_moment, noise_moment) for kind in types]
 
     def _spectrum(
         self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor
@@ -254,11 +262,10 @@ class EigenProblem:
             retained_variance,
         )
 
-    def _solve_gram(self, moments: GramMoments) -> tuple[list[_TypeEigenpairs], str]:
+    def _solve_gram(self, moments: GramMoments) -> _TypeEigenpairs:
         """Return the leading eigenpairs from stored vectors, of all types together."""
         means, spreads = moments.vectors()
-        debiasing = "subtract" if spreads and self.debiasing != "none" else "none"
-        subtracted = spreads if debiasing == "subtract" else []
+        subtracted = spreads if self.debiasing == "subtract" else []
         with threads_for(moments.num_networks):
             values, axes = gram_eigenpairs(means, subtracted, self.count + _NEIGHBOURS)
         halves = self.half_samples.halves()  # (n, R, 2, D)
@@ -276,12 +283,11 @@ class EigenProblem:
             bulk = BulkSpectrum(
                 remaining, max(level, unseen), max(power_noise / remaining, unseen_noise)
             )
-        levels = values if debiasing == "subtract" else values - noise.to(values)
+        levels = values if subtracted else values - noise.to(values)
         uncertainty = self._uncertainty(levels, noise, coordinates, bulk)
-        if debiasing == "none" and spreads:
+        if spreads and not subtracted:
             uncertainty = uncertainty.until(0)  # directions of C + W, about those of C
-        pairs = _TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], uncertainty)
-        return [pairs], debiasing
+        return _TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], uncertainty)
 
 
 def _mean_energy(blocks: list[Tensor], num_networks: int) -> float:

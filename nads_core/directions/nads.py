@@ -374,10 +374,8 @@ class NADs:
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
         """Return the arrays of an npz file that are its identity."""
-        rows, eigenvalues = (
-            self.directions.detach().cpu().numpy(),
-            self.eigenvalues.detach().cpu().numpy(),
-        )
+        rows = self.directions.detach().cpu().numpy()
+        eigenvalues = self.eigenvalues.detach().cpu().numpy()
         if not quantized:
             return {"directions": rows, "eigenvalues": eigenvalues}
         scale = (

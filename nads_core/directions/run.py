@@ -7,14 +7,12 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import nn
 
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
@@ -30,11 +28,11 @@ from nads_core.directions.options import ComputeOptions
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.directions.symmetry_tests import FEWEST_NETWORKS
-from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
+from nads_core.networks.architectures import SYMMETRIES, Architecture, Factory, architecture_named
 from nads_core.networks.ensembles import Ensemble, Identity
 from nads_core.networks.readouts import described, with_reinit_readout
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import Facts, require_integers
+from nads_core.runtime.arguments import Facts, Shape, require_integers
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, function_identity
 
@@ -77,7 +75,7 @@ class Run:
         return self.evaluator.ensemble
 
     @property
-    def image_shape(self) -> tuple[int, ...]:
+    def image_shape(self) -> Shape:
         """Shape of an input."""
         return self.ensemble.image_shape
 
@@ -156,9 +154,9 @@ class Run:
 class Configuration:
     """What is asked for, see `compute_nads`."""
 
-    architecture: Architecture | Callable[[], nn.Module] | str
+    architecture: Architecture | Factory | str
     num_networks: int
-    image_shape: tuple[int, ...]
+    image_shape: Shape
     estimator: Estimator | None
     symmetries: Symmetries | None
     stopping: StoppingCriterion
@@ -166,7 +164,7 @@ class Configuration:
     device: torch.device | str | None
     options: ComputeOptions
 
-    def ensemble(self, factory: Callable[[], nn.Module]) -> Ensemble:
+    def ensemble(self, factory: Factory) -> Ensemble:
         """Return the networks of a factory."""
         options = self.options
         ensemble = partial(
@@ -211,8 +209,8 @@ def prepare(asked: Configuration) -> Run:
 
 
 def _resolved(
-    architecture: Architecture | Callable[[], nn.Module] | str, image_shape: tuple[int, ...]
-) -> tuple[str, Callable[[], nn.Module], tuple[str, ...] | None]:
+    architecture: Architecture | Factory | str, image_shape: Shape
+) -> tuple[str, Factory, tuple[str, ...] | None]:
     """Return an architecture's name, the function that draws its networks, and the symmetries that
     it declares.
     """
@@ -237,7 +235,7 @@ def _resolved(
 
 
 def _default_symmetries(
-    declared: tuple[str, ...] | None, image_shape: tuple[int, ...], num_networks: int
+    declared: tuple[str, ...] | None, image_shape: Shape, num_networks: int
 ) -> tuple[str, ...] | Literal["test"]:
     """Return declared symmetries, or "test" for a factory; none for what is no image, or has too
     many pixels.
@@ -257,7 +255,7 @@ def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
 
 
 def _require_averageable(
-    symmetries: tuple[str, ...] | Literal["test"], image_shape: tuple[int, ...], num_networks: int
+    symmetries: tuple[str, ...] | Literal["test"], image_shape: Shape, num_networks: int
 ) -> None:
     """Raise a ValueError unless second moments of these inputs can be averaged over these
     symmetries.

@@ -16,7 +16,7 @@ from nads_core.directions.moments import DenseMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
 from nads_core.directions.symmetry_tests import symmetry_tests
-from nads_core.runtime.arguments import Facts
+from nads_core.runtime.arguments import Facts, Shape
 from nads_core.runtime.provenance import environment
 
 _SILENT = 0.1  # share of networks without a response from which on a warning is issued
@@ -92,7 +92,7 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> Facts:
     return {"effective_networks": float(f"{number:.4g}")} | share
 
 
-def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], Facts]:
+def _tested(state: Accumulation, image_shape: Shape) -> tuple[tuple[str, ...], Facts]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     moments = state.total()
     assert isinstance(moments, DenseMoments)  # as tests need

@@ -13,7 +13,7 @@ from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
 from nads_core.directions.moments import HalfSamples, Moments, merged
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import Facts, plain, require_integers
+from nads_core.runtime.arguments import Facts, Shape, plain, require_integers
 
 GROUPS = 4  # groups of networks, whose halves estimate the error that a tolerance is about
 _FIRST_CHECK = 64  # networks
@@ -84,7 +84,7 @@ class StoppingRule:
     """
 
     criterion: StoppingCriterion
-    image_shape: tuple[int, ...]
+    image_shape: Shape
     debiasing: str = "shrink"
     symmetries: tuple[str, ...] = ()
 
@@ -161,7 +161,7 @@ def subspace_error(
     groups: Sequence[Moments],
     num_directions: int,
     symmetries: tuple[str, ...],
-    image_shape: tuple[int, ...],
+    image_shape: Shape,
 ) -> tuple[float, float]:
     """Estimate how far the first directions are from those of infinitely many networks.
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import Shape, require_integers
 
 SIGNIFICANCE = 0.01
 NEGLIGIBLE = 0.01  # the antisymmetric part then has at most 0.07 of the norm of C
@@ -57,7 +57,7 @@ class SymmetryTest:
         return self.p_value >= SIGNIFICANCE and self.limit <= self.allowed
 
 
-def self_terms(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
+def self_terms(halves: Tensor, image_shape: Shape) -> Tensor:
     """Return the sums over networks of ||Z_i||^2 and, for each map, of <Z_i, g Z_i g^T>: (1 +
     maps,) in float64.
 
@@ -75,7 +75,7 @@ def symmetry_tests(
     own: Tensor,
     num_networks: int,
     halves: Tensor,
-    image_shape: tuple[int, ...],
+    image_shape: Shape,
 ) -> dict[str, SymmetryTest]:
     """Test each symmetry that images of this shape can have.
 
@@ -144,7 +144,7 @@ class _Map(NamedTuple):
     transform: Callable[[Tensor], Tensor]
 
 
-def _maps(image_shape: tuple[int, ...]) -> list[_Map]:
+def _maps(image_shape: Shape) -> list[_Map]:
     """Return the maps of all symmetries that images of this shape can have."""
     if len(image_shape) != 3:
         return []
@@ -174,9 +174,7 @@ def _exchanged(images: Tensor, channel: int) -> Tensor:
     return images.index_select(-3, order)
 
 
-def _apply(
-    transform: Callable[[Tensor], Tensor], vectors: Tensor, image_shape: tuple[int, ...]
-) -> Tensor:
+def _apply(transform: Callable[[Tensor], Tensor], vectors: Tensor, image_shape: Shape) -> Tensor:
     """Apply a map of images to vectors (..., D)."""
     return transform(vectors.unflatten(-1, image_shape)).flatten(-len(image_shape))
 

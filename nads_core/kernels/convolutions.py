@@ -11,6 +11,7 @@ linear map where the output is positive; the gradient of weights is left to PyTo
 in `convolutions_triton`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -50,6 +51,21 @@ def _as_inputs(tensor: Tensor, dim: int | None) -> Tensor:
     return tensor.movedim(dim, 1).flatten(1, 2)
 
 
+def _vectorised(
+    function: type[torch.autograd.Function], count: int, dims: Sequence[int | None], inputs: Inputs
+) -> tuple[Tensor, int]:
+    """Apply a function of three tensors and options to ``count`` vectorised ones; return the result
+    and its vectorised dimension.
+    """
+    first, second, third, *options = inputs
+    # The networks are shared: more inputs, or cotangents, of each
+    if dims[1] is None and dims[2] is None:
+        result = function.apply(_as_inputs(first, dims[0]), second, third, *options)
+        return result.unflatten(1, (count, -1)), 1
+    merged = (_in_front(tensor, dim, count) for tensor, dim in zip(inputs, dims[:3], strict=False))
+    return function.apply(*merged, *options).unflatten(0, (count, -1)), 0
+
+
 class _Convolution(torch.autograd.Function):
     """x (B, N, C, H, W), weights (B, O, C, h, w), bias (B, O) or None -> (B, N, O, H', W')."""
 
@@ -74,23 +90,8 @@ class _Convolution(torch.autograd.Function):
         return _Adjoint.apply(gradient, output, weight, *ctx.geometry), *[None] * 5
 
     @staticmethod
-    def vmap(
-        info: Context,
-        in_dims: tuple[int | None, ...],
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        *options: Any,
-    ) -> tuple[Tensor, int]:
-        # The networks are shared: more inputs of each
-        if in_dims[1] is None and in_dims[2] is None:
-            outputs = _Convolution.apply(_as_inputs(x, in_dims[0]), weight, bias, *options)
-            return outputs.unflatten(1, (info.batch_size, -1)), 1
-        merged = (
-            _in_front(t, dim, info.batch_size)
-            for t, dim in zip((x, weight, bias), in_dims, strict=False)
-        )
-        return _Convolution.apply(*merged, *options).unflatten(0, (info.batch_size, -1)), 0
+    def vmap(info: Context, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        return _vectorised(_Convolution, info.batch_size, in_dims, inputs)
 
 
 class _Adjoint(torch.autograd.Function):
@@ -127,22 +128,8 @@ class _Adjoint(torch.autograd.Function):
         return slope, *[None] * 5
 
     @staticmethod
-    def vmap(
-        info: Context,
-        in_dims: tuple[int | None, ...],
-        gradient: Tensor,
-        output: Tensor | None,
-        weight: Tensor,
-        *options: Any,
-    ) -> tuple[Tensor, int]:
-        if in_dims[1] is None and in_dims[2] is None:  # several cotangents share the outputs
-            slopes = _Adjoint.apply(_as_inputs(gradient, in_dims[0]), output, weight, *options)
-            return slopes.unflatten(1, (info.batch_size, -1)), 1
-        merged = (
-            _in_front(t, dim, info.batch_size)
-            for t, dim in zip((gradient, output, weight), in_dims, strict=False)
-        )
-        return _Adjoint.apply(*merged, *options).unflatten(0, (info.batch_size, -1)), 0
+    def vmap(info: Context, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        return _vectorised(_Adjoint, info.batch_size, in_dims, inputs)
 
 
 def _require_fixed_weights(needed: tuple[bool, ...]) -> None:

@@ -27,10 +27,8 @@ class _MaxPool2x2(torch.autograd.Function):
                 nn.functional.max_pool2d(x, 2), x, gradient, create_graph=True
             )[0]
         # Gradients of ``rows`` and of ``x``
-        along_rows, out = (
-            torch.empty_like(rows),
-            torch.empty_like(x),
-        )
+        along_rows = torch.empty_like(rows)
+        out = torch.empty_like(x)
         _split(
             gradient, rows[..., ::2], rows[..., 1::2], along_rows[..., ::2], along_rows[..., 1::2]
         )

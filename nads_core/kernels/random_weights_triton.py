@@ -46,10 +46,8 @@ def _draw(out, parameter_of_tile, integers, floats, seed, first, stream, COUNTER
     tile, network = tl.program_id(0), tl.program_id(1)
     parameter = tl.load(parameter_of_tile + tile)
     size, start = tl.load(integers + 4 * parameter), tl.load(integers + 4 * parameter + 1)
-    first_tile, is_normal = (
-        tl.load(integers + 4 * parameter + 2),
-        tl.load(integers + 4 * parameter + 3),
-    )
+    first_tile = tl.load(integers + 4 * parameter + 2)
+    is_normal = tl.load(integers + 4 * parameter + 3)
     shift, scale = tl.load(floats + 2 * parameter), tl.load(floats + 2 * parameter + 1)
 
     quad = (tile - first_tile.to(tl.int32)) * COUNTERS + tl.arange(0, COUNTERS)

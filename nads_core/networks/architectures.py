@@ -20,8 +20,9 @@ from urllib.parse import parse_qsl
 import torch
 from torch import Tensor, nn
 
-from nads_core.runtime.arguments import Facts, require_choice, require_integers
+from nads_core.runtime.arguments import Facts, Shape, require_choice, require_integers
 
+Factory = Callable[[], nn.Module]  # returns a newly initialised network at each call
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
 
@@ -116,7 +117,7 @@ def _blurred_pooling() -> nn.Module:
 
 # Ways to halve the resolution after a convolution. "strided" keeps every other row and column: the
 # convolution and this layer together are a convolution of stride 2.
-POOLINGS: dict[str, Callable[[], nn.Module]] = {
+POOLINGS: dict[str, Factory] = {
     "max": partial(nn.MaxPool2d, 2),
     "average": partial(nn.AvgPool2d, 2),
     "blurred": _blurred_pooling,
@@ -364,8 +365,8 @@ ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18,
 
 
 def architecture_named(
-    name: str, image_shape: tuple[int, ...], num_classes: int | None = None
-) -> Architecture | Callable[[], nn.Module]:
+    name: str, image_shape: Shape, num_classes: int | None = None
+) -> Architecture | Factory:
     """Return what a name stands for.
 
     Args:
@@ -412,9 +413,7 @@ def imported(name: str) -> Any:
         sys.path.remove("")
 
 
-def _of_library(
-    library: str, text: str, image_shape: tuple[int, ...], num_classes: int | None
-) -> Callable[[], nn.Module]:
+def _of_library(library: str, text: str, image_shape: Shape, num_classes: int | None) -> Factory:
     """Return a factory of one of a library's models, with options as in
     "vit_tiny_patch16_224?img_size=32".
     """

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.kernels import require_kernels
+from nads_core.networks.architectures import Factory
 from nads_core.networks.batches import NUM_TEST_INPUTS, Evaluated, require_independent_inputs
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
 from nads_core.networks.evaluator import EVALUATIONS, NetworkEvaluator, networks_of, prepared
@@ -29,6 +30,7 @@ from nads_core.networks.self_check import (
     same_outputs,
 )
 from nads_core.runtime.arguments import (
+    Shape,
     is_integer,
     plain,
     require_integers,
@@ -48,7 +50,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
+def require_image_shape(image_shape: Sequence[int]) -> Shape:
     """Return the shape of an image, a sequence or a row of features; raise a ValueError for
     anything else.
     """
@@ -114,8 +116,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             not give that network's outputs; for a device or kernels that cannot run here.
     """
 
-    factory: InitVar[Callable[[], nn.Module]]
-    image_shape: tuple[int, ...]
+    factory: InitVar[Factory]
+    image_shape: Shape
     _: KW_ONLY
     seed: int = 0
     device: InitVar[torch.device | str | None] = None
@@ -126,7 +128,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
 
     def __post_init__(
         self,
-        factory: Callable[[], nn.Module],
+        factory: Factory,
         device: torch.device | str | None,
         dtype: torch.dtype | str,
         evaluation: str | None,
@@ -404,10 +406,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         state, images = self.draw_first(2), self._test_images(2, 2)
 
         def evaluated(ensemble: Ensemble, row: int) -> tuple[Tensor, Tensor]:
-            own, inputs = (
-                {name: tensor[row : row + 1] for name, tensor in state.items()},
-                images[row : row + 1],
-            )
+            own = {name: tensor[row : row + 1] for name, tensor in state.items()}
+            inputs = images[row : row + 1]
             # first: a result that is kept with it cannot be copied
             gradients = ensemble.input_gradients(own, inputs)
             return gradients, ensemble.outputs(own, inputs)

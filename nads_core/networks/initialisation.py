@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nads_core.kernels import RandomParameter
+from nads_core.networks.architectures import Factory
 from nads_core.networks.self_check import (
     differing,
     foreign_generators,
@@ -122,9 +123,7 @@ class Recording(TorchDispatchMode):
             decide about anything.
     """
 
-    def __init__(
-        self, factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu"
-    ) -> None:
+    def __init__(self, factory: Factory, seed: int, device: torch.device | str = "cpu") -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
         # Operation, tensor, other arguments, and whether one of these is random, which no step can
         # repeat
@@ -138,10 +137,8 @@ class Recording(TorchDispatchMode):
             self.network = called(factory, f"of the seed {seed}")
         self.state = state_of(self.network)
         self.steps = self._steps()
-        self.random, self.hidden = (
-            self._random_names(self.state),
-            self._random_names(plain_attributes(self.network)),
-        )
+        self.random = self._random_names(self.state)
+        self.hidden = self._random_names(plain_attributes(self.network))
 
     def _random_names(self, values: Mapping[str, object]) -> set[str]:
         return {
@@ -272,7 +269,7 @@ def _address(tensor: Tensor) -> int:
         return -id(tensor)
 
 
-def called(factory: Callable[[], nn.Module], which: str) -> nn.Module:
+def called(factory: Factory, which: str) -> nn.Module:
     """Return a new network of a factory in eval mode, which can change weights, as that of low-rank
     updates does.
 
@@ -398,7 +395,7 @@ class Initialisation:
             differences, and each network has to be compared with the first.
     """
 
-    factory: Callable[[], nn.Module]
+    factory: Factory
     device: torch.device | str
     network: nn.Module
     second: nn.Module | None
@@ -412,7 +409,7 @@ class Initialisation:
     @classmethod
     def of(
         cls,
-        factory: Callable[[], nn.Module],
+        factory: Factory,
         device: torch.device | str = "cpu",
         rebuild: bool = False,
     ) -> Self:
@@ -574,7 +571,7 @@ class Initialisation:
         ]
 
 
-def _of_seed_1(factory: Callable[[], nn.Module], device: torch.device | str) -> State:
+def _of_seed_1(factory: Factory, device: torch.device | str) -> State:
     """Return parameters and buffers of the network that the factory returns from seed 1."""
     with seeded(1, device):
         return state_of(called(factory, "of the seed 1"))

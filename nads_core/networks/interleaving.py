@@ -40,11 +40,8 @@ class _Turns:
     """
 
     def __init__(self, timeout: float):
-        self._changed, self._turn, self._timeout = (
-            threading.Condition(threading.RLock()),
-            0,
-            timeout,
-        )
+        self._changed = threading.Condition(threading.RLock())
+        self._turn, self._timeout = 0, timeout
         self.free = self.timed_out = False
 
     def wait(self, index: int) -> None:

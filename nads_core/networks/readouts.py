@@ -19,9 +19,11 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 from torch.utils._pytree import tree_leaves
 
+from nads_core.networks.architectures import Factory
 from nads_core.networks.batches import Evaluated, evaluated
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import State, Step
+from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seeded
 
 _NEARLY_ZERO = 0.01  # a constant factor up to here counts; ConvNeXt's layer scale is 1e-6
@@ -123,10 +125,8 @@ class Readout:
             own: f and its gradients at these; without, products alone are tested.
         """
         assert isinstance(function.output, int)
-        layer, index = (
-            self.weight.removesuffix(".weight"),
-            slice(function.output, function.output + 1),
-        )
+        layer = self.weight.removesuffix(".weight")
+        index = slice(function.output, function.output + 1)
         step = (
             0.5
             * self.std
@@ -302,9 +302,7 @@ def described(parts: dict[str, float]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def with_reinit_readout(
-    factory: Callable[[], nn.Module], image_shape: tuple[int, ...]
-) -> Callable[[], nn.Module]:
+def with_reinit_readout(factory: Factory, image_shape: Shape) -> Factory:
     """Return a factory whose networks have their last linear layer drawn as ``nn.Linear`` draws its
     weights.
 

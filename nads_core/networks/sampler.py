@@ -15,6 +15,7 @@ from nads_core.kernels import RandomParameter, draw_weights
 from nads_core.networks.derivatives import cast
 from nads_core.networks.initialisation import Initialisation, State
 from nads_core.networks.readouts import Readout
+from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seed_sequence
 
 # Weights drawn from one generator: a block of networks is this large, or one network
@@ -186,7 +187,7 @@ class NetworkSampler:
         return torch.Generator(self.device).manual_seed(self.seed_of(block, stream))
 
     def _normal(
-        self, block: int, stream: int, shapes: Sequence[tuple[int, ...]], dtype: torch.dtype
+        self, block: int, stream: int, shapes: Sequence[Shape], dtype: torch.dtype
     ) -> list[Tensor]:
         """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded
         from ``dtype``.
@@ -306,14 +307,12 @@ class _BlockStream:
     are a multiple of 16: only so are they those of the whole block.
     """
 
-    def __init__(
-        self, generator: torch.Generator, block: int, shape: tuple[int, ...], dtype: torch.dtype
-    ):
+    def __init__(self, generator: torch.Generator, block: int, shape: Shape, dtype: torch.dtype):
         self._generator, self._dtype, self._of = generator, dtype, (block, shape)
         self._shape, self._step = shape, _aligned(shape)
         self._next = 0  # network whose numbers the generator draws next
 
-    def continues(self, block: int, shape: tuple[int, ...], rows: slice) -> bool:
+    def continues(self, block: int, shape: Shape, rows: slice) -> bool:
         """Whether these networks can still be drawn: they are of this block, and none is past."""
         return (block, shape) == self._of and self._next <= self._group(rows)[0]
 
@@ -333,6 +332,6 @@ class _BlockStream:
         return torch.randn(count, *self._shape, generator=self._generator, dtype=self._dtype)
 
 
-def _aligned(shape: tuple[int, ...]) -> int:
+def _aligned(shape: Shape) -> int:
     """Return the number of networks whose numbers of this shape are a multiple of 16."""
     return 16 // math.gcd(16, math.prod(shape))

@@ -8,6 +8,7 @@ import torch
 
 # Plain values by name, as descriptions, checkpoints and provenance hold them
 Facts = dict[str, Any]
+Shape = tuple[int, ...]  # of an image (C, H, W), a sequence (C, L) or features (F,)
 
 
 def is_integer(value: object) -> TypeGuard[int]:

@@ -42,10 +42,8 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             os.fsync(file.fileno())
         part.replace(path)
     except (OSError, RuntimeError) as error:  # torch.save turns an OSError into a RuntimeError
-        number, reason = (
-            getattr(error, "errno", None),
-            getattr(error, "strerror", None) or f"{error}".splitlines()[0],
-        )
+        number = getattr(error, "errno", None)
+        reason = getattr(error, "strerror", None) or f"{error}".splitlines()[0]
         unchanged = ", and is as it was before" if path.exists() else ""
         message = (
             f"{path} could not be written{unchanged} ({reason}): "

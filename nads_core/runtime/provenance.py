@@ -39,10 +39,8 @@ def fingerprint(*parts: np.ndarray | bytes | str) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             little_endian = part.dtype.newbyteorder("<")
-            head, content = (
-                f"{little_endian.str}{part.shape}",
-                part.astype(little_endian, copy=False).tobytes(),
-            )
+            head = f"{little_endian.str}{part.shape}"
+            content = part.astype(little_endian, copy=False).tobytes()
         else:
             head, content = "", part.encode("utf8") if isinstance(part, str) else part
         digest.update(f"{head}{len(content)}:".encode() + content)

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.kernels import faster_max_pooling
+from nads_core.networks.architectures import Factory
 from nads_core.networks.initialisation import require_module
+from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.recipes import Dataset, TrainConfig
 from nads_core.training.result import TrainingResult, TrainingTimeout
@@ -27,8 +29,8 @@ class NetworkFamily:
     alone.
     """
 
-    factory: Callable[[], nn.Module]
-    image_shape: tuple[int, ...]  # (C, H, W)
+    factory: Factory
+    image_shape: Shape  # (C, H, W)
     config: TrainConfig
     device: torch.device
 

@@ -52,10 +52,8 @@ class TrainingState:
         Raises:
             ValueError: if the file is damaged, of an earlier version, or of another training.
         """
-        self._saved_at, self._identity = (
-            time.perf_counter(),
-            {"training": training, "sample": sample.cpu().clone()},
-        )
+        self._saved_at = time.perf_counter()
+        self._identity = {"training": training, "sample": sample.cpu().clone()}
         if not self.path.exists():
             return []
         saved = load_checkpoint(self.path, "a training")

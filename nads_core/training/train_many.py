@@ -17,9 +17,8 @@ from itertools import chain
 from typing import Any
 
 import torch
-from torch import nn
 
-from nads_core.networks.architectures import Architecture, architecture_named
+from nads_core.networks.architectures import Architecture, Factory, architecture_named
 from nads_core.runtime.arguments import require_choice, require_integers, usable_device
 from nads_core.training.family import Measure, NetworkFamily, TrainingRun
 from nads_core.training.processes import num_cores, train_in_processes
@@ -37,7 +36,7 @@ _MIN_STEPS_FOR_PROCESSES = 2_000  # starting workers takes as long as about 500 
 
 
 def train_networks(
-    architecture: Architecture | Callable[[], nn.Module] | str,
+    architecture: Architecture | Factory | str,
     datasets: Sequence[Dataset],
     test_datasets: Sequence[Dataset] | None = None,
     config: TrainConfig | None = None,

@@ -97,10 +97,8 @@ def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[
             labels[samples].expand(len(group), -1),
         )
     x, y = datasets[group[0]]
-    network, test = (
-        family.network(run.network_ids[group[0]]).to(family.device),
-        run.test_datasets[group[0]],
-    )
+    network = family.network(run.network_ids[group[0]]).to(family.device)
+    test = run.test_datasets[group[0]]
     require_classifier(network, (x, y), family.config.recipe, test)
     # (B, N, C, H, W)
     images = torch.empty(len(group), *x.shape, dtype=family.config.dtype, device=family.device)
