@@ -181,3 +181,23 @@ def test_a_device_that_is_not_there_is_named(device, use):
         ValueError, match=f"device '{device}' cannot be used .*leave it out, or take 'cpu'"
     ):
         use(device)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "shown"),
+    [
+        (lambda: nc.load_nads("lenet").overlap(torch.ones(1024)), ValueError, r"\(1024,\)"),
+        (lambda: nc.load_nads("lenet").overlap(nc.load_nads("vgg11"), 2.0), ValueError, "k .*2.0"),
+        (lambda: compute(tolerance="0.05"), ValueError, "tolerance .*'0.05'"),
+        (lambda: compute(symmetries="none"), ValueError, r"\(\) for none, got 'none'"),
+        (lambda: nc.SeparableDatasets(WAVE[None], 4)[:2], TypeError, "slice"),
+        (lambda: nc.fourier_direction((1, 0), 3.5), ValueError, "size .*3.5"),
+    ],
+)
+def test_what_has_no_meaning_is_rejected(call, error, shown):
+    with pytest.raises(error, match=shown):
+        call()
+
+
+def test_an_output_may_be_a_number_as_text():
+    assert ComputeOptions(output="3").output == 3
