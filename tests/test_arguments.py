@@ -79,7 +79,7 @@ def test_counts_are_positive_integers(name, use, value):
         use(value)
 
 
-@pytest.mark.parametrize("value", [True, 1.5, -1, "0"], ids=repr)
+@pytest.mark.parametrize("value", [True, 1.5, -1], ids=repr)
 @pytest.mark.parametrize(
     ("name", "use"),
     [
@@ -141,7 +141,7 @@ def test_types_have_names(dtype):
         (
             {"symmetries": "flip_columns"},
             ValueError,
-            r"got 'flip_columns': pass \('flip_columns',\)",
+            r"\(\) for none, got 'flip_columns'",
         ),
         ({"dtype": "float"}, None, None),
         ({"dtype": "float31"}, ValueError, "dtype .* got 'float31'"),
