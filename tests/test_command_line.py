@@ -167,8 +167,8 @@ def test_options_are_the_arguments_of_the_function(folder):
 @pytest.mark.parametrize(
     ("name", "estimator"),
     [
-        ("smoothed", nc.SmoothedGradient(2)),
-        ("mixed", nc.MixedDerivative(2)),
+        ("smoothed", nc.SmoothedGradient(4)),
+        ("mixed", nc.MixedDerivative(4)),
         ("point", nc.PointGradient()),
         ("dipole", nc.Dipole()),
     ],

@@ -514,7 +514,7 @@ V = NADS.directions[:2]
     ("call", "shown"),
     [
         (lambda: random_nads(0, 2).overlap(V, k=3), "k = 3 .*2 and 2"),
-        (lambda: NADS.overlap(V, k=0), "k = 0"),
+        (lambda: NADS.overlap(V, k=0), "k .*got 0"),
         (lambda: NADS.overlap(torch.eye(9)[:2], k=2), "24 and 9 pixels"),
         (lambda: NADS.overlap(3 * V, k=2), "norm 3, expected 1"),
         (lambda: NADS.overlap(V[[0, 0]], k=2), "inner product of 1, expected 0"),

@@ -113,7 +113,9 @@ def test_vectors_of_a_wrong_shape_are_rejected():
         def contributions(self, ensemble, draw):
             return super().contributions(ensemble, draw)[..., :-1]
 
-    with pytest.raises(ValueError, match=rf"\(64, 1, {D - 1}\), expected \(64, J, {D}\)"):
+    with pytest.raises(
+        ValueError, match=rf"\(64, 1, {D - 1}\), expected \(64 \* readouts, J, {D}\)"
+    ):
         nc.compute_nads(convnet, 64, estimator=Flat(1.0), image_shape=SHAPE, progress=False)
 
 

@@ -104,14 +104,7 @@ class BatchEvaluator:
         except Exception as error:  # of the network, the factory or the estimator
             raise self._failure(ensemble, draw, network_ids, error) from error
         contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
-        dimension = math.prod(ensemble.image_shape)
-        rows = len(draw) * self.estimator.readouts
-        if contributions.dim() != 3 or contributions.shape[::2] != (rows, dimension):
-            expected = f"({rows}, J, {dimension}), readouts of a network together"
-            raise ValueError(
-                f"{self.estimator} returned vectors of shape {tuple(contributions.shape)}, "
-                f"expected {expected}"
-            )
+        _require_shape(contributions, (len(draw), math.prod(ensemble.image_shape)), self.estimator)
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.equal_weights:
             # (B * readouts, 1, 1)
@@ -136,6 +129,16 @@ class BatchEvaluator:
                 error, networks = own, f"network {index}"
                 break
         return failure(f"{networks} of {self.name} (seed {ensemble.seed}) failed", error)
+
+
+def _require_shape(vectors: Tensor, sizes: tuple[int, int], estimator: Estimator) -> None:
+    """Raise a ValueError unless an estimator returned (B * readouts, J, D), with sizes (B, D)."""
+    count, dimension = sizes
+    if vectors.dim() != 3 or len(vectors) % count or vectors.shape[2] != dimension:
+        expected = f"({count} * readouts, J, {dimension}), readouts of a network together"
+        raise ValueError(
+            f"{estimator} returned vectors of shape {tuple(vectors.shape)}, expected {expected}"
+        )
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:
