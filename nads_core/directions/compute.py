@@ -4,7 +4,6 @@ eigenvectors.
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +18,9 @@ from nads_core.directions.run import Configuration, prepare
 from nads_core.directions.solving import nads_of, solve
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import Architecture, Factory
-from nads_core.networks.ensembles import Ensemble, require_image_shape
-from nads_core.runtime.arguments import Facts, Shape, plain, require_integers
+from nads_core.networks.ensembles import require_image_shape
+from nads_core.runtime.arguments import Shape, plain, require_integers
 from nads_core.runtime.threads import one_thread
-
-logger = logging.getLogger(__name__)
 
 
 def compute_nads(
@@ -129,18 +126,7 @@ def compute_nads(
         )
         run = prepare(asked)
         state = run.new_state(Path(checkpoint).expanduser() if checkpoint else None)
-        notes = _one_readout(run.ensemble) if estimator is None else {}
-        notes |= run.notes()
-        count = accumulate(run.evaluator, state, run.num_networks, run.rule, progress)
+        notes = run.notes()
+        count = accumulate(run.evaluator, state, asked.num_networks, run.rule, progress)
         pairs, of_pairs = solve(run, state, count)
         return nads_of(run, state, pairs, notes | of_pairs)
-
-
-def _one_readout(ensemble: Ensemble) -> Facts:
-    """Return why the default estimator has one readout, where it is the network that admits no
-    more.
-    """
-    if ensemble.num_features:
-        return {}
-    logger.info("one last layer is drawn for each network: %s", ensemble.no_readout)
-    return {"one_readout": ensemble.no_readout}

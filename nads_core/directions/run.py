@@ -45,112 +45,6 @@ Symmetries = tuple[str, ...] | Literal["test"]
 
 
 @dataclass(frozen=True)
-class Run:
-    """What is computed, and what identifies it.
-
-    Args:
-        name: name of the architecture.
-        evaluator: networks, and the estimator of each network's vectors.
-        num_networks: number of networks that were asked for.
-        symmetries: symmetries of the networks' distribution, or "test".
-        stopping: resolved criterion.
-        options: other options.
-        scale: factor of the networks' vectors, see `moment_scale`.
-        identity: outputs and weights of the first networks, and the vector of network 0, by which a
-            file recognises its factory and estimator.
-    """
-
-    name: str
-    evaluator: BatchEvaluator
-    num_networks: int
-    symmetries: Symmetries
-    stopping: StoppingCriterion
-    options: ComputeOptions
-    scale: float
-    identity: Identity
-
-    @property
-    def ensemble(self) -> Ensemble:
-        """The networks."""
-        return self.evaluator.ensemble
-
-    @property
-    def image_shape(self) -> Shape:
-        """Shape of an input."""
-        return self.ensemble.image_shape
-
-    @property
-    def num_directions(self) -> int:
-        """Number of directions to find."""
-        return self.options.num_directions or math.prod(self.image_shape)
-
-    @property
-    def known_symmetries(self) -> tuple[str, ...]:
-        """Symmetries to average over, none as long as they are not tested."""
-        return () if self.symmetries == "test" else self.symmetries
-
-    @property
-    def description(self) -> Facts:
-        """Everything that fixes the numbers: resuming requires an identical description."""
-        ensemble, options = self.ensemble, self.options
-        output = (
-            function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
-        )
-        optional = {
-            "reinit_readout": options.reinit_readout,
-            # Other evaluations give equal numbers
-            "evaluation": "factory" if options.evaluation == "factory" else None,
-            "equal_weights": options.equal_weights,
-        }
-        return {
-            "architecture": self.name,
-            "image_shape": list(self.image_shape),
-            "estimator": repr(self.evaluator.estimator),
-            "seed": ensemble.seed,
-            "dtype": str(ensemble.dtype),
-            "output": output,
-            "kernels": ensemble.kernels,
-            "numbers": NADS_VERSION,
-            "num_parameters": ensemble.num_parameters,
-            "block_size": ensemble.block_size,
-        } | {key: value for key, value in optional.items() if value}
-
-    @property
-    def rule(self) -> StoppingRule:
-        """The stopping criterion, with what measuring it needs."""
-        return StoppingRule(
-            self.stopping, self.image_shape, self.options.debiasing, self.known_symmetries
-        )
-
-    def new_state(self, checkpoint: Path | None) -> Accumulation:
-        """Return the state of the run: that of the checkpoint, or without networks.
-
-        Raises:
-            ValueError: if the file is damaged or that of another run.
-        """
-        drawn_on = "any" if self.ensemble.counter_based else self.ensemble.device.type
-        state = Accumulation(
-            self.description,
-            empty_moments(self.ensemble),
-            checkpoint,
-            measures_error=self.stopping.tolerance is not None,
-            device=drawn_on,
-            scale=distributed.broadcast(self.scale),  # processors differ in their last bits
-        )
-        state.identify(self.identity)
-        return state
-
-    def notes(self) -> Facts:
-        """Return what the provenance says of the networks, and warn of what leaves the NADs
-        incomplete.
-        """
-        notes: Facts = {"initialisation": self.ensemble.initialisation.drawn_tensors()}
-        notes |= _input_noise(self.evaluator.estimator)
-        notes |= _zero_init(self.ensemble, self.name)
-        return notes | _fixed_weights(self.ensemble, self.name)
-
-
-@dataclass(frozen=True)
 class Configuration:
     """What is asked for, see `compute_nads`."""
 
@@ -180,6 +74,112 @@ class Configuration:
         return ensemble(factory, device=self.device, dtype=options.dtype, kernels=options.kernels)
 
 
+@dataclass(frozen=True)
+class Run:
+    """What is computed, and what identifies it.
+
+    Args:
+        name: name of the architecture.
+        asked: what was asked for.
+        evaluator: networks, and the estimator of each network's vectors.
+        symmetries: symmetries of the networks' distribution, or "test".
+        stopping: resolved criterion.
+        scale: factor of the networks' vectors, see `moment_scale`.
+        identity: outputs and weights of the first networks, and the vector of network 0, by which a
+            file recognises its factory and estimator.
+    """
+
+    name: str
+    asked: Configuration
+    evaluator: BatchEvaluator
+    symmetries: Symmetries
+    stopping: StoppingCriterion
+    scale: float
+    identity: Identity
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """The networks."""
+        return self.evaluator.ensemble
+
+    @property
+    def image_shape(self) -> Shape:
+        """Shape of an input."""
+        return self.ensemble.image_shape
+
+    @property
+    def num_directions(self) -> int:
+        """Number of directions to find."""
+        return self.asked.options.num_directions or math.prod(self.image_shape)
+
+    @property
+    def known_symmetries(self) -> tuple[str, ...]:
+        """Symmetries to average over, none as long as they are not tested."""
+        return () if self.symmetries == "test" else self.symmetries
+
+    @property
+    def description(self) -> Facts:
+        """Everything that fixes the numbers: resuming requires an identical description."""
+        ensemble, options = self.ensemble, self.asked.options
+        output = (
+            function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
+        )
+        optional = {
+            "reinit_readout": options.reinit_readout,
+            # Other evaluations give equal numbers
+            "evaluation": "factory" if options.evaluation == "factory" else None,
+            "equal_weights": options.equal_weights,
+        }
+        return {
+            "architecture": self.name,
+            "image_shape": list(self.image_shape),
+            "estimator": repr(self.evaluator.estimator),
+            "seed": ensemble.seed,
+            "dtype": str(ensemble.dtype),
+            "output": output,
+            "kernels": ensemble.kernels,
+            "numbers": NADS_VERSION,
+            "num_parameters": ensemble.num_parameters,
+            "block_size": ensemble.block_size,
+        } | {key: value for key, value in optional.items() if value}
+
+    @property
+    def rule(self) -> StoppingRule:
+        """The stopping criterion, with what measuring it needs."""
+        return StoppingRule(
+            self.stopping, self.image_shape, self.asked.options.debiasing, self.known_symmetries
+        )
+
+    def new_state(self, checkpoint: Path | None) -> Accumulation:
+        """Return the state of the run: that of the checkpoint, or without networks.
+
+        Raises:
+            ValueError: if the file is damaged or that of another run.
+        """
+        drawn_on = "any" if self.ensemble.counter_based else self.ensemble.device.type
+        state = Accumulation(
+            self.description,
+            empty_moments(self.ensemble),
+            checkpoint,
+            measures_error=self.stopping.tolerance is not None,
+            device=drawn_on,
+            scale=distributed.broadcast(self.scale),  # processors differ in their last bits
+        )
+        state.identify(self.identity)
+        return state
+
+    def notes(self) -> Facts:
+        """Return what the provenance says of the networks, and warn of what leaves the NADs
+        incomplete.
+        """
+        notes: Facts = {"initialisation": self.ensemble.initialisation.drawn_tensors()}
+        if self.asked.estimator is None:
+            notes |= _one_readout(self.ensemble)
+        notes |= _input_noise(self.evaluator.estimator)
+        notes |= _zero_init(self.ensemble, self.name)
+        return notes | _fixed_weights(self.ensemble, self.name)
+
+
 def prepare(asked: Configuration) -> Run:
     """Return the run of a configuration, once its first networks have been tested."""
     image_shape, num_networks, options = asked.image_shape, asked.num_networks, asked.options
@@ -205,7 +205,7 @@ def prepare(asked: Configuration) -> Run:
     if options.equal_weights:
         scale = 1.0  # all vectors have about unit norm
     evaluator = BatchEvaluator(ensemble, estimator, name, options.batch_size, options.equal_weights)
-    return Run(name, evaluator, num_networks, symmetries, stopping, options, scale, identity)
+    return Run(name, asked, evaluator, symmetries, stopping, scale, identity)
 
 
 def _resolved(
@@ -307,6 +307,16 @@ def _require_memory(
         "directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
+
+
+def _one_readout(ensemble: Ensemble) -> Facts:
+    """Return why the default estimator has one readout, where it is the network that admits no
+    more.
+    """
+    if ensemble.num_features:
+        return {}
+    logger.info("one last layer is drawn for each network: %s", ensemble.no_readout)
+    return {"one_readout": ensemble.no_readout}
 
 
 def _input_noise(estimator: Estimator) -> Facts:

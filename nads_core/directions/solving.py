@@ -38,7 +38,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
         state.half_samples,
         run.num_directions,
         run.image_shape,
-        run.options.debiasing,
+        run.asked.options.debiasing,
         symmetries,
         effective_share=state.norms.effective_share,
     ).eigenpairs()
