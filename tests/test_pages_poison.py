@@ -129,7 +129,8 @@ def test_the_time_of_a_training_is_that_of_its_steps_and_evaluations(trial, monk
     ("name", "value"), [("index", 1023), ("strength", 0), ("architecture", "foo"), ("preset", "x")]
 )
 def test_parameters_are_checked_before_anything_is_loaded(name, value, monkeypatch):
-    monkeypatch.setattr(nc, "load_images", lambda *_, **__: pytest.fail("loaded"))
+    place = "nads_book.pages.poison.trial.load_images"
+    monkeypatch.setattr(place, lambda *_, **__: pytest.fail("loaded"))
     with pytest.raises(ValueError, match=f"{name}.*{value!r}"):
         poison.Trial(**({"preset": "smoke"} | {name: value}))
 

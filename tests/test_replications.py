@@ -27,7 +27,7 @@ def generated(monkeypatch):
             images[:num_images], torch.arange(num_images) % 10, tuple("abcdefghij"), "generated"
         )
 
-    monkeypatch.setattr(replications.nc, "load_images", load)
+    monkeypatch.setattr(replications, "load_images", load)
     monkeypatch.setattr(replications, "DESIGNS", {("fashion-mnist", "lenet"): SMALL})
     monkeypatch.setattr(
         replications, "RECIPE", replications.replace(replications.RECIPE, epochs=1, batch_size=20)
