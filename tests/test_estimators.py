@@ -172,6 +172,13 @@ def test_inputs_come_in_opposite_pairs_of_the_given_deviation(estimator):
     assert_mean((inputs[:, 0] * inputs[:, 2]).flatten(), 0.0)  # pairs are independent
 
 
+def test_probes_are_independent_of_the_inputs():
+    draw = nc.MixedDerivative(1, antithetic=False).draw(Ensemble(convnet, SHAPE), 0)
+    for probe in draw.probes.values():
+        count = min(probe.numel(), draw.inputs.numel())
+        assert_mean(probe.flatten()[:count] * draw.inputs.flatten()[:count], 0.0)
+
+
 @pytest.mark.parametrize("kind", [nc.PointGradient, nc.Dipole])
 def test_a_point_has_the_given_deviation(kind):
     point = kind(input_std=2.5).draw(Ensemble(convnet, SHAPE), 0).inputs
