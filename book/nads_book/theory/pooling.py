@@ -1,5 +1,5 @@
-"""The linear pooling layer of section 2.1 as chapters need it: in space and in the spectrum (eq. 1),
-on images, and Theorem 1 as printed, for complex signals and for any linear layer.
+"""The linear pooling layer of section 2.1 as chapters need it: in space, in the spectrum (eq. 1)
+and on images, and Theorem 1 as printed, for complex signals and for any linear layer.
 
 Conventions, derivations and the accuracy of Theorem 1 are those of `nads_core.theory.pooling`.
 """
