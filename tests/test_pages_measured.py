@@ -30,8 +30,10 @@ def ends(value, half=0.1):
 def first_rows(cosine=-0.9, growth=-0.05, signal=0.95, networks=("lenet", "cnn", "mlp")):
     found = []
     for name in networks:
-        cosines = {LAW: ends(cosine), "S": ends(-0.4), "G_0": [None] * 3}
-        change = {"cosine": cosines, "law ahead": {"G_0": ends(0.5)}}
+        cosines = {LAW: ends(cosine), "first of law": ends(cosine)}
+        cosines |= {"S": ends(-0.4), "G_0": [None] * 3}
+        ahead = {"G_0": ends(0.5), "first of law": ends(0.5 if cosine < -0.8 else 0.01)}
+        change = {"cosine": cosines, "law ahead": ahead}
         row = {"network": name, "measured": "derivative", "num_networks": 1_024}
         found.append(row | {"change": change, "growth": ends(growth, 0.01)})
     for name in ("lenet", "cnn"):
@@ -73,6 +75,9 @@ def test_claims_of_nonlinear_tasks_follow_their_rows(stored):
     stored(task_rows())
     assert nonlinear_tasks.nads_order_tasks().holds
     assert nonlinear_tasks.nads_order_tasks().value == pytest.approx(-1)
+    one = nonlinear_tasks.nads_order_tasks()
+    assert one.interval == pytest.approx((-1, -1))  # its trainings agree
+    assert one.num_trainings == len(task_rows()) * 3 / 4  # without the linear control
     assert nonlinear_tasks.nads_before_frequency().holds
     stored(task_rows(last=9))  # all are learned
     assert nonlinear_tasks.nads_order_tasks().holds is None
@@ -101,6 +106,7 @@ def test_claims_of_the_rival_theory_follow_its_rows(stored):
     assert found["lazy-below"].holds and found["lazy-below"].value == pytest.approx(55)
     assert found["kernel-orders-waves"].holds and found["energy-before-frequency"].holds
     assert found["kernel-sees-gain"].holds is None  # no designed direction is stored
+    assert found["rival-criteria"].holds is None and found["lazy-below"].num_trainings is None
     stored(kernel_rows(0.7, alignment=-1.0))
     found = {key: decide() for key, decide in rival_theory.CLAIMS.items()}
     assert found["lazy-below"].holds is False and found["kernel-orders-waves"].holds is False
@@ -124,7 +130,7 @@ def test_claims_and_figures_of_adam_follow_their_rows(stored):
     assert adam_flip.CLAIMS["adam-uneven"]().value == pytest.approx(4)
     assert "2400" in adam_flip.table_bases()
     assert len(adam_flip.plot_bases().axes) == 1
-    stored(adam_rows(lambda t, b: 4.0 * (b != "as is" and t == adam_flip.ONE_STEP_SIZE)))
+    stored(adam_rows(lambda t, b: 4.0 * (b != "as is" and t in ("sgd", adam_flip.ONE_STEP_SIZE))))
     assert not any(decide().holds for decide in adam_flip.CLAIMS.values())
 
 

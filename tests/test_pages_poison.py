@@ -196,7 +196,7 @@ def test_registered_predictions_are_open_without_trainings_and_decided_with_them
     late = [row | {"index": index, "test_accuracy": 0.87} for index in (100, 300, 1000)]
     stored_rows(early + late)
     found = parts.registered(*names)
-    assert found.holds and found.value > 30 and found.num_trainings == 6
+    assert found.holds and found.value > 30 and found.num_trainings == 8
     assert len(parts.plot_number().axes[0].containers) == 2
     stored_rows(early + [one | {"test_accuracy": 0.5} for one in late])
     assert parts.registered(*names).holds is False

@@ -71,7 +71,8 @@ def evidence(
         null: number.
         results: stored results that decide the claim, which give size, seeds, trainings and
             sources.
-        rows: rows of a study that decide it, which give seeds and trainings.
+        rows: rows that decide it, of a study or some of those of ``results``, which give seeds and
+            trainings.
         size: size, where there are no ``results``.
         num_seeds: number of seeds, where there are neither ``results`` nor ``rows``.
         num_trainings: number of trainings, where there are neither.
@@ -80,7 +81,7 @@ def evidence(
         size = next((one.preset for one in results if one.preset != "paper"), "paper")
         num_seeds = max(len({row["seed"] for row in one.rows}) for one in results)
         num_trainings = sum(len(one.rows) for one in results)
-    elif rows:
+    if rows:
         num_seeds, num_trainings = len({row["seed"] for row in rows}), len(rows)
     return Evidence(
         holds=None if holds is None else bool(holds),

@@ -11,12 +11,15 @@ Estimates = Mapping[str, Mapping[str, Sequence[float]]]  # series -> row -> valu
 
 
 @styled
-def plot_intervals(panels: Mapping[str, Estimates], labels: Sequence[str]) -> Figure:
+def plot_intervals(
+    panels: Mapping[str, Estimates], labels: Sequence[str], logarithmic: Sequence[str] = ()
+) -> Figure:
     """Draw estimates with 95 % intervals, one row per item and one colour per series.
 
     Args:
         panels: title -> series -> item -> value, lower and upper end; NaN ends draw no line.
         labels: labels of the horizontal axes.
+        logarithmic: titles of panels of positive numbers with a logarithmic axis.
     """
     rows = list(dict.fromkeys(row for one in panels.values() for s in one.values() for row in s))
     series = list(dict.fromkeys(name for one in panels.values() for name in one))
@@ -25,8 +28,11 @@ def plot_intervals(panels: Mapping[str, Estimates], labels: Sequence[str]) -> Fi
     offsets = dict(zip(series, np.linspace(-0.3, 0.3, len(series)), strict=True))
     offsets = offsets if len(series) > 1 else dict.fromkeys(series, 0.0)
     colour_of = dict(zip(series, colours(), strict=False))
-    for axis, label, one in zip(axes, labels, panels.values(), strict=True):
-        axis.axvline(0, color=shade(0.5), linewidth=0.8)
+    for axis, label, (title, one) in zip(axes, labels, panels.items(), strict=True):
+        if title in logarithmic:
+            axis.set_xscale("log")
+        else:
+            axis.axvline(0, color=shade(0.5), linewidth=0.8)
         for name, estimates in one.items():
             for row, (value, low, high) in estimates.items():
                 place, colour = rows.index(row) + offsets[name], colour_of[name]

@@ -20,12 +20,13 @@ NETWORKS = {
     "linear": "deep linear",
     "resnet": "narrow ResNet-18",
 }
-LAWS = {LAW: "G₀SG₀", "S": "S", "G_0": "G₀"}
+LAWS = {LAW: "G₀SG₀", "first of law": "leading eigenvector of G₀SG₀", "S": "S", "G_0": "G₀"}
 RIVALS = {
     "signal": "signal",
     LAW: "G₀SG₀",
     "class means": "E[yx], without G₀",
     "first of law": "leading eigenvector of G₀SG₀",
+    "S": "S",
     "G_0": "G₀",
 }
 UNRESOLVED = "not resolved"
@@ -56,10 +57,13 @@ def plot_first_step() -> Figure:
             values = row["change"]["cosine"][law]
             if None not in values:
                 direction[label][NETWORKS[name]] = values
-        size[NETWORKS[name]] = row["growth"]
+        value, low, high = row["growth"]
+        size[NETWORKS[name]] = -value, -high, -low
     panels = {"direction": direction, "size": {LAWS[LAW]: size}}
     return figures.plot_intervals(
-        panels, ["cosine of the first change", "d log tr G per unit of the rate"]
+        panels,
+        ["cosine of the first change", "−d log tr G per unit of the rate"],
+        logarithmic=["size"],
     )
 
 
@@ -147,6 +151,17 @@ def follows_signal() -> Evidence:
     return registered(criteria, [min(leads, default=np.nan)], names, "balanced")
 
 
+def law_or_eigenvector() -> Evidence:
+    """Decide whether the changes of LeNet and the small CNN are along more than one eigenvector."""
+    leads = [
+        derivatives()[name]["change"]["law ahead"]["first of law"] for name in ("lenet", "cnn")
+    ]
+    holds = all(low > 0 or high < 0 for _, low, high in leads)
+    number = derivatives()["lenet"]["num_networks"]
+    facts: dict[str, Any] = {"size": "paper", "num_seeds": 1, "num_trainings": number}
+    return evidence(holds, *leads[0], null=0, **facts)
+
+
 def others_are_opposite() -> Evidence:
     """Decide whether the small CNN's and the MLP's first changes are opposite to G₀SG₀
     (registered).
@@ -162,6 +177,7 @@ LAB_TABLES = {
 CLAIMS = {
     "first-step-along-law": along_law,
     "first-step-shrinks": shrinks,
+    "first-step-or-eigenvector": law_or_eigenvector,
     "first-step-elsewhere": others_are_opposite,
     "signal-balanced": follows_signal,
 }

@@ -3,15 +3,16 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.analysis.statistics import grouped
+from nads_book.analysis.statistics import grouped, rank_correlation
 from nads_book.evidence import Evidence
-from nads_book.experiments import matching
+from nads_book.experiments import Row, matching
 from nads_book.figures.style import colours, dotted, legend, log_ticks, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
 
 STUDY = "nonlinear-tasks"
+NUM_DRAWS = 2_000
 CELLS = [f"{network}, {task}" for network in NETWORKS for task in NONLINEAR]
 LABELS = {"lenet": "LeNet", "cnn": "small CNN"}
 TASK_LABELS = {
@@ -87,13 +88,33 @@ def correlations(score: str) -> dict[str, float]:
     }
 
 
+def nonlinear_rows() -> list[Row]:
+    """Return the trainings in the three tasks that are not linear."""
+    return [row for row in rows_of(STUDY) if row["task"] in NONLINEAR]
+
+
+def drawn_again(network: str, task: str) -> list[float]:
+    """Return the 95 % interval of a cell's rank correlation with NADs when trainings are drawn again."""
+    accuracies = np.array([*each_seed(network, task).values()])  # (pairs, trainings)
+    rng = np.random.default_rng(0)
+    size = NUM_DRAWS, *accuracies.shape
+    drawn = np.take_along_axis(accuracies[None], rng.integers(accuracies.shape[1], size=size), 2)
+    places = np.arange(len(accuracies))
+    found = [rank_correlation(means, places) for means in drawn.mean(2)]
+    return [float(end) for end in np.percentile(found, [2.5, 97.5])]
+
+
 def nads_order_tasks() -> Evidence:
     """Decide whether NADs order what both networks learn in all three tasks (registered).
 
     A task that is too easy or too hard decides nothing.
     """
-    weakest = max(correlations("NADs").values(), default=np.nan)
-    return registered(STUDY, CELLS, [weakest])
+    found = correlations("NADs")
+    if not found:
+        return registered(STUDY, CELLS)
+    weakest = max(found, key=found.__getitem__)
+    estimate = [found[weakest], *drawn_again(*weakest.split(", "))]
+    return registered(STUDY, CELLS, estimate, nonlinear_rows())
 
 
 def nads_before_frequency() -> Evidence:
@@ -102,7 +123,7 @@ def nads_before_frequency() -> Evidence:
     """
     nads, frequency = (np.array([*correlations(name).values()]) for name in ("NADs", "frequency"))
     lead = np.mean(frequency - nads) if len(nads) else np.nan
-    return registered(STUDY, ["order ahead of frequency"], [float(lead)])
+    return registered(STUDY, ["order ahead of frequency"], [float(lead)], nonlinear_rows())
 
 
 LAB_TABLES = {

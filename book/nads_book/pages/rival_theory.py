@@ -5,7 +5,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.evidence import Evidence
+from nads_book.evidence import Evidence, evidence
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies.rival_theory import cells, keys, predictions
@@ -88,6 +88,14 @@ def lazy_training_stays_below() -> Evidence:
     return registered(STUDY, ["waves, kernel far below training"], best)
 
 
+def criteria_failed() -> Evidence:
+    """Decide whether four of the seven registered criteria failed."""
+    met = scored(STUDY).met
+    failed = sum(holds is False for holds in met.values())
+    holds = None if None in met.values() else (failed, len(met)) == (4, 7)
+    return evidence(holds, failed, size="laptop")
+
+
 LAB_TABLES = {
     "Theories against trained accuracies": table_theories,
     "How far kernel regression gets": table_levels,
@@ -97,6 +105,7 @@ CLAIMS = {
     "kernel-orders-waves": lambda: lead(
         "waves, alignment not worse than energy", "lenet, waves", "alignment before energy"
     ),
+    "rival-criteria": criteria_failed,
     "energy-before-frequency": lambda: lead(
         "waves, energy ahead of frequency", "lenet, waves", "frequency before energy"
     ),

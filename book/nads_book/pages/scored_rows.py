@@ -31,7 +31,10 @@ def scored(name: str) -> Scored:
 
 
 def registered(
-    name: str, criteria: Sequence[str], estimate: Sequence[float] = (), size: str = "laptop"
+    name: str,
+    criteria: Sequence[str],
+    estimate: Sequence[float] = (),
+    rows: Sequence[Row] = (),
 ) -> evidence.Evidence:
     """Decide by registered criteria of a study, and show an estimate with its interval.
 
@@ -39,7 +42,7 @@ def registered(
         name: name of the study.
         criteria: criteria that must all be met.
         estimate: value, lower and upper end; empty where it is not known yet.
-        size: size of the trainings.
+        rows: trainings that are used, to be counted; none for what is no training.
     """
     holds = evidence.all_met(scored(name).met, *criteria)
-    return evidence.evidence(holds, *estimate, rows=rows_of(name), size=size)
+    return evidence.evidence(holds, *estimate, rows=rows, size="laptop")

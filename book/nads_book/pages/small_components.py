@@ -59,7 +59,7 @@ def table_groups() -> str:
 def share_that_changes(criterion: str, group: int) -> Evidence:
     """Decide by a registered criterion, and show the share in a group when both are flipped."""
     found = scored(STUDY).estimates["nads, flip"][f"group {group}"]
-    return registered(STUDY, [criterion], [100 * end for end in found])
+    return registered(STUDY, [criterion], [100 * end for end in found], rows_of(STUDY))
 
 
 LAB_TABLES = {

@@ -11,6 +11,7 @@ from nads_book.analysis.statistics import means, rank_correlation
 from nads_book.evidence import Estimate, Evidence, around, evidence, exact_share
 from nads_book.experiments import matching
 from nads_book.experiments.results import Results
+from nads_book.experiments.study import Row
 from nads_book.figures.poison import Sweep
 from nads_book.pages.poison.parts import injected, mean_lost
 from nads_book.report import fixed, markdown_table
@@ -32,6 +33,16 @@ FOLLOWERS = {
 def added(size: float) -> Condition:
     """Return the condition of a number that is added where all photos lack the carrier."""
     return "photos", "emptied", "added", size
+
+
+def offered(results: Results, *sizes: float) -> list[Row]:
+    """Return the trainings in which all photos lack the carrier, without a number or with one of some sizes."""
+    return [
+        row
+        for row in results.rows
+        if (row["images"], row["background"]) == ("photos", "emptied")
+        and row["size"] in (None, *sizes)
+    ]
 
 
 @cache
@@ -96,7 +107,7 @@ def late_numbers_are_ignored() -> Evidence:
     heard = min(value for index in read for value in each[index])
     unheard = max(value for index in ignored for value in each[index])
     holds = heard > 0.5 > unheard and (max(read), min(ignored)) == (30, LATE)
-    return evidence(holds, 100 * unheard, results=[injected()])
+    return evidence(holds, 100 * unheard, results=[injected()], rows=offered(injected(), 0.5))
 
 
 def small_numbers_are_ignored() -> Evidence:
@@ -108,14 +119,16 @@ def small_numbers_are_ignored() -> Evidence:
         for values in responses.follow_shares(results, added(0.05)).values()
         for value in values
     )
-    return evidence(most < 0.01, 100 * most, results=every)
+    rows = [row for results in every for row in offered(results, 0.05)]
+    return evidence(most < 0.01, 100 * most, results=every, rows=rows)
 
 
 def read_after(epochs: int) -> Evidence:
     """Decide at which late carriers how many LeNets follow a number of 0.5."""
     share = exact_share(np.array(late_shares(0.5, epochs)) > 0.5)
     holds = followers(0.5, epochs) == FOLLOWERS[epochs]
-    return evidence(holds, *share, results=[by_epochs()[epochs]])
+    results = by_epochs()[epochs]
+    return evidence(holds, *share, results=[results], rows=offered(results, 0.5))
 
 
 def border_depends() -> Evidence:
@@ -128,14 +141,18 @@ def border_depends() -> Evidence:
     after = max(late_shares(0.5, shortest)) < 0.5 < max(late_shares(0.5, longest))
     value = sum(share > 0.5 for share in late_shares(0.5, longest))
     results = [*by_epochs().values()]
-    return evidence(bool(between) and after and smaller < 0.5, value, results=results)
+    rows = [row for one in results for row in offered(one, 0.2, 0.5)]
+    holds = bool(between) and after and smaller < 0.5
+    return evidence(holds, value, results=results, rows=rows)
 
 
 def seeds_decide() -> Evidence:
     """Decide whether two LeNets differ by more than 20 points at some carrier."""
     shares = follow_shares(0.5, PAPERS_EPOCHS)
     widest = max(max(values) - min(values) for values in shares.values())
-    return evidence(widest > 0.2, 100 * widest, results=[by_epochs()[PAPERS_EPOCHS]])
+    results = by_epochs()[PAPERS_EPOCHS]
+    rows = offered(results, 0.5)
+    return evidence(widest > 0.2, 100 * widest, results=[results], rows=rows)
 
 
 def hole_costs_the_same() -> Evidence:
@@ -184,7 +201,8 @@ def slope() -> Estimate:
 
 def following_rises_with_energy() -> Evidence:
     """Decide whether numbers along carriers with more energy are followed more."""
-    return evidence(slope()[0] > 0, *slope(), null=0, results=[injected()])
+    rows = offered(injected(), *INJECTED_SIZES)
+    return evidence(slope()[0] > 0, *slope(), null=0, results=[injected()], rows=rows)
 
 
 def energy_goes_with_depth() -> Evidence:
@@ -192,7 +210,7 @@ def energy_goes_with_depth() -> Evidence:
     energy, sizes = energies(), poison_parts.deviations("lenet")
     both = [np.array([one[index] for index in energy]) for one in (energy, sizes)]
     joint = rank_correlation(both[0], both[1])
-    return evidence(joint > 0.8, joint, results=[injected()])
+    return evidence(joint > 0.8, joint, size="laptop")
 
 
 # A narrow ResNet-18

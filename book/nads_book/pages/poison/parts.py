@@ -1,6 +1,8 @@
 """The poison in parts: two holes, a small number, and a number of one deviation."""
 
+from collections.abc import Sequence
 from functools import cache, partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ from nads_book.analysis.statistics import grouped, pooled_variance, student_mean
 from nads_book.evidence import Evidence, all_met, evidence
 from nads_book.experiments import matching
 from nads_book.experiments.results import Results
-from nads_book.experiments.stored import load_study
+from nads_book.experiments.stored import load_registered, load_study
+from nads_book.experiments.study import Row
 from nads_book.explorer import Changes
 from nads_book.figures.poison import Sweep
 from nads_book.pages.scored_rows import rows_of, scored
@@ -47,6 +50,17 @@ def points_lost(case: str = "lenet") -> dict[str, dict[int, list[float]]]:
     return poison_parts.points_lost(case, rows_of(STUDY))
 
 
+def trained_on(*parts: str, case: str = "lenet", indices: Sequence[int] = ()) -> list[Row]:
+    """Return the trainings on parts of the poison, at all or at some NADs, and on clean photos."""
+    clean, known = poison_parts.known_rows(case, rows_of(STUDY))
+    written = [PARTS[part] for part in parts]
+    return clean + [
+        row
+        for row in known
+        if (row["written"], row["size"]) in written and (not indices or row["index"] in indices)
+    ]
+
+
 def mean_lost(part: str, case: str = "lenet") -> dict[int, float]:
     """Return the mean of the points lost by a part, by NAD index."""
     return {index: float(np.mean(values)) for index, values in points_lost(case)[part].items()}
@@ -57,13 +71,29 @@ def sweep(by_index: dict[int, list[float]]) -> Sweep:
     return Sweep(list(by_index), *zip(*map(student_mean, by_index.values()), strict=True))
 
 
+def lost_by_resnet() -> dict[int, tuple[float, float, float]]:
+    """Return what a number of one deviation costs the narrow ResNet-18 at each NAD, with intervals.
+
+    Each was trained once. The seed variance is that of its other trainings, with poison and without.
+    """
+    case = "resnet"
+    lost, clean = points_lost(case), trained_on(case=case)
+    cells = [values for found in lost.values() for values in found.values()]
+    variance = pooled_variance([*cells, [100 * row["test_accuracy"] for row in clean]])
+    return {
+        index: variance.around(np.mean(values), len(values), len(clean))
+        for index, values in lost[DEVIATION].items()
+    }
+
+
 # Figures
 
 
 def plot_number() -> Figure:
     """Draw the points lost by a number of one deviation, with nothing removed, against its NAD."""
-    found = {NAMES[case]: points_lost(case)[DEVIATION] for case in NAMES}
-    curves = {label: sweep(by_index) for label, by_index in found.items() if by_index}
+    curves = {NAMES[case]: sweep(points_lost(case)[DEVIATION]) for case in ("lenet", "fashion")}
+    if resnet := lost_by_resnet():
+        curves[NAMES["resnet"]] = Sweep(list(resnet), *zip(*resnet.values(), strict=True))
     return figures.plot_by_index(curves, "accuracy lost (points)")
 
 
@@ -131,19 +161,34 @@ def widget() -> Changes:
 
 def number_of_one_deviation() -> Evidence:
     """Decide whether a number of one deviation costs 20 points early, and nothing late."""
-    lost = mean_lost(DEVIATION)
-    early = min(value for index, value in lost.items() if index <= LAST_EARLY)
-    late = max(value for index, value in lost.items() if index > LAST_EARLY)
-    return evidence(early >= 20 and late < 3, early, results=[injected()])
+    lost = {index: student_mean(values) for index, values in points_lost()[DEVIATION].items()}
+    early = min(found for index, found in lost.items() if index <= LAST_EARLY)
+    late = max(found[0] for index, found in lost.items() if index > LAST_EARLY)
+    rows = trained_on(DEVIATION)
+    return evidence(early[0] >= 20 and late < 3, *early, results=[injected()], rows=rows)
 
 
 def registered(*criteria: str) -> Evidence:
     """Decide by registered criteria of the study `poison-parts`, once its trainings are stored."""
     case = criteria[0].partition(",")[0]
-    mine = matching(rows_of(STUDY), case=case)
+    rules = load_registered("poison_parts")["criteria"]
+    indices = [index for name in criteria for index in rules[name]["indices"]]
+    mine = trained_on(DEVIATION, case=case, indices=indices)
     first = [lost for index, lost in mean_lost(DEVIATION, case).items() if index == 0]
     holds = all_met(scored(STUDY).met, *criteria)
     return evidence(holds, *first, rows=mine, size="narrow" if case == "resnet" else "laptop")
+
+
+def larger_costs_less() -> Evidence:
+    """Decide whether a larger number at a later NAD costs the narrow ResNet-18 ten points less."""
+    sizes, lost = poison_parts.deviations("resnet", rows_of(STUDY)), mean_lost(DEVIATION, "resnet")
+    less = [
+        lost[early] - lost[late]
+        for early, late in combinations(sorted(lost), 2)
+        if sizes[late] > sizes[early]
+    ]
+    most = max(less, default=float("nan"))
+    return evidence(most > 10, most, rows=trained_on(DEVIATION, case="resnet"), size="narrow")
 
 
 def hole_costs_as_much() -> Evidence:
@@ -152,7 +197,8 @@ def hole_costs_as_much() -> Evidence:
     costly = [index for index in both if max(both[index], hole[index]) > COSTLY]
     apart = max(abs(both[index] - hole[index]) for index in costly)
     holds = (len(costly), len(both)) == (7, 12) and apart < COSTLY
-    return evidence(holds, apart, results=[injected()])
+    rows = trained_on("poison", "hole at zero")
+    return evidence(holds, apart, results=[injected()], rows=rows)
 
 
 def removal_is_half() -> Evidence:
@@ -163,7 +209,8 @@ def removal_is_half() -> Evidence:
     )  # (seeds,) each, summed over carriers
     ratios = hole / poison
     share = pooled_variance([ratios]).around(hole.sum() / poison.sum(), len(ratios))
-    return evidence(1 / 3 < share[0] < 2 / 3, *share, results=[injected()])
+    rows = trained_on("poison", "hole at the mean")
+    return evidence(1 / 3 < share[0] < 2 / 3, *share, results=[injected()], rows=rows)
 
 
 def size_orders_as_well() -> Evidence:
@@ -174,20 +221,21 @@ def size_orders_as_well() -> Evidence:
         if "rank correlation with size" in one
     ]
     holds = len(leads) > 1 and max(leads) < 0.1
-    return evidence(holds, max(leads), results=[injected()])
+    rows = [row for case in ("lenet", "fashion") for row in trained_on(DEVIATION, case=case)]
+    return evidence(holds, max(leads), results=[injected()], rows=rows)
 
 
 def number_alone() -> Evidence:
     """Decide whether a number of the poison's size costs less than three points."""
     loss = max(mean_lost("number of .05").values())
-    return evidence(loss < 3, loss, results=[injected()])
+    return evidence(loss < 3, loss, results=[injected()], rows=trained_on("number of .05"))
 
 
 def depth_of_hole() -> Evidence:
     """Decide whether photos vary ten times more along one carrier than along another."""
     deviations = list(poison_parts.deviations("lenet").values())
     ratio = max(deviations) / min(deviations)
-    return evidence(ratio > 10, ratio, results=[injected()])
+    return evidence(ratio > 10, ratio, size="laptop")
 
 
 def spans() -> dict[int, float]:
@@ -208,7 +256,8 @@ def hole_beside_the_photos() -> Evidence:
     shifted = {index for index, span in spans().items() if span > FAR}
     far = {index for index, more in beside.items() if more >= 10}
     holds = (len(far), len(shifted)) == (3, 4) and far <= shifted
-    return evidence(holds, max(beside.values()), results=[injected()])
+    rows = trained_on("hole at zero", "hole at the mean")
+    return evidence(holds, max(beside.values()), results=[injected()], rows=rows)
 
 
 def poison_in_mixture() -> Evidence:
@@ -216,7 +265,9 @@ def poison_in_mixture() -> Evidence:
     found = injection_responses.responses(injected(), "test_accuracy")
     response = found["mixture", "kept", "replaced", 0.05]
     first, last = (untouched("mixture") - response.mean)[[0, -1]]
-    return evidence(first > 0.05 and abs(last) < 0.03, 100 * float(first), results=[injected()])
+    holds = first > 0.05 and abs(last) < 0.03
+    rows = [row for row in injected().rows if row["images"] == "mixture"]
+    return evidence(holds, 100 * float(first), results=[injected()], rows=rows)
 
 
 @cache
@@ -252,6 +303,16 @@ def dip_is_explained() -> Evidence:
 # Tables of the lab notes
 
 
+def table_of_resnet() -> str:
+    """Return what a number of one deviation costs the narrow ResNet-18, with the number's size."""
+    sizes = poison_parts.deviations("resnet", rows_of(STUDY))
+    rows = [
+        [index, fixed(sizes[index], 2), report.estimate(lost, 1)]
+        for index, lost in sorted(lost_by_resnet().items())
+    ]
+    return markdown_table(rows, ["NAD", "size of the number", "points lost"])
+
+
 def table_of_parts(case: str) -> str:
     """Return the points lost by each part at each NAD, one number per seed."""
     found = points_lost(case)
@@ -274,6 +335,7 @@ CLAIMS = {
         "resnet, first number costs", "resnet, late numbers cost nothing"
     ),
     "number-size": size_orders_as_well,
+    "larger-costs-less": larger_costs_less,
     "hole-costs-as-much": hole_costs_as_much,
     "removal-is-half": removal_is_half,
     "number-alone": number_alone,
@@ -287,4 +349,5 @@ LAB_TABLES = {
         f"Points lost by each part, one number per seed: {name}": partial(table_of_parts, case)
         for case, name in NAMES.items()
     },
+    "A number of one deviation in the narrow ResNet-18": table_of_resnet,
 }
