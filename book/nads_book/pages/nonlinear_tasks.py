@@ -94,7 +94,9 @@ def nonlinear_rows() -> list[Row]:
 
 
 def drawn_again(network: str, task: str) -> list[float]:
-    """Return the 95 % interval of a cell's rank correlation with NADs when trainings are drawn again."""
+    """Return the 95 % interval of a cell's rank correlation with NADs, from drawing its trainings
+    again.
+    """
     accuracies = np.array([*each_seed(network, task).values()])  # (pairs, trainings)
     rng = np.random.default_rng(0)
     size = NUM_DRAWS, *accuracies.shape

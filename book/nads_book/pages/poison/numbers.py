@@ -36,7 +36,9 @@ def added(size: float) -> Condition:
 
 
 def offered(results: Results, *sizes: float) -> list[Row]:
-    """Return the trainings in which all photos lack the carrier, without a number or with one of some sizes."""
+    """Return the trainings in which all photos lack the carrier, without a number or with one of
+    some sizes.
+    """
     return [
         row
         for row in results.rows

@@ -74,7 +74,8 @@ def sweep(by_index: dict[int, list[float]]) -> Sweep:
 def lost_by_resnet() -> dict[int, tuple[float, float, float]]:
     """Return what a number of one deviation costs the narrow ResNet-18 at each NAD, with intervals.
 
-    Each was trained once. The seed variance is that of its other trainings, with poison and without.
+    Each was trained once. The seed variance is that of its other trainings, with poison and
+    without.
     """
     case = "resnet"
     lost, clean = points_lost(case), trained_on(case=case)
