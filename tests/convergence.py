@@ -12,7 +12,9 @@ def standard_error(samples: Tensor) -> Tensor:
 
 
 def assert_mean(samples: Tensor, expected: Tensor | float, num_errors: float = 5.0) -> None:
-    """Fail unless the mean over the first dimension lies within ``num_errors`` standard errors, in every entry."""
+    """Fail unless the mean over the first dimension lies within ``num_errors`` standard errors, in
+    every entry.
+    """
     deviations = (samples.double().mean(0) - expected) / standard_error(samples)
     worst = float(deviations.abs().max())
     assert worst < num_errors, f"a mean lies {worst:.1f} standard errors from its expectation"

@@ -1,4 +1,6 @@
-"""Arguments: their names and defaults, and the errors for counts that are no integers and for missing devices."""
+"""Arguments: their names and defaults, and the errors for counts that are no integers and for
+missing devices.
+"""
 
 import inspect
 import types
@@ -50,7 +52,7 @@ def signature_without_annotations(function: Callable) -> str:
 
 
 def test_signatures_and_defaults_are_those_on_record():
-    """A changed name or default changes what users' scripts do: signatures.txt records all of them."""
+    """A changed name or default changes users' scripts: signatures.txt records all of them."""
     present = [
         f"{name}{signature_without_annotations(function)}"
         for name, function in public_callables()

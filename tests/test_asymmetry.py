@@ -1,4 +1,6 @@
-"""Tests of the randomisation test of symmetries: its p-values, its power, and what `compute_nads` makes of it."""
+"""Tests of the randomisation test of symmetries: its p-values, its power, and what `compute_nads`
+makes of it.
+"""
 
 import pytest
 import torch
@@ -13,7 +15,9 @@ SHAPE = (2, 6, 6)
 
 
 def halves(networks: int, seed: int, weights: Tensor | None = None, noise: float = 0.3) -> Tensor:
-    """Draw (n, 1, 2, D) with independent pixels, times weights (C, H, W), and with noise of its own in each half."""
+    """Draw (n, 1, 2, D) with independent pixels, times weights (C, H, W), and with noise of its own
+    in each half.
+    """
     generator = torch.Generator().manual_seed(seed)
     vectors = torch.randn(networks, *SHAPE, generator=generator) * torch.rand(
         networks, 1, 1, 1, generator=generator
@@ -26,7 +30,9 @@ def halves(networks: int, seed: int, weights: Tensor | None = None, noise: float
 
 
 def shares_of(networks: Tensor) -> Tensor:
-    """Return the networks' shares of the second moment, (n, D, D) in float64, from halves (n, R, 2, D)."""
+    """Return the networks' shares of the second moment, (n, D, D) in float64, from halves (n, R, 2,
+    D).
+    """
     x, y = networks.double().unbind(2)
     return (x.mT @ y + y.mT @ x) / (2 * networks.shape[1])
 
@@ -166,7 +172,9 @@ def test_networks_on_a_gpu_are_compared_there(channels):
 
 
 def test_a_small_asymmetry_at_few_networks_is_no_certainty():
-    """Strides break the flips a little, which turns directions of nearly equal energy by 45 degrees."""
+    """Strides break the flips a little, which turns directions of nearly equal energy by 45
+    degrees.
+    """
 
     def strided():
         layers = [nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, padding=1)]

@@ -1,4 +1,4 @@
-"""Along which NADs classes differ: planted differences, a naive twin, and the command on a folder."""
+"""Along which NADs classes differ: planted differences, a naive twin, and the command."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def basis(size=8, channels=1, seed=0):
 
 
 def planted(nads, index, gap, num_images=600, seed=0):
-    """Return noise in which the first of three classes has ``gap`` more of a NAD in every channel."""
+    """Return noise in which the first of three classes has ``gap`` more of a NAD."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(num_images) % 3
     images = torch.randn(num_images, 3, 8, 8, generator=generator)

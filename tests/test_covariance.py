@@ -191,7 +191,7 @@ def test_shrink_with_noise_in_a_subspace_alone():
 
 
 def test_shrink_differs_from_subtract_by_the_noise_where_few_networks_give_singular_noise():
-    """The strongest direction has 1e6 times the noise: ratios to no noise would swallow all digits."""
+    """The strongest direction has 1e6 times the noise: ratios to no noise take all digits."""
     signal = normal(40, 60) * torch.cat([torch.tensor([1e3]), torch.ones(59)]).double()
     halves = signal[:, None] + 0.1 * normal(40, 2, 60, seed=1)
     mean, spread = halves.mean(1), (halves[:, 0] - halves[:, 1]) / 2

@@ -1,4 +1,6 @@
-"""The comparison of two definitions of NADs: energies of waves, and networks on which both can be computed."""
+"""The comparison of two definitions of NADs: energies of waves, and networks on which both can be
+computed.
+"""
 
 import nads_book as nb
 import pytest

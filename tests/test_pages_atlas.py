@@ -1,4 +1,6 @@
-"""The atlas: measures of a reader's run, and verdicts that follow from the stored entries and trainings."""
+"""The atlas: measures of a reader's run, and verdicts that follow from the stored entries and
+trainings.
+"""
 
 import copy
 import dataclasses

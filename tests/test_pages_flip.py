@@ -59,7 +59,9 @@ def test_logistic_regression_notices_what_is_no_rotation():
 
 @pytest.fixture
 def altered(monkeypatch):
-    """Return a function that replaces the accuracies of rows that are chosen, in results of one job."""
+    """Return a function that replaces the accuracies of rows that are chosen, in results of one
+    job.
+    """
 
     def clear():
         for cached in CACHED:

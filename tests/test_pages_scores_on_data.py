@@ -1,4 +1,4 @@
-"""Scores on data: permutations, the reader's own network, and verdicts that follow the stored rows."""
+"""Scores on data: permutations, the reader's own network, and verdicts of stored rows."""
 
 import copy
 

@@ -1,4 +1,6 @@
-"""The parameters of the chapters: what the first cell accepts, what it rejects, and the preset that it chooses."""
+"""The parameters of the chapters: what the first cell accepts, what it rejects, and the preset that
+it chooses.
+"""
 
 import os
 import re
@@ -14,7 +16,8 @@ from nads_book import check_parameters, choose_architecture, choose_network, cho
 import nads_core as nc
 
 ROOT = Path(__file__).resolve().parent.parent
-# Each documented value of each parameter is in one of these runs at smoke; tests/test_chapters.py runs the defaults.
+# Each documented value of each parameter is in one of these runs at smoke; tests/test_chapters.py
+# runs the defaults.
 RUNS = [
     ("poison", {"architecture": "logreg", "index": 100, "seed": 2**32 - 1}),
     ("poison", {"architecture": "vgg11", "dataset": "generated", "index": 1022}),

@@ -1,4 +1,6 @@
-"""The pooling operator, eq. (1) and Theorem 1, against loops, torch's own layers, and a covariance matrix by hand."""
+"""The pooling operator, eq. (1) and Theorem 1, against loops, torch's own layers, and a covariance
+matrix by hand.
+"""
 
 import itertools
 import math
@@ -21,7 +23,9 @@ def signal(size, seed=0):
 
 
 def mahalanobis_accuracy(layer, direction, margin, noise_std):
-    """Phi(delta / 2) from the class covariance itself; 1 where the means differ in a direction without noise."""
+    """Phi(delta / 2) from the class covariance itself; 1 where the means differ in a direction
+    without noise.
+    """
     size = len(direction)
     covariance = (
         noise_std**2 * layer @ (torch.eye(size) - torch.outer(direction, direction)) @ layer.T

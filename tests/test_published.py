@@ -50,7 +50,9 @@ def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_
 
 
 def test_frequencies_are_vertical_then_horizontal():
-    """Values at positions (x, y) = (1, 0) and (0, 1) of the authors' grid, of which (8, 8) is the zero frequency."""
+    """Values at positions (x, y) = (1, 0) and (0, 1) of the authors' grid, of which (8, 8) is the
+    zero frequency.
+    """
     resnet, vgg = (nb.published.fourier_accuracies(name) for name in ("resnet18", "vgg11"))
     assert resnet[-16, -14] == pytest.approx(0.9863) and resnet[-14, -16] == pytest.approx(0.9979)
     assert vgg[-8, 4] == pytest.approx(0.5118) and vgg[4, -8] == pytest.approx(

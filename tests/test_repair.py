@@ -20,7 +20,9 @@ def test_the_waves_are_spread_over_all_frequencies():
 
 
 def test_flat_networks_tell_places_apart():
-    """A global average of a periodic network gives shifted images one output; the last layer of a flat one does not."""
+    """A global average of a periodic network gives shifted images one output; the last layer of a
+    flat one does not.
+    """
     for name, build in repair.NETWORKS.items():
         torch.manual_seed(0)
         network = build(1, 32, 2).eval()

@@ -1,4 +1,6 @@
-"""Seeding leaves no trace: neither in the generators that were seeded, nor in those of a GPU that waits for its use."""
+"""Seeding leaves no trace: neither in the generators that were seeded, nor in those of a GPU that
+waits for its use.
+"""
 
 import ast
 from pathlib import Path
