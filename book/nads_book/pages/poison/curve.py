@@ -1,12 +1,11 @@
 """The paper's experiment: accuracy by carrier, and the NADs that poisoned networks use."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 import nads_core as nc
@@ -202,7 +201,7 @@ def of_resnet() -> Evidence:
     wide = stored("fig7-resnet18", "laptop")
     accuracies = accuracies_by_carrier(wide)
     lost = {
-        index: 100 * (np.mean(accuracies[None]) - np.mean(values))
+        index: [100 * float(np.mean(accuracies[None]) - np.mean(values))]
         for index, values in accuracies.items()
         if index is not None
     }
@@ -215,7 +214,7 @@ def of_resnet() -> Evidence:
     )
 
 
-def _by_carrier(points: Mapping[int, ArrayLike]) -> str:
+def _by_carrier(points: Mapping[int, Sequence[float]]) -> str:
     """Return means of points of accuracy in words."""
     return ", ".join(f"{np.mean(values):.0f} at NAD {index}" for index, values in points.items())
 
