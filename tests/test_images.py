@@ -342,7 +342,7 @@ def test_all_formats_of_pillow_are_read_and_others_named(folder):
         pixels.save(cats / f"new.{ending}", format=kind)
     assert len(nb.load_images(root=folder)) == count
     shutil.copy(cats / "0.png", folder / "train" / "0.png")
-    with pytest.warns(UserWarning, match="train: 1 images in no class .*0.png"):
+    with pytest.warns(UserWarning, match="train: 1 image is .*0.png"):
         assert len(nb.load_images(root=folder)) == count
     (folder / "train" / "0.png").unlink()
     for name in ("1.heic", "2.npy", "Thumbs.db", ".DS_Store", "desktop.ini"):

@@ -106,11 +106,11 @@ def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ValueError, r"returned dict: .*output='logits.0'"),
+        ({}, ValueError, r"'logits': \(2, 3\).*output='logits.0'"),
         ({"output": lambda y: y["logits"]}, ValueError, r"\(K,\), .*K = 2 it returned \(2, 3\)"),
         ({"output": lambda y: 3.0}, ValueError, "returned float"),
-        ({"output": lambda y: y["logit"]}, ValueError, "output function rejected .*'logit'"),
-        ({"output": "logits.9"}, ValueError, "rejected .*9"),
+        ({"output": lambda y: y["logit"]}, ValueError, r"'logits': \(2, 3\).*'logit'"),
+        ({"output": "logits.9"}, ValueError, r"logits\.9.*\(2, 3\)"),
         (
             {"output": KINDS["dict"][1], "estimator": nc.SmoothedGradient(4, readouts=2)},
             ValueError,

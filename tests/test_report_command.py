@@ -5,6 +5,8 @@ import itertools
 import json
 import math
 import re
+import sys
+import types
 from dataclasses import replace
 
 import nads_book as nb
@@ -13,6 +15,7 @@ import pytest
 import torch
 from nads_book.atlas import load_atlas
 from nads_book.cli import main, report
+from nads_book.photos.on_disk import PUBLISHED
 from scipy import stats
 from torch import nn
 
@@ -154,7 +157,7 @@ def test_shares_lie_where_fresh_networks_put_them(run):
         fine, everything = fine + energies[radius > FINE].sum(), everything + energies.sum()
     for share, (value, low, high) in (
         (fine / everything, numbers["At which frequencies"]["fine"]),
-        (common / everything, numbers["What your network prefers"]["channels"][-1]),
+        (common / everything, numbers["What your network prefers"]["common"]),
     ):
         assert low < value < high
         assert abs(share - value) < 1.5 * (high - low) / 2  # two samples: the loop errs as well
@@ -253,6 +256,7 @@ def test_differences_below_five_percent_are_not_mentioned():
 def test_intervals_have_the_digits_that_they_deserve():
     assert str(Estimate.student(8.5, 0.45, 100_000)) == "8.5 (7.6 to 9.4)"
     assert str(Estimate.student(1.03, 0.01, 100_000)) == "1.03 (1.01 to 1.05)"
+    assert str(Estimate(5.2, 5.13, 5.26)) == "5.20 (5.13 to 5.26)"
     assert str(Estimate.student(770, 540, 100_000)).startswith("770 (")
 
 
@@ -300,6 +304,11 @@ def test_the_command_writes_one_page(folder, arguments):
         (("report_nets:Heads", "--image-shape", "3", "8", "8"), "--output"),
         (("report_nets:small", "--image-shape", "3", "9", "7", "--images", "photos"), "--images"),
         (("report_nets:missing",), "missing"),
+        (("report_nets.py:small",), "report_nets:small"),
+        (("torchvison:resnet18",), "torchvision:resnet18"),
+        (("report_nets:small", "--images", "absent"), "absent"),
+        (("report_nets:Heads", "--image-shape", "3", "8", "8", "--output", "5.0"), "(2, 4)"),
+        (("report_nets:small", "--image-shape", "8", "8"), "--image-shape 3 8 8"),
     ],
 )
 def test_a_model_that_cannot_be_treated_gives_a_message_and_no_report(
@@ -308,6 +317,21 @@ def test_a_model_that_cannot_be_treated_gives_a_message_and_no_report(
     assert command(*arguments) == 2
     assert named in capsys.readouterr().err
     assert not list(folder.glob("page/*.html"))
+
+
+def test_classes_that_are_too_small_are_reported_before_networks_are_drawn(
+    folder, monkeypatch, capsys
+):
+    monkeypatch.setattr(report, "compute_nads", lambda *_, **__: pytest.fail("networks drawn"))
+    (folder / "photos" / "dark" / "0.png").unlink()
+    assert command("report_nets:small", "--images", "photos") == 2
+    assert "19" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
+def test_a_time_is_positive(folder, minutes, capsys):
+    assert main(["report", "report_nets:row", "--minutes", minutes]) == 2
+    assert "minutes" in capsys.readouterr().err
 
 
 def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
@@ -329,6 +353,7 @@ def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
     assert "64 networks" in capsys.readouterr().err
     assert (folder / "report.ckpt").exists() and (folder / "report.html").exists()
     assert main(arguments) == 0
+    assert "64 networks in report.ckpt" in capsys.readouterr().out
     assert calls[3] == 64  # not from the beginning
     assert not (folder / "report.ckpt").exists()
     numbers, _ = page_numbers(folder / "report.html")
@@ -343,6 +368,23 @@ def test_a_file_of_nads_is_described_without_its_networks(folder, run):
     with_networks = nb.report_on(nads, checkpoint=path).numbers
     value, low, high = alone["At which frequencies"]["fine"]
     assert low < with_networks["At which frequencies"]["fine"][0] < high
+
+
+def test_a_section_names_the_networks_that_it_is_of(run, images):
+    """NADs of more networks than those that a checkpoint stores one by one."""
+    nads, path = run
+
+    def counts(num_networks):
+        facts = nads.provenance | {"num_networks": num_networks}
+        more = nc.NADs(nads.directions, nads.eigenvalues, facts, nads.uncertainty)
+        made = nb.report_on(more, images, checkpoint=path)
+        assert [section.num_networks for section in made.sections[1:]] == [64] * 3
+        return made.html.count("the first 64 networks")
+
+    assert counts(64) == 0
+    assert counts(5_248) >= 3
+    made = nb.report_on(nads, images)  # all networks, by their NADs
+    assert not any(section.num_networks for section in made.sections)
 
 
 def test_a_name_is_text_and_missing_numbers_are_null(run):
@@ -383,6 +425,30 @@ def test_many_pixels_are_described_by_bands(tmp_path):
     assert len(made.numbers["At which frequencies"]["rings"]) > 10
     shown = re.findall(r"certainty (\d\.\d\d)", made.html)
     assert all(float(certainty) >= 0.9 for certainty in shown)  # no single NAD that is not known
+
+
+def test_a_model_of_a_library_keeps_its_number_of_channels(folder, monkeypatch):
+    def create_model(name, *, pretrained, in_chans=3, **options):
+        network = nn.Sequential(nn.Conv2d(in_chans, 2, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        network.default_cfg = {"input_size": (3, 48, 48)}
+        return network
+
+    timm = types.SimpleNamespace(create_model=create_model, list_models=lambda: ["tiny"])
+    monkeypatch.setitem(sys.modules, "timm", timm)
+    assert input_shape("timm:tiny", folder / "photos") == (3, 8, 8)
+    assert input_shape("timm:tiny") == (3, 48, 48)
+    assert input_shape("timm:tiny?in_chans=1") == (1, 48, 48)
+
+
+def test_images_have_the_name_of_their_folder(tmp_path):
+    """Even if their classes and sizes are those of a published data set."""
+    for number, name in enumerate(PUBLISHED["cifar10"]["classes"]):
+        (tmp_path / "mine" / name).mkdir(parents=True)
+        pixels = np.full((32, 32, 3), 20 * number, np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "mine" / name / "0000.jpg")
+    assert nb.load_folder(tmp_path / "mine").source == "images in mine"
+    loaded = inputs.images_of_shape(tmp_path / "mine", (3, 32, 32), 10)
+    assert loaded.source == "images in mine" and len(loaded.class_names) == 10
 
 
 def test_the_shape_is_that_of_the_images_or_of_the_model(folder, monkeypatch):

@@ -10,6 +10,7 @@ import argparse
 import importlib
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -92,6 +93,8 @@ def output_file(text: str) -> Path:
 
 def console(run: Callable[[], int] = main) -> int:
     """Run one command as a program and return its exit status."""
+    # Without the place in the code, which says nothing to who called a program
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     status = int(run())
     # The work is stored, so an interrupt needs no traceback
     signal.signal(signal.SIGINT, signal.SIG_IGN)

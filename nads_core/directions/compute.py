@@ -5,6 +5,7 @@ eigenvectors.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from nads_core.directions.solving import nads_of, solve
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import Architecture, Factory
 from nads_core.networks.ensembles import require_image_shape
+from nads_core.runtime import distributed
 from nads_core.runtime.arguments import Shape, plain, require_integers
 from nads_core.runtime.threads import one_thread
 
@@ -128,5 +130,7 @@ def compute_nads(
         state = run.new_state(Path(checkpoint).expanduser() if checkpoint else None)
         notes = run.notes()
         count = accumulate(run.evaluator, state, asked.num_networks, run.rule, progress)
+        if progress and distributed.rank() == 0:
+            print("computing directions and intervals ...", file=sys.stderr)
         pairs, of_pairs = solve(run, state, count)
         return nads_of(run, state, pairs, notes | of_pairs)

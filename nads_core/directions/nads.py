@@ -493,7 +493,8 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     if key not in files:
         names = ", ".join(files)
         raise ValueError(
-            f"no NADs of {name} ship: choose from {names}, or compute them with compute_nads"
+            f"no NADs of {name} ship: choose from {names}, read a file with NADs.load, or compute "
+            "them with compute_nads"
         )
     version = max(files[key]) if version is None else version
     if version not in files[key]:

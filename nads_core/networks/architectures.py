@@ -408,7 +408,10 @@ def imported(name: str) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"cannot load {name!r}: {error}") from error
+        close = difflib.get_close_matches(module, ("torchvision", "timm"), 1)
+        meant = [module.removesuffix(".py")] if module.endswith(".py") else close
+        hint = f": did you mean {meant[0]}:{attribute}?" if meant else ""
+        raise ValueError(f"cannot load {name!r}: {error}{hint}") from error
     finally:
         sys.path.remove("")
 

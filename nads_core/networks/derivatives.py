@@ -48,6 +48,21 @@ class OutputAt:
         return value[:, int(column)] if several else value
 
 
+class _OutputError(RuntimeError):
+    """Raised where an output function fails, not the network."""
+
+
+def _shapes(value: Any) -> str:
+    """Describe what a network returned by the shapes of its tensors."""
+    if isinstance(value, Tensor):
+        return str(tuple(value.shape))
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_shapes(each)}' for key, each in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}({', '.join(map(_shapes, value))})"
+    return type(value).__name__
+
+
 class ScalarFunction:
     """One output of a network, as a function of weights and images.
 
@@ -95,8 +110,19 @@ class ScalarFunction:
             outputs = self._selected(self.module(images.clone()))
         return outputs.detach() if self.takes_gradients and not recording else outputs
 
-    def _selected(self, outputs: Tensor) -> Tensor:
-        return self.output(outputs) if callable(self.output) else outputs
+    def _selected(self, outputs: Any) -> Tensor:
+        if not callable(self.output):
+            return outputs
+        try:
+            return self.output(outputs)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # whatever the function's author chose to raise
+            name = getattr(self.output, "path", getattr(self.output, "__name__", ""))
+            raise _OutputError(
+                f"output {name!r} (--output) fails for a network that returns {_shapes(outputs)}: "
+                f"{error}"
+            ) from error
 
     @contextmanager
     def _loaded(self, weights: State) -> Iterator[None]:
@@ -123,22 +149,16 @@ class ScalarFunction:
         before = generator_state(images.device)
         try:
             outputs = self._first_outputs(weights, images)
+        except _OutputError as error:
+            raise ValueError(str(error)) from error
         except Exception as error:  # whatever the network's author chose to raise
-            subject = (
-                "the network or the output function" if callable(self.output) else "the network"
-            )
-            remedy = (
-                "is image_shape (--image-shape) right? "
-                "A network of several inputs needs a wrapper of one"
-            )
-            problem = f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}"
-            raise ValueError(f"{problem}. {remedy}") from error
+            problem = f"the network rejected inputs of shape {tuple(images.shape)}: {error}"
+            raise ValueError(f"{problem}. {self._remedy(error, images)}") from error
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError(
                 "the network draws random numbers in eval mode: "
                 "is dropout always on? f(x) must be fixed"
             )
-        shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         most = 1 if callable(self.output) else 2
         if (
             not isinstance(outputs, Tensor)
@@ -148,7 +168,7 @@ class ScalarFunction:
             raise ValueError(
                 "the network must map (K, C, H, W) to (K,) or (K, outputs), "
                 "or a function as output its result to (K,), "
-                f"but for K = {len(images)} it returned {shape}: "
+                f"but for K = {len(images)} it returned {_shapes(outputs)}: "
                 "for example output='logits.0' "
                 "(--output logits.0) for column 0 of y['logits'], '1.0' for that of y[1], or a "
                 "function (MODULE:FUNCTION)"
@@ -160,6 +180,16 @@ class ScalarFunction:
             )
         require_real(outputs)
         return outputs
+
+    def _remedy(self, error: Exception, images: Tensor) -> str:
+        """Return what probably helps against an error of the network."""
+        if isinstance(error, TypeError):
+            return "A network of several inputs needs a wrapper of one"
+        layers = (layer for layer in self.module.modules() if isinstance(layer, nn.Conv2d))
+        if images.dim() == 3 and (first := next(layers, None)):
+            shape = " ".join(map(str, (first.in_channels, *images.shape[1:])))
+            return f"Did you mean --image-shape {shape}?"
+        return "Is image_shape (--image-shape) right?"
 
     def _first_outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return the outputs, and find out whether the forward pass takes gradients itself."""

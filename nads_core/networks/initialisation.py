@@ -287,7 +287,12 @@ def called(factory: Factory, which: str) -> nn.Module:
     dtype = torch.get_default_dtype()
     try:
         return require_module(factory()).eval()
-    except (TypeError, ImportError, OSError, MemoryError, torch.OutOfMemoryError):
+    except TypeError as error:
+        if error.__traceback__ and error.__traceback__.tb_next:
+            raise  # not of this call, but of the factory's code
+        remedy = "pass a function without arguments that returns a new network"
+        raise TypeError(f"{error}: {remedy}") from error
+    except (ImportError, OSError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # whatever the factory's author chose to raise
         raise failure(f"the factory failed for the network {which}", error) from error

@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -88,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run() -> int:
     """Print the features and return 0."""
-    for line in describe():
-        print(line, flush=True)
+    with warnings.catch_warnings(action="ignore"):  # of torch, where it finds no usable GPU
+        for line in describe():
+            print(line, flush=True)
     return 0

@@ -12,6 +12,7 @@ from nads_core.cli import output_file
 from nads_core.directions import NADs, SmoothedGradient, compute_nads
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.run import DENSE_LIMIT
+from nads_core.runtime.arguments import require_positive
 
 _VERSIONS = (60, 180, math.inf)  # seconds after which the first versions are due
 _FIRST, _FEWEST, _MOST = 4, 16, 100_000  # networks: to take the time, of a version, of the last
@@ -64,14 +65,18 @@ def run(
     """Write a report on a network, and refine it while more networks are drawn."""
     try:
         from nads_book.network_report import inputs, report_on
+        from nads_book.network_report.classes import means_of_parts
     except ModuleNotFoundError as error:
         raise ValueError(f"{error}: pip install 'nads-core[report]'") from None
+    require_positive(minutes=minutes)
     start, written = time.monotonic(), "no page yet"
     nads = NADs.load(model) if model.endswith(".npz") else None
     known_shape = nads.directions.shape[1:] if nads else image_shape
     shape = tuple(known_shape or inputs.input_shape(model, images))
     print(f"inputs of shape {' '.join(map(str, shape))}")
     loaded = inputs.images_of_shape(images, shape, num_images) if images else None
+    if loaded:
+        means_of_parts(loaded, shape)  # raises its errors before networks are drawn
     load = images and (
         f"nb.load_folder({str(inputs.images_folder(images))!r}, {num_images}, size={shape[-1]})"
     )
@@ -87,6 +92,8 @@ def run(
     if math.prod(shape) > DENSE_LIMIT:  # more networks say more than more inputs of each
         options["estimator"] = SmoothedGradient(num_inputs=4)
     checkpoint = out.with_suffix(".ckpt")
+    if num_stored := _stored(checkpoint)[0]:
+        print(f"resuming from {num_stored:,} networks in {checkpoint}")
     try:
         for nads, warned, more in _versions(model, checkpoint, start, 60 * minutes, options):
             count = nads.provenance["num_networks"]

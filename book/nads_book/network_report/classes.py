@@ -31,14 +31,15 @@ def classes(sample: Sample, images: ImageSet) -> Section:
 
     if overall.differs_from(1):
         opening = (
-            f"Between classes the energy is {overall} times that along a random direction (mean "
-            f"over {total} pairs of classes, {len(images):,} images, {images.source})."
+            f"Between classes the energy is {overall} times that along a random direction "
+            f"(pooled over {total} pairs of classes, weighted by squared distance; "
+            f"{len(images):,} images, {images.source})."
         )
         sentences.append(opening)
     if len(known) < total:
         sentences.append(
-            f"The images do not distinguish the means of {total - len(known)} of {total} pairs, "
-            "which are left out."
+            f"The images do not distinguish the means of {total - len(known)} of {total} pairs. "
+            "No statement about single pairs includes these."
         )
     if deaf:
         opening = (
@@ -54,6 +55,8 @@ def classes(sample: Sample, images: ImageSet) -> Section:
     sentences.append("Only class means count here, not what else distinguishes classes.")
     figures = []
     drawn = known if overall.low > 0 else []  # otherwise the networks are too few
+    if any(pair.energy.value < 0 for pair in drawn):
+        sentences.append("Estimates can be negative, because their noise is subtracted.")
     extremes = {"lowest": drawn[:_DRAWN], "highest": drawn[_DRAWN:][: -_DRAWN - 1 : -1]}
     for kind, chosen in extremes.items():
         for pair in chosen:
@@ -65,7 +68,10 @@ def classes(sample: Sample, images: ImageSet) -> Section:
                 picture(first - second, "difference"),
             ]
             heading = f"The {kind} estimates" if pair is chosen[0] else ""
-            figures.append(Figure(pictures, f"sensitivity {pair.energy}", 70, heading, narrow=True))
+            if len(drawn) == 1:
+                heading = "The only pair whose means the images distinguish"
+            below = f"energy {pair.energy} times that of a random direction"
+            figures.append(Figure(pictures, below, 70, heading, narrow=True))
     listed = [
         {
             "classes": [names[i] for i in pair.classes],
@@ -74,7 +80,8 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         }
         for pair in pairs[:_LISTED]
     ]
-    return Section(_TITLE, sentences, figures, (), {"lift": overall, "pairs": listed}, opening)
+    numbers = {"lift": overall, "pairs": listed}
+    return Section(_TITLE, sentences, figures, (), numbers, opening, sample.num_networks)
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair],
     Raises:
         ValueError: if inputs have another shape, or classes are too small.
     """
-    means = _means_of_parts(images, sample.shape)  # (P, K, D)
+    means = means_of_parts(images, sample.shape)  # (P, K, D)
     x, y = (half.float() @ means.flatten(0, 1).T for half in (sample.x, sample.y))
     x, y = (half.unflatten(2, means.shape[:2]).double().numpy() for half in (x, y))  # (n, R, P, K)
     chosen = list(combinations(range(means.shape[1]), 2))
@@ -144,8 +151,12 @@ def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair],
     return overall, pairs, means.mean(0).unflatten(1, sample.shape)
 
 
-def _means_of_parts(images: ImageSet, shape: tuple[int, ...]) -> Tensor:
-    """Return the mean input of each part of each class, (P, K, D)."""
+def means_of_parts(images: ImageSet, shape: tuple[int, ...]) -> Tensor:
+    """Return the mean input of each part of each class, (P, K, D).
+
+    Raises:
+        ValueError: if inputs have another shape, or classes are too small.
+    """
     inputs, names = images.images, images.class_names
     if len(shape) == 3 and shape[0] == 1:
         inputs = inputs.mean(1, keepdim=True)

@@ -51,7 +51,8 @@ def frequencies(sample: Sample, name: str) -> Section:
             f"{percent(is_fine.mean())} of all waves."
         )
     numbers = {"fine": fine, "rings": [*zip(centres.tolist(), rings, strict=True)]}
-    return Section("At which frequencies", sentences, figures, (), numbers, "".join(sentences))
+    title, opening = "At which frequencies", "".join(sentences)
+    return Section(title, sentences, figures, (), numbers, opening, sample.num_networks)
 
 
 _CAPTION = (
@@ -76,7 +77,8 @@ def _features(sample: Sample) -> Section:
     rows = [(str(i), str(share)) for i, share in enumerate(shares[:_LISTED])]
     table = Table(rows, ("feature", "energy / mean"))
     opening = "".join(sentences)
-    return Section("To which features", sentences, (), [table], {"features": shares}, opening)
+    title, numbers = "To which features", {"features": shares}
+    return Section(title, sentences, (), [table], numbers, opening, sample.num_networks)
 
 
 def radii(grid: tuple[int, ...]) -> np.ndarray:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nads_book.photos import load_folder
+from nads_book.photos import DatasetNotFoundError, load_folder
 from nads_core.data import ImageSet
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.networks.readouts import with_reinit_readout
@@ -28,7 +28,8 @@ def input_shape(model: str, folder: Path | None = None) -> tuple[int, ...]:
     Raises:
         ValueError: if the model accepts none of them.
     """
-    if isinstance(factory := architecture_named(model, (1, 32, 32)), Architecture):
+    photo = (3, _LARGEST, _LARGEST)  # models of libraries keep their own number of channels
+    if isinstance(factory := architecture_named(model, photo), Architecture):
         return 1, 32, 32
     try:
         candidates = [*_candidates(model, factory(), folder)]
@@ -80,7 +81,13 @@ def _side_of(folder: Path | None) -> list[int]:
 
 
 def images_folder(folder: Path) -> Path:
-    """Return the folder with one folder per class: ``train/`` where there is one."""
+    """Return the folder with one folder per class: ``train/`` where there is one.
+
+    Raises:
+        DatasetNotFoundError: if there is no such folder.
+    """
+    if not folder.is_dir():
+        raise DatasetNotFoundError(f"there is no folder {folder}")
     return folder / "train" if (folder / "train").is_dir() else folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,12 @@ class Report:
     warnings: Sequence[str] = ()
     code: str = ""
     status: str = ""
+
+    @property
+    def input_std(self) -> str:
+        """Standard deviation of the inputs over which slopes are averaged; "" where they are not."""
+        found = re.match(r"SmoothedGradient\(.*input_std=([^,)]+)", self.facts.get("estimator", ""))
+        return readable(float(found[1])) if found else ""
 
     @property
     def numbers(self) -> dict[str, Any]:

@@ -82,6 +82,8 @@ class Section:
         tables: tables below the figures.
         numbers: content for JSON.
         opening: sentence for the summary that opens the report; "" where nothing is decided.
+        num_networks: number of networks behind the numbers, where these are the first of more; 0
+            where all count.
     """
 
     title: str
@@ -90,6 +92,7 @@ class Section:
     tables: Sequence[Table] = ()
     numbers: dict[str, Any] = field(default_factory=dict)
     opening: str = ""
+    num_networks: int = 0
 
 
 def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = True) -> Picture:
@@ -121,7 +124,8 @@ def heat_maps(maps: Mapping[str, np.ndarray], caption: str, width: int) -> Figur
         levels = np.log10(np.maximum(np.fft.fftshift(energies / energies.mean()), 1e-9))
         pictures.append(Picture(_image(levels, f"energy of the waves in {name}", **colours), name))
     bar = _image(np.linspace(-_DECADES, _DECADES, 128)[None], "colours from low to high", **colours)
-    ends = [f"{readable(10.0**power, 1)} ×" for power in (-_DECADES, 0, _DECADES)]
+    low, mean, high = (f"{readable(10.0**power, 1)} ×" for power in (-_DECADES, 0, _DECADES))
+    ends = [f"≤ {low}", mean, f"≥ {high}"]
     return Figure(pictures, caption, width, scale=(bar, ends))
 
 

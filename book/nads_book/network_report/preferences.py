@@ -48,10 +48,14 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         "first to mean": along,
     }
     if len(shape) == 3 and shape[0] > 1:
-        shares = numbers["channels"] = sample.estimate(
+        *shares, common = sample.estimate(
             sample.channels(), lambda energy: energy / energy[..., :-1].sum(-1, keepdims=True)
         )
-        sentences += _of_channels(shares)
+        numbers |= {"channels": shares, "common": common}
+        of_channels = _of_channels(shares, common)
+        if of_channels and sample.num_networks < nads.provenance.get("num_networks", 0):
+            of_channels.append(f"These shares are of the first {sample.num_networks:,} networks.")
+        sentences += of_channels
         if pictures:
             figures.append(_each_channel(nads))
     return Section("What your network prefers", sentences, figures, (), numbers, opening)
@@ -111,9 +115,8 @@ def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
     return sentences
 
 
-def _of_channels(shares: list[Estimate]) -> list[str]:
+def _of_channels(channels: list[Estimate], common: Estimate) -> list[str]:
     """Return what is decided of the shares of the channels, and of what they have in common."""
-    *channels, common = shares
     even, sentences = 1 / len(channels), []
     if all(share.high - share.low < even for share in channels):
         listed = ", ".join(share.percent for share in channels)

@@ -67,8 +67,17 @@ class Estimate(NamedTuple):
         digits, relative = 2, (self.high - self.low) / 2 / max(abs(self.value), 1e-300)
         if 0 < relative < 1:
             digits = min(4, 2 + math.floor(-math.log10(relative)))
-        value, low, high = (readable(number, digits) for number in self)
+        value, low, high = (_with_decimals(number, self.value, digits) for number in self)
         return f"{value} ({low} to {high})"
+
+
+def _with_decimals(number: float, like: float, digits: int) -> str:
+    """Return a number with as many decimals as another one has in significant digits."""
+    size = math.floor(math.log10(abs(like))) if 0 < abs(like) < math.inf else -9
+    if not -3 <= size < 5 or not math.isfinite(number):
+        return readable(number, digits)
+    decimals = digits - 1 - size
+    return f"{round(number, decimals) + 0.0:,.{max(0, decimals)}f}".replace("-", "−")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +120,11 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def num_networks(self) -> int:
+        """Number of networks; 0 where only NADs are known."""
+        return len(self.x) if self.relative_errors is None else 0
 
     @property
     def grid(self) -> tuple[int, ...]:

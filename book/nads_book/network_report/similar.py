@@ -19,6 +19,7 @@ from nads_core.directions.uncertainty import CERTAIN
 
 _TITLE = "Which known networks it resembles"
 _FEWEST_RINGS, _MOST_NAMED, _LISTED = 6, 6, 6
+_RESEMBLING = 1.5  # factor between two profiles, above which they are not similar
 _CAPTION = (
     "Energy of each wave, the closest three beside it. Known networks have one channel and 32 × 32 "
     "pixels. A profile leaves out orientation and place."
@@ -56,8 +57,9 @@ def _by_profiles(own: str, sample: Sample) -> Section:
     known = profile(np.stack(list(maps.values())), (32, 32))[1]
     # Rings that both have and that the networks resolve; the constant wave is left out
     shares = sample.estimate(energies, lambda e: e / e.mean(-1, keepdims=True))
-    resolved = [ring for ring, share in zip(rings, shares, strict=True) if share.low > 0 < ring]
-    common = np.intersect1d(resolved, known_rings)
+    resolved = [ring for ring, share in zip(rings, shares, strict=True) if share.low > 0]
+    shared = np.intersect1d(rings[rings > 0], known_rings)
+    common = np.intersect1d(resolved, shared)
     if len(common) < _FEWEST_RINGS:
         return _section("", [], {}, "")
     energies = energies[:, np.isin(rings, common)]
@@ -74,13 +76,20 @@ def _by_profiles(own: str, sample: Sample) -> Section:
     near = [name for name, one in zip(maps, farther, strict=True) if one.low <= 0]
     equal = [name for name in others if name in near]
     factors = {name: apart[name].map(lambda x: 10 ** max(0.0, x)) for name in (best, *others)}
-    closest = (
-        f"The radial profile is closest to that of {_label(best)}: apart by a factor of "
-        f"{factors[best]} on average over {len(common)} rings of frequency."
-    )
+    closest = f"The radial profile is closest to that of {_label(best)}"
+    if len(common) == len(shared):
+        closest += f": apart by a factor of {factors[best]} on average over all frequencies."
+    else:
+        closest += (
+            f". This compares {len(common)} of {len(shared)} ranges of frequency; the energy of the "
+            "others is not known yet."
+        )
+    if factors[best].low > _RESEMBLING:
+        closest = f"It resembles none of the known networks. {closest}"
     shown = {own: spectra.mean(0)} | {name: maps[name] for name in (best, *others[:2])}
     figure = heat_maps(shown, _CAPTION, 110)
-    return _section(closest, equal, factors, "average factor between the profiles", [figure])
+    head = f"average factor between the profiles, over {len(common)} of {len(shared)} ranges"
+    return _section(closest, equal, factors, head, [figure], sample.num_networks)
 
 
 def _section(
@@ -89,6 +98,7 @@ def _section(
     measures: dict[str, Estimate],
     head: str,
     figures: Sequence[Figure] = (),
+    num_networks: int = 0,
 ) -> Section:
     """Return the section, which names the closest network only where few others are as close.
 
@@ -98,10 +108,14 @@ def _section(
         measures: name of each known network -> similarity, or distance, the closest first.
         head: title of the column of these numbers.
         figures: pictures.
+        num_networks: number of networks, see `Section`.
     """
     sentences = [closest]
     if not closest or len(equal) > _MOST_NAMED:
-        closest, sentences = "", ["These networks do not decide which known one is closest."]
+        closest, sentences = (
+            "",
+            ["The networks drawn so far do not show which known one is closest."],
+        )
     elif equal:
         names = ", ".join(_label(name) for name in equal)
         sentences.append(f"The intervals do not exclude that others are as close: {names}.")
@@ -109,7 +123,8 @@ def _section(
     rows = [(_label(name), str(measures[name])) for name in listed]
     tables = [Table(rows, ("known network", head))] if rows else []
     numbers = {"closest": {name: measures[name] for name in listed}, "not distinguished": equal}
-    return Section(_TITLE, sentences, figures, tables, numbers, "" if equal else closest)
+    opening = "" if equal else closest
+    return Section(_TITLE, sentences, figures, tables, numbers, opening, num_networks)
 
 
 def _label(name: str) -> str:

@@ -4,6 +4,7 @@ are no photos.
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -175,7 +176,9 @@ def load_folder(
             large.
     """
     num_images, size, seed = _require_integers(num_images, size, seed)
-    photos = on_disk.open_folder(Path(folder), name or Path(folder).name)
+    name = name or Path(folder).name
+    # Class names alone do not make a folder a published data set
+    photos = replace(on_disk.open_folder(Path(folder), name), source=f"images in {name}")
     return _selection(photos, num_images, size, seed, progress)
 
 

@@ -211,6 +211,8 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
         DatasetNotFoundError: if there is no such folder, or no images in it or in a class.
         ValueError: if there are other classes than ``classes``.
     """
+    if not folder.is_dir():
+        raise DatasetNotFoundError(f"there is no folder {folder} (found: {entries(folder)})")
     own = class_folders(folder)
     if not own:
         raise DatasetNotFoundError(
@@ -239,7 +241,7 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
     if stray := [path.name for path in folder.iterdir() if path.is_file() and _is_image(path)]:
         some = ", ".join(sorted(stray)[:3])
         warnings.warn(
-            f"{folder}: {len(stray)} images in no class are left out: {some}", stacklevel=2
+            f"{folder}: {_are_left_out(len(stray), 'image')}, in no class: {some}", stacklevel=2
         )
     source, names, published = f"images in {name}", tuple(classes or sorted(own)), False
     for known in PUBLISHED.values():
@@ -294,13 +296,17 @@ def _images_in(folder: Path) -> list[str]:
                 images.append((parent, name))
             else:
                 others.append(name)
-    if others:
+    if others and images:  # otherwise an error names them
         some = ", ".join(sorted(others)[:3])
         warnings.warn(
-            f"{folder}: {len(others)} files are left out, of no format of Pillow: {some}",
+            f"{folder}: {_are_left_out(len(others), 'file')}, of no format of Pillow: {some}",
             stacklevel=2,
         )
     return [os.path.join(*place) for place in sorted(images)]
+
+
+def _are_left_out(count: int, noun: str) -> str:
+    return f"{count} {noun} is left out" if count == 1 else f"{count} {noun}s are left out"
 
 
 def _read(path: str) -> Image:
