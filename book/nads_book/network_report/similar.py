@@ -112,10 +112,8 @@ def _section(
     """
     sentences = [closest]
     if not closest or len(equal) > _MOST_NAMED:
-        closest, sentences = (
-            "",
-            ["The networks drawn so far do not show which known one is closest."],
-        )
+        closest = ""
+        sentences = ["The networks drawn so far do not show which known one is closest."]
     elif equal:
         names = ", ".join(_label(name) for name in equal)
         sentences.append(f"The intervals do not exclude that others are as close: {names}.")
