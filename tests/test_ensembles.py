@@ -11,13 +11,13 @@ import torch
 from convergence import assert_mean, assert_normal
 from hypothesis import given
 from hypothesis import strategies as st
+from nads_book.theory import reference
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
-from nads_core import reference
 from nads_core.directions.estimators import Draw
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
