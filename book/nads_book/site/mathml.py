@@ -48,7 +48,7 @@ def convert(tex: str, block: bool) -> str:
     Raises:
         ValueError: for a formula that cannot be converted.
 
-    >>> convert("x", block=False)
+    >>> convert("x", block=False)  # doctest: +NORMALIZE_WHITESPACE
     '<math><semantics><mi>x</mi><annotation
     encoding="application/x-tex">x</annotation></semantics></math>'
     """

@@ -36,7 +36,6 @@ OTHERS = {
     "nonlinear-tasks": "nads_book.studies.nonlinear_tasks.NonlinearTasks",
     "adam-flip": "nads_book.studies.adam_flip.AdamFlip",
     "rival-theory": "nads_book.studies.rival_theory.RivalTheory",
-    "kernel-iterations": "nads_book.studies.rival_theory.KernelIterations",
     "small-components": "nads_book.studies.small_components.SmallComponents",
     "used-nads": "nads_book.studies.used_nads.UsedNADs",
     "repair-predictions": "nads_book.studies.repair.RepairPredictions",

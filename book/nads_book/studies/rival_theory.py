@@ -48,7 +48,6 @@ NOISE_STD = {"waves": 3.0, "designed": 1.0}
 NUM_WAVES = 64  # of Fig. 1, for LeNet
 NUM_TRAIN, NUM_TEST, ITERATIONS, CHUNK = 2_048, 2_000, 3, 512
 NUM_TRAINED = 10_000  # samples of the networks that are predicted
-NUM_EASIEST, MORE_ITERATIONS = 6, 12  # waves on which regression goes on, and how long
 RIDGE = 1e-3  # relative to the mean squared gradient
 NUM_DRAWS = 5_000
 THEORIES = ("kernel", "one step", "alignment", "energy", "gain", "frequency")
@@ -150,9 +149,7 @@ def conjugate_gradients(
     return found, first
 
 
-def kernel_row(
-    network: nn.Module, v: Tensor, noise_std: float, seed: int, num_steps: int = ITERATIONS
-) -> Row:
+def kernel_row(network: nn.Module, v: Tensor, noise_std: float, seed: int) -> Row:
     """Return accuracies of kernel regression by iteration, and the alignment with labels."""
     (images, labels), (tests, truth) = (
         nc.SeparableDatasets(v[None], count, 1.0, noise_std, seed_sequence(seed, part), paired)[0]
@@ -161,17 +158,11 @@ def kernel_row(
     train, test = Linearised(network, images), Linearised(network, tests)
     signs = 2.0 * labels - 1
     # A larger class would move all outputs, since biases give the kernel a large constant.
-    predicted, along = conjugate_gradients(train, signs - signs.mean(), test, num_steps)
+    predicted, along = conjugate_gradients(train, signs - signs.mean(), test)
     alignment = inner(along, test.transposed(2.0 * truth - 1)) / (NUM_TRAIN * NUM_TEST)
     above = [scores > scores.mean() for scores in predicted]
     right = [float((one == (truth == 1)).double().mean()) for one in above]
     return {"accuracies": [round(x, 4) for x in right], "alignment": float(f"{alignment:.6g}")}
-
-
-def seed_of(network: str, family: str, key: Any, seed: int) -> int:
-    """Return the seed of samples and weights for one direction."""
-    place = keys(network, family).index(key)
-    return seed_sequence(seed, 22, NETWORKS.index(network), FAMILIES.index(family), place)
 
 
 class RivalTheory(FileStudy):
@@ -193,7 +184,8 @@ class RivalTheory(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         name, family, key, seed = (unit[field] for field in self.unit_fields)
         v, noise_std = direction(name, family, key), NOISE_STD[family]
-        own = seed_of(name, family, key, seed)
+        place = keys(name, family).index(key)
+        own = seed_sequence(seed, 22, NETWORKS.index(name), FAMILIES.index(family), place)
         with seeded(seed_sequence(own, 2)):
             network = MODELS[name].build(1, 32, 2)
         nads = nads_of(name, context)
@@ -211,35 +203,6 @@ class RivalTheory(FileStudy):
             {cell: one for cell, one in found.items() if one is not None},
             load_registered("rival_theory")["criteria"],
         )
-
-
-class KernelIterations(FileStudy):
-    """How far does regression get on LeNet's easiest waves if it goes on, and one on pixels?
-
-    Not registered. Samples and random weights are those of `RivalTheory`, of which the first
-    iterations are the same.
-    """
-
-    name = "kernel-iterations"
-    unit_fields = ("network", "key", "seed")
-    needs = ("fig1-lenet",)
-
-    def units(self) -> list[Unit]:
-        trained = trained_accuracies("lenet", "waves")
-        waves = sorted(keys("lenet", "waves"), key=lambda key: -trained[str(key)])
-        return [
-            {"network": network, "key": key, "seed": seed}
-            for network in ("logreg", "lenet")
-            for seed in SEEDS
-            for key in waves[:NUM_EASIEST]
-        ]
-
-    def run(self, unit: Unit, context: Context) -> Row:
-        own = seed_of("lenet", "waves", unit["key"], unit["seed"])
-        with seeded(seed_sequence(own, 2)):
-            network = MODELS[unit["network"]].build(1, 32, 2)
-        v, noise_std = direction("lenet", "waves", unit["key"]), NOISE_STD["waves"]
-        return kernel_row(network, v, noise_std, own % 2**31, MORE_ITERATIONS)
 
 
 def cells() -> list[tuple[str, str]]:
