@@ -49,7 +49,7 @@ class Report:
 
     @property
     def input_std(self) -> str:
-        """Standard deviation of the inputs over which slopes are averaged; "" where they are not."""
+        """Standard deviation of the inputs that slopes are averaged over; "" where not."""
         found = re.match(r"SmoothedGradient\(.*input_std=([^,)]+)", self.facts.get("estimator", ""))
         return readable(float(found[1])) if found else ""
 

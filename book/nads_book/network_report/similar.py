@@ -81,8 +81,8 @@ def _by_profiles(own: str, sample: Sample) -> Section:
         closest += f": apart by a factor of {factors[best]} on average over all frequencies."
     else:
         closest += (
-            f". This compares {len(common)} of {len(shared)} ranges of frequency; the energy of the "
-            "others is not known yet."
+            f". This compares {len(common)} of {len(shared)} ranges of frequency; the energy of "
+            "the others is not known yet."
         )
     if factors[best].low > _RESEMBLING:
         closest = f"It resembles none of the known networks. {closest}"
