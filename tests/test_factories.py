@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.evaluation import _AUDITED
+from nads_core.directions.evaluation import _AUDITED_OF
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation, Recording
 
@@ -135,13 +135,15 @@ def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation
 
 
 @pytest.mark.parametrize("called", [False, True])
-def test_an_audit_is_of_one_network_in_fifty_and_names_the_first_that_differs(called, monkeypatch):
-    audited, gains = [], {}
+def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_named(
+    called, monkeypatch
+):
+    audited, gains, odd = [], {}, 2 * _AUDITED_OF - 2
     audit = Ensemble.audit
 
     def recorded(self, index):
         audited.append(index)
-        gains["now"] = 1.01 if index == 3 * _AUDITED else 1
+        gains["now"] = 1.01 if index == odd else 1
         audit(self, index)
 
     monkeypatch.setattr(Ensemble, "audit", recorded)
@@ -153,9 +155,9 @@ def test_an_audit_is_of_one_network_in_fifty_and_names_the_first_that_differs(ca
         gains["now"] = 1  # for one call
         return network
 
-    with pytest.raises(ValueError, match=rf"number {3 * _AUDITED}, of torch.manual_seed\(\d+\)"):
+    with pytest.raises(ValueError, match=rf"number {odd}, of torch.manual_seed\(\d+\)"):
         nc.compute_nads(factory, 1_000, **OPTIONS)
-    assert audited[:3] == [50, 100, 150]  # the identity of the run audits network 0
+    assert audited == [252, 253, 254, 255, 508, 509, 510]
 
 
 def test_an_audit_leaves_numbers_and_generators_as_they_are(monkeypatch):

@@ -100,14 +100,22 @@ class ScalarFunction:
         output function.
         """
         with self._loaded(weights):
-            return self._loaded_outputs(images)
+            return self._outputs_of(self.module, images)
 
-    def _loaded_outputs(self, images: Tensor) -> Tensor:
-        """Return all outputs with the weights that the module has now."""
+    def own_outputs(self, network: nn.Module, images: Tensor) -> Tensor:
+        """Return what `outputs` does, of another network with its own weights."""
+        if self.takes_gradients:
+            function = ScalarFunction(network, set(), self.output)
+            function.takes_gradients = True
+            return function.outputs({}, images)
+        return self._outputs_of(network, images)
+
+    def _outputs_of(self, network: nn.Module, images: Tensor) -> Tensor:
+        """Return all outputs of a network with the weights that it has now."""
         recording = torch.is_grad_enabled()
         with torch.set_grad_enabled(recording or self.takes_gradients):
             # The network may write to its input
-            outputs = self._selected(self.module(images.clone()))
+            outputs = self._selected(network(images.clone()))
         return outputs.detach() if self.takes_gradients and not recording else outputs
 
     def _selected(self, outputs: Any) -> Tensor:
@@ -232,18 +240,20 @@ class ScalarFunction:
         ):  # checkpoints evaluate layers again in the backward pass
             # An output at one input does not depend on the others: the gradient of the sum over K
             # holds all K.
-            outputs = self._loaded_outputs(images)
-            values = outputs if of_all_outputs else self._value(outputs)[:, None]
-            totals = values.sum(0)  # (R,) or (1,)
-            if not totals.requires_grad:
+            outputs = self._outputs_of(self.module, images)
+            values = outputs if of_all_outputs else self._value(outputs)[:, None]  # (K, R or 1)
+            if not values.requires_grad:
                 raise ValueError(
                     "the network's output does not depend on its input: "
                     "f(x) carries no gradient to x"
                 )
-            last, gradients = len(totals) - 1, []
-            for index, total in enumerate(totals):
+            sums = torch.eye(values.shape[1]).to(values)  # rows: the sum of one output over K
+            gradients = []
+            for index, one in enumerate(sums, start=1):
                 try:
-                    (gradient,) = torch.autograd.grad(total, images, retain_graph=index < last)
+                    (gradient,) = torch.autograd.grad(
+                        values, images, one.expand_as(values), retain_graph=index < len(sums)
+                    )
                 except torch.OutOfMemoryError:
                     raise
                 except RuntimeError as error:  # such as that of checkpoints with use_reentrant=True

@@ -278,7 +278,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Return all outputs of a network as it is, (K,) or (K, outputs)."""
         with torch.no_grad():
             try:
-                outputs = self.function_of(network).outputs({}, images)
+                outputs = self.function.own_outputs(network, images)
             except Exception as error:  # whatever the network's author chose to raise
                 raise failure(f"the network {which} failed", error) from error
         require_real(outputs)

@@ -326,20 +326,19 @@ def require_module(network: object) -> nn.Module:
         raise TypeError(
             "a graph of torch.export has no eval mode: return the module that was exported"
         )
-    if any(nn.parameter.is_lazy(tensor) for tensor in state_of(network).values()):
+    state = state_of(network)
+    if any(nn.parameter.is_lazy(tensor) for tensor in state.values()):
         raise TypeError(
             "the factory returns a network with lazy layers: "
             "call it once on an input in the factory"
         )
-    sparse = [
-        f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided
-    ]
+    sparse = [f"{name} ({t.layout})" for name, t in state.items() if t.layout != torch.strided]
     if sparse:
         raise TypeError(
             f"weights and buffers must be dense, got {', '.join(sparse)}: "
             "convert them by to_dense()"
         )
-    empty = [name for name, tensor in state_of(network).items() if tensor.is_meta]
+    empty = [name for name, tensor in state.items() if tensor.is_meta]
     if empty:
         names = ", ".join(empty[:3])
         remedy = "call to_empty(device='cpu') on the network, and initialise its weights"
