@@ -65,6 +65,26 @@ def test_a_cached_network_is_rejected_at_the_first_call(make, evaluation):
         nc.compute_nads(make(), 64, evaluation=evaluation, **OPTIONS)
 
 
+def numpy_by_the_seed() -> nn.Module:
+    network, generator = plain(), np.random.default_rng(torch.initial_seed() % 2**32)
+    network[1].weight.data = torch.from_numpy(generator.normal(size=(8, 16))).float()
+    return network
+
+
+def seeded_again() -> nn.Module:
+    torch.manual_seed(torch.initial_seed())
+    network = plain()
+    nn.init.orthogonal_(network[1].weight)  # which is not replayed
+    return network
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
+@pytest.mark.parametrize("factory", [numpy_by_the_seed, seeded_again])
+def test_weights_that_follow_from_the_seed_alone_are_rejected(factory, evaluation):
+    with pytest.raises(ValueError, match=r"1\.weight.* one after another"):
+        nc.compute_nads(factory, 64, evaluation=evaluation, **OPTIONS)
+
+
 def test_a_pool_of_networks_that_are_drawn_again_is_right():
     pool = [plain() for _ in range(5)]
     calls = iter(range(10**6))

@@ -90,7 +90,8 @@ class ScalarFunction:
 
     def __call__(self, weights: State, images: Tensor) -> Tensor:
         """f(x) at K inputs: (K, C, H, W) -> (K,)."""
-        return self._value(self.outputs(weights, images))
+        # The network may return the same memory at its next call
+        return self._value(self.outputs(weights, images)).clone()
 
     def _value(self, outputs: Tensor) -> Tensor:
         return outputs if callable(self.output) or outputs.dim() == 1 else outputs[:, self.output]
@@ -261,7 +262,7 @@ class ScalarFunction:
                         f"the gradient of the network's output to its input failed: {error}"
                     ) from error
                 gradients.append(combine(gradient, coefficients))
-            return values.detach(), torch.stack(gradients)
+            return values.detach().clone(), torch.stack(gradients)
 
     def in_float64(
         self, weights: State, images: Tensor, evaluate: Callable[[State, Tensor], _Result]
