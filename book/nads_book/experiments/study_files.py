@@ -124,7 +124,7 @@ class KeyedStudy(FileStudy):
     measured; it is the file itself unless `rows_at` names a place.
     """
 
-    rows_at = ()
+    rows_at: ClassVar[tuple[str, ...]] = ()
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         """Return the rows that a file holds."""

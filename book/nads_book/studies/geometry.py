@@ -380,6 +380,10 @@ def order_kept(
     return {name: with_jackknife(partial(agreement, order=order)) for name, order in orders.items()}
 
 
+def _mean(values: Tensor, groups: Tensor) -> float:
+    return float(values[groups].mean())
+
+
 def measured(
     network: str,
     data: str,
@@ -409,7 +413,7 @@ def measured(
         right = accuracy.view(GROUPS, -1)
         row = {"network": network, "data": data, "step": step, "num_networks": len(after)}
         row |= {
-            "accuracy": with_jackknife(lambda groups, x=right: float(x[groups].mean())),
+            "accuracy": with_jackknife(partial(_mean, right)),
             "growth": growth(now, before),
             "moment": compared(now, laws),
             "change": compared(now - before, laws) if step != 0 else None,

@@ -84,7 +84,9 @@ class Table:
         accuracies = np.array([reached[pair] for pair in itertools.product(*axes)])
         own = matching(scores["rows"], data=SERIES)
         series = {key[1:]: values for key, values in reached.items() if key[0] == SERIES}
-        return cls(*axes, accuracies.reshape(*shape, -1), predictors, own, series)
+        data, variants, names = axes
+        accuracies = accuracies.reshape(*shape, -1)
+        return cls(data, variants, names, accuracies, predictors, own, series)
 
     def means(self) -> Values:
         """Return the accuracies, averaged over seeds."""

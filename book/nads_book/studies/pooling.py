@@ -11,7 +11,7 @@ was expected.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -211,7 +211,7 @@ class Pooling(FileStudy):
 
     name = "pooling"
     design = {"seed": SEEDS, "data": DATA, "pooling": tuple(POOLINGS)}
-    needs = ("pooling-predictions",)
+    needs: ClassVar[tuple[str, ...]] = ("pooling-predictions",)
     on_photos = True
 
     def run(self, unit: Unit, context: Context) -> Row:

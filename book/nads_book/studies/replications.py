@@ -214,7 +214,8 @@ def measured(unit: Unit, device: torch.device) -> Row:
     weights.
     """
     design = DESIGNS[unit["data"], unit["network"]]
-    facts, measure = {}, None
+    facts: Facts = {}
+    measure = None
     if unit["map"] is None:
         train, test, measure = injected(unit, design)
     else:
