@@ -1,5 +1,6 @@
 """The report on one network: numbers against independent loops, silence, and the command."""
 
+import html
 import importlib
 import itertools
 import json
@@ -23,12 +24,13 @@ import nads_core as nc
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib.axes", reason="reports are not installed: pip install -e .[report]")
-classes, parts, inputs, sample = (
+classes, waves, inputs, sample, parts = (
     importlib.import_module(f"nads_book.network_report.{name}")
-    for name in ("classes", "frequencies", "inputs", "sample")
+    for name in ("classes", "frequencies", "inputs", "sample", "parts")
 )
+Drawing = importlib.import_module("matplotlib.figure").Figure
 PARTS, class_pairs = classes.PARTS, classes.class_pairs
-FINE, frequencies, reference_maps = parts.FINE, parts.frequencies, parts.reference_maps
+FINE, frequencies, reference_maps = waves.FINE, waves.frequencies, waves.reference_maps
 input_shape, Estimate, Sample = inputs.input_shape, sample.Estimate, sample.Sample
 
 SIZE = 8
@@ -295,6 +297,11 @@ def test_the_command_writes_one_page(folder, arguments):
     if "photos" in arguments:
         assert numbers["What was drawn"]["image_shape"] == [3, 8, 8]
         assert numbers["What your classes ask for"]["pairs"][0]["classes"] == ["bright", "dark"]
+        code = re.search(r"<pre><code>(.*?)</code></pre>", text, re.DOTALL)[1]
+        exec(html.unescape(code), made := {})  # noqa: S102
+        assert made["report"].sections[1].numbers["fine"][0] == pytest.approx(
+            numbers["At which frequencies"]["fine"][0], rel=1e-3
+        )
 
 
 @pytest.mark.parametrize(
@@ -326,6 +333,12 @@ def test_classes_that_are_too_small_are_reported_before_networks_are_drawn(
     (folder / "photos" / "dark" / "0.png").unlink()
     assert command("report_nets:small", "--images", "photos") == 2
     assert "19" in capsys.readouterr().err
+
+
+def test_time_without_end_draws_the_most_networks(folder, monkeypatch):
+    monkeypatch.setattr(report, "_MOST", 64)
+    assert main(["report", "report_nets:row", "--minutes", "inf"]) == 0
+    assert page_numbers(folder / "report.html")[0]["What was drawn"]["num_networks"] == 64
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
@@ -409,6 +422,33 @@ def test_a_part_of_a_basis_needs_its_checkpoint(run):
     with pytest.raises(ValueError, match="10 of 192"):
         nb.report_on(nads[:10])
     assert nb.report_on(nads[:10], checkpoint=path).sections
+
+
+def test_a_checkpoint_of_another_run_is_rejected(run):
+    nads, path = run
+    other = nc.NADs(
+        nads.directions, nads.eigenvalues, nads.provenance | {"seed": 1}, nads.uncertainty
+    )
+    with pytest.raises(ValueError, match="seed is 0, theirs 1"):
+        nb.report_on(other, checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "ends", "label"),
+    [
+        ((1, 64), ["0", "63"], "sample"),
+        ((2, 3_000), ["2,000", "2,127"], "sample"),
+        ((30,), ["0", "29"], "feature"),
+    ],
+)
+def test_sequences_and_features_have_labelled_axes(shape, ends, label):
+    values = np.full(shape, 0.01)
+    if shape[-1] > 2_000:
+        values[:, 2_000:2_128] = 1  # of long sequences the part with most energy is drawn
+    axis = Drawing().subplots()
+    parts._draw_in_order(axis, values)
+    assert [text.get_text() for text in axis.get_xticklabels()] == ends
+    assert axis.get_xlabel() == label
 
 
 def test_many_pixels_are_described_by_bands(tmp_path):

@@ -21,8 +21,8 @@ _CODE = """import nads_book as nb
 import nads_core as nc
 
 nads = {nads}
-images = {images}
-nb.report_on(nads, images, checkpoint={checkpoint}).save("report.html")"""
+report = nb.report_on({arguments})
+report.save("report.html")"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,22 +70,23 @@ def run(
         raise ValueError(f"{error}: pip install 'nads-core[report]'") from None
     require_positive(minutes=minutes)
     start, written = time.monotonic(), "no page yet"
-    nads = NADs.load(model) if model.endswith(".npz") else None
-    known_shape = nads.directions.shape[1:] if nads else image_shape
+    stored = NADs.load(model) if model.endswith(".npz") else None
+    known_shape = stored.directions.shape[1:] if stored else image_shape
     shape = tuple(known_shape or inputs.input_shape(model, images))
     print(f"inputs of shape {' '.join(map(str, shape))}")
-    loaded = inputs.images_of_shape(images, shape, num_images) if images else None
-    if loaded:
+    loaded, arguments = None, ["nads"]  # of `report_on`, and these as code
+    if images:
+        loaded = inputs.images_of_shape(images, shape, num_images)
         means_of_parts(loaded, shape)  # raises its errors before networks are drawn
-    load = images and (
-        f"nb.load_folder({str(inputs.images_folder(images))!r}, {num_images}, size={shape[-1]})"
-    )
+        folder = str(inputs.images_folder(images))
+        arguments.append(f"nb.load_folder({folder!r}, {num_images}, size={shape[-1]})")
     out.parent.mkdir(parents=True, exist_ok=True)
-    if nads:
-        code = _CODE.format(nads=f"nc.NADs.load({model!r})", images=load, checkpoint=None)
-        report_on(nads, loaded, code=code).save(out)
-        print(f"-> {out}")
+    if stored:
+        code = _CODE.format(nads=f"nc.NADs.load({model!r})", arguments=", ".join(arguments))
+        report_on(stored, loaded, code=code).save(out)
+        print(f"{out} is written")
         return 0
+    arguments.append("checkpoint='nads.ckpt'")
     options["image_shape"] = shape
     options["output"] = int(output) if output.isdigit() else output
     options["reinit_readout"] = inputs.begins_with_zeros(model, shape)
@@ -97,22 +98,21 @@ def run(
     try:
         for nads, warned, more in _versions(model, checkpoint, start, 60 * minutes, options):
             count = nads.provenance["num_networks"]
-            arguments = "".join(f"    {key}={value!r},\n" for key, value in options.items())
-            arguments = f"\n    {model!r},\n    {count},\n{arguments}    checkpoint='nads.ckpt',\n"
-            call = f"nc.compute_nads({arguments})"
-            call = call.replace("=Smoothed", "=nc.Smoothed")
+            given = [f"{model!r}", f"{count}", *(f"{key}={options[key]!r}" for key in options)]
+            lines = "".join(f"    {each},\n" for each in [*given, arguments[-1]])
+            call = f"nc.compute_nads(\n{lines})".replace("=Smoothed", "=nc.Smoothed")
             report_on(
                 nads,
                 loaded,
                 checkpoint=checkpoint,
                 warnings=warned,
-                code=_CODE.format(nads=call, images=load, checkpoint="'nads.ckpt'"),
+                code=_CODE.format(nads=call, arguments=", ".join(arguments)),
                 status="First version: more networks are being drawn." * more,
             ).save(out)
-            written = f"{count:,} networks -> {out}"
-            print(written)
+            written = f"{out} has {count:,} networks"
+            print(f"{written}; more are being drawn" if more else written)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; {written}; the same command resumes") from None
+        raise KeyboardInterrupt(f"stopped: {written}; the same command resumes") from None
     checkpoint.unlink()
     return 0
 
@@ -140,7 +140,7 @@ def _versions(
         num_stored, taken = _stored(checkpoint)
         left = start + after - time.monotonic() - overhead
         affordable = num_stored * left / max(taken, 1e-4)
-        target = min(_MOST, (count + int(affordable)) // block * block)
+        target = int(min(_MOST, count + affordable)) // block * block
         if target >= _WORTHWHILE * count:
             count = target
             nads, warned, overhead = _compute(model, count, checkpoint, options)

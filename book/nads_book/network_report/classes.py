@@ -15,7 +15,6 @@ from nads_core.data import ImageSet
 
 PARTS = 20  # of the inputs of each class
 _KEPT = np.vstack([np.ones(PARTS), 1 - np.eye(PARTS)])  # all parts, and all but one: (1 + P, P)
-_TITLE = "What your classes ask for"
 _DRAWN, _LISTED = 3, 200  # pairs of each kind that are drawn, and pairs among the numbers
 
 
@@ -80,8 +79,14 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         }
         for pair in pairs[:_LISTED]
     ]
-    numbers = {"lift": overall, "pairs": listed}
-    return Section(_TITLE, sentences, figures, (), numbers, opening, sample.num_networks)
+    return Section(
+        "What your classes ask for",
+        sentences,
+        figures,
+        numbers={"lift": overall, "pairs": listed},
+        opening=opening,
+        num_networks=sample.num_networks,
+    )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +23,6 @@ def frequencies(sample: Sample, name: str) -> Section:
     if len(sample.shape) == 1:
         return _features(sample)
     grid, spectra = sample.grid, sample.spectra()
-    maps, unit, figures = {name: spectra.mean(0)}, "sample", []
-    if len(grid) == 2:
-        unit = "pixel"
-        maps |= {LABELS[key]: reference_maps()[key] for key in ("lenet", "resnet18")}
-        figures.append(heat_maps(maps, _CAPTION, 150))
-    curves = {}
-    for label, energies in maps.items():
-        centres, of_rings = profile(energies, energies.shape)
-        curves[label] = centres, of_rings / energies.mean()
     centres, of_rings = profile(spectra, grid)
     waves = spectra.reshape(len(spectra), -1)
     is_fine = radii(grid).ravel() > FINE
@@ -40,7 +32,16 @@ def frequencies(sample: Sample, name: str) -> Section:
     rings = sample.estimate(
         np.column_stack([of_rings, waves.mean(1)]), lambda e: e[..., :-1] / e[..., -1:]
     )
-    curves[name] = centres, rings
+    curves: dict[str, tuple[np.ndarray, Any]] = {name: (centres, rings)}
+    unit, figures = "sample", []
+    if len(grid) == 2:
+        unit = "pixel"
+        references = {LABELS[key]: reference_maps()[key] for key in ("lenet", "resnet18")}
+        figures.append(heat_maps({name: spectra.mean(0)} | references, _CAPTION, 136))
+        curves |= {
+            label: profile(energies / energies.mean(), energies.shape)
+            for label, energies in references.items()
+        }
     drawn = chart(curves, f"cycles per {unit}", f"radial profile of {name}")
     below = "Mean over waves of similar frequency, with the 95 % band."
     figures.append(Figure([drawn], below, 0))
@@ -50,9 +51,14 @@ def frequencies(sample: Sample, name: str) -> Section:
             f"Waves shorter than four {unit}s hold {fine.percent} of the energy; they are "
             f"{percent(is_fine.mean())} of all waves."
         )
-    numbers = {"fine": fine, "rings": [*zip(centres.tolist(), rings, strict=True)]}
-    title, opening = "At which frequencies", "".join(sentences)
-    return Section(title, sentences, figures, (), numbers, opening, sample.num_networks)
+    return Section(
+        "At which frequencies",
+        sentences,
+        figures,
+        numbers={"fine": fine, "rings": [*zip(centres.tolist(), rings, strict=True)]},
+        opening="".join(sentences),
+        num_networks=sample.num_networks,
+    )
 
 
 _CAPTION = (
@@ -75,10 +81,14 @@ def _features(sample: Sample) -> Section:
             f"{max(shares)}."
         )
     rows = [(str(i), str(share)) for i, share in enumerate(shares[:_LISTED])]
-    table = Table(rows, ("feature", "energy / mean"))
-    opening = "".join(sentences)
-    title, numbers = "To which features", {"features": shares}
-    return Section(title, sentences, (), [table], numbers, opening, sample.num_networks)
+    return Section(
+        "To which features",
+        sentences,
+        tables=[Table(("feature", "energy / mean"), rows)],
+        numbers={"features": shares},
+        opening="".join(sentences),
+        num_networks=sample.num_networks,
+    )
 
 
 def radii(grid: tuple[int, ...]) -> np.ndarray:
@@ -88,9 +98,7 @@ def radii(grid: tuple[int, ...]) -> np.ndarray:
 
 
 def profile(spectra: np.ndarray, grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle frequencies of rings (k,), and the mean energy of a wave in each (...,
-    k).
-    """
+    """Return the middle frequencies of rings, (k,), and the mean energy in each, (..., k)."""
     ring = np.searchsorted(_EDGES, radii(grid).ravel() - 1e-9)
     numbers, counts = np.unique(ring, return_counts=True)
     members = (ring[:, None] == numbers) / counts  # (waves, k)

@@ -109,8 +109,8 @@ def report_on(
         status: sentence about a computation that goes on.
 
     Raises:
-        ValueError: for NADs without an uncertainty, for a part of a basis without a checkpoint, or
-            for inputs that do not fit.
+        ValueError: for NADs without an uncertainty, for a part of a basis without a checkpoint, for
+            a checkpoint of another run, or for inputs that do not fit.
 
     Example:
         >>> import nads_core as nc
@@ -124,9 +124,7 @@ def report_on(
             f"{len(nads)} of {nads.basis.shape[0]:,} directions hold only a part of the energy: "
             "pass the checkpoint of their run, or compute all"
         )
-    sample = Sample.of_checkpoint(checkpoint) if checkpoint else Sample.of_nads(nads)
-    if sample.shape != (shape := tuple(nads.directions.shape[1:])):
-        raise ValueError(f"{checkpoint} is of inputs {sample.shape}, the NADs are of {shape}")
+    sample = Sample.of_checkpoint(checkpoint, nads) if checkpoint else Sample.of_nads(nads)
     sections = [
         preferences(nads, sample),
         frequencies(sample, nads.name),

@@ -51,7 +51,7 @@ class Figure:
         caption: text below all.
         width: least width of each, in pixels; 0 for one chart.
         heading: heading above.
-        scale: colour bar, and the numbers at its ends and in its middle.
+        scale: colour bar with the numbers at its ends and in its middle, or legend without.
         narrow: whether figures stand side by side.
     """
 
@@ -65,10 +65,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; the head may be empty."""
+    """A table of texts."""
 
+    head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    head: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = Tr
     """
     limit = float(np.abs(values).max()) or 1.0
     if values.ndim < 3:
-        drawing = _svg(lambda axis: draw_direction(axis, values), (2.2, 1.1), label)
+        drawing = _svg(lambda axis: _draw_in_order(axis, values), (3.2, 1.6), label)
     elif len(values) == 3:
         pixels = 0.5 + values / (2 * limit) if signed else values.clip(0, 1)
         drawing = _image(pixels.transpose(1, 2, 0), label)
@@ -114,6 +114,26 @@ def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = Tr
         low, colours = (-limit, DIVERGING) if signed else (0, "gray")
         drawing = _image(np.hstack([*values]), label, cmap=colours, vmin=low, vmax=limit)
     return Picture(drawing, label, note)
+
+
+def _draw_in_order(axis: Axes, values: np.ndarray) -> None:
+    """Draw a sequence (C, L) or features (F,) above the numbers of the first and last position."""
+    draw_direction(axis, values)
+    first, end = map(round, axis.get_xlim())
+    axis.set_xticks([first + 0.5, end - 0.5], [f"{first:,}", f"{end - 1:,}"])
+    axis.set_xlabel("feature" if values.ndim == 1 else "sample", fontsize="medium")
+
+
+def line_legend(names: Sequence[str]) -> Markup:
+    """Draw which colour the line of each channel of a sequence has."""
+
+    def draw(axis: Axes) -> None:
+        for name in names:
+            axis.plot([], label=name)
+        axis.legend(loc="center", ncols=len(names))
+        axis.axis("off")
+
+    return _svg(draw, (1.5 * len(names), 0.3), "colours of the lines")
 
 
 def heat_maps(maps: Mapping[str, np.ndarray], caption: str, width: int) -> Figure:
@@ -145,10 +165,10 @@ def chart(curves: Mapping[str, tuple[np.ndarray, Sequence[Any]]], xlabel: str, a
             axis.plot(frequencies, np.where(value > 0, value, np.nan), label=label)
             if interval:
                 axis.fill_between(frequencies, *interval, alpha=0.2, linewidth=0)
-        axis.set(yscale="log", xlim=(0, None), xlabel=xlabel)
-        axis.set_title("energy of a wave / mean", loc="left")
+        axis.set(yscale="log", xlim=(0, None), xlabel=xlabel, ylabel="energy of a wave / mean")
         axis.grid(axis="y", alpha=0.3)
-        axis.legend()
+        if len(curves) > 1:
+            axis.legend()
 
     return Picture(_svg(draw, (5.4, 3.2), alt))
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 from torch import Tensor
 
-from nads_book.network_report.parts import Figure, Section, picture
+from nads_book.network_report.parts import Figure, Section, line_legend, picture
 from nads_book.network_report.sample import Estimate, Sample
 from nads_book.report import percent
 from nads_core.directions import NADs
@@ -17,6 +17,8 @@ from nads_core.directions.run import DENSE_LIMIT
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
 
 _SHOWN, _OF_CHANNEL = 10, 4  # directions that are drawn, and of each channel
+_NAMED = 4  # channels of a sequence that have a legend, at most
+_SPAN = "the space of all their combinations (their span)"
 _SIMILAR = 0.1  # certainty from which on a direction is drawn
 COMPARED = 64  # leading directions whose span is of interest, at most
 
@@ -34,20 +36,25 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
     opening = "".join(sentences[:1])
     if not sentences:
-        sentences = [f"No NAD is known after {nads.provenance.get('num_networks')} networks."]
+        sentences = ["No NAD is known yet."]
     drawn = first if math.prod(shape) <= DENSE_LIMIT else certain
     pictures = [
         picture(nads[i].numpy(), f"NAD {i}", f"certainty {_two_digits(nads.certainty[i])}")
         for i in drawn
         if _worth_drawing(nads, i)
     ]
-    figures = [Figure(pictures, _CAPTIONS[len(shape)])] if pictures else []
+    figures = []
+    if pictures:
+        caption, legend = f"{_CAPTION} {_SIGNS[len(shape)]}", None
+        if len(shape) == 2 and 1 < shape[0] <= _NAMED:
+            legend = line_legend([f"channel {channel}" for channel in range(shape[0])]), ()
+        figures.append(Figure(pictures, caption, _width(104, shape), scale=legend))
     numbers: dict[str, Any] = {
         "certainty": nads.certainty[:_SHOWN].tolist(),
         "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
         "first to mean": along,
     }
-    if len(shape) == 3 and shape[0] > 1:
+    if len(shape) > 1 and shape[0] > 1:
         *shares, common = sample.estimate(
             sample.channels(), lambda energy: energy / energy[..., :-1].sum(-1, keepdims=True)
         )
@@ -58,16 +65,18 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         sentences += of_channels
         if pictures:
             figures.append(_each_channel(nads))
-    return Section("What your network prefers", sentences, figures, (), numbers, opening)
+    title = "What your network prefers"
+    return Section(title, sentences, figures, numbers=numbers, opening=opening)
 
 
-_CAPTIONS = {
-    3: "The directions to which random networks respond most, in order. Colours around grey, or "
-    "red and blue, have opposite signs; the sign of the whole has no meaning. One of low certainty "
-    "will change with more networks.",
-    2: "The directions to which random networks respond most, in order; of long sequences the part "
-    "with most energy.",
-    1: "The directions to which random networks respond most, in order: one bar for each feature.",
+_CAPTION = (
+    "The directions to which random networks respond most, in order. The sign of a whole direction "
+    "has no meaning. One of low certainty will change with more networks."
+)
+_SIGNS = {  # by the number of axes of an input
+    3: "Colours on either side of grey, or red and blue, have opposite signs.",
+    2: "One line per channel, around zero; of long sequences the part with most energy.",
+    1: "One bar per feature, around zero.",
 }
 
 
@@ -94,14 +103,14 @@ def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
     if certain:
         total = int((nads.certainty >= CERTAIN).sum())
         sentences.append(
-            f"NADs that are known with a certainty of at least {CERTAIN}: {total}; of the first "
+            f"NADs that are known with a certainty of at least {CERTAIN}: {total:,}; of the first "
             f"{_SHOWN}: {', '.join(map(str, certain))}."
         )
     for band in _known_bands(nads)[:1]:
         *others, last = band.indices
         sentences.append(
             f"NADs {', '.join(map(str, others))} and {last} cannot be distinguished from each "
-            f"other, but their span is known ({_two_digits(band.certainty)})."
+            f"other, but {_SPAN} is known (certainty {_two_digits(band.certainty)})."
         )
     if not certain:
         few = min(COMPARED, nads.basis.shape[0] // 10)  # a larger span is known by chance
@@ -110,7 +119,8 @@ def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
         if known := (spans >= CERTAIN).nonzero().flatten().tolist():
             span = _two_digits(spans[known[-1]])
             sentences.append(
-                f"No single NAD is known, but the span of the first {known[-1] + 1} is ({span})."
+                f"No single NAD is known. Of the first {known[-1] + 1}, {_SPAN} is known "
+                f"(certainty {span})."
             )
     return sentences
 
@@ -123,7 +133,7 @@ def _of_channels(channels: list[Estimate], common: Estimate) -> list[str]:
         sentences.append(f"The channels hold {listed} of the energy.")
     if common.differs_from(even):
         sentences.append(
-            f"What the channels have in common (grey) holds {common.percent}, "
+            f"What the channels have in common, their mean, holds {common.percent}, "
             f"{'more' if common.value > even else 'less'} than channels with independent weights "
             f"would give ({percent(even)})."
         )
@@ -148,4 +158,9 @@ def _each_channel(nads: NADs) -> Figure:
         "The first directions of each channel, the others held fixed; channels that are "
         "exchangeable have the same."
     )
-    return Figure(pictures, caption, 90)
+    return Figure(pictures, caption, _width(90, (channels, *grid)))
+
+
+def _width(of_images: int, shape: tuple[int, ...]) -> int:
+    """Return the least width of pictures in pixels: those with axes need more."""
+    return of_images if len(shape) == 3 else 230

@@ -98,12 +98,28 @@ class Sample:
     relative_errors: np.ndarray | None = None
 
     @classmethod
-    def of_checkpoint(cls, path: str | os.PathLike[str]) -> Sample:
-        """Return the first networks of a run of `compute_nads`, at most 512."""
+    def of_checkpoint(cls, path: str | os.PathLike[str], nads: NADs | None = None) -> Sample:
+        """Return the first networks of a run of `compute_nads`, at most 512.
+
+        Args:
+            path: checkpoint of the run.
+            nads: NADs of the run.
+
+        Raises:
+            ValueError: if the NADs are of another run.
+        """
         saved, first = read_checkpoint(Path(path)), HalfSamples()
+        run = saved["description"]
+        facts = run if nads is None else nads.provenance
+        for key in ("image_shape", "architecture", "estimator", "output", "seed"):
+            if facts.get(key) != run[key]:
+                raise ValueError(
+                    f"{path} is of another run than the NADs: its {key} is {run[key]}, theirs "
+                    f"{facts.get(key)}"
+                )
         first.load_state_dict(saved["first_networks"])
         halves = first.halves()  # (n, R, 2, D)
-        return cls(halves[:, :, 0], halves[:, :, 1], tuple(saved["description"]["image_shape"]))
+        return cls(halves[:, :, 0], halves[:, :, 1], tuple(run["image_shape"]))
 
     @classmethod
     def of_nads(cls, nads: NADs) -> Sample:

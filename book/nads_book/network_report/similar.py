@@ -17,7 +17,6 @@ from nads_book.report import LABELS
 from nads_core.directions import NADs
 from nads_core.directions.uncertainty import CERTAIN
 
-_TITLE = "Which known networks it resembles"
 _FEWEST_RINGS, _MOST_NAMED, _LISTED = 6, 6, 6
 _RESEMBLING = 1.5  # factor between two profiles, above which they are not similar
 _CAPTION = (
@@ -119,10 +118,15 @@ def _section(
         sentences.append(f"The intervals do not exclude that others are as close: {names}.")
     listed = list(measures)[:_LISTED]
     rows = [(_label(name), str(measures[name])) for name in listed]
-    tables = [Table(rows, ("known network", head))] if rows else []
-    numbers = {"closest": {name: measures[name] for name in listed}, "not distinguished": equal}
-    opening = "" if equal else closest
-    return Section(_TITLE, sentences, figures, tables, numbers, opening, num_networks)
+    return Section(
+        "Which known networks it resembles",
+        sentences,
+        figures,
+        [Table(("known network", head), rows)] if rows else [],
+        {"closest": {name: measures[name] for name in listed}, "not distinguished": equal},
+        "" if equal else closest,
+        num_networks,
+    )
 
 
 def _label(name: str) -> str:
