@@ -8,7 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]
+from nads_book.claims.register import ROOT
+
 # Tables of a registration by which its results are judged.
 RULES = ("criteria", "expected", "predicted", "effects")
 
@@ -38,10 +39,7 @@ def first_in_history(first: str, then: str, root: Path = ROOT) -> tuple[bool | N
     if status or Path(git("rev-parse", "--show-toplevel")[1]).resolve() != root.resolve():
         return None, "not checked: this folder has no git history"
     if shallow == "true":
-        return (
-            None,
-            "not checked: the git history of this clone is shallow (`git fetch --unshallow`)",
-        )
+        return None, "not checked: the git history is shallow (`git fetch --unshallow`)"
 
     def versions(name: str) -> list[list[str]]:
         """Return the commits of a file, the first one first, each with the file's name there."""

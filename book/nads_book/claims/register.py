@@ -13,20 +13,12 @@ from pathlib import Path
 
 from nads_book.checkout import checkout_folder
 
-ROOT = (
-    checkout_folder("book/results").parents[1].resolve()
-)  # of the checkout, also where a wheel runs
+ROOT = checkout_folder("book/results").parents[1].resolve()  # also where a wheel runs
 VERDICTS = {"verified": "✓", "falsified": "✗", "toy": "◐", "inconclusive": "?"}
 OUTCOMES = ("met", "failed", "open")  # of a prediction that was registered before the results
 FULL = ("paper", "theory")
-REDUCED = (
-    "laptop",
-    "narrow",
-    "demo",
-    "epochs20",
-    "epochs50",
-    "epochs100",
-)  # `live` and `smoke` decide nothing
+# `live` and `smoke` decide nothing
+REDUCED = ("laptop", "narrow", "demo", "epochs20", "epochs50", "epochs100")
 # Results of what the paper did too: its figures, its random directions, and its published numbers.
 PAPERS = re.compile(r"results/(fig[1-8]|random)-\w+\.json$|/published/")
 # What would change the verdict on a numbered statement of the paper.
@@ -199,23 +191,22 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
         entry = {"verdict": found} if isinstance(found, str) else found
         content[f"errata-{key}"] = {"falsified_by": CHECKED} | entry
     for key, entry in content.items():
-        entry["registered"], entry["registered_holds"] = (
-            entry.pop("verdict", None),
-            entry.pop("holds", True),
-        )
+        registered, holds = entry.pop("verdict", None), entry.pop("holds", True)
         try:
-            claims[key] = Claim(key, **entry)
+            claim = claims[key] = Claim(key, registered, holds, **entry)
         except TypeError as error:
             raise ClaimError(f"claim {key!r} of {path.name}: {error}") from None
-        if claims[key].registered not in VERDICTS or not claims[key].falsified_by:
+        if registered not in VERDICTS or not claim.falsified_by:
             raise ClaimError(
                 f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and "
                 "`falsified_by`"
             )
-        if claims[key].prediction not in ("", *OUTCOMES):
+        if unknown := sorted(claim.follows.keys() - content.keys()):
+            raise ClaimError(f"claim {key!r} of {path.name} follows from {unknown}, no claims")
+        if claim.prediction not in ("", *OUTCOMES):
             raise ClaimError(
-                f"claim {key!r} of {path.name} has the prediction {claims[key].prediction!r}: "
-                f"use one of {OUTCOMES}"
+                f"claim {key!r} of {path.name} has the prediction {claim.prediction!r}: use one of "
+                f"{OUTCOMES}"
             )
     return claims
 
@@ -232,13 +223,15 @@ def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:
         elif claim.verdict is None:
             found.append(f"{claim.id}: no chapter records it, so that nothing decides it")
         elif claim.flipped:
-            sides = {True: " (holds)", False: " (does not hold)", None: ""}
-            before = claim.registered + (
-                sides[claim.registered_holds] if claim.registered == "toy" else ""
-            )
-            now = claim.verdict + (sides[claim.holds] if claim.verdict == "toy" else "")
+            before = _with_side(claim.registered, claim.registered_holds)
+            now = _with_side(claim.verdict, claim.holds)
             found.append(
                 f"{claim.id}: registered as {before}, now {now}. {claim.statement} "
                 f"{claim.history}".rstrip()
             )
     return found
+
+
+def _with_side(verdict: str, holds: bool | None) -> str:
+    """Return a verdict, and of one at reduced size whether the claim holds."""
+    return f"{verdict} ({'holds' if holds else 'does not hold'})" if verdict == "toy" else verdict

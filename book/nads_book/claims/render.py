@@ -1,5 +1,7 @@
 """How claims are shown: marks behind sentences, conclusions in chapters, the page *Claims*, and
 ``claims.json``.
+
+Pages that list claims are made from the templates in this folder.
 """
 
 from __future__ import annotations
@@ -7,10 +9,12 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import jinja2
 
 from nads_book.claims.register import ROOT, VERDICTS, Claim, ClaimError
 from nads_book.claims.statements import MARK, texts
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     import nbformat
 
 FAILED = "prediction failed"
+FAILURES_FIRST = ("falsified", "toy", "inconclusive", "verified")
 NUMBER = re.compile(r"<!-- number: ([\w-]+) -->")
 
 
@@ -44,30 +49,21 @@ def chapter(claim: Claim) -> str:
     """Return the chapter whose lab notes have the claim, such as ``07_poison``; empty if no chapter
     has it.
     """
-    if claim.chapter:
-        return claim.chapter
-    for page in places(claim):
-        if page.startswith("notebooks/"):
-            return Path(page).name
-    return ""
+    pages = [Path(page).name for page in places(claim) if page.startswith("notebooks/")]
+    return claim.chapter or next(iter(pages), "")
 
 
-def address(claim: Claim, up: str = "../") -> str:
-    """Return the address of a claim's entry in the lab notes, or of its line on the page *Claims*.
-
-    Args:
-        claim: the claim.
-        up: way from the page that links to the first folder of the book.
+def address(claim: Claim) -> str:
+    """Return the address of a claim's entry in the lab notes, or of its line on the page *Claims*,
+    from a page in a folder of the book.
     """
     name = chapter(claim)
-    page = f"book/lab_notes/{name}" if name else "book/claims"
-    return f"{up}{page}.html#{claim.id}"
+    page = f"lab_notes/{name}" if name else "claims"
+    return f"../book/{page}.html#{claim.id}"
 
 
 def badge(claim: Claim) -> str:
-    """Return the mark behind a sentence: the sign of its verdict, linked to its entry in the lab
-    notes.
-    """
+    """Return the sign of a claim, linked to its entry in the lab notes."""
     label = html.escape(f"Claim: {claim.label}")
     link = f'href="{address(claim)}" title="{label}" aria-label="{label}"'
     return f'<a class="claim-mark {kind(claim)}" {link}>{sign(claim)}</a>'
@@ -90,44 +86,37 @@ def with_badges(text: str, claims: dict[str, Claim]) -> str:
     return MARK.sub(lambda mark: badge(claims[mark[1]]) if mark[1] in claims else "", text)
 
 
-def conclusion(claim: Claim) -> str:
-    """Return what a chapter shows of a claim: its sign, its sentence and its number, in
-    Markdown.
+def conclusion(claim: Claim, mark: str = "") -> str:
+    """Return what a chapter shows of a claim: its sign, its sentence and its number, in Markdown.
+
+    Args:
+        claim: the claim.
+        mark: what stands for the sign; the sign itself by default.
     """
     about = "; ".join(filter(None, [number(claim), claim.label]))
-    return f"**{sign(claim)}{colon(claim)}** {claim.statement} ({about})"
+    return f"**{mark or sign(claim)}{colon(claim)}** {claim.statement} ({about})"
 
 
 def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nbformat.NotebookNode:
     """Replace the marks of an executed chapter, and add its conclusions below the cells that ask
     for them.
     """
-    import nbformat
+    from nbformat.v4 import new_markdown_cell
 
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_badges(cell.source, claims)
-        records = [
-            output["data"][CLAIM]
-            for output in cell.get("outputs", [])
-            if CLAIM in output.get("data", {})
-        ]
+        outputs = cell.get("outputs", [])
+        records = [output["data"][CLAIM] for output in outputs if CLAIM in output.get("data", {})]
         if records:  # an anchor among the outputs of a figure would become another figure
-            cell.outputs = [
-                output for output in cell.outputs if CLAIM not in output.get("data", {})
-            ]
-            anchors = "".join(
-                f'<div class="claim-anchor" id="evidence-{record["id"]}"></div>'
-                for record in records
-            )
-            cells.append(nbformat.v4.new_markdown_cell(anchors))
+            cell.outputs = [output for output in outputs if CLAIM not in output.get("data", {})]
+            anchor = '<div class="claim-anchor" id="evidence-{}"></div>'
+            cells.append(new_markdown_cell("".join(anchor.format(one["id"]) for one in records)))
         cells.append(cell)
-        for record in records:
-            if record.get("shown"):
-                claim = claims[record["id"]]
-                text = f"**{badge(claim)}{colon(claim)}** {conclusion(claim).split('** ', 1)[1]}"
-                cells.append(nbformat.v4.new_markdown_cell(f":::{{div}} conclusion\n{text}\n:::"))
+        for claim in (claims[record["id"]] for record in records if record.get("shown")):
+            shown = conclusion(claim, badge(claim))
+            cells.append(new_markdown_cell(f":::{{div}} conclusion\n{shown}\n:::"))
     notebook.cells = cells
     return notebook
 
@@ -146,20 +135,15 @@ def places(claim: Claim) -> list[str]:
     return list(dict.fromkeys([*cell, *claim.pages]))
 
 
-def css_class(page: str) -> str:
-    """Return the class that the lines of a page's claims have, as docutils would write it."""
-    return f"chapter-{Path(page).name}".replace("_", "-").lower()
-
-
 def number(claim: Claim) -> str:
     """Return the number behind a claim with its interval; empty where it has none."""
-    ends = [end for end in claim.interval or () if end is not None]
     if claim.value is None:
         return ""
-    if len(ends) == 2:
-        value = estimate((claim.value, *ends), digits=2 if abs(claim.value) < 10 else 0)
-        return f"{claim.measure}: {value}"
-    return f"{claim.measure}: {readable(claim.value)}"
+    ends = [end for end in claim.interval or () if end is not None]
+    if len(ends) < 2:
+        return f"{claim.measure}: {readable(claim.value)}"
+    digits = 2 if abs(claim.value) < 10 else 0
+    return f"{claim.measure}: {estimate((claim.value, *ends), digits)}"
 
 
 def facts(claim: Claim) -> str:
@@ -181,53 +165,29 @@ def facts(claim: Claim) -> str:
     return "; ".join(filter(None, found))
 
 
-def counts(claims: Iterable[Claim]) -> list[tuple[str, str, int]]:
-    """Return the number of claims by verdict and size: class of their lines, label, number."""
-    found: dict[str, tuple[str, int]] = {}
-    for claim in sorted(claims, key=lambda claim: list(VERDICTS).index(claim.known)):
-        key = re.sub(r"[^a-z]+", "-", claim.kind)
-        label, count = found.get(key, (f"{VERDICTS[claim.known]} {claim.kind}", 0))
-        found[key] = (label, count + 1)
-    return [(f"verdict-{key}", label, count) for key, (label, count) in found.items()]
+def classes(claim: Claim) -> str:
+    """Return the classes of a claim's line, by which the page *Claims* is filtered."""
+    found = ["claim-line", _verdict_class(claim), *map(_page_class, places(claim))]
+    found += [f"prediction-{claim.prediction}"] if claim.prediction else []
+    return " ".join([*found, "post-hoc"] if claim.post_hoc else found)
 
 
-def line(claim: Claim) -> str:
-    """Return a claim as the page *Claims* lists it, in Markdown: sign, sentence, and a link to its
-    entry.
-    """
-    label = re.sub(r"[^a-z]+", "-", claim.kind)
-    classes = ["claim-line", f"verdict-{label}", *map(css_class, places(claim))]
-    marks = [f"prediction-{claim.prediction}"] if claim.prediction else []
-    marks += ["post-hoc"] if claim.post_hoc else []
-    link = (
-        f'<a class="claim-mark {kind(claim)}" href="{address(claim)}" '
-        f'title="{claim.label}">{sign(claim)}</a>'
-    )
-    anchor = f'<span class="claim-anchor" id="{claim.id}"></span>'
-    return (
-        f":::{{div}} {' '.join(classes + marks)}\n{anchor}{link}{colon(claim)} "
-        f"{claim.statement}\n:::"
-    )
+def _verdict_class(claim: Claim) -> str:
+    return f"verdict-{re.sub(r'[^a-z]+', '-', claim.kind)}"
 
 
-SCRIPT = """<script>
-const form = document.querySelector('.claims-filter'), number = form.querySelector('output');
-const lines = [...document.querySelectorAll('.claim-line')];
-const texts = lines.map(line => line.textContent.toLowerCase());
-const choose = () => {
-  const words = form.querySelector('input').value.toLowerCase().split(/\\s+/);
-  const chosen = [...form.querySelectorAll('select')].map(({ value }) => value).filter(Boolean);
-  lines.forEach((line, index) => {
-    const fits = chosen.every(name => line.classList.contains(name));
-    line.hidden = !fits || !words.every(word => texts[index].includes(word));
-  });
-  number.textContent = `${lines.filter(line => !line.hidden).length} of ${lines.length} claims`;
-};
-form.hidden = false;
-form.addEventListener('input', choose);
-form.addEventListener('submit', event => event.preventDefault());
-choose();
-</script>"""
+def _page_class(page: str) -> str:
+    return f"chapter-{Path(page).name}".replace("_", "-").lower()  # as docutils would write it
+
+
+def rendered(template: str, **content: Any) -> str:
+    """Return a page, or a part of it, from a template of this folder."""
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["emphasised"] = lambda text: re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+    for function in (sign, colon, kind, address, badge, facts, classes):
+        environment.globals[function.__name__] = function
+    return environment.get_template(f"{template}.md.jinja").render(**content)
 
 
 def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
@@ -238,52 +198,23 @@ def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
     book, by chapter.
     """
     names = titles(root)
-    order = {name: place for place, name in enumerate(names)}
+    order = list(names)
     paper = [claim for claim in claims.values() if claim.id.startswith("errata-")]
-    paper.sort(
-        key=lambda claim: ["falsified", "toy", "inconclusive", "verified"].index(claim.known)
-    )
     own = [claim for claim in claims.values() if claim not in paper]
-    own.sort(key=lambda claim: min(map(order.__getitem__, places(claim)), default=-1))
-    used = sorted(
-        {name for claim in claims.values() for name in places(claim)}, key=order.__getitem__
+    used = {name for claim in claims.values() for name in places(claim)}
+    by_verdict = sorted(claims.values(), key=lambda claim: [*VERDICTS].index(claim.known))
+    labels = [(_verdict_class(one), f"{VERDICTS[one.known]} {one.kind}") for one in by_verdict]
+    content = rendered(
+        "claims",
+        counts=Counter(labels),
+        pages={_page_class(name): names[name] for name in sorted(used, key=order.index)},
+        paper=sorted(paper, key=lambda claim: FAILURES_FIRST.index(claim.known)),
+        own=sorted(own, key=lambda claim: min(map(order.index, places(claim)), default=-1)),
     )
-    found = counts(claims.values())
-    options = {
-        "Verdict": {name: f"{label} ({count})" for name, label, count in found},
-        "Page": {css_class(name): names[name] for name in used},
-        "Prediction": {
-            "prediction-met": "met",
-            "prediction-failed": "failed",
-            "prediction-open": "open",
-            "post-hoc": "none: chosen after seeing the results",
-        },
-    }
-    selects = '<label>Search <input type="search"></label> '
-    for label, choices in options.items():
-        items = "".join(
-            f'<option value="{value}">{html.escape(one)}</option>' for value, one in choices.items()
-        )
-        selects += f'<label>{label} <select><option value="">all</option>{items}</select></label> '
-    filters = f'<form class="claims-filter" hidden>{selects}<output></output></form>'
-    table = ["| verdict | claims |", "|---|--:|"]
-    table += [f"| {label} | {count} |" for _, label, count in found]
-    parts = [
-        "\n".join(table),
-        f"```{{raw}} html\n{filters}\n```",
-        "## What the paper states",
-        *map(line, paper),
-        "## What this book states",
-        *map(line, own),
-        f"```{{raw}} html\n{SCRIPT}\n```",
-    ]
-    return text.replace("<!-- claims -->", "\n\n".join(parts))
+    return text.replace("<!-- claims -->", content)
 
 
 def write(path: Path, claims: dict[str, Claim]) -> None:
     """Write ``claims.json``."""
-    path.write_text(
-        json.dumps([asdict(claim) for claim in claims.values()], indent=1, ensure_ascii=False)
-        + "\n",
-        "utf8",
-    )
+    entries = [asdict(claim) for claim in claims.values()]
+    path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", "utf8")
