@@ -271,24 +271,6 @@ def test_chapters_share_the_cores_and_one_that_measures_runs_alone(
     assert capsys.readouterr().out.count("unchanged") == 3 and len(papermill[0]) == 3
 
 
-def test_the_chapter_that_took_longest_begins(small_book):
-    def chapters():
-        return [
-            execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root)
-            for name in "abcde"
-        ]
-
-    for name in "abcde":
-        root = small_book("# long" * 10 * (name == "e"), name=name)
-    for chapter, seconds in zip(chapters(), (3, 30, None, 20, None), strict=True):
-        chapter.target.parent.mkdir(parents=True, exist_ok=True)
-        if seconds:
-            chapter.target.write_text(f'{{"metadata": {{"papermill": {{"duration": {seconds}}}}}}}')
-    order = sorted(chapters(), key=execution.Chapter.effort, reverse=True)
-    # Those that nothing is known of go first.
-    assert "".join(chapter.name[-1] for chapter in order) == "ecbda"
-
-
 def test_a_chapter_that_fails_stops_the_others(small_book, papermill):
     small_book(text="# Long, looks: 1000", name="a")
     root = small_book(text="# This one fails, looks: 2", name="b")

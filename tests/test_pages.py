@@ -177,7 +177,11 @@ def test_a_page_is_private_light_and_whole_also_on_a_telephone(browser, address,
         visit.read()
         assert 1e5 < visit.bytes("transferSize") < HEAVIEST
         assert name not in CHAPTERS or visit.page.evaluate(CELLS) <= MOST_CELLS
-        if name in WITH_AXE:
+        for scheme in ("light", "dark") if name in WITH_AXE else ():
+            visit.page.emulate_media(color_scheme=scheme)
+            visit.page.wait_for_function(
+                "(s) => document.documentElement.dataset.theme === s", arg=scheme
+            )
             assert not serious(visit.page)
         assert not visit.page.evaluate(CUT)
         visit.page.set_viewport_size({"width": 375, "height": 800})

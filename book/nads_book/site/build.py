@@ -12,6 +12,7 @@ file must be sound, and shown by some chapter. Nothing outside the build folder 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -45,15 +46,19 @@ from nads_book.site.execution import (
 from nads_book.site.stage import PREDICTIONS
 from nads_book.studies import load_results
 
-STAGE: tuple[str | Path, ...] = (
-    "-m",
-    "nads_book.site.stage",
-)  # what writes the pages that are no chapters
+# Command that writes the pages that are no chapters
+STAGE: tuple[str | Path, ...] = ("-m", "nads_book.site.stage")
 
 
 def chapters(root: Path = ROOT) -> list[str]:
     """Return the notebooks that `_toc.yml` names, in order, such as ``notebooks/07_poison``."""
     return [name for name in parse_toc_yaml(root / "_toc.yml") if name.startswith("notebooks/")]
+
+
+def executed(folder: Path, preset: str, root: Path) -> dict[str, Path]:
+    """Return the executed notebook of each chapter, by its name."""
+    place = folder / "executed" / preset
+    return {name: place / f"{Path(name).name}.ipynb" for name in chapters(root)}
 
 
 def stored_results(folder: Path) -> set[str]:
@@ -67,20 +72,19 @@ def stored_results(folder: Path) -> set[str]:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it
             names.
     """
-    paths = [
-        path
-        for path in sorted(folder.glob("[!.]*.*"))
-        if path.stem.partition(".")[2] in ("", *ON_CPUS)
-    ]
-    for path in paths:
+    found = set()
+    for path in sorted(folder.glob("[!.]*.*")):
+        name, _, size = path.stem.partition(".")
+        if size not in ("", *ON_CPUS):
+            continue
         try:
             if path.suffix != ".json":
                 raise ValueError("it is no results file")
-            name, _, size = path.stem.partition(".")
             load_results(name, size or "paper", folder)
         except ValueError as error:
             raise BuildError(f"{path} cannot be shown: {error}") from None
-    return {path.name for path in paths}
+        found.add(path.name)
+    return found
 
 
 def of_the_book(names: set[str], folder: Path) -> set[str]:
@@ -99,9 +103,10 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
             somebody's own results.
     """
     try:
-        functions = {key: decide() for key, decide in decisions().items()} if root == ROOT else {}
-        register = claims.decide(functions, claims.places(executed), root)
-        for key, chapter in (chapters_of_claims() if root == ROOT else {}).items():
+        functions, owners = (decisions(), chapters_of_claims()) if root == ROOT else ({}, {})
+        evidence = {key: decide() for key, decide in functions.items()}
+        register = claims.decide(evidence, claims.places(executed), root)
+        for key, chapter in owners.items():
             register[key].chapter = chapter
     except (claims.ClaimError, FileNotFoundError) as error:
         raise BuildError(str(error)) from None
@@ -129,17 +134,13 @@ def start_watching(folder: Path) -> set[str]:
     return names
 
 
-def tell(folder: Path, preset: str, root: Path) -> dict[str, claims.Claim]:
-    """Decide all claims, write the pages that tell them into the staging folder, and return the
-    claims.
+def write_claims(folder: Path, preset: str, root: Path) -> dict[str, claims.Claim]:
+    """Decide all claims, write them into the staged pages, and return them.
 
     Raises:
         BuildError: if a verdict flips, or a page cannot be made.
     """
-    executed = [
-        folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)
-    ]
-    register = decided(executed, root)
+    register = decided(executed(folder, preset, root).values(), root)
     tables = folder / "stage" / PREDICTIONS
     predictions = json.loads(tables.read_text("utf8")) if tables.is_file() else {}
     try:
@@ -163,30 +164,20 @@ def render(folder: Path, preset: str, register: dict[str, claims.Claim], root: P
         The first page. It is replaced only by a build that succeeded.
     """
     stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
-    shutil.rmtree(
-        site, ignore_errors=True
-    )  # a page that is not read again would not be checked again
-    executed = {
-        name: folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)
-    }
-    for name, path in executed.items():
+    # A page that is not read again would not be checked again
+    shutil.rmtree(site, ignore_errors=True)
+    for name, path in executed(folder, preset, root).items():
         (stage / name).parent.mkdir(exist_ok=True)
         notebook = nbformat.read(path, as_version=4)
         pages.hide_repeated_parameters(notebook)
         pages.name_folds(notebook)
         page = pages.with_takeaway(pages.with_details(pages.with_byline(notebook)))
-        nbformat.write(
-            pages.without_variants(claims.with_claims(page, register)), stage / f"{name}.ipynb"
-        )
-    options: list[str | Path] = ["--path-output", site, "-W", "-n", "--keep-going", "-q"]
-    command: list[str | Path] = [
-        Path(sys.executable).with_name("jupyter-book"),
-        "build",
-        stage,
-        *options,
-    ]
+        shown = pages.without_variants(claims.with_claims(page, register))
+        nbformat.write(shown, stage / f"{name}.ipynb")
+    program = Path(sys.executable).with_name("jupyter-book")
+    options = ["--path-output", site, "-W", "-n", "--keep-going", "-q"]
     messages = folder / "sphinx.output"
-    process = start(command, root, messages)
+    process = start([program, "build", stage, *map(str, options)], root, messages)
     try:
         process.wait()
     finally:
@@ -195,15 +186,14 @@ def render(folder: Path, preset: str, register: dict[str, claims.Claim], root: P
         text = plain(messages.read_text(errors="replace")).replace(f"{stage}{os.sep}", "").strip()
         raise BuildError(f"the pages could not be rendered without warnings:\n\n{text}")
     messages.unlink()
-    variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(
-        stage / "book" / "_static"
-    )
-    pages.place_variants(site / "_build" / "html", variants)
-    pages.polish(site / "_build" / "html")
-    sharing.share(site / "_build" / "html", root, list(parse_toc_yaml(root / "_toc.yml")))
-    claims.write(site / "_build" / "html" / "claims.json", register)
+    made = site / "_build" / "html"
+    variants = pages.figure_variants(folder / "executed" / preset)
+    pages.place_variants(made, variants | pages.static_variants(stage / "book" / "_static"))
+    pages.polish(made)
+    sharing.share(made, root, list(parse_toc_yaml(root / "_toc.yml")))
+    claims.write(made / "claims.json", register)
     shutil.rmtree(html, ignore_errors=True)
-    shutil.move(site / "_build" / "html", html)
+    shutil.move(made, html)
     return html / "index.html"
 
 
@@ -228,7 +218,7 @@ def build(
     def print_line(what: str, how: str) -> None:
         print(f"  {what:<36} {how}", flush=True)
 
-    began = time.perf_counter()
+    began, done = time.perf_counter(), itertools.count(1)
     try:
         claims.check_pages(root)
     except claims.ClaimError as error:
@@ -238,13 +228,14 @@ def build(
     book = [Chapter(name, folder, preset, root) for name in chapters(root)]
     reasons = {chapter.name: chapter.changed for chapter in book}
     for name, changes in reasons.items():
-        print_line(name, f"due: {', '.join(changes[:2])}" if changes else "unchanged")
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        print_line(name, f"to execute ({changes[0]}{more})" if changes else "unchanged")
     changed = sorted(
         (chapter for chapter in book if reasons[chapter.name]), key=Chapter.effort, reverse=True
     )
 
     def report(chapter: Chapter, seconds: float) -> None:
-        print_line(chapter.name, f"executed in {seconds:.1f} s")
+        print_line(chapter.name, f"executed in {seconds:.0f} s ({next(done)} of {len(changed)})")
 
     folder.mkdir(parents=True, exist_ok=True)
     messages = folder / "stage.output"
@@ -256,18 +247,14 @@ def build(
             report,
         )
         if staging.wait():
-            raise BuildError(
-                "what does not come from a chapter could not be staged:\n\n"
-                f"{plain(messages.read_text())}"
-            )
+            text = plain(messages.read_text())
+            raise BuildError(f"the pages that are no chapters could not be made:\n\n{text}")
         execute_together([chapter for chapter in changed if chapter.alone], 1, report)
     finally:
         stop([staging])
     read = start_watching(results_folder(root))
-    register = tell(folder, preset, root)
+    register = write_claims(folder, preset, root)
     left_out = stored.difference(read, *(chapter.read_results() for chapter in book))
-    for name in sorted(left_out):
-        print_line(name, "shown by no page")
     if missing := of_the_book(left_out, results_folder(root)):
         names = ", ".join(sorted(missing))
         raise BuildError(
@@ -275,9 +262,10 @@ def build(
             "elsewhere"
         )
     rendering = time.perf_counter()
+    print_line("all pages", "being rendered")
     index = render(folder, preset, register, root)
-    print_line("pages", f"rendered in {time.perf_counter() - rendering:.1f} s")
-    print(f"The book, after {time.perf_counter() - began:.0f} s: {index}", flush=True)
+    print_line("all pages", f"rendered in {time.perf_counter() - rendering:.0f} s")
+    print(f"Done after {time.perf_counter() - began:.0f} s. Open {index}", flush=True)
     return index
 
 
@@ -300,10 +288,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.jobs is not None and arguments.jobs < 1:
         parser.error(f"--jobs must be at least 1, got {arguments.jobs}")
-    for ending in (
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):  # as Ctrl-C: the chapters that run are ended, and not left alone
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C, which ends the chapters that run
         signal.signal(ending, signal.default_int_handler)
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -321,7 +306,7 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         print(
-            "\n\nInterrupted. The chapters that were executed to their end are kept.",
+            "\n\nInterrupted. Chapters that are executed are kept: the same command resumes.",
             file=sys.stderr,
         )
         return 130

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,11 @@ from nads_book.site import dependencies
 from nads_book.site.dependencies import results_folder
 from nads_core.runtime import provenance
 from nads_core.runtime.memory import available_memory
+from nads_core.training import num_cores
 
 BOOK = Path(__file__).resolve().parents[2]
 ROOT = BOOK.parent
-PRESETS = {
-    "smoke": 300,
-    "demo": 900,
-    "paper": 86_400,
-}  # with the seconds that a single cell may take
+PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 LARGEST = 5_000_000  # characters of a chapter's outputs, without the variants of its figures
 
@@ -53,7 +50,7 @@ def lifeline() -> int:
 
 
 def start(
-    command: list[str | Path], root: Path, output: Path, **variables: str
+    command: Sequence[str | Path], root: Path, output: Path, **variables: str
 ) -> subprocess.Popen[bytes]:
     """Start a Python script or module from the repository root; its messages go to a file.
 
@@ -82,9 +79,7 @@ def start(
 
 
 def stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Interrupt processes, let each end in its own time, papermill with its kernel, and kill what
-    does not.
-    """
+    """Interrupt processes, so that papermill ends its kernel, and kill those that do not end."""
     try:
         for process in processes:
             process.send_signal(signal.SIGINT)
@@ -114,42 +109,33 @@ def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
-        label = f"In [{cell.execution_count}]:\n\n{cell.source}\n"
+        problem = ""
         for output in cell.outputs:
             if output.output_type == "error":
-                traceback = "\n".join(output.traceback) or f"{output.ename}: {output.evalue}"
-                raise BuildError(f"{label}\n{plain(traceback)}")
+                problem = "\n".join(output.traceback) or f"{output.ename}: {output.evalue}"
         duration = cell.metadata.get("papermill", {}).get("duration") or 0.0
-        if duration > 0.95 * timeout:
-            limit = f"a cell may take at most {timeout:.0f} s"
-            raise BuildError(f"{label}\nThis cell took {duration:.0f} s; {limit}.")
         total += size_of_outputs(cell)
-        if total > LARGEST:
-            limit = f"the chapter's outputs may have {LARGEST / 1e6:.0f} MB"
-            raise BuildError(f"{label}\nUp to this cell there are {total / 1e6:.1f} MB; {limit}.")
+        if duration > 0.95 * timeout and not problem:
+            problem = f"This cell took {duration:.0f} s; a cell may take at most {timeout:.0f} s."
+        if total > LARGEST and not problem:
+            problem = (
+                f"The outputs up to this cell have {total / 1e6:.1f} MB; those of a chapter may "
+                f"have {LARGEST / 1e6:.0f} MB."
+            )
+        if problem:
+            label = f"In [{cell.execution_count}]:\n\n{cell.source}\n"
+            raise BuildError(f"{label}\n{plain(problem)}")
 
 
 def size_of_outputs(cell: nbformat.NotebookNode) -> int:
     """Return the characters of a cell's outputs, without the variants of figures
     for other pages.
     """
-    variants = {MIME.format(name) for name in VARIANTS}
-    size = 0
+    variants, size = {MIME.format(name) for name in VARIANTS}, 0
     for output in cell.outputs:
-        size += len(output.get("text", ""))
-        size += sum(
-            len(str(content))
-            for kind, content in output.get("data", {}).items()
-            if kind not in variants
-        )
+        counted = output.get("data", {}).keys() - variants
+        size += len(output.get("text", "")) + sum(len(str(output.data[key])) for key in counted)
     return size
-
-
-def num_cores() -> int:
-    """Count the cores that this process may use; a container may have less than its machine."""
-    from loky import cpu_count
-
-    return cpu_count()
 
 
 def machine(cores: int) -> str:
@@ -184,8 +170,7 @@ class Chapter:
         self.source = root / f"{name}.ipynb"
         self.target = folder / "executed" / preset / f"{self.source.stem}.ipynb"
         if not self.source.is_file():
-            message = f"_toc.yml names {name}, but there is no {self.source}: run `make sync`"
-            raise BuildError(message)
+            raise BuildError(f"{self.source} of _toc.yml does not exist: run `make sync`")
         self.options = list(OPTIONS)  # of the kernel
         self.record: dict[str, Any] = {}  # metadata of the executed notebook
         with contextlib.suppress(FileNotFoundError):
@@ -193,12 +178,13 @@ class Chapter:
 
     @property
     def changed(self) -> list[str]:
-        """What has changed since it was executed; empty if it need not be executed again."""
+        """Why it is due to be executed; empty if it is not."""
         if "dependencies" not in self.record:
-            return ["it has not been executed"]
+            return ["never executed"]
         if self.record["surroundings"] != dependencies.surroundings(self.preset):
-            return ["preset, photos or variables"]
-        return dependencies.changed(self.record["dependencies"], self.root)
+            return ["other photos or environment variables"]
+        found = dependencies.changed(self.record["dependencies"], self.root)
+        return [f"changed: {key.partition(' ')[2]}" for key in found]
 
     def read_results(self) -> set[str]:
         """Return the names of the files in the folder of results that it read."""
@@ -256,7 +242,7 @@ class Chapter:
                 raise BuildError(f"{partial} belongs to another run: build again")
         except BuildError as error:
             place = f"{self.name}.ipynb failed at preset {self.preset!r}"
-            raise BuildError(f"{place}, {error}\n\nAs far as it came: {partial}") from None
+            raise BuildError(f"{place}, {error}\n\nIts outputs so far: {partial}") from None
         found = dependencies.read(self.run / "read", self.root)
         keys = {*found, f"file {self.source.relative_to(self.root)}", "file requirements.txt"}
         notebook.metadata |= {

@@ -5,12 +5,10 @@ in order.
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import html
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -66,9 +64,8 @@ def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     notes = "".join(
         f"\n{output['data']['text/markdown']}\n" for cell in lifted for output in cell.outputs
     )
-    notebook.cells[
-        0
-    ].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{notes}{rest}"
+    line = f":::{{div}} byline\n{byline(notebook)}\n:::"
+    notebook.cells[0].source = f"{title}\n\n{line}\n{notes}{rest}"
     notebook.cells = [cell for cell in notebook.cells if cell not in lifted]
     return notebook
 
@@ -85,11 +82,8 @@ def with_takeaway(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 FOLD = 70  # characters of a fold's name, at most
-HEADING, DETAILS, END = (
-    re.compile(r"#{1,6} "),
-    re.compile(r"<!-- details: (.+) -->$"),
-    "<!-- end of details -->",
-)
+HEADING, DETAILS = re.compile(r"#{1,6} "), re.compile(r"<!-- details: (.+) -->$")
+END = "<!-- end of details -->"
 
 
 def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -155,12 +149,8 @@ def draw_intro(path: Path) -> None:
     from nads_core import load_nads
 
     names = ("lenet", "vgg11", "resnet18", "densenet121")
-    variants = Variants(figures.plot_directions, {LABELS[name]: load_nads(name) for name in names})
-    variants.light.savefig(path, dpi=200)
-    for name in VARIANTS:
-        if (figure := variants.variant(name)) is None:
-            raise ValueError(f"the figure of the introduction has no variant {name!r}")
-        figure.savefig(path.with_suffix(f".{name}.png"), dpi=200, facecolor=figure.get_facecolor())
+    nads = {LABELS[name]: load_nads(name) for name in names}
+    _draw_variants(path, Variants(figures.plot_directions, nads))
 
 
 def combine_pictures() -> dict[str, np.ndarray]:
@@ -203,67 +193,50 @@ def mosaic(pictures: np.ndarray) -> np.ndarray:
     return rows.reshape(count * (height + 1), count * (width + 1))[:-1, :-1]
 
 
-def plot_strip(pictures: dict[str, np.ndarray], columns: int = 4) -> Figure:
+def plot_strip(pictures: dict[str, np.ndarray]) -> Figure:
     """Draw how NADs are made, one picture after another."""
-    rows = len(pictures) // columns
-    size = (7.6, 2.25) if columns == 4 else (4.0, 2.4 * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
-    for axis, (number, (title, picture)) in zip(
-        axes.flat, enumerate(pictures.items(), 1), strict=True
-    ):
+    figure, axes = plt.subplots(1, len(pictures), figsize=(7.6, 2.25), layout="constrained")
+    for axis, (number, (title, picture)) in zip(axes, enumerate(pictures.items(), 1), strict=True):
         if np.nanmax(picture) <= 0:
             axis.imshow(picture, cmap="magma")
         else:
             largest = np.nanmax(np.abs(picture))
             axis.imshow(picture, cmap="RdBu_r", vmin=-largest, vmax=largest)
         axis.set_title(f"{number}. {title}", fontsize=8, loc="left")
-        axis.axis("off")
-        if number % columns:
-            axis.annotate(
-                "→",
-                (1.02, 0.5),
-                xycoords="axes fraction",
-                fontsize=14,
-                va="center",
-                annotation_clip=False,
-            )
+        axis.set(xticks=[], yticks=[])
+        axis.spines[:].set_visible(False)
+        if number < len(pictures):
+            place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
+            axis.annotate("→", (1.02, 0.5), fontsize=14, **place)
     return figure
 
 
 def draw_strip(path: Path) -> None:
     """Draw the strip with its variants for dark and narrow pages."""
-    pictures = combine_pictures()
-    _draw_variants(path, lambda narrow: plot_strip(pictures, 2 if narrow else 4))
+    _draw_variants(path, Variants(plot_strip, combine_pictures()))
 
 
-def _draw_variants(path: Path, plot: Callable[[bool], Figure]) -> None:
-    """Save what a function of whether the page is narrow draws, for light and dark pages."""
-    from nads_book.figures.settings import DARK, STYLE, drawn_with
-
-    for name, narrow, look in (
-        ("", False, {}),
-        (".dark", False, DARK),
-        (".narrow", True, {}),
-        (".narrow-dark", True, DARK),
-    ):
-        figure = drawn_with(STYLE | look, functools.partial(plot, narrow))
-        figure.savefig(path.with_suffix(f"{name}.png"), dpi=180, facecolor=figure.get_facecolor())
+def _draw_variants(path: Path, variants: Variants) -> None:
+    """Save a figure, and its variants for dark and narrow pages."""
+    figures = {"": variants.light} | {f".{name}": variants.variant(name) for name in VARIANTS}
+    for name, figure in figures.items():
+        assert figure is not None, f"{path.stem} has no variant {name}"
+        figure.savefig(path.with_suffix(f"{name}.png"), dpi=200, facecolor=figure.get_facecolor())
 
 
 def draw_certainty(path: Path) -> None:
     """Draw the picture of the page *How certain is a NAD?* with its variants."""
     from nads_core import load_nads
 
-    nads = load_nads("lenet")
-    _draw_variants(path, lambda narrow: plot_certainty(nads, "++s", 24 if narrow else 48))
+    _draw_variants(path, Variants(plot_certainty, load_nads("lenet"), "++s"))
 
 
-def plot_certainty(nads: NADs, kind: str, count: int) -> Figure:
+def plot_certainty(nads: NADs, kind: str) -> Figure:
     """Draw the eigenvalues of one symmetry type with their errors, above the certainties."""
-    chosen = [index for index, name in enumerate(nads.types) if name == kind][:count]
-    ranks, width = range(len(chosen)), 4.0 if count < 40 else 7.6
+    chosen = [index for index, name in enumerate(nads.types) if name == kind][:48]
+    ranks = range(len(chosen))
     figure, (upper, lower) = plt.subplots(
-        2, 1, sharex=True, figsize=(width, 3.6), layout="constrained"
+        2, 1, sharex=True, figsize=(7.6, 3.6), layout="constrained"
     )
     values, errors = nads.eigenvalues[chosen].numpy(), nads.eigenvalue_std[chosen].numpy()
     upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
@@ -297,7 +270,7 @@ def page_figures() -> dict[str, Guess | explorer.Page | explorer.Playground]:
     """
     view, source = explorer.View, explorer.Source()
     return {
-        "guess": Guess(book=True),
+        "guess": Guess(),
         "photo": explorer.Page(view(("photo",), photo=8, kept=20), source, book=True),
         "directions": explorer.Page(
             view(("direction",), second="resnet18", index=3), source, book=True
@@ -316,20 +289,15 @@ def figure_variants(folder: Path) -> dict[str, dict[str, bytes]]:
     """Return the variants of each picture of the executed chapters: hash of the PNG ->
     name -> PNG.
     """
-    types = {name: MIME.format(name) for name in VARIANTS}
-    variants = {}
+    found = {}
     for path in folder.glob("*.ipynb"):
         for cell in nbformat.read(path, as_version=4).cells:
             for data in (output.get("data", {}) for output in cell.get("outputs", [])):
-                if others := {
-                    name: base64.b64decode(data[kind])
-                    for name, kind in types.items()
-                    if kind in data
-                }:
-                    variants[hashlib.sha256(base64.b64decode(data["image/png"])).hexdigest()] = (
-                        others
-                    )
-    return variants
+                stored = {name: data.get(MIME.format(name)) for name in VARIANTS}
+                others = {name: base64.b64decode(text) for name, text in stored.items() if text}
+                if others:
+                    found[_hash(base64.b64decode(data["image/png"]))] = others
+    return found
 
 
 def without_variants(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -348,11 +316,13 @@ def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
     found: dict[str, dict[str, bytes]] = {}
     for name in VARIANTS:
         for path in sorted(folder.glob(f"*.{name}.png")):
-            picture = path.with_name(path.name.replace(f".{name}", ""))
-            found.setdefault(hashlib.sha256(picture.read_bytes()).hexdigest(), {})[name] = (
-                path.read_bytes()
-            )
+            picture = path.with_name(path.name.replace(f".{name}", "")).read_bytes()
+            found.setdefault(_hash(picture), {})[name] = path.read_bytes()
     return found
+
+
+def _hash(picture: bytes) -> str:
+    return hashlib.sha256(picture).hexdigest()
 
 
 def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
@@ -364,7 +334,7 @@ def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
     """
     names: dict[str, set[str]] = {}
     for path in sorted(pages.glob("_images/*.png")):
-        others = variants.get(hashlib.sha256(path.read_bytes()).hexdigest(), {})
+        others = variants.get(_hash(path.read_bytes()), {})
         names[path.stem] = set(others)
         for name, content in others.items():
             path.with_suffix(f".{name}.png").write_bytes(content)
@@ -413,21 +383,15 @@ def polish(pages: Path) -> None:
         text = re.sub(
             r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL
         )
-        text = re.sub(
-            r"(?<=\d) %(?!\w)", "\u00a0%", text
-        )  # a narrow cell keeps a number and its sign on one line
-        text = re.sub(
-            r"(?<=\d) · (?=10[⁻⁰¹²³⁴-⁹])", "\u00a0·\u00a0", text
-        )  # and a mantissa and its power of ten
+        # A narrow cell keeps a number and its sign on one line, and a mantissa and its power of ten
+        text = re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", text)
+        text = re.sub(r"(?<=\d) · (?=10[⁻⁰¹²³⁴-⁹])", "\u00a0·\u00a0", text)
         if text != page:
             path.write_text(text, "utf8")
         used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
 
     def kept(icon: re.Match[str]) -> str:
-        names = {
-            icon[1] or icon[2],
-            *re.findall(r'"([\w-]+)"', icon[3]),
-        }  # its name, and older ones
+        names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # and its older ones
         return icon[0] if names & used else ""
 
     for path in pages.glob("_static/scripts/pydata-sphinx-theme.js"):
@@ -442,17 +406,12 @@ def shrink(path: Path) -> None:
     """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as
     photos do.
     """
-    picture = Image.open(path).convert("RGBA")
-    if picture.getchannel("A").getextrema() == (255, 255):
-        full = picture.convert("RGB")
-        few = full.quantize(256, dither=Image.Dither.NONE)
-    else:  # it is transparent somewhere
-        full = picture
-        few = full.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    if (
-        np.abs(np.asarray(full, np.int16) - np.asarray(few.convert(full.mode), np.int16)).mean()
-        < 0.5
-    ):  # of 255 levels
+    full, method = Image.open(path).convert("RGBA"), Image.Quantize.FASTOCTREE
+    if full.getchannel("A").getextrema() == (255, 255):  # it is transparent nowhere
+        full, method = full.convert("RGB"), Image.Quantize.MEDIANCUT
+    few = full.quantize(256, method=method, dither=Image.Dither.NONE)
+    lost = np.asarray(full, np.int16) - np.asarray(few.convert(full.mode), np.int16)
+    if np.abs(lost).mean() < 0.5:  # of 255 levels
         few.save(path, optimize=True)
 
 

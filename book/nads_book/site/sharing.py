@@ -8,12 +8,13 @@ would replace twenty lines of `tags`.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import subprocess
+import textwrap
 from pathlib import Path
 
+import jinja2
 import matplotlib
 import yaml
 from bs4 import BeautifulSoup
@@ -50,7 +51,7 @@ GREEK = dict(
         strict=True,
     )
 )
-SEARCH = Path(__file__).resolve().parents[2] / "_templates" / "search_text.js"
+TEMPLATES = Path(__file__).resolve().parents[2] / "_templates"
 FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
 
 
@@ -60,10 +61,10 @@ def about(root: Path) -> dict[str, str]:
     """
     command = ["git", "rev-parse", "--short=9", "HEAD"]
     try:
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        commit = subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.strip()
     except FileNotFoundError:
-        return {"book_version": nads_core.__version__, "book_commit": ""}
-    return {"book_version": nads_core.__version__, "book_commit": done.stdout.strip()}
+        commit = ""
+    return {"book_version": nads_core.__version__, "book_commit": commit}
 
 
 def configure(path: Path, root: Path) -> None:
@@ -107,11 +108,7 @@ def description(article: Tag) -> str:
     for paragraph in article.select("section > p"):
         text = text_of(paragraph)
         if len(text) > 30:
-            return (
-                text
-                if len(text) <= DESCRIPTION
-                else text[: DESCRIPTION - 1].rsplit(" ", 1)[0] + "…"
-            )
+            return textwrap.shorten(text, DESCRIPTION, placeholder="…")
     return ""
 
 
@@ -153,48 +150,6 @@ def preview(title: str, picture: Path, target: Path) -> None:
     card.quantize(256, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
-def tags(facts: dict[str, str], address: str, book: str, author: str, year: str, card: str) -> str:
-    """Return the meta elements of a page.
-
-    Args:
-        facts: ``title``, ``description``, and ``alt`` of the picture.
-        address: address of the page.
-        book: title of the book.
-        author: author of the book.
-        year: year of publication.
-        card: address of the preview.
-    """
-    named = {
-        "description": facts["description"],
-        "twitter:card": "summary_large_image",
-        "citation_title": facts["title"],
-        "citation_author": author,
-        "citation_publication_date": year,
-        "citation_inbook_title": book if facts["title"] != book else "",
-        "citation_fulltext_html_url": address,
-        "citation_language": "en",
-    }
-    graph = {
-        "og:title": facts["title"],
-        "og:description": facts["description"],
-        "og:type": "article",
-        "og:url": address,
-        "og:site_name": book,
-        "og:image": card,
-        "og:image:width": f"{SIZE[0]}",
-        "og:image:height": f"{SIZE[1]}",
-        "og:image:alt": facts["alt"],
-    }
-    lines = [("name", *item) for item in named.items()] + [
-        ("property", *item) for item in graph.items()
-    ]
-    return "".join(
-        f'<meta {kind}="{key}" content="{html.escape(text)}">\n'
-        for kind, key, text in lines
-        if text
-    )
-
-
 def share(site: Path, root: Path, names: list[str]) -> None:
     """Add to the rendered pages what other programs read, and take out what they need not load.
 
@@ -204,49 +159,43 @@ def share(site: Path, root: Path, names: list[str]) -> None:
         names: pages of the table of contents, such as ``notebooks/07_poison``.
     """
     config = yaml.safe_load((root / "_config.yml").read_text("utf8"))
-    base, book = config["html"]["baseurl"].rstrip("/"), config["title"]
+    text = (TEMPLATES / "meta.html").read_text("utf8")
+    meta = jinja2.Template(text, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    base, first = config["html"]["baseurl"].rstrip("/"), ""
     folder = site / "_static" / "previews"
     folder.mkdir(parents=True, exist_ok=True)
-    first = ""
     for name in dict.fromkeys([FIRST, *names]):
         path = site / f"{name}.html"
-        if not path.is_file():
-            continue
-        text = path.read_text("utf8")
+        text = path.read_text("utf8") if path.is_file() else ""
         article = BeautifulSoup(text, "html.parser").select_one("article")
         heading = article and article.select_one("h1")
         if not article or not heading:
             continue
-        picture = hero(article, name, site)
-        image = article.select_one("img[alt]")
-        facts = {
-            "title": text_of(heading),
-            "description": DESCRIPTIONS.get(name) or description(article),
-        }
-        facts["alt"] = str(image["alt"]) if image else ""
-        card = FIRST
-        if picture and picture.is_file():
+        title, card = text_of(heading), FIRST
+        if (picture := hero(article, name, site)) and picture.is_file():
             card = name
-            preview(QUESTIONS.get(name, facts["title"]), picture, folder / f"{Path(name).name}.png")
-        address = f"{base}/_static/previews/{Path(card).name}.png"
-        found = tags(
-            facts, f"{base}/{name}.html", book, config["author"], str(config["copyright"]), address
+            preview(QUESTIONS.get(name, title), picture, folder / f"{Path(name).name}.png")
+        image = article.select_one("img[alt]")
+        found = meta.render(
+            config=config,
+            title=title,
+            description=DESCRIPTIONS.get(name) or description(article),
+            address=f"{base}/{name}.html",
+            card=f"{base}/_static/previews/{Path(card).name}.png",
+            size=SIZE,
+            alt=image["alt"] if image else "",
         )
         path.write_text(text.replace("</head>", f"{found}</head>", 1), "utf8")
         first = first or found
-    index = site / "index.html"
-    if index.is_file() and "</head>" not in index.read_text(
-        "utf8"
-    ):  # it only leads to the first page
-        index.write_text(f"{index.read_text('utf8')}\n{first}", "utf8")
+    index = site / "index.html"  # which only leads to the first page
+    if index.is_file() and "</head>" not in (text := index.read_text("utf8")):
+        index.write_text(f"{text}\n{first}", "utf8")
     for path in site.rglob("*.html"):
         lighten(path)
     tools, words = site / "_static" / "searchtools.js", json.dumps(GREEK, ensure_ascii=False)
     if tools.is_file():
-        tools.write_text(
-            tools.read_text("utf8") + SEARCH.read_text("utf8").replace("= WORDS", f"= {words}"),
-            "utf8",
-        )
+        added = (TEMPLATES / "search_text.js").read_text("utf8").replace("= WORDS", f"= {words}")
+        tools.write_text(tools.read_text("utf8") + added, "utf8")
 
 
 def lighten(path: Path) -> None:

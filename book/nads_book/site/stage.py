@@ -35,19 +35,17 @@ def stage(folder: Path, root: Path) -> None:
     pages.draw_question(target / "book" / "_static" / "question.png")
     pages.draw_strip(target / "book" / "_static" / "strip.png")
     explorer.write_pages_data(target / "book" / "_static" / "explorer")
-    found = predictions.everything()
-    page = target / "book" / "predictions.md"
-    text = page.read_text("utf8").replace("<!-- predictions -->", predictions.page(found))
-    page.write_text(text, "utf8")
     pages.draw_certainty(target / "book" / "_static" / "certainty.png")
-    page = target / "book" / "certainty.md"
-    text = page.read_text("utf8")
-    for marker, table in certainty.TABLES.items():
-        text = text.replace(f"<!-- {marker} -->", table())
-    page.write_text(text, "utf8")
+    found = predictions.everything()
+    content = {"predictions": predictions.page(found)}
+    content |= {mark: table() for mark, table in certainty.TABLES.items()}
     counts = gaps.write(target / "book" / "_static" / "gaps", root)
-    course = target / "book" / "course.md"
-    course.write_text(gaps.with_links(course.read_text("utf8"), counts), "utf8")
+    for name in ("predictions", "certainty", "course"):
+        page = target / "book" / f"{name}.md"
+        text = gaps.with_links(page.read_text("utf8"), counts)
+        for mark, part in content.items():
+            text = text.replace(f"<!-- {mark} -->", part)
+        page.write_text(text, "utf8")
     tables = {path: predictions.section(path, some) for path, some in found.items()}
     (target / PREDICTIONS).write_text(json.dumps(tables), "utf8")
     for name, figure in pages.page_figures().items():
