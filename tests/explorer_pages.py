@@ -91,7 +91,7 @@ def write_site(folder):
         "empty": (),
         "all": (page(views.Source()),),
         "two": [page(views.Source(), (part,)) for part in ("direction", "mixer")],
-        "guess": (Guess(book=True),),
+        "guess": (Guess(),),
         "training": (Raw(bundle.element("nad-training", curves, "Curves.", book=True)),),
         "trained": (Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)),),
         "fold": (Raw(bundle.element("nad-fold", {}, "A wave.", book=True)),),

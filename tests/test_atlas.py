@@ -254,10 +254,6 @@ def test_alignment():
     assert abs(other.value - exact) < 4 * other.error + 1e-3 and other.interval[1] < 0.9
 
 
-def test_parts_are_not_multiplied_by_themselves():
-    assert measures.across(np.array([[9, 1, 2], [1, 9, 3], [2, 3, 9]])) == pytest.approx(2)
-
-
 def test_a_jackknife_of_a_mean_is_its_standard_error():
     numbers = np.random.default_rng(0).normal(size=9)
     result = measures.jackknife(lambda chosen: float(numbers[chosen].mean()), 9)

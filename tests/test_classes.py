@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from nads_book.cli import main
 
 import nads_core as nc
 
@@ -102,21 +100,3 @@ def test_it_is_the_analysis_of_variance():
 def test_what_cannot_be_compared_is_rejected(change, shown):
     with pytest.raises(ValueError, match=shown):
         nc.class_differences(*change(planted(basis(), 0, 1.0), basis()))
-
-
-def test_the_command_on_a_folder(tmp_path, capsys):
-    Image = pytest.importorskip("PIL.Image", reason="needs Pillow")
-    pytest.importorskip("matplotlib", reason="needs matplotlib")
-    rng = np.random.default_rng(0)
-    for name, brightness in (("dark", 90), ("bright", 150)):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for number in range(24):
-            pixels = rng.normal(brightness, 30, size=(40, 40, 3)).clip(0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
-    command = ["class-differences", str(tmp_path / "photos"), "lenet", "resnet18"]
-    assert main([*command, "--out", str(tmp_path / "found.png")]) == 0
-    output = capsys.readouterr().out
-    assert "48 images in photos, 2 classes" in output
-    assert "NAD 0" in output.split("lenet")[1].split("\n")[0]
-    with Image.open(tmp_path / "found.png") as drawn:
-        assert drawn.size[0] > 1000

@@ -218,7 +218,7 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, twins
         (book_main, ["run", "fig1-logreg", "--shard", "9/8"], "'9/8'"),
         (book_main, ["run", "fig1-logreg", "--shard", "0/8"], "'0/8'"),
         (book_main, ["run", "fig1-logreg", "--out", "folder"], "folder is a folder"),
-        (book_main, ["class-differences", "images", "--out", "folder"], "folder is a folder"),
+        (book_main, ["report", "lenet", "--out", "folder"], "folder is a folder"),
     ],
     ids=lambda value: value.__module__ if callable(value) else str(value),
 )

@@ -24,12 +24,6 @@ def test_points_with_and_without_an_interval():
     assert report.points(-0.0314, 1.25) == "−3.1 ± 1.2"
 
 
-def test_hyphens_of_words_stay():
-    assert (
-        report.minus("ResNet-18 at (-2, 8): -0.5 to 1e-05") == "ResNet-18 at (−2, 8): −0.5 to 1e-05"
-    )
-
-
 @pytest.fixture
 def shown(monkeypatch):
     """Collect the displayed objects."""

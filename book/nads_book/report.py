@@ -53,15 +53,6 @@ def readable(number: float, digits: int = 2) -> str:
     return text.replace("-", "−")
 
 
-def minus(text: str) -> str:
-    """Return a text whose negative numbers have minus signs; hyphens in words and ranges stay.
-
-    >>> minus("ResNet-18, -0.3 (-0.5 to 1e-05)")
-    'ResNet-18, −0.3 (−0.5 to 1e-05)'
-    """
-    return re.sub(r"(?<![\w-])-(?=[\d.])", "−", text)
-
-
 def fixed(value: float, digits: int = 1, sign: bool = False) -> str:
     """Return a number with a fixed count of decimals, never as −0; a missing one as a dash.
 

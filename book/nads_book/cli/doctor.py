@@ -1,11 +1,11 @@
 """``nads-book doctor``: list available optional features."""
 
 import argparse
-import importlib.util
 import os
 import shutil
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import torch
 
@@ -27,10 +27,8 @@ def describe() -> Iterator[str]:
     facts: dict[str, object] = dict(environment(usable_device()))
     free = available_memory("cpu")
     facts["cores"] = f"{num_cores()}" + (f", {free / 2**30:.1f} GB of memory free" if free else "")
-    facts["bfloat16"] = f"{_bfloat16_speed():.1f} times the speed of float32 in matrix products"
-    facts["Triton"] = (
-        "available" if _installed("triton") else "not installed: kernels stay at torch"
-    )
+    triton = find_spec("triton")
+    facts["Triton"] = "available" if triton else "not installed: kernels stay at torch"
     facts["GPU"] = "none: chapters run at preset demo; preset paper needs one"
     if torch.cuda.is_available():
         device = torch.cuda.get_device_properties(0)
@@ -44,7 +42,7 @@ def describe() -> Iterator[str]:
     browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
     facts["browser"] = browser or "none: tests of the pages are skipped"
     packages = ("jupyter_book", "matplotlib", "mnist1d", "papermill", "torchvision")
-    missing = [name for name in packages if not _installed(name)]
+    missing = [name for name in packages if not find_spec(name)]
     install = f"missing {', '.join(missing)}: pip install nads-core[book]"
     facts["book"] = install if missing else "all requirements are installed"
     for name, value in facts.items():
@@ -63,24 +61,6 @@ def _found(name: str) -> str:
         f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images in "
         f"{folder}"
     )
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
-
-
-def _bfloat16_speed() -> float:
-    """Return the speed of a matrix product in bfloat16 relative to float32: some processors emulate
-    bfloat16.
-    """
-    from torch.utils.benchmark import Timer
-
-    matrix = torch.ones(1024, 1024, device=usable_device())
-    timers = (
-        Timer("matrix @ matrix", globals={"matrix": each}) for each in (matrix, matrix.bfloat16())
-    )
-    single, half = (timer.timeit(3).mean for timer in timers)
-    return single / half
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

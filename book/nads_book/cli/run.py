@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nads_book.cli import add_training_arguments, require_cpu_for_workers
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import results_path
 from nads_book.photos import DatasetNotFoundError
@@ -58,7 +57,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="run layers in bfloat16, or in float32",
     )
-    add_training_arguments(parser)
+    add(
+        "--time-limit",
+        type=float,
+        metavar="SECONDS",
+        help="time after which to stop; the job can resume",
+    )
+    add(
+        "--root", type=Path, help="folder with the images, for jobs on photos; NADS_DATA by default"
+    )
+    add(
+        "--workers", type=int, help="networks trained in parallel on a CPU; one per core by default"
+    )
+    add("--device", help="cpu, cuda, ...; a GPU if available by default")
 
 
 def run(study: str | None = None, list: bool = False, pending: bool = False, **options: Any) -> int:
@@ -111,7 +122,10 @@ def run_one(
     if "root" in options and (study in OTHERS or not job.on_photos):
         raise ValueError(f"{study} does not use photos, or those of NADS_DATA: leave --root out")
     place = usable_device(device)
-    require_cpu_for_workers(options.get("workers"), place)
+    if (workers := options.get("workers")) is not None and place.type != "cpu":
+        raise ValueError(
+            f"--workers {workers} is not valid with {place}: leave it out, or use --device cpu"
+        )
     part, parts = shard = shard or (1, 1)
     if out is None:
         out = job.path if study in OTHERS else results_path(study, preset)
@@ -119,14 +133,11 @@ def run_one(
     results = run_experiment(study, preset, out=out, shard=shard, device=place, **options)
     job = results.experiment()
     missing = len(job.missing(results.rows, job.units()[: options.get("count")][part - 1 :: parts]))
-    finished = "all requested units" if parts == 1 else f"part {part} of {parts}"
-    state = (
-        f"{missing} left: the same command resumes"
-        if missing
-        else "complete"
-        if results.complete
-        else finished
-    )
+    state = "all requested units" if parts == 1 else f"part {part} of {parts}"
+    if missing:
+        state = f"{missing} left: the same command resumes"
+    elif results.complete:
+        state = "complete"
     print(f"{results} -> {out} ({state})", flush=True)
 
 

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from nads_book.checkout import checkout_folder
 from nads_book.experiments.study import Row, Study
-from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
@@ -33,7 +32,7 @@ class Stored:
     """
 
     rows: list[Row]
-    provenance: list[Facts]
+    provenance: list[dict[str, Any]]
     study: Study | None
     counted: ClassVar[str]  # key of the number of units of a run
 
@@ -61,7 +60,7 @@ class Stored:
         return {run.get("mixed_precision", False) for run in runs}
 
     @property
-    def identity(self) -> Facts:
+    def identity(self) -> dict[str, Any]:
         """What must agree before results are merged."""
         raise NotImplementedError
 
@@ -107,21 +106,21 @@ class Results(Stored):
 
     job: str
     preset: str
-    settings: Facts
+    settings: dict[str, Any]
     num_units: int
     rows: list[Row]
-    provenance: list[Facts]
+    provenance: list[dict[str, Any]]
     study: Study | None = field(default=None, compare=False, repr=False)
 
     counted = "networks"
 
     @property
-    def content(self) -> Facts:
+    def content(self) -> dict[str, Any]:
         """All fields that are stored, without the study."""
         return {name: value for name, value in vars(self).items() if name != "study"}
 
     @property
-    def identity(self) -> Facts:
+    def identity(self) -> dict[str, Any]:
         """What must agree before results are merged."""
         return {"job": self.job, "preset": self.preset, "settings": self.settings}
 
@@ -280,7 +279,7 @@ def merge(parts: Sequence[Kind], study: Study) -> Kind:
                 raise ValueError(
                     f"two rows of {unit} differ ({different}): leave out one of their files"
                 )
-    provenance: list[Facts] = []
+    provenance: list[dict[str, Any]] = []
     for part in parts:
         provenance += [entry for entry in part.provenance if entry not in provenance]
     rows = ordered([row for found in merged.values() for row in found], study)

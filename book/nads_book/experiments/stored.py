@@ -9,7 +9,6 @@ from typing import Any
 import nads_core as nc
 from nads_book.checkout import checkout_folder
 from nads_core.directions import NADs
-from nads_core.runtime.arguments import Facts
 
 
 def study_path(name: str) -> Path:
@@ -53,7 +52,7 @@ def load_study(name: str) -> Any:
         ) from None
 
 
-def load_registered(name: str) -> Facts:
+def load_registered(name: str) -> dict[str, Any]:
     """Return what was registered before a study: the content of ``book/preregistered/NAME.toml``.
 
     Raises:

@@ -13,6 +13,8 @@ from nads_book.explorer.data import as_script
 from nads_book.explorer.views import Source
 from nads_book.publishing import publishing
 
+STRENGTH = 0.05  # of what the note writes
+
 
 @dataclass
 class Changes:
@@ -24,19 +26,17 @@ class Changes:
         networks: networks, each with ``key`` (an architecture that ships), ``label``, ``caption``
             and ``accuracies``: for "flip" of "upright", "signs" and "flipped"; for "note" one
             mapping of "clean", "hole", "number" and "both" per NAD index in ``carriers``.
-        strength: size of what the note writes.
         book: whether program and arrays are loaded from files that the pages of the book share.
     """
 
     kind: str
     networks: Sequence[Mapping[str, Any]]
-    strength: float = 0.05
     book: bool = field(default_factory=publishing)
 
     def _repr_html_(self) -> str:
         needed = () if self.book else ("photos", *(one["key"] for one in self.networks))
         scripts = [as_script(name, Source().packet(name)) for name in needed]
-        config = {"networks": self.networks, "strength": self.strength}
+        config = {"networks": self.networks, "strength": STRENGTH}
         return element(
             f"nad-{self.kind}", config, "This figure is interactive.", self.book, scripts
         )

@@ -8,10 +8,11 @@ matplotlib.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,6 @@ from nads_book.analysis import published
 from nads_book.analysis.frequency_maps import of_tasks
 from nads_book.analysis.prediction import accuracies_by
 from nads_book.experiments.results import Results
-from nads_book.photos import load_images
 from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
@@ -29,9 +29,6 @@ from nads_core.directions import NADs
 from nads_core.directions.uncertainty import CERTAIN
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121", "logreg")  # in this order
 LABELS = {name: report.LABELS[name] for name in SHIPPED}
@@ -142,40 +139,27 @@ def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
 
 
 def load_pictures(size: int = 32) -> ImageSet:
-    """Load small pictures that people recognise, each a class of its own; generated images where
-    Pillow is missing.
+    """Load small pictures that people recognise, each a class of its own.
 
     The last one is a photograph of Grace Hopper (US Navy, public domain), where matplotlib has it.
 
     Args:
         size: height and width of the images, which are (N, 3, size, size).
     """
-    try:
-        from PIL import Image
-    except ImportError:
-        return load_images("generated", train=False, num_images=10, size=size)
-    pictures = {
+    from matplotlib.cbook import get_sample_data
+    from PIL import Image
+
+    pictures: dict[str, Image.Image] = {
         name: Image.open(DRAWINGS / f"{name.replace(' ', '_')}.png") for name in NAMES
-    } | _photograph()
-    small = [
-        np.asarray(image.resize((size, size), Image.Resampling.LANCZOS))
-        for image in pictures.values()
-    ]
+    }
+    with contextlib.suppress(OSError):  # matplotlib is packaged without its samples
+        photo = Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False))
+        pictures["Grace Hopper"] = photo.convert("RGB").crop(FACE)
+    filter = Image.Resampling.LANCZOS
+    small = [np.asarray(image.resize((size, size), filter)) for image in pictures.values()]
     images = torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255  # (N, 3, H, W)
-    return ImageSet(
-        images.contiguous(), torch.arange(len(images)), tuple(pictures), "drawings and a photograph"
-    )
-
-
-def _photograph() -> dict[str, Image]:
-    try:
-        from matplotlib.cbook import get_sample_data
-        from PIL import Image
-
-        with Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False)) as photo:
-            return {"Grace Hopper": photo.convert("RGB").crop(FACE)}
-    except (ImportError, OSError):  # matplotlib is missing, or packaged without its samples
-        return {}
+    labels = torch.arange(len(images))
+    return ImageSet(images.contiguous(), labels, tuple(pictures), "drawings and a photograph")
 
 
 def require_photos(photos: ImageSet, size: int) -> None:

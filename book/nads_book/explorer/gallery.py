@@ -33,9 +33,7 @@ def pack_atlas() -> Packet:
     atlas = load_atlas()
     entries, pictures, waves = [], [], []
     for number, (name, entry) in enumerate(atlas.entries.items()):
-        values = {
-            key: measured for key, measured in atlas.measures[name].items() if key in SORTED_BY
-        }
+        values = {key: one for key, one in atlas.measures[name].items() if key in SORTED_BY}
         if entry.base:
             values["effect"] = atlas.effect(name)
         eigenvalues = np.maximum(atlas.eigenvalues[number], 1e-12)
@@ -55,13 +53,17 @@ def pack_atlas() -> Packet:
                 "alike": [round(float(x), 3) for x in atlas.alignments[number]],
             }
         )
-        nads = load_entry_nads(name).directions[:SHOWN, 0].numpy()
-        largest = np.abs(nads).max((1, 2), keepdims=True)
-        pictures.append(np.rint(LEVELS * nads / largest).astype(np.int8))
+        pictures.append(levels(load_entry_nads(name).directions[:SHOWN, 0].numpy()))
         decades = np.log10(np.maximum(np.fft.fftshift(atlas.waves[number]), 1e-9))
         waves.append(np.rint(255 * np.clip(decades / _DECADES + 0.5, 0, 1)).astype(np.uint8))
     header = {"entries": entries, "shown": SHOWN, "points": _POINTS, "sorted": SORTED_BY}
     return header, np.stack(pictures).tobytes() + np.stack(waves).tobytes()
+
+
+def levels(pictures: np.ndarray) -> np.ndarray:
+    """Return signed pictures (..., H, W) as int8, each relative to its largest pixel."""
+    largest = np.abs(pictures).max((-2, -1), keepdims=True)
+    return np.rint(LEVELS * pictures / largest).astype(np.int8)
 
 
 @dataclass
@@ -69,25 +71,13 @@ class AtlasGallery:
     """The atlas as HTML, for a page of the book or the output of a notebook.
 
     Args:
-        chosen: entry that is shown large at first.
-        sort: key of `SORTED_BY`.
         book: whether program and arrays are loaded from files that the pages of the book share.
     """
 
-    chosen: str = "cnn-average"
-    sort: str = "effective"
     book: bool = field(default_factory=publishing)
 
-    def __post_init__(self) -> None:
-        if self.sort not in SORTED_BY:
-            raise ValueError(f"sort must be one of {tuple(SORTED_BY)}, got {self.sort!r}")
-        if self.chosen not in load_atlas().entries:
-            raise ValueError(
-                f"the atlas has no {self.chosen!r}: choose from {tuple(load_atlas().entries)}"
-            )
-
     def _repr_html_(self) -> str:
-        config = {"chosen": self.chosen, "sort": self.sort, "shared": self.book}
+        config = {"chosen": "cnn-average", "sort": "effective", "shared": self.book}
         scripts = () if self.book else [as_script(NAME, pack_atlas())]
         return element("nad-atlas", config, "This figure is interactive.", self.book, scripts)
 
@@ -109,16 +99,12 @@ class Stack:
     def _repr_html_(self) -> str:
         first = np.stack([nads.directions[:4, 0].numpy() for nads in self.rows.values()])
         first *= np.sign((first * self.target.directions[:4, 0].numpy()).sum((2, 3), keepdims=True))
-        pictures = np.rint(LEVELS * first / np.abs(first).max((2, 3), keepdims=True)).astype(
-            np.int8
-        )
-        shared = [round(nads.overlap(self.target, k=10), 2) for nads in self.rows.values()]
         config = {
             "labels": [
                 row if isinstance(row, str) else f"{row:,} network{'s' * (row > 1)}"
                 for row in self.rows
             ],
-            "shared": shared,
-            "pictures": base64.b64encode(pictures.tobytes()).decode(),
+            "shared": [round(nads.overlap(self.target, k=10), 2) for nads in self.rows.values()],
+            "pictures": base64.b64encode(levels(first).tobytes()).decode(),
         }
         return element("nad-stack", config, "Here networks can be added.", self.book)

@@ -7,8 +7,6 @@ accuracies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,8 @@ from nads_book.explorer.data import LABELS
 from nads_core.data.separable import SeparableDatasets
 
 MAPS = Path(__file__).resolve().parents[2] / "_static" / "maps.png"
-NETWORKS = ("resnet18", "lenet", "vgg11", "densenet121")
+NETWORKS = ("resnet18", "lenet", "vgg11", "densenet121")  # the first is asked about first
+ASKED = 5  # waves that the reader chooses
 # What readers without JavaScript see.
 STILL = """<noscript><p>\
 <img src="../_static/maps.png" width="{width}" height="{height}" alt="{alt}"></p>
@@ -60,33 +59,20 @@ def guess_data(name: str) -> dict[str, Any]:
     return {"name": name, "label": LABELS[name], "tasks": tasks}
 
 
-@dataclass
 class Guess:
-    """The guess as HTML, for a page of the book or the output of a notebook.
-
-    Args:
-        names: names of architectures; the first is asked about first.
-        asked: number of waves that the reader chooses.
-        book: whether a page of the book has it, which loads the program from a file that its pages
-            share.
-    """
-
-    names: Sequence[str] = NETWORKS
-    asked: int = 5
-    book: bool = False
+    """The guess as HTML, for a page of the book."""
 
     def _repr_html_(self) -> str:
         config = {
-            "networks": [guess_data(name) for name in self.names],
-            "asked": self.asked,
+            "networks": [guess_data(name) for name in NETWORKS],
+            "asked": ASKED,
             "learned": LEARNED,
             "margin": SeparableDatasets.margin,
             "noise": SeparableDatasets.noise_std,
-            "shared": self.book,
+            "shared": True,
         }
-        return element(
-            "nad-guess", config, f"{still()}This figure is a bet on five waves.", self.book
-        )
+        sentence = f"{still()}This figure is a bet on {ASKED} waves."
+        return element("nad-guess", config, sentence, book=True)
 
 
 def still() -> str:

@@ -4,10 +4,10 @@ together.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.analysis.forecasting import restored
 from nads_book.checkout import build_folder
-from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit
+from nads_book.experiments import Context, KeyedStudy, Row, Unit
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import leading_eigenpairs
@@ -43,15 +43,11 @@ def agreement(first: NADs, second: NADs) -> tuple[Tensor, Tensor]:
     """Return the squared cosines (n,) of the directions of one run with those of another.
 
     Returns:
-        With the direction of the same index, and with the direction of the same name; 0 if there is
-        none.
+        With the direction of the same index, and with the direction of the same name.
     """
     place = {name: index for index, name in enumerate(second.names)}
     squares = (first.directions.flatten(1) @ second.directions.flatten(1).T).square()
-    named = torch.zeros(len(squares))
-    for index, name in enumerate(first.names):
-        if name in place:
-            named[index] = squares[index, place[name]]
+    named = torch.stack([squares[index, place[name]] for index, name in enumerate(first.names)])
     return squares.diagonal(), named
 
 
@@ -167,12 +163,26 @@ def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> 
     return Comparison(np.array(promised), np.array(kept), np.array(deviations))
 
 
-def reliability(comparisons: Sequence[Comparison]) -> list[dict[str, float]]:
-    """Return a reliability diagram: means of promised and actual values, for directions of about
-    one certainty.
+@dataclass(frozen=True)
+class Bin:
+    """Directions of about one certainty.
 
-    ``error`` is the standard error of ``kept`` over runs, ``share`` the part of all directions
-    about which something was promised.
+    Args:
+        promised: mean of the promised values.
+        kept: mean of the actual values.
+        error: standard error of ``kept`` over runs.
+        share: part of all directions about which something was promised.
+    """
+
+    promised: float
+    kept: float
+    error: float
+    share: float
+
+
+def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
+    """Return a reliability diagram: promised and actual values, for directions of similar
+    certainty.
     """
     promised, kept = (
         np.concatenate([getattr(c, name) for c in comparisons]) for name in ("promised", "kept")
@@ -183,13 +193,9 @@ def reliability(comparisons: Sequence[Comparison]) -> list[dict[str, float]]:
         inside = place == number
         mean, count = kept[inside].mean(), inside.sum()
         sums = np.bincount(run[inside], kept[inside] - mean)  # over runs, of a ratio of sums
-        values = {
-            "promised": promised[inside].mean(),
-            "kept": mean,
-            "error": np.sqrt((sums**2).sum()) / count,
-            "share": count / len(kept),
-        }
-        bins.append({name: float(value) for name, value in values.items()})
+        error = np.sqrt((sums**2).sum()) / count
+        values = (promised[inside].mean(), mean, error, count / len(kept))
+        bins.append(Bin(*map(float, values)))
     return bins
 
 
@@ -201,12 +207,12 @@ def coverage(comparisons: Sequence[Comparison]) -> float:
     return float((np.abs(deviations) < 1.96).mean())
 
 
-def summary(comparisons: Sequence[Comparison], **facts: Any) -> Facts:
+def summary(comparisons: Sequence[Comparison], **facts: Any) -> dict[str, Any]:
     """Return what a file keeps of a reliability diagram."""
     deviations = sum(len(c.deviations) for c in comparisons)
     return facts | {
         "runs": len(comparisons),
-        "bins": reliability(comparisons),
+        "bins": [asdict(entry) for entry in reliability(comparisons)],
         "eigenvalues": deviations,
         "coverage": coverage(comparisons),
     }
@@ -317,7 +323,7 @@ class Calibration(KeyedStudy):
 
     name = "calibration"
     file = "reliability.json"
-    design = {"entry": ENTRIES}
+    design: ClassVar = {"entry": ENTRIES}
 
     runs_key = "provenance"
 
@@ -337,7 +343,7 @@ class Agreement(KeyedStudy):
     """Do the NADs that ship agree with those of independent networks?"""
 
     name = "agreement"
-    design = {"architecture": ["lenet"]}
+    design: ClassVar = {"architecture": ["lenet"]}
 
     runs_key = "provenance"
 

@@ -6,11 +6,12 @@ and at neighbours without such a mean (NADs 50 and 300) no hole costs more than 
 results of the paper's size refer to version 1 of the NADs, and so does this.
 """
 
+import dataclasses
+from typing import Any
+
 import nads_core as nc
 from nads_book.experiments import (
-    PHOTO_RECIPE,
     Context,
-    Facts,
     FileStudy,
     Results,
     Row,
@@ -31,7 +32,7 @@ MODES = {
     "ablated": ("hole", None),
     "mean_ablated": ("hole at mean", None),
 }
-NUM_TRAIN, NUM_TEST = 10_000, 10_000
+NUM_TRAIN, NUM_TEST, EPOCHS = 10_000, 10_000, 10
 
 
 def carriers_of_the_paper() -> tuple[Results, NADs]:
@@ -54,10 +55,10 @@ class PoisonDips(FileStudy):
         carriers = [{"index": None, "mode": "none"}, *factorial(index=INDICES, mode=MODES)]
         return [carrier | {"seed": seed} for seed in SEEDS for carrier in carriers]
 
-    def facts(self) -> Facts:
-        return {"num_train": NUM_TRAIN, "epochs": PHOTO_RECIPE.epochs}
+    def facts(self) -> dict[str, Any]:
+        return {"num_train": NUM_TRAIN, "epochs": EPOCHS}
 
-    def content(self, results: StudyFile) -> Facts:
+    def content(self, results: StudyFile) -> dict[str, Any]:
         """Return the content of the file, with the photos' moments along all carriers of the
         paper's size.
         """
@@ -69,7 +70,8 @@ class PoisonDips(FileStudy):
                 one = ShortcutInjection(photos.images, nads, index)
                 moments = {"mean": one.mean.T.tolist(), "deviation": one.deviation.T.tolist()}
                 carriers.append({"index": index, **moments})
-            results.facts["carriers"] = carriers
+            facts = {"num_test": NUM_TEST, "nads": known.settings["nads"], "photos": known.photos}
+            results.facts |= facts | {"carriers": carriers}
         return super().content(results)
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -86,7 +88,7 @@ class PoisonDips(FileStudy):
             nc.LENET,
             [(nc.normalize(images), train.labels)],
             [(nc.normalize(test.images), test.labels)],
-            recipe=PHOTO_RECIPE,
+            recipe=dataclasses.replace(nc.CIFAR10_RECIPE, epochs=EPOCHS),
             num_classes=10,
             seed=unit["seed"],
             device=context.device,

@@ -8,7 +8,9 @@ directions, or their noise and recipe. Trainings along their directions, by the 
 
 import csv
 import os
+import time
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -66,10 +68,10 @@ class PublishedLaws(KeyedStudy):
 
     name = "law-published-energies"
     file = "law-published.json"
-    design = {"architecture": ARCHITECTURES}
+    design: ClassVar = {"architecture": ARCHITECTURES}
 
-    rows_at = ("laws",)
-    empty = {"rows": []}
+    under = "laws"
+    empty: ClassVar = {"rows": []}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return law_of(unit["architecture"])
@@ -97,6 +99,8 @@ def spectrum_of(name: str) -> Row:
     for label, values in spectra.items():
         shares = values / values.sum()
         row[label] = [float(f"{share:.5g}") for share in shares[keys]]
+        # Number of directions that hold half of the sum, and nine tenths of it.
+        row[f"{label} hold"] = [int((shares.cumsum() < part).sum()) + 1 for part in (0.5, 0.9)]
     if name in ARCHITECTURES:
         found = authors_directions(name)
         # Theirs are orthonormal up to the 16 bits in which they are stored.
@@ -111,7 +115,7 @@ class PublishedSpectra(FileStudy):
     """
 
     name = "published-spectra"
-    design = {"architecture": SPECTRA}
+    design: ClassVar = {"architecture": SPECTRA}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return spectrum_of(unit["architecture"])
@@ -131,6 +135,7 @@ class PublishedTrainings(FileStudy):
         ]
 
     def run(self, unit: Unit, context: Context) -> Row:
+        start = time.perf_counter()
         size = Fig6.create("vgg11", "laptop")
         direction = authors_directions("vgg11")[[unit["index"]]]
         found = train_along(
@@ -145,4 +150,4 @@ class PublishedTrainings(FileStudy):
             mixed_precision=True,
         )
         row: Row = {name: values[0] for name, values in found.items()}
-        return row | {"num_test": size.num_test}
+        return row | {"num_test": size.num_test, "seconds": round(time.perf_counter() - start)}

@@ -63,7 +63,7 @@ export const STEPS = [
     question: "Remove the down-sampling and the activation from the first network. Convolutions and a last layer remain, all linear. Which waves do its random weights prefer?",
     answers: ["None", "Coarse waves", "Fine waves"], right: 0,
     config: { ...DEFAULT, pooling: "none", activation: "none" }, cell: GRID,
-    outcome: ({ energies, result }) => `None: the largest energy is ${spread(energies).toFixed(1)} times the average (with averages over 2 × 2 pixels it was 14 times), and ` +
+    outcome: ({ energies, result }) => `None: the largest energy is ${spread(energies).toFixed(1)} times the average (with averages over 2 × 2 pixels it was far above it), and ` +
       `the network learns the wave (4, 4), at ${percent(result.accuracy)}. That needs the flat head: bet what a global average changes, and try it.`,
   },
 ];
