@@ -10,10 +10,11 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_core.networks.architectures import POOLINGS, architecture_named
 
-ALL = list(nc.ARCHITECTURES.values())
-PAPERS = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
+PAPERS = list(nc.ARCHITECTURES.values())
 DECLARED = [
-    (architecture, symmetry) for architecture in ALL for symmetry in architecture.symmetries_at(32)
+    (architecture, symmetry)
+    for architecture in PAPERS
+    for symmetry in architecture.symmetries_at(32)
 ]
 
 # Pixels seen by the first linear layer, on each side.
@@ -69,15 +70,7 @@ def network(architecture, image_size: int = 32, in_channels: int = 1) -> nn.Modu
 )
 def test_parameter_counts(name, count):
     module = nc.ARCHITECTURES[name].build(3, 32, 10)
-    assert sum(parameter.numel() for parameter in module.parameters()) == count
-
-
-@pytest.mark.parametrize("architecture", ALL, ids=by_name)
-@pytest.mark.parametrize(("in_channels", "num_classes"), [(1, 1), (3, 10)])
-def test_output_shape(architecture, in_channels, num_classes):
-    module = architecture.build(in_channels, 32, num_classes)
-    assert module.training
-    assert module.eval()(torch.zeros(2, in_channels, 32, 32)).shape == (2, num_classes)
+    assert sum(parameter.numel() for parameter in module.parameters()) == count and module.training
 
 
 @pytest.mark.parametrize("architecture", PAPERS, ids=by_name)
@@ -131,7 +124,7 @@ def test_declared_symmetries_hold_exactly(architecture, symmetry):
 
 
 @pytest.mark.parametrize(
-    "architecture", [a for a in ALL if "channels" in a.symmetries], ids=by_name
+    "architecture", [a for a in PAPERS if "channels" in a.symmetries], ids=by_name
 )
 def test_channels_are_alike(architecture):
     module, x = network(architecture, in_channels=3), inputs(2, 3, 32, 32)

@@ -11,7 +11,7 @@ import torch
 from convergence import assert_mean, assert_normal
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_book.theory import reference
+from plain_loop import require_own_gradients
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils._pytree import tree_leaves
@@ -21,7 +21,7 @@ import nads_core as nc
 from nads_core.directions.estimators import Draw
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.initialisation import Recording, without_overwritten
+from nads_core.networks.initialisation import Recording, state_of, without_overwritten
 from nads_core.runtime.seeds import seed_sequence
 
 ALL = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
@@ -86,6 +86,24 @@ def copied() -> nn.Module:
     return OneLayer(lambda weight: weight.copy_(3 * torch.randn(weight.shape)))
 
 
+def into_given_memory() -> nn.Module:
+    return OneLayer(lambda weight: torch.normal(0.0, 3.0, weight.shape, out=weight))
+
+
+def lists_of_tensors() -> nn.Module:
+    return OneLayer(lambda weight: torch._foreach_mul_([weight.normal_(), weight[:10]], 3))
+
+
+def trained_a_little() -> nn.Module:
+    network = convnet()
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.1, foreach=True)
+    network(torch.randn(8, *SHAPE)).square().sum().backward()
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimiser.step()
+    optimiser.zero_grad()
+    return network
+
+
 class ScaledParameter(nn.Module):
     def __init__(self):
         super().__init__()
@@ -124,22 +142,10 @@ def spectral() -> nn.Module:
 
 
 REPLAYED = [convnet, smooth_net, shifted, fan_out]
-CALLED = [orthogonal, on_a_slice, copied, ScaledParameter, RandomBuffers, TiedWeights, spectral]
+CALLED = [orthogonal, on_a_slice, copied, into_given_memory, lists_of_tensors, trained_a_little]
+CALLED += [ScaledParameter, RandomBuffers, TiedWeights, spectral]
 # Torch draws truncated normal numbers in one way or the other, by version.
 SMALL = [*REPLAYED, *CALLED, truncated]
-
-
-def whole_state(module: nn.Module) -> dict[str, Tensor]:
-    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
-
-
-def built(ensemble: Ensemble, factory, state: dict[str, Tensor], index: int) -> nn.Module:
-    """A module of its own that holds the weights of one network of an ensemble."""
-    module = factory().to(ensemble.dtype).eval()
-    for name, tensor in whole_state(module).items():
-        if name in state:
-            tensor.data = state[name][index].clone()
-    return module
 
 
 # --- drawing: the replay against the factory
@@ -150,7 +156,7 @@ def test_recorded_steps_repeat_draws_that_are_overwritten_bitwise(factory):
     recording = Recording(factory, seed=7)
     assert recording.steps == Recording(factory, seed=8).steps
     generator = torch.Generator().manual_seed(7)
-    state = whole_state(recording.network)
+    state = state_of(recording.network)
     drawn = {
         name: torch.full_like(tensor, torch.nan if tensor.is_floating_point() else 0)
         for name, tensor in state.items()
@@ -174,8 +180,8 @@ def test_one_replayed_network_is_the_factorys_bitwise(factory):
     state = ensemble.draw(5)
     with torch.random.fork_rng():
         torch.manual_seed(seed_sequence(3, 5, 0))
-        expected = whole_state(factory())
-    for name, tensor in (whole_state(ensemble.template) | state).items():
+        expected = state_of(factory())
+    for name, tensor in (state_of(ensemble.template) | state).items():
         assert torch.equal(tensor[0] if name in state else tensor, expected[name]), name
 
 
@@ -188,9 +194,9 @@ def test_a_factory_that_cannot_be_replayed_is_called(factory):
         torch.manual_seed(seed_sequence(4, 2, 0))
         modules = [factory() for _ in range(ensemble.block_size)]
     for name, tensor in state.items():
-        assert torch.equal(
-            tensor, torch.stack([whole_state(module)[name] for module in modules])
-        ), name
+        assert torch.equal(tensor, torch.stack([state_of(module)[name] for module in modules])), (
+            name
+        )
 
 
 @pytest.mark.parametrize("factory", SMALL, ids=by_name)
@@ -313,44 +319,15 @@ OURS = {architecture.name: architecture for architecture in ALL}
 SIZES = dict.fromkeys(OURS, 32) | {"resnet18": 8, "densenet121": 8}
 
 
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph"])
 @pytest.mark.parametrize("name", [*map(by_name, SMALL), *OURS])
-def test_loop_vmap_graph_and_separate_modules_agree(name):
+def test_every_evaluation_gives_what_separate_modules_give(name, evaluation):
+    factory, size = globals().get(name), SIZES.get(name, 8)
     if name in OURS:
-        factory, shape = partial(OURS[name].build, 1, SIZES[name], 1), (1, SIZES[name], SIZES[name])
-    else:
-        factory, shape = globals()[name], SHAPE
-    kinds = ("loop", "vmap", "graph") if name in OURS else ("loop", "vmap")
-    loop, *others = (
-        Ensemble(factory, shape, seed=1, dtype=torch.float64, evaluation=kind) for kind in kinds
-    )
-    blocks = [loop.draw(block) for block in (1, 2)]
-    state = {name: torch.stack([block[name][0] for block in blocks]) for name in blocks[0]}
-    images = torch.randn(2, 3, *shape, generator=torch.Generator().manual_seed(0)).double()
-    values, gradients = [], []
-    for index, image in enumerate(images):
-        module, x = built(loop, factory, state, index), image.clone().requires_grad_()
-        values.append(module(x)[:, 0])
-        gradients.append(torch.autograd.grad(values[-1].sum(), x)[0])
-    for ensemble in (loop, *others):
-        close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-12)
-        close(ensemble.outputs(state, images), torch.stack(values).detach())
-        close(ensemble.input_gradients(state, images), torch.stack(gradients))
-
-
-def test_mixed_derivatives_are_those_of_plain_automatic_differentiation():
-    def factory() -> nn.Module:
-        return nn.Sequential(convnet(), nn.Linear(3, 1))
-
-    ensemble = Ensemble(factory, SHAPE, dtype=torch.float64)
-    state, probes = ensemble.draw(0), ensemble.probes(0, 2)
-    assert set(probes) == {name for name, _ in factory().named_parameters()}  # batch norm's too
-    images = ensemble.randn(0, 1, 3, *SHAPE)
-    found = ensemble.mixed_derivatives(state, images, probes).mean(1).flatten(1)
-    for index in range(2):
-        module = built(ensemble, factory, state, index)
-        probe = {name: tensor[index] for name, tensor in probes.items()}
-        expected = reference.mixed_derivative(module, images[index], probe)
-        torch.testing.assert_close(found[index], expected)
+        factory = partial(OURS[name].build, 1, size, 1)
+    options = {"seed": 1, "dtype": torch.float64, "evaluation": evaluation}
+    ensemble = Ensemble(factory, (1, size, size), **options)
+    require_own_gradients(ensemble, factory, 1, readouts=(2,) if factory is convnet else ())
 
 
 def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
@@ -372,13 +349,6 @@ def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
     assert len(graph._graphs) == 8
 
 
-def test_a_network_with_one_number_per_image():
-    ensemble = Ensemble(one_number, SHAPE)
-    state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
-    expected = state["1.weight"].view(-1, 1, *SHAPE).expand(-1, 2, *SHAPE)
-    torch.testing.assert_close(ensemble.input_gradients(state, images), expected)
-
-
 def one_number() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 1), nn.Flatten(0))
 
@@ -388,15 +358,15 @@ def one_number() -> nn.Module:
 
 def test_buffers_and_factory_modules_stay_as_they_are():
     ensemble = Ensemble(convnet, SHAPE)
-    before = {name: tensor.clone() for name, tensor in whole_state(ensemble.template).items()}
+    before = {name: tensor.clone() for name, tensor in state_of(ensemble.template).items()}
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 4, *SHAPE)
     ensemble.outputs(state, images)
     ensemble.input_gradients(state, images)
     ensemble.mixed_derivatives(state, images, ensemble.probes(0, 2))
     assert not ensemble.template.training
-    for name, tensor in whole_state(ensemble.template).items():
+    for name, tensor in state_of(ensemble.template).items():
         assert torch.equal(tensor, before[name]), name
-    assert not whole_state(ensemble.template)["1.running_mean"].any()
+    assert not state_of(ensemble.template)["1.running_mean"].any()
 
 
 class Stopped(nn.Module):
@@ -428,14 +398,35 @@ def test_a_network_has_its_own_weights_again_after_an_error(error):
     )
 
 
-def test_layers_evaluated_again_in_the_backward_pass_have_the_same_weights():
-    ensemble = Ensemble(Stopped, SHAPE, evaluation="loop", device="cpu", dtype=torch.float64)
-    state, images = ensemble.draw(0), ensemble.randn(0, 1, 4, *SHAPE)
-    names = ("first.weight", "first.bias", "last.weight")
-    w, b, v = (state[name] for name in names)  # (B, 5, 64), (B, 5), (B, 1, 5)
-    slopes = 1 - (images.flatten(2) @ w.mT + b[:, None]).tanh().square()  # (B, K, 5)
-    expected = (slopes * v) @ w
-    torch.testing.assert_close(ensemble.input_gradients(state, images).flatten(2), expected)
+class Hiding(OneLayer):
+    """A network that names some of its parameters only."""
+
+    def __init__(self):
+        super().__init__(nn.init.orthogonal_)
+
+    def named_parameters(self, *args, **options):
+        named = super().named_parameters(*args, **options)
+        return ((name, parameter) for name, parameter in named if parameter.dim() == 1)
+
+
+class Workspace(OneLayer):
+    """A network that returns a part of the same memory at every call."""
+
+    def __init__(self):
+        super().__init__(nn.init.zeros_)
+        nn.init.normal_(self.linear.weight)
+        self.register_buffer("results", torch.zeros(9, 20))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            return super().forward(x)
+        self.results[: len(x)] = super().forward(x)
+        return self.results[: len(x)]
+
+
+@pytest.mark.parametrize("factory", [Stopped, one_number, Hiding, Workspace], ids=by_name)
+def test_unusual_networks_are_what_separate_modules_are(factory):
+    require_own_gradients(Ensemble(factory, SHAPE, dtype=torch.float64), factory)
 
 
 @pytest.mark.parametrize("factory", [convnet, orthogonal], ids=by_name)

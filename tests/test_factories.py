@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.evaluation import _AUDITED
+from nads_core.directions.evaluation import _AUDITED_OF
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation, Recording
 
@@ -63,6 +63,26 @@ CACHES = [lazy_global, copies_of_a_cached_network, drawn_again_in_place]
 def test_a_cached_network_is_rejected_at_the_first_call(make, evaluation):
     with pytest.raises(ValueError, match="same weights twice"):
         nc.compute_nads(make(), 64, evaluation=evaluation, **OPTIONS)
+
+
+def numpy_by_the_seed() -> nn.Module:
+    network, generator = plain(), np.random.default_rng(torch.initial_seed() % 2**32)
+    network[1].weight.data = torch.from_numpy(generator.normal(size=(8, 16))).float()
+    return network
+
+
+def seeded_again() -> nn.Module:
+    torch.manual_seed(torch.initial_seed())
+    network = plain()
+    nn.init.orthogonal_(network[1].weight)  # which is not replayed
+    return network
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
+@pytest.mark.parametrize("factory", [numpy_by_the_seed, seeded_again])
+def test_weights_that_follow_from_the_seed_alone_are_rejected(factory, evaluation):
+    with pytest.raises(ValueError, match=r"1\.weight.* one after another"):
+        nc.compute_nads(factory, 64, evaluation=evaluation, **OPTIONS)
 
 
 def test_a_pool_of_networks_that_are_drawn_again_is_right():
@@ -135,13 +155,15 @@ def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation
 
 
 @pytest.mark.parametrize("called", [False, True])
-def test_an_audit_is_of_one_network_in_fifty_and_names_the_first_that_differs(called, monkeypatch):
-    audited, gains = [], {}
+def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_named(
+    called, monkeypatch
+):
+    audited, gains, odd = [], {}, 2 * _AUDITED_OF - 2
     audit = Ensemble.audit
 
     def recorded(self, index):
         audited.append(index)
-        gains["now"] = 1.01 if index == 3 * _AUDITED else 1
+        gains["now"] = 1.01 if index == odd else 1
         audit(self, index)
 
     monkeypatch.setattr(Ensemble, "audit", recorded)
@@ -153,9 +175,9 @@ def test_an_audit_is_of_one_network_in_fifty_and_names_the_first_that_differs(ca
         gains["now"] = 1  # for one call
         return network
 
-    with pytest.raises(ValueError, match=rf"number {3 * _AUDITED}, of torch.manual_seed\(\d+\)"):
+    with pytest.raises(ValueError, match=rf"number {odd}, of torch.manual_seed\(\d+\)"):
         nc.compute_nads(factory, 1_000, **OPTIONS)
-    assert audited[:3] == [50, 100, 150]  # the identity of the run audits network 0
+    assert audited == [252, 253, 254, 255, 508, 509, 510]
 
 
 def test_an_audit_leaves_numbers_and_generators_as_they_are(monkeypatch):

@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments.stored import load_registered
 from nads_book.studies import forgetting as script
 from nads_book.studies.forgetting import (
     CELLS,
@@ -63,16 +62,7 @@ def test_energies_order_accuracies():
     assert np.isnan(orders(ENERGIES, np.full((2, WAVES), 0.5))["area"])  # nothing is learned
 
 
-def test_only_complete_cells_are_analysed():
-    everything = rows(lambda *_: 0.7)
-    assert (
-        len(accuracies(everything)) == len(CELLS)
-        and len(accuracies(everything[1:])) == len(CELLS) - 1
-    )
-    assert (accuracies(everything, time=0)[Cell()] == 0.5).all()
-
-
-def test_effects_are_those_put_in():
+def test_effects_are_those_put_in(monkeypatch):
     generator = np.random.default_rng(0)
     noise = generator.normal(0, 0.002, (len(CELLS), WAVES, len(SEEDS)))
 
@@ -83,18 +73,14 @@ def test_effects_are_those_put_in():
             value = 0.9 - 0.02 * (WAVES - 1 - place)
         return value + noise[CELLS.index(cell), place, seed]
 
-    found = {
-        (name, response): value
-        for name, response, value in effects(accuracies(rows(accuracy)), draws=100)
-    }
-    value, low, high = found["label noise", "middle"]
-    assert (
-        value == pytest.approx(-5 * 2 / 3, abs=0.2) and low < value < high
-    )  # the cells of Adam have none
-    assert found["high rate, sgd", "middle"][0] == pytest.approx(3, abs=0.2)
-    assert found["weight decay", "middle"][0] == pytest.approx(0, abs=0.2)
-    assert found["adam", "correlation"][0] == pytest.approx(-2, abs=0.1)
-    assert found["adam", "correlation"][2] < -1.5
+    monkeypatch.setattr(script, "DRAWS", 100)
+    found = effects(accuracies(rows(accuracy)))
+    value, low, high = found["label noise"]["middle"]  # the cells of Adam have none
+    assert value == pytest.approx(-5 * 2 / 3, abs=0.2) and low < value < high
+    assert found["high rate, sgd"]["middle"][0] == pytest.approx(3, abs=0.2)
+    assert found["weight decay"]["middle"][0] == pytest.approx(0, abs=0.2)
+    assert found["adam"]["correlation"][0] == pytest.approx(-2, abs=0.1)
+    assert found["adam"]["correlation"][2] < -1.5
 
 
 def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
@@ -140,16 +126,18 @@ def test_a_margin_that_varies_makes_classes_overlap():
     assert MIDDLE == slice(4, -4)
 
 
-def test_the_registered_rule_compares_effects_with_their_ranges():
+def test_the_registered_rule_compares_effects_with_their_ranges(monkeypatch):
     """Label noise that costs ten points more than the other treatments, and an incomplete
     design.
     """
+    monkeypatch.setattr(script, "DRAWS", 20)
     study = script.Forgetting()
     everything = rows(lambda cell, place, seed: 0.9 - 0.02 * place - 0.1 * bool(cell.label_noise))
     evidence = study.score(everything)
     assert evidence.estimates["label noise"]["middle"][0] == pytest.approx(-10, abs=1e-6)
-    low, high = load_registered("forgetting")["effects"]["label noise"]["middle"]
+    ranges = study.registered["effects"]
+    low, high = ranges["label noise"]["middle"]
     assert evidence.met["label noise, middle"] == (low <= -10 <= high)
-    assert len(evidence.met) == 2 * len(contrasts())
+    assert len(evidence.met) == 2 * len(ranges) == 2 * len(contrasts())
     with pytest.raises(ValueError, match="1 of 1376"):
         study.score(everything[1:])

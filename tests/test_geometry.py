@@ -41,14 +41,9 @@ def test_nothing_is_said_of_a_change_that_cannot_be_distinguished_from_zero():
         found = geometry.compared(stack(torch.zeros(5, 5, dtype=torch.float64), 1, seed=seed), laws)
         resolved += found["cosine"]["S"][0] is not None
         assert (found["law ahead"]["S"][0] is None) == (found["cosine"]["S"][0] is None)
-        assert None not in found["along"]["S"]
     assert resolved <= 8
     found = geometry.compared(stack(torch.ones(5, 5, dtype=torch.float64), 0.1), laws)
-    assert (
-        found["cosine"]["S"][0] > 0.99
-        and found["along"]["S"][1] > 4.5
-        and 0.9 < found["rank"][0] < 1.1
-    )
+    assert found["cosine"]["S"][0] > 0.99
 
 
 def test_the_jackknife_covers():

@@ -176,5 +176,5 @@ def test_the_score_sees_a_gain_that_frozen_networks_have_too_and_accuracies_that
 def test_an_incomplete_job_has_no_score(laws):
     design, law, gain = laws
     rows = rows_of(design, free=gain, frozen=law, taught=gain)
-    with pytest.raises(ValueError, match="1 directions .*7"):
-        judge([row for row in rows if row["index"] != 7], design, REGISTERED)
+    with pytest.raises(ValueError, match="2 of 480 .*'index': 7"):
+        experiment("law-lenet", "paper").score([row for row in rows if row["index"] != 7])

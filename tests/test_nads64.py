@@ -1,5 +1,7 @@
 """Two runs of NADs at 64 x 64 (`nads_book.studies.nads64`), here at 16 x 16."""
 
+import dataclasses
+
 import pytest
 import torch
 from nads_book.studies import nads64
@@ -17,11 +19,11 @@ def small(monkeypatch, tmp_path):
 def test_a_run_agrees_with_itself(small):
     nads64.draw(0, 128)
     nads = nc.directions.NADs.load(nads64.paths(0, 128)[1])
-    found = nads64.compared(nads, nads)
-    assert all(
-        each["overlap"] == pytest.approx(1, abs=1e-3)
-        for each in (*found["leading"], *found["bands"])
-    )
-    assert torch.tensor(found["squares"]).min() > 0.999
+    known = dataclasses.replace(nads.uncertainty, certainty=torch.ones(len(nads)))
+    certain = nc.NADs(nads.directions, nads.eigenvalues, {}, known)
+    found = nads64.compared(certain, nads)
+    assert [each["overlap"] for each in found["leading"]] == pytest.approx([1, 1], abs=1e-3)
+    assert found["agreement_found"] == pytest.approx(1, abs=1e-3)
+    assert found["num_certain"] == len(nads)
     turned = nc.NADs(nads.directions.flip(0), nads.eigenvalues, {}, nads.uncertainty)
     assert nads64.compared(nads, turned)["leading"][0]["overlap"] == pytest.approx(0, abs=1e-3)

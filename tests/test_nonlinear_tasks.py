@@ -4,13 +4,12 @@ import math
 
 import pytest
 import torch
-from nads_book.experiments.stored import load_registered
 from nads_book.studies import nonlinear_tasks
 from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS
 
 import nads_core as nc
 
-CRITERIA = load_registered("nonlinear_tasks")["criteria"]
+SCORE = nonlinear_tasks.NonlinearTasks().score
 DIRECTIONS = nc.load_nads("lenet").directions[:2]
 
 
@@ -71,7 +70,7 @@ LAST = {"xor": 4, "ring": 4, "product": 2, "linear": 5}
 
 
 def test_the_rule_is_met_by_networks_that_learn_in_order():
-    met = nonlinear_tasks.judge(rows(LAST), CRITERIA).met
+    met = SCORE(rows(LAST)).met
     assert all(met.values()) and len(met) == 8
 
 
@@ -79,7 +78,7 @@ def test_the_order_must_be_that_of_nads():
     reverse = [
         row | {"first": FIRST_NADS[-1 - FIRST_NADS.index(row["first"])]} for row in rows(LAST)
     ]
-    met = nonlinear_tasks.judge(reverse, CRITERIA).met
+    met = SCORE(reverse).met
     assert not any(met[f"{network}, {task}"] for network in NETWORKS for task in NONLINEAR)
 
 
@@ -92,17 +91,14 @@ def test_frequency_can_be_ahead_and_a_task_later_than_the_linear_one():
         if row["first"] in (0, 4):
             row["test_accuracy"] = 0.95 + 0.01 * FIRST_NADS.index(row["first"])
             row["frequency"] = -row["test_accuracy"]
-    met = nonlinear_tasks.judge(shuffled, CRITERIA).met
+    met = SCORE(shuffled).met
     assert met["order ahead of frequency"] is False
-    assert (
-        nonlinear_tasks.judge(rows(LAST | {"xor": 6}), CRITERIA).met["no later than linear"]
-        is False
-    )
+    assert SCORE(rows(LAST | {"xor": 6})).met["no later than linear"] is False
 
 
 def test_tasks_that_are_too_easy_or_incomplete_decide_nothing():
-    met = nonlinear_tasks.judge(rows(LAST | {"xor": 7}), CRITERIA).met
+    met = SCORE(rows(LAST | {"xor": 7})).met
     assert met["lenet, xor"] is None and met["lenet, ring"] is True
     some = [row for row in rows(LAST) if row["first"] != 400 or row["task"] != "ring"]
-    met = nonlinear_tasks.judge(some, CRITERIA).met
+    met = SCORE(some).met
     assert met["cnn, ring"] is None and met["order ahead of frequency"] is None

@@ -8,7 +8,7 @@ import pytest
 import torch
 from nads_book.experiments import Context
 from nads_book.studies import experiment, injection
-from nads_book.studies.injection_responses import by_epochs, follow_shares, responses
+from nads_book.studies.injection_responses import by_epochs, clean_accuracies, follow_shares
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
@@ -119,28 +119,6 @@ def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
     assert same_coordinate(channels=1)[6].nonzero().flatten().tolist() == [6, 7]
 
 
-def test_what_other_coordinates_do_not_predict(notes):
-    generator = torch.Generator().manual_seed(1)
-    mixing = torch.randn(192, 192, generator=generator, dtype=torch.float64)
-    covariance = mixing @ mixing.T / 192 + 0.1 * torch.eye(192)
-    nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
-    remaining = []
-    for n, c in zip(nad.tolist(), channel.tolist(), strict=True):
-        v = torch.zeros(3, 64, dtype=torch.float64)
-        v[c] = NADS.directions[n].flatten()
-        v = v.flatten()
-        others = torch.linalg.qr(torch.cat([v[:, None], torch.eye(192)[:, :191]], 1)).Q[
-            :, 1:
-        ]  # all that v is not
-        cross = others.T @ covariance @ v
-        remaining.append(
-            v @ covariance @ v - cross @ torch.linalg.solve(others.T @ covariance @ others, cross)
-        )
-    assert notes.residual_deviation(covariance) == pytest.approx(
-        float(torch.stack(remaining).mean().sqrt()), rel=1e-6
-    )
-
-
 def test_a_gaussian_mixture_has_the_moments_of_the_photos():
     few = ImageSet(
         IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None],
@@ -199,20 +177,13 @@ def test_a_reader_follows_every_wrong_note():
     def unit_of(**wanted):
         return next(unit for unit in job.units() if wanted.items() <= unit.items())
 
+    shortcuts = ShortcutInjection(job.photos(True, None).images, job.nads, 1000)
+    reader = Reader(shortcuts, 0.5)
     unit = unit_of(index=1000, background="emptied", size=0.5)
-    train = job.photos(True, None)
-    reader = Reader(ShortcutInjection(train.images, job.nads, 1000), 0.5)
     result = job.measure(unit, Context(), reader)
-    assert result["followed"] == {"class": 1, "place": 1} and result["unprompted"]["class"] < 0.5
-    assert result["deviation"] == pytest.approx(
-        ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
-    )
-    assert "left" not in result  # the other coordinates predict nothing of one that is empty
-    background_kept = unit_of(index=1000, background="kept", size=0.05)
-    assert 0 < job.measure(background_kept, Context(), reader)["left"] < result["deviation"]
-    none = unit_of(index=1000, background="emptied", written="none")
-    moved = job.measure(none, Context(), reader)
-    assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
+    assert result["followed"] == {"class": 1} and result["unprompted"]["class"] < 0.5
+    assert result["deviation"] == pytest.approx(shortcuts.carrier_moments[1], rel=0.01)
+    assert "followed" not in job.measure(unit | {"written": "none"}, Context(), reader)
 
 
 @pytest.fixture
@@ -234,59 +205,38 @@ def photos_as_mixture(monkeypatch):
 def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
     results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows
-    assert clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"}
-    assert "deviation" not in clean
-    assert {"followed", "unprompted", "mean", "deviation", "unprepared_accuracy"} <= noted.keys()
-    assert noted["followed"]["class"] <= noted["followed"]["place"] <= 1
-    assert mixture["images"] == "mixture"
+    assert "deviation" not in clean and mixture["images"] == "mixture"
+    assert {"followed", "unprompted", "mean", "deviation"} <= noted.keys()
     assert results.settings["nads"]["name"] == "logreg"
 
 
 # What came of it
 
 
-def results_of(values, *more):
-    """Make results of one kind of note from index -> shares that follow, one a seed."""
-    kind = {"images": "photos", "background": "emptied", "written": "added", "size": 0.2}
-    rows = [
-        kind
-        | {"index": index, "seed": seed, "test_accuracy": 0.5, "mean": 0, "deviation": index / 10}
-        | {"followed": {"class": value + 0.05, "place": value + 0.3}}
-        | {"unprompted": {"class": 0.05, "place": 0.2}}
-        for index, shares in values.items()
-        for seed, value in enumerate(shares)
-    ]
-    return nb.Results("notes-lenet", "demo", {}, len(rows), [*rows, *more][::-1], [])
-
-
 CONDITION = ("photos", "emptied", "added", 0.2)
 
 
-def test_responses_have_intervals_over_trainings():
-    clean = {"index": None, "images": "photos", "background": "kept"}
-    clean |= {"written": "none", "size": None}
-    results = results_of({3: (0.2, 0.4), 0: (0.9, 0.9), 7: (0.1,)}, clean)
-    ((condition, found),) = responses(results).items()
-    assert condition == CONDITION and found.indices.tolist() == [0, 3, 7]
-    assert found.mean == pytest.approx([0.9, 0.3, 0.1])
-    assert found.deviation == pytest.approx([0, 0.3, 0.7])
-    half = 12.706 * 0.1  # Student's t for one degree of freedom, times the standard error
-    assert found.high - found.mean == pytest.approx([0, half, np.inf], rel=1e-3)
-    for response, means in (("place", [1.0, 0.4, 0.2]), ("test_accuracy", [0.5] * 3)):
-        (found,) = responses(results, response).values()
-        assert found.mean == pytest.approx(means)
-
-
-def test_shares_of_single_networks_keep_the_order_of_seeds():
-    results = results_of({3: (0.2, 0.4), 0: (0.9, 0.8)})
-    shares = follow_shares(results, CONDITION)
-    assert list(shares) == [0, 3] and shares[3] == pytest.approx([0.2, 0.4])
-    assert shares[0] == pytest.approx([0.9, 0.8])
+def test_responses_of_single_networks_by_carrier_in_the_order_of_seeds():
+    kind = dict(zip(("images", "background", "written", "size"), CONDITION, strict=True))
+    shares = {0: [0.9, 0.8], 3: [0.2, 0.4]}
+    rows = [
+        kind
+        | {"index": index, "seed": seed, "test_accuracy": value / 2}
+        | {"followed": {"class": value + 0.05}, "unprompted": {"class": 0.05}}
+        for index, values in shares.items()
+        for seed, value in enumerate(values)
+    ]
+    rows.append(kind | {"index": None, "seed": 0, "test_accuracy": 0.5})
+    results = nb.Results("notes-lenet", "demo", {}, len(rows), rows[::-1], [])
+    found, reached = follow_shares(results, CONDITION), clean_accuracies(results, CONDITION)
+    assert list(found) == [0, 3] == list(reached)
+    for index, values in shares.items():
+        assert found[index] == pytest.approx(values)
+        assert reached[index] == pytest.approx(np.array(values) / 2)
     assert follow_shares(results, (*CONDITION[:3], 0.5)) == {}
 
 
 def test_stored_lengths_of_training_are_collected_by_epochs():
     stored = by_epochs("notes-lenet")
     assert list(stored) == sorted(stored) and {10, 50} <= set(stored)
-    assert all(3 * len(results.rows) >= results.num_units for results in stored.values())
     assert by_epochs("notes-vgg11") == {}

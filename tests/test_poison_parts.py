@@ -51,14 +51,6 @@ def test_what_is_not_trained_yet_decides_nothing():
     assert met["fashion, early numbers cost"] is None and met["resnet, first number costs"] is True
 
 
-def test_shares_of_the_poison_are_of_nads_that_both_have():
-    lost = losses({0: [10.0], 1000: [0.0], 7: [99.0]})
-    sizes = {case: {**found, 7: 1.0} for case, found in SIZES.items()}
-    found = poison_parts.judge(lost, sizes, CRITERIA).estimates["lenet"]
-    assert found[f"{DEVIATION}, of the poison"][0] == pytest.approx(10 / 10)
-    assert found["hole at zero, of the poison"][0] == pytest.approx((20 + 6 * 5) / (7 * 5))
-
-
 def test_stored_networks_are_joined_with_new_ones():
     row = {"case": "fashion", "index": 30, "written": "added", "size": None, "seed": 3}
     lost = poison_parts.points_lost("fashion", [row | {"test_accuracy": 0.5, "deviation": 1.0}])

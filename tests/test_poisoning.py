@@ -88,6 +88,8 @@ COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
         (lambda: poisoned(strength=float("nan")), "strength .*nan"),
         (lambda: nc.flip(photos()[0], random_nads(10)), "got 10: compute all"),
         (lambda: nc.flip(torch.rand(1, 3, 2, 2), COLOUR), "single-channel"),
+        (lambda: poisoned((255 * photos()[0]).to(torch.uint8)), "uint8"),
+        (lambda: nc.flip((255 * photos()[0]).int(), random_nads()), "int32"),
         (lambda: changed([3, 36, -1]), r"36 NADs, got the indices \[36, -1\]"),
         (lambda: changed([3], "drop"), "choose 'remove' or 'flip'"),
     ],

@@ -2,6 +2,8 @@
 what.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from nads_book.experiments import run_study
@@ -29,9 +31,8 @@ def generated(monkeypatch):
 
     monkeypatch.setattr(replications, "load_images", load)
     monkeypatch.setattr(replications, "DESIGNS", {("fashion-mnist", "lenet"): SMALL})
-    monkeypatch.setattr(
-        replications, "RECIPE", replications.replace(replications.RECIPE, epochs=1, batch_size=20)
-    )
+    short = replace(replications.PHOTO_RECIPE, epochs=1, batch_size=20)
+    monkeypatch.setattr(replications, "PHOTO_RECIPE", short)
     yield images
     for cached in ("photos", "nads_of", "scaling", "spread", "matrix_of"):
         getattr(replications, cached).cache_clear()
@@ -66,50 +67,51 @@ def test_the_registration_names_maps_and_indices_of_the_design():
         assert {name for name in ranges if name.startswith("replacement")} <= indices
 
 
-def made_up(index, background, written, size=None, accuracy=0.8, followed=0.0):
-    row = {
-        "data": "d",
-        "network": "n",
-        "seed": 0,
-        "map": None,
-        "index": index,
-        "background": background,
-    }
-    row |= {
-        "written": written,
-        "size": size,
-        "test_accuracy": accuracy,
-        "unprompted": {"class": 0.1, "place": 0.1},
-    }
-    return row | {"followed": {"class": 0.1 + followed, "place": 0.1}}
+def noted(index, background, written, size=None, accuracy=0.8, followed=0.0):
+    """Return the row of a shortcut; `followed` is above what would be so classified anyway."""
+    shares = {"unprompted": {"class": 0.1}, "followed": {"class": 0.1 + followed}}
+    fields = {"index": index, "background": background, "written": written, "size": size}
+    return {"map": None, "test_accuracy": accuracy} | fields | shares
 
 
-def made_up_cell(hole=0.5, added=0.8, last=0.0, indices=(0, 9), seeds=(0,)):
-    rows = [{"data": "d", "network": "n", "seed": 0, "map": "as is", "test_accuracy": 0.8}]
-    for index in (0, 9):
+MAPS = {"as is": 0.8, "flipped": 0.7, "random signs": 0.75, "matched": 0.75, "opposed": 0.7}
+
+
+def cell(hole=0.5, added=0.8, last=0.0, indices=(0, 9), seeds=(0,), maps=MAPS, network="n"):
+    rows = [{"map": name, "test_accuracy": accuracy} for name, accuracy in maps.items()]
+    for index in (0, 9) if network == "n" else ():
         rows += [
-            made_up(index, "kept", "replaced", 0.05, 0.5 if index == 0 else 0.8),
-            made_up(index, "kept", "hole", None, hole if index == 0 else 0.8),
-            made_up(index, "kept", "added", 0.05, added),
-            made_up(index, "emptied", "added", 0.2, followed=0.0),
-            made_up(index, "emptied", "added", 0.5, followed=0.6 if index == 0 else last),
+            noted(index, "kept", "replaced", 0.05, 0.5 if index == 0 else 0.8),
+            noted(index, "kept", "hole", None, hole if index == 0 else 0.8),
+            noted(index, "kept", "added", 0.05, added),
+            noted(index, "emptied", "added", 0.2, followed=0.0),
+            noted(index, "emptied", "added", 0.5, followed=0.6 if index == 0 else last),
         ]
-    return replication_criteria.Cell(
-        rows,
-        "d",
-        "n",
-        {"indices": list(indices), "largest": 0.5, "maps": ["as is"], "seeds": list(seeds)},
-    )
+    rows = [row | {"data": "d", "network": network, "seed": 0} for row in rows]
+    design = {"indices": indices, "largest": 0.5, "maps": [*maps], "seeds": seeds}
+    return replication_criteria.Cell(rows, "d", network, design)
 
 
-def test_registered_criteria_hold_and_fail():
-    criteria, linear = replication_criteria.criteria, replication_criteria.Cell([], "d", "logreg")
-    good = made_up_cell()
-    assert good.hole_ratio() == pytest.approx(1) and good.following(0) == pytest.approx(0.6)
-    first, second, *others = criteria(good, linear).values()
-    assert first is second is True and others == [None] * 3
-    assert [*criteria(made_up_cell(hole=0.7), linear).values()][0] is False
-    assert [*criteria(made_up_cell(added=0.7), linear).values()][0] is False
-    assert [*criteria(made_up_cell(last=0.2), linear).values()][1] is False
-    for incomplete in (made_up_cell(indices=(0, 9, 50)), made_up_cell(seeds=(0, 1))):
-        assert [*criteria(incomplete, linear).values()][:2] == [None, None]
+def test_registered_criteria_hold():
+    linear = cell(maps={"as is": 0.4, "flipped": 0.41}, network="logreg")
+    assert cell().hole_ratio() == pytest.approx(1) and cell().following(0) == pytest.approx(0.6)
+    assert [*replication_criteria.criteria(cell(), linear).values()] == [True] * 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "outcome"),
+    [
+        ({"hole": 0.7}, 0, False),
+        ({"added": 0.7}, 0, False),
+        ({"last": 0.2}, 1, False),
+        ({"maps": MAPS | {"flipped": 0.78}}, 2, False),
+        ({"maps": MAPS | {"random signs": 0.71}}, 2, False),
+        ({"maps": MAPS | {"opposed": 0.74}}, 4, False),
+        ({"indices": (0, 9, 50)}, 0, None),
+        ({"seeds": (0, 1)}, 2, None),
+    ],
+)
+def test_each_registered_criterion_can_fail_or_be_open(changes, place, outcome):
+    linear = cell(maps={"as is": 0.4, "flipped": 0.43}, network="logreg")
+    met = [*replication_criteria.criteria(cell(**changes), linear).values()]
+    assert met[place] is outcome and met[3] is False

@@ -5,12 +5,13 @@ network is rebuilt.
 import numpy as np
 import pytest
 import torch
+from plain_loop import require_own_gradients
 from torch import nn
 
 import nads_core as nc
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation, state_of
-from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.networks.self_check import differing
 
 SHAPE = (1, 4, 4)
 OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
@@ -106,15 +107,6 @@ def deep_or_shallow() -> nn.Module:
     return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(16, 1))
 
 
-def directly(factory, num_networks, seed=0):
-    """The networks of an ensemble that calls its factory, one after another."""
-    ensemble = Ensemble(factory, SHAPE, seed=seed, device="cpu", evaluation="factory")
-    for block, used in ensemble.blocks(num_networks):
-        with seeded(seed_sequence(seed, block, 0)):
-            networks = [factory() for _ in range(ensemble.block_size)]
-        yield from networks[:used]
-
-
 @pytest.mark.parametrize(
     ("factory", "named"),
     [
@@ -129,6 +121,10 @@ def directly(factory, num_networks, seed=0):
 def test_what_differs_besides_weights_is_named(factory, named):
     with pytest.raises(ValueError, match=rf"{named}.*register_buffer.*evaluation='factory'"):
         nc.compute_nads(factory, 1_000, **OPTIONS)
+
+
+def test_recurrent_layers_differ_in_their_weights_alone():
+    assert not differing(nn.LSTM(3, 4), nn.LSTM(3, 4))
 
 
 @pytest.mark.parametrize("kind", [Coin, PermutationBuffer])
@@ -160,46 +156,26 @@ def test_what_is_constant_after_all_does_not_vary():
     assert set(result.varying) == {"first.weight", "last.weight", "last.bias"} and not result.unsure
 
 
-def test_an_attribute_that_follows_from_weights_is_no_difference():
-    def factory():
-        return nn.Sequential(
-            nn.Flatten(), nn.utils.spectral_norm(nn.Linear(16, 4)), nn.Tanh(), nn.Linear(4, 1)
-        )
-
-    with_old_norm = Ensemble(factory, SHAPE, device="cpu")
-    rebuilt = Ensemble(factory, SHAPE, device="cpu", evaluation="factory")
-    images = with_old_norm.randn(0, 1, 2, *SHAPE)
-    assert torch.equal(
-        with_old_norm.input_gradients(with_old_norm.draw(0), images),
-        rebuilt.input_gradients(rebuilt.draw(0), images),
-    )
+def with_old_norm() -> nn.Module:
+    """Its weight is an attribute, which follows from a parameter and buffers."""
+    normed = nn.utils.spectral_norm(nn.Linear(16, 4))
+    return nn.Sequential(nn.Flatten(), normed, nn.Tanh(), nn.Linear(4, 1))
 
 
 @pytest.mark.parametrize(
-    "factory", [MaskAttribute, PermutationAttribute, Activation, deep_or_shallow]
+    ("factory", "evaluation"),
+    [
+        (MaskAttribute, "factory"),
+        (PermutationAttribute, "factory"),
+        (Activation, "factory"),
+        (deep_or_shallow, "factory"),
+        (with_old_norm, "factory"),
+        (with_old_norm, "loop"),
+    ],
 )
-def test_rebuilt_networks_are_the_factorys(factory):
-    estimator = nc.SmoothedGradient(4)
-    options = {"dtype": torch.float64, "debiasing": "none", "symmetries": (), **OPTIONS}
-    nads = nc.compute_nads(factory, 70, estimator=estimator, evaluation="factory", **options)
-    ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation="factory")
-    inputs = torch.cat(
-        [estimator.draw(ensemble, block).inputs[:used] for block, used in ensemble.blocks(70)]
-    )
-    expected = torch.zeros(16, 16, dtype=torch.float64)
-    for network, images in zip(directly(factory, 70), inputs, strict=True):
-        network.double().eval()
-        for module in network.modules():  # which .double() leaves as they are
-            for name, value in list(vars(module).items()):
-                if isinstance(value, torch.Tensor) and value.is_floating_point():
-                    setattr(module, name, value.double())
-        images.requires_grad_()
-        gradient = torch.autograd.grad(network(images).sum(), images)[0].mean(0).flatten()
-        expected += gradient.outer(gradient) / 70
-    assert torch.allclose(
-        torch.linalg.eigvalsh(expected).flip(0), nads.eigenvalues.double(), rtol=1e-4, atol=1e-7
-    )
-    assert nads.provenance["evaluation"] == "factory"
+def test_networks_are_the_factorys(factory, evaluation):
+    ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation=evaluation)
+    require_own_gradients(ensemble, factory, 1)
 
 
 def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
@@ -243,21 +219,9 @@ class Rotary(Model):
         return torch.view_as_real(turned).flatten(1).to(x.dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_complex_buffers_stay_complex(dtype):
-    ensemble = Ensemble(Rotary, SHAPE, device="cpu", dtype=dtype)
-    assert ensemble.template.turns.dtype == (
-        torch.complex64 if dtype == torch.float32 else torch.complex128
+def test_complex_buffers_stay_complex():
+    single, double = (
+        Ensemble(Rotary, SHAPE, device="cpu", dtype=t) for t in ("float32", "float64")
     )
-    images = ensemble.randn(0, 1, 2, *SHAPE)
-    state = ensemble.draw(0)
-    for index in range(4):
-        network = Rotary()
-        network.load_state_dict(
-            {name: tensor[index] for name, tensor in state.items()}, strict=False
-        )
-        assert torch.allclose(
-            ensemble.outputs(state, images)[index].float(),
-            network(images[index].float())[:, 0],
-            atol=1e-6,
-        )
+    assert single.template.turns.dtype == torch.complex64
+    require_own_gradients(double, Rotary)

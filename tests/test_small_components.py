@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from nads_book.experiments.stored import load_registered
 from nads_book.studies import small_components
 from torch import nn
 
 import nads_core as nc
 
-CRITERIA = load_registered("small_components")["criteria"]
+SCORE = small_components.SmallComponents().score
 DIRECTIONS = nc.load_nads("lenet").directions[:2]
 
 
@@ -71,7 +70,7 @@ def test_a_network_that_reads_one_component_changes_all_predictions_when_it_is_f
 def rows(first=0.05, last=0.6, random=0.02):
     groups = [{"nads": {"remove": 0.0, "flip": first}, "random": {"remove": 0.0, "flip": random}}]
     groups += [{"nads": {"remove": 0.1, "flip": last}, "random": {"remove": 0.0, "flip": 0.1}}] * 9
-    return [{"groups": groups}] * 3
+    return [{"groups": [group | {"relative": 0.04} for group in groups]}] * 3
 
 
 @pytest.mark.parametrize(
@@ -84,9 +83,11 @@ def rows(first=0.05, last=0.6, random=0.02):
     ],
 )
 def test_each_criterion_can_fail(changed, failing):
-    met = small_components.judge(rows(**changed), CRITERIA).met
-    assert {name for name, holds in met.items() if not holds} == failing
+    evidence = SCORE(rows(**changed))
+    assert {name for name, holds in evidence.met.items() if not holds} == failing
+    change = evidence.estimates["change of photos in the first group (% of the norm)"]
+    assert [value for value, *_ in change.values()] == pytest.approx([4, 8])
 
 
 def test_nothing_is_decided_without_rows():
-    assert set(small_components.judge([], CRITERIA).met.values()) == {None}
+    assert set(SCORE([]).met.values()) == {None}

@@ -2,18 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from nads_book.analysis import statistics
-from scipy.optimize import isotonic_regression
 from scipy.stats import spearmanr
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
-def test_falling_fit_is_isotonic_regression(values):
-    expected = isotonic_regression(np.array(values, float), increasing=False).x
-    np.testing.assert_allclose(statistics.isotonic_fit(values), expected, atol=1e-12)
 
 
 def test_order_test_tells_luck_from_disorder():
@@ -32,13 +22,8 @@ def test_order_test_tells_luck_from_disorder():
 def test_the_luck_of_training_counts_too():
     rng, truth = np.random.default_rng(0), np.linspace(0.95, 0.55, 60)
     measured = truth + 3 * rng.normal(size=60) * np.sqrt(truth * (1 - truth) / 10_000)
-    alone, both = (
-        statistics.order_test(measured, 10_000, inflation=inflation) for inflation in (1.0, 3.0)
-    )
-    assert (
-        alone.spread == both.spread
-        and alone.sampling_spread < alone.spread < 1.3 * both.sampling_spread
-    )
+    alone, both = (statistics.order_test(measured, 10_000, inflation) for inflation in (1.0, 3.0))
+    assert alone.sampling_spread < alone.spread == both.spread < 1.3 * both.sampling_spread
     assert 2 < both.sampling_spread / alone.sampling_spread < 4
 
 
@@ -60,17 +45,6 @@ def test_area_under_the_curve():
     assert statistics.area_under_curve(scores, positive) == pytest.approx((3 + 2.5) / 6)
     assert np.isnan(statistics.area_under_curve(scores, positive | True))
     assert np.isnan(statistics.area_under_curve([], []))
-
-
-def test_bootstrap_interval_holds_the_estimate():
-    generator = np.random.default_rng(0)
-    a = generator.normal(size=80)
-    estimate, low, high = statistics.with_interval(
-        statistics.resampled_correlations(a, a + generator.normal(size=80), 300)
-    )
-    assert low < estimate < high and 0.1 < high - low < 0.5
-    empty = statistics.resampled_correlations(a[:2], a[:2], 5)
-    assert all(np.isnan(statistics.with_interval(empty)))
 
 
 def test_a_regression_tells_two_causes_apart_that_go_together():
@@ -106,6 +80,7 @@ def test_pooled_deviations_leave_out_what_kinds_differ_by():
     )  # Student's with two degrees of freedom
     assert pooled.half_width(2, 2) == pytest.approx(2**0.5 * pooled.half_width(2))
     assert statistics.pooled_variance([[1.0], [2.0]]).half_width(1) == np.inf
+    assert statistics.student_mean([1.0, 3.0]) == pytest.approx((2, 2 - 12.706205, 2 + 12.706205))
 
 
 def test_the_interval_of_few_pairs_counts_every_draw():
@@ -124,6 +99,7 @@ def test_the_interval_of_many_pairs_is_that_of_many_draws():
     a = np.random.default_rng(0).normal(size=30)
     b = a + np.random.default_rng(1).normal(size=30)
     _, low, high = statistics.correlation_interval(a, b)
+    assert np.isnan(statistics.resampled_correlations(a[:2], b[:2], 5)).all()
     other = statistics.resampled_correlations(a, b, num_resamples=5_000, seed=9)
     assert (low, high) == pytest.approx(statistics.with_interval(other)[1:], abs=0.02)
 
@@ -134,12 +110,6 @@ def test_all_draws_of_a_few_values_are_enumerated():
     assert mean == 1 and (low, high) == tuple(np.quantile([0, 1, 1, 2], (0.025, 0.975)))
     with pytest.raises(ValueError, match="8 values"):
         statistics.exact_mean(np.arange(8))
-
-
-def test_students_interval_of_a_mean_covers():
-    rng = np.random.default_rng(0)
-    intervals = [statistics.student_mean(rng.normal(1, 2, 6)) for _ in range(400)]
-    assert 0.92 < np.mean([low <= 1 <= high for _, low, high in intervals]) < 0.98
 
 
 def test_rank_correlations_of_draws_are_those_of_repeated_items():

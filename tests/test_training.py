@@ -34,6 +34,15 @@ def small_network() -> nn.Module:
     )
 
 
+def odd_network() -> nn.Module:
+    """Tied and frozen weights, and a buffer that is not saved."""
+    first, second, last = nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 2)
+    second.weight = first.weight
+    first.bias.requires_grad_(False)
+    last.register_buffer("unsaved", torch.randn(3), persistent=False)
+    return nn.Sequential(nn.Flatten(), first, nn.Tanh(), second, nn.Tanh(), last)
+
+
 def small_data(
     seed: int, count: int = 70, noise_std: float = 0.5
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,16 +68,17 @@ def train_one(network, data, *test, **options) -> nc.TrainingResult:
 def plain_loop(network, images, labels, recipe, seed):
     """Stochastic gradient descent as one would write it by hand."""
     generator = torch.Generator().manual_seed(seed_sequence(seed))
-    momenta = [torch.zeros_like(p) for p in network.parameters()]
+    trained = [p for p in network.parameters() if p.requires_grad]
+    momenta = [torch.zeros_like(p) for p in trained]
     losses, step, total = [], 0, recipe.epochs * math.ceil(len(images) / recipe.batch_size)
     network.train()
     for _ in range(recipe.epochs):
         for batch in torch.randperm(len(images), generator=generator).split(recipe.batch_size):
             loss = F.cross_entropy(network(images[batch]), labels[batch])
-            gradients = torch.autograd.grad(loss, list(network.parameters()))
+            gradients = torch.autograd.grad(loss, trained)
             norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
             with torch.no_grad():
-                for p, g, m in zip(network.parameters(), gradients, momenta, strict=True):
+                for p, g, m in zip(trained, gradients, momenta, strict=True):
                     m.mul_(recipe.momentum).add_(
                         g * min(1, recipe.clip_norm / (norm + 1e-6)) + recipe.weight_decay * p
                     )
@@ -107,36 +117,33 @@ def one_number_each() -> nn.Module:
 
 
 IMAGES, LABELS = small_data(1, count=65)
-BAD_TRAININGS = {  # factory, images, labels, and what the error shows
-    "a last batch of one": (flat_with_norm, IMAGES, LABELS, "65 images .*batch_size=32"),
-    "labels from 1": (small_network, IMAGES, LABELS + 1, "labels are from 1 to 2, .* 2 outputs"),
-    "negative labels": (small_network, IMAGES, LABELS - 1, "from 0, got .*int64"),
-    "float labels": (small_network, IMAGES, LABELS.float(), "float32"),
-    "labels of another length": (small_network, IMAGES, LABELS[1:], r"\(64,\)"),
-    "labels as arrays": (small_network, IMAGES, LABELS.numpy(), "ndarray int64"),
-    "no images": (small_network, IMAGES[:0], LABELS[:0], r"\(0, 1, 8, 8\)"),
-    "a tuple as output": (Pair, IMAGES, LABELS, "tuple"),
-    "an output of one number": (one_number_each, IMAGES, LABELS, r"\(2,\)"),
-    "complex weights": (Complex, IMAGES, LABELS, "complex"),
-    "weights of two types": (partial(Complex, torch.float64), IMAGES, LABELS, "torch.float64"),
-    "no weights": (nn.Flatten, IMAGES, LABELS, "got none"),
-    "images of integers": (small_network, (99 * IMAGES).to(torch.uint8), LABELS, "uint8"),
-}
+BAD_TRAININGS = [  # factory, images, labels, and what the error shows
+    (flat_with_norm, IMAGES, LABELS, "65 images .*batch_size=32"),
+    (small_network, IMAGES, LABELS + 1, "labels are from 1 to 2, .* 2 outputs"),
+    (small_network, IMAGES, LABELS - 1, "from 0, got .*int64"),
+    (small_network, IMAGES, LABELS.float(), "float32"),
+    (small_network, IMAGES, LABELS[1:], r"\(64,\)"),
+    (small_network, IMAGES, LABELS.numpy(), "ndarray int64"),
+    (small_network, IMAGES[:0], LABELS[:0], r"\(0, 1, 8, 8\)"),
+    (Pair, IMAGES, LABELS, "tuple"),
+    (one_number_each, IMAGES, LABELS, r"\(2,\)"),
+    (Complex, IMAGES, LABELS, "complex"),
+    (nn.Flatten, IMAGES, LABELS, "got none"),
+    (small_network, (99 * IMAGES).to(torch.uint8), LABELS, "uint8"),
+]
 
 
 @pytest.mark.parametrize("together", [False, True])
-@pytest.mark.parametrize("kind", BAD_TRAININGS)
-def test_trainings_that_cannot_be_right_are_rejected_before_they_begin(kind, together):
-    factory, images, labels, shown = BAD_TRAININGS[kind]
-    if together and kind == "weights of two types":
-        return  # those of a factory are converted
+@pytest.mark.parametrize(
+    ("factory", "images", "labels", "shown"), BAD_TRAININGS, ids=lambda _: None
+)
+def test_trainings_that_cannot_be_right_are_rejected(factory, images, labels, shown, together):
+    data = images, labels
     with pytest.raises(ValueError, match=shown):
-        if together:
-            train_many(factory, [(images, labels)], method="loop")
-        else:
-            train_one(factory(), (images, labels))
+        train_many(factory, [data], method="loop") if together else train_one(factory(), data)
 
 
+PLANES = nc.SeparableDatasets(torch.eye(64).view(64, 1, 8, 8)[:2], 20)
 DATA, MISSING = [(IMAGES, LABELS)], torch.where(IMAGES == IMAGES.max(), torch.nan, IMAGES)
 ONE_NETWORK = small_network()
 EITHER_METHOD = [{"method": "loop"}, {"method": "vmap"}, {"method": "graph", "workers": 1}]
@@ -148,6 +155,17 @@ def wrong_tests(test, options):
 
 def dropping() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(64, 2))
+
+
+class Masked(nn.Sequential):
+    """Networks differ in a tensor that is not registered."""
+
+    def __init__(self):
+        super().__init__(nn.Flatten(), nn.Linear(64, 2))
+        self.mask = torch.randn(8, 8)
+
+    def forward(self, x):
+        return super().forward(x * self.mask)
 
 
 GRAPH = {"method": "graph", "workers": 2}
@@ -162,6 +180,12 @@ BAD_CALLS = [  # call, and what the error shows
     (lambda: train_many(lambda: ONE_NETWORK, DATA * 2), "same network twice"),
     (lambda: train_many(small_network, DATA * 2, stop_loss=0.1, **GRAPH), "different steps"),
     (lambda: train_many(dropping, DATA * 2, **GRAPH), "dropout"),
+    *(
+        (lambda each=each: train_many(Masked, DATA * 2, **each), "mask")
+        for each in EITHER_METHOD[1:]
+    ),
+    (lambda: train_many(nc.LOGREG, PLANES, num_classes=1, method="vmap"), "to 1, .* 1 outputs"),
+    (lambda: train_one(Complex(torch.float64), *DATA), "torch.float64"),
     (lambda: train_many(small_network, DATA, method="vmap", stop_loss=0.1), "stop_loss"),
     (lambda: train_many(small_network, DATA, stop_at_full_accuracy=True), "test set"),
     (lambda: train_many(small_network, [*DATA, small_data(0)]), "differ in shape"),
@@ -238,20 +262,23 @@ def datasets_and_directions():
     return draw(70, 0), draw(60, 1)
 
 
+@pytest.mark.parametrize("factory", [small_network, odd_network])
 @pytest.mark.parametrize(
     ("method", "as_list"), [("loop", True), ("processes", False), ("vmap", False), ("vmap", True)]
 )
-def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list):
+def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list, factory):
     datasets, tests = datasets_and_directions()
     given = ([*datasets], [*tests]) if as_list else (datasets, tests)
-    numbers = [4, 0, 9]
+    numbers, seen = [4, 0, 9], {}
     options = {"seed": 5, "network_ids": numbers, "dtype": torch.float64, "workers": 2}
-    result = train_many(small_network, *given, method=method, **options)
-    assert result.losses.shape == (3, 9)
+    options |= {"method": method, "measure": len, "on_result": seen.__setitem__}
+    result = train_many(factory, *given, **options)
+    assert result.losses.shape == (3, 9) and result.measured == [6] * 3
     assert result.seconds.shape == (3,) and (result.seconds > 0).all()
+    assert [seen[b].losses.tolist() for b in range(3)] == result.losses.tolist()
     with torch.random.fork_rng():
         for b, number in enumerate(numbers):
-            network = first_weights(small_network, 5, number).double()
+            network = first_weights(factory, 5, number).double()
             images, labels = datasets[b]
             losses = plain_loop(network, images.double(), labels, RECIPE, seed=5)
             expected = torch.tensor(losses, dtype=torch.float64)
@@ -270,9 +297,8 @@ def with_dropout() -> nn.Module:
 
 
 def test_an_architecture_is_trained_by_its_name_too():
-    data = nc.SeparableDatasets(torch.eye(64).view(64, 1, 8, 8)[:2], 20)
     first, second, third = (
-        train_many(network, data, num_classes=3).losses
+        train_many(network, PLANES, num_classes=3).losses
         for network in ("logreg", nc.LOGREG, f"{__name__}:eight_by_eight")
     )
     assert torch.equal(first, second) and torch.equal(first, third)
@@ -316,14 +342,16 @@ def test_a_network_does_not_depend_on_what_is_trained_beside_it(factory):
     assert many._choose_method(family, datasets) == "vmap"
 
 
-@pytest.mark.parametrize("precise", [True, False])
-def test_networks_side_by_side_are_those_of_separate_trainings(precise):
+@pytest.mark.parametrize(
+    ("factory", "precise"), [(small_network, True), (small_network, False), (odd_network, True)]
+)
+def test_networks_side_by_side_are_those_of_separate_trainings(factory, precise):
     """Groups of two of three networks; the last batch of an epoch is smaller."""
     options = {"device": DEVICE, "network_ids": [4, 0, 7], "measure": weights}
     options |= {"dtype": torch.float64} if precise else {"mixed_precision": False}
     for data in (datasets_and_directions()[0], [small_data(seed) for seed in range(3)]):
         ours, theirs = (
-            train_many(small_network, data, data, method=method, workers=workers, **options)
+            train_many(factory, data, data, method=method, workers=workers, **options)
             for method, workers in (("graph", 2), ("loop", None))
         )
         difference = (ours.losses - theirs.losses).abs() / theirs.losses
@@ -355,15 +383,6 @@ def test_filters_whose_channels_lie_last_are_the_same_network():
         torch.testing.assert_close(q.grad, p.grad)
     vector -= gradients
     torch.testing.assert_close(twin[0].weight, network[0].weight - network[0].weight.grad)
-
-
-def test_results_are_handed_over_as_they_come_and_networks_can_be_measured():
-    datasets, tests = datasets_and_directions()
-    seen = {}
-    options = {"method": "processes", "workers": 2, "on_result": seen.__setitem__}
-    result = train_many(small_network, datasets, tests, measure=len, **options)
-    assert result.measured == [len(small_network())] * 3 and sorted(seen) == [0, 1, 2]
-    assert torch.equal(seen[1].losses, result.losses[1])
 
 
 def test_training_stops_at_a_small_loss():

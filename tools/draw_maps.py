@@ -9,7 +9,7 @@ from nads_book.site.pages import shrink
 
 
 def draw_maps(path: Path) -> None:
-    """Draw energies before and accuracies after training for all four networks, with few colours."""
+    """Draw energies before and accuracies after training of all networks, with few colours."""
     before, after = {}, {}
     for network in map(guess_data, NETWORKS):
         label, tasks = network["label"], network["tasks"]

@@ -102,8 +102,9 @@ def _goal(name: str, networks: list[Row], own_loops: list[Row]) -> Decision:
     ]
     share = max(shares, default=None)
     reached = ratio >= GOALS[name] and share is not None and share >= ROOFLINE_GOAL
-    roofline = (
-        "no share of the roofline" if share is None else f"{100 * share:.0f} % of the roofline"
+    roofline = "no share" if share is None else f"{100 * share:.0f} %"
+    reason = (
+        f"{ratio:.1f} of {GOALS[name]:.0f} times the own loop, {roofline} of the roofline "
+        f"({100 * ROOFLINE_GOAL:.0f} % wanted)"
     )
-    reason = f"{ratio:.1f} of {GOALS[name]:.0f} times the own loop, {roofline} of {100 * ROOFLINE_GOAL:.0f} %"
     return Decision(subject, "reached" if reached else "missed", reason)

@@ -5,9 +5,8 @@
 Where one command may run for ten minutes only, two calls share the work; files beside DIR, in
 DIR.work, must stay:
 
-    python tools/on_a_gpu.py --minutes 9.3 --out _build/gpu --commit SHA --photos
-    cifar10-images.tar.xz python tools/on_a_gpu.py --minutes 3 --out _build/gpu --commit SHA
-    --photos cifar10-images.tar.xz --parts trainings
+    python tools/on_a_gpu.py --minutes 9.3 --out DIR --commit SHA --photos PHOTOS
+    python tools/on_a_gpu.py --minutes 3 --out DIR --commit SHA --photos PHOTOS --parts trainings
 
 Each part runs in a process of its own, is ended at its time limit, and writes one file into DIR,
 row by row, so that a part that is ended keeps its rows. A part whose file is complete is skipped
@@ -635,9 +634,8 @@ def summary(out: Path) -> str:
     for part in json.loads((out / "summary.json").read_text("utf8"))["parts"]:
         rows = _rows(out / f"{part['part']}.json")
         errors = sum("error" in row or row.get("outcome") in ("FAILED", "ERROR") for row in rows)
-        lines.append(
-            f"{part['part']:10} {part['seconds']:8.1f}  {part['outcome']}, {len(rows)} rows, {errors} errors"
-        )
+        counts = f"{len(rows)} rows, {errors} errors"
+        lines.append(f"{part['part']:10} {part['seconds']:8.1f}  {part['outcome']}, {counts}")
     networks = [row for row in _rows(out / "networks.json") if "network" in row]
     lines += [str(decision) for decision in decide(networks, _rows(out / "own_loop.json"))]
     trained = _load(out / "trainings.json").get("results", {})

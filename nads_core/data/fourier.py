@@ -54,10 +54,8 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
     frequencies = torch.cartesian_prod(axis, axis)  # (size^2, 2), rows (ky, kx)
     waves = []
     for ky, kx in frequencies.tolist():
-        sine_half = not _is_own_negative(ky, kx, size) and (ky % size, kx % size) < (
-            -ky % size,
-            -kx % size,
-        )
+        # A frequency that is its own negative is not below it
+        sine_half = (ky % size, kx % size) < (-ky % size, -kx % size)
         waves.append(_wave(ky, kx, size, cosine=not sine_half))
     return torch.stack(waves)[:, None], frequencies
 
@@ -67,9 +65,8 @@ def _wave(ky: int, kx: int, size: int, cosine: bool) -> Tensor:
     float32, of unit norm.
     """
     pixels = torch.arange(size)
-    phase = (
-        ky * pixels[:, None] + kx * pixels[None, :]
-    ) % size  # exact integers: a vanishing sine is exactly 0
+    # Exact integers: a vanishing sine is exactly 0
+    phase = (ky * pixels[:, None] + kx * pixels[None, :]) % size
     angle = 2 * math.pi / size * phase.double()
     wave = angle.cos() if cosine else angle.sin()
     return (wave / wave.norm()).float()

@@ -29,7 +29,9 @@ def carriers(num_classes: int, index: int, channels: int = 3) -> list[tuple[int,
 
 
 def require_fitting(images: Tensor, nads: NADs) -> None:
-    """Raise a ValueError unless NADs are single-channel images of the size of the images."""
+    """Raise a ValueError unless NADs are single-channel images of the size of the images, which are
+    floating-point numbers.
+    """
     shape = tuple(nads.directions.shape[1:])
     if shape[0] != 1:
         raise ValueError(
@@ -40,6 +42,8 @@ def require_fitting(images: Tensor, nads: NADs) -> None:
         raise ValueError(
             f"images of shape (N, C, {shape[1]}, {shape[2]}) expected, got {tuple(images.shape)}"
         )
+    if not images.is_floating_point():
+        raise ValueError(f"images of floats in [0, 1] expected, got {images.dtype}: divide by 255")
 
 
 def poison(

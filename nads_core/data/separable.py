@@ -114,10 +114,9 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         require_integers(least=0, seed=self.seed)
         if self.paired and self.num_samples % 2:
             raise ValueError(f"paired=True needs an even num_samples, got {self.num_samples}")
-        if not (self.margin > 0 and self.noise_std >= 0):
-            raise ValueError(
-                f"expected margin > 0 and noise_std >= 0, got {self.margin} and {self.noise_std}"
-            )
+        if not (0 < self.margin < math.inf and 0 <= self.noise_std < math.inf):
+            got = f"{self.margin} and {self.noise_std}"
+            raise ValueError(f"expected finite margin > 0 and noise_std >= 0, got {got}")
 
     @property
     def image_shape(self) -> Shape:

@@ -20,7 +20,9 @@ Block = tuple[int, int]
 
 _CHECKED_NETWORKS = 8
 _TRIED_NETWORKS = 128  # where the first ones ignore their input
-_AUDITED = 50  # one network in so many is compared with one that the factory builds
+_MOST_AT_ONCE = 512  # a dipole evaluates so many inputs at once
+# The last 4 of so many networks are compared with what the factory builds
+_AUDITED, _AUDITED_OF = 4, 256
 _PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
 
 
@@ -60,12 +62,9 @@ class BatchEvaluator:
             ValueError: if a network returns NaN or infinite values, or an audited one is not what
                 the factory builds.
         """
-        for block, count in blocks:
-            networks = range(
-                block * self.ensemble.block_size, block * self.ensemble.block_size + count
-            )
-            # The identity of the run has audited network 0
-            for index in filter(None, networks[-networks.start % _AUDITED :: _AUDITED]):
+        size = self.ensemble.block_size
+        for index in (block * size + row for block, count in blocks for row in range(count)):
+            if index % _AUDITED_OF >= _AUDITED_OF - _AUDITED:
                 self.ensemble.audit(index)
         parts = [
             (block, slice(first, min(first + self._part, count)))
@@ -158,7 +157,9 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         block, row = divmod(start, ensemble.block_size)
         draw = estimator.draw(ensemble.restrict(slice(row, row + count)), block)
         if start == 0:
-            ensemble.require_independent_inputs(draw.state, draw.inputs[:1])
+            forward = estimator.passes(math.prod(ensemble.image_shape)).forward
+            at_once = min(_MOST_AT_ONCE, forward)
+            ensemble.require_independent_inputs(draw.state, draw.inputs[0], at_once)
         draw = draw.thin()  # two inputs suffice to see whether f depends on its input
         contributions = estimator.contributions(ensemble, draw)
         vector = contributions[0].mean(0) if vector is None else vector
@@ -213,8 +214,7 @@ def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> 
         return ensemble.block_size
     dimension = math.prod(ensemble.image_shape)
     passes = estimator.passes(dimension)
-    # A dipole goes through 512 at a time
-    vectors = min(512, max(passes.forward, passes.backward, passes.mixed))
+    vectors = min(_MOST_AT_ONCE, max(passes.forward, passes.backward, passes.mixed))
     # Inputs, gradients and copies
     network_bytes = 4 * vectors * dimension * ensemble.dtype.itemsize
     free = available_memory(ensemble.device) or math.inf

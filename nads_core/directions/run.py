@@ -172,9 +172,7 @@ class Run:
         """Return what the provenance says of the networks, and warn of what leaves the NADs
         incomplete.
         """
-        notes: Facts = {"initialisation": self.ensemble.initialisation.drawn_tensors()}
-        if self.asked.estimator is None:
-            notes |= _one_readout(self.ensemble)
+        notes = _one_readout(self.ensemble) if self.asked.estimator is None else {}
         notes |= _input_noise(self.evaluator.estimator)
         notes |= _zero_init(self.ensemble, self.name)
         return notes | _fixed_weights(self.ensemble, self.name)

@@ -1,10 +1,10 @@
 """2-D convolutions of many networks, each with weights of its own, with bias and ReLU in the same
 pass.
 
-For network b with weights w and bias c, over channels and the places (u, v) of the filter,
+For network b with weights w and bias c, over channels k and the places (u, v) of the filter,
 
-    y[b, n, o, i, j] = relu(c[b, o] + sum_{k, u, v} w[b, o, k, u, v] x[b, n, k, s i + u - p, s j + v
-    - p])
+    y[b, n, o, i, j] = relu(c[b, o] + sum_{k, u, v} w[b, o, k, u, v] x[b, n, k, i', j'])
+    i' = s i + u - p,    j' = s j + v - p    (stride s, padding p)
 
 `torch.vmap` makes grouped convolutions of this. The gradient of the input is the adjoint of that
 linear map where the output is positive; the gradient of weights is left to PyTorch. The kernel is

@@ -36,9 +36,8 @@ def _draw(
     parameter: RandomParameter, number: int, networks: Tensor, seed: int, stream: int
 ) -> Tensor:
     """Draw one parameter of B networks: (B,) -> (B, *shape)."""
-    quads = torch.arange(
-        -(-parameter.size // 4), device=networks.device
-    )  # (Q,), each gives four numbers
+    # (Q,), each gives four numbers
+    quads = torch.arange(-(-parameter.size // 4), device=networks.device)
     rows = max(1, _WORDS_AT_ONCE // max(1, len(quads)))
     parts = []
     for chunk in networks.split(rows):  # b <= rows networks
@@ -52,9 +51,8 @@ def _draw(
         numbers = torch.stack(
             uniform(words) if parameter.distribution == "uniform" else normal(words), dim=-1
         )
-        numbers = numbers.flatten(1)[
-            :, : parameter.size
-        ]  # (b, Q, 4) -> (b, size): the last quad may be cut
+        # (b, Q, 4) -> (b, size): the last quad may be cut
+        numbers = numbers.flatten(1)[:, : parameter.size]
         # One rounding to float32, as in a fused multiply-add.
         parts.append((parameter.shift + parameter.scale * numbers.double()).float())
     return torch.cat(parts).reshape(len(networks), *parameter.shape)

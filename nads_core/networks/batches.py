@@ -78,7 +78,7 @@ class _Call(NamedTuple):
 
 
 def require_independent_inputs(
-    function: ScalarFunction, weights: State, images: Tensor
+    function: ScalarFunction, weights: State, images: Tensor, with_gradients: bool = True
 ) -> Evaluated:
     """Return f and its gradients; raise a ValueError if those at one input depend on the other
     inputs of the batch.
@@ -90,12 +90,17 @@ def require_independent_inputs(
             alone: what a layer drops beyond a capacity, or takes from the batch from some size on,
             shows in none of four. All of these have their values compared, a fourth of them their
             gradients too.
+        with_gradients: whether the gradients matter, which take more memory than the values.
     """
     try:
-        state = function.fixed | weights
-        together, rows = evaluated(function, state, images), _rows_alone(len(images))
-        compared = _comparisons(function, state, images, together, rows[::_EVERY_GRADIENT])
-        if _same_values(function, state, images, together, rows) and not next(compared, None):
+        state, rows = function.fixed | weights, _rows_alone(len(images))
+        evaluate = evaluated if with_gradients else _valued
+        together = evaluate(function, state, images)
+        same = _same_values(function, state, images, together, rows)
+        if same and with_gradients:
+            compared = _comparisons(function, state, images, together, rows[::_EVERY_GRADIENT])
+            same = next(compared, None) is None
+        if same:
             return together
         message = function.in_float64(weights, images, partial(_dependence, function))
     except Exception as error:  # whatever the network's author chose to raise
@@ -155,9 +160,9 @@ def _dependence(function: ScalarFunction, state: State, images: Tensor) -> str |
         precisions = [
             torch.finfo(call.result.dtype).eps for call in calls if call.result.is_floating_point()
         ]
-        noise = max(precisions, default=0) * torch.randn(
-            images[0].shape, generator=_generator()
-        ).to(images)
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.randn(images[0].shape, generator=generator).to(images)
+        noise *= max(precisions, default=0)
         # A network that rounds its numbers itself changes as much where its input is rounded.
         rounded = evaluated(function, state, compared.single * (1 + noise))
         if (compared.beyond > _JITTER * compared.alone.distance(0, rounded, 0)).any():
@@ -168,10 +173,6 @@ def _dependence(function: ScalarFunction, state: State, images: Tensor) -> str |
     return _message(first) if differs else None
 
 
-def _generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
 def evaluated(function: ScalarFunction, state: State, images: Tensor) -> Evaluated:
     """Return f and its gradients; zeros for the gradients of a network that has none, so that f
     alone is tested.
@@ -180,8 +181,13 @@ def evaluated(function: ScalarFunction, state: State, images: Tensor) -> Evaluat
         values, gradients = function.values_and_gradients(state, images)
         return Evaluated(values[:, 0], gradients[0].flatten(1))
     except (RuntimeError, ValueError):
-        with torch.no_grad():
-            return Evaluated(function(state, images), torch.zeros_like(images).flatten(1))
+        return _valued(function, state, images)
+
+
+def _valued(function: ScalarFunction, state: State, images: Tensor) -> Evaluated:
+    """Return f, and zeros in place of its gradients."""
+    with torch.no_grad():
+        return Evaluated(function(state, images), torch.zeros_like(images).flatten(1))
 
 
 def _alone(function: ScalarFunction, state: State, image: Tensor) -> tuple[Tensor, Evaluated]:
@@ -227,27 +233,19 @@ def _first_difference(
 
 
 def _message(first: _Call | None) -> str:
-    if first is None:
-        where = "in an operation outside its layers, or in the gradient alone"
-    else:
-        where = (
-            f"first in what {first.name or 'the network itself'} "
-            f"({type(first.module).__name__}) returns"
-        )
-    if (
-        first is not None
-        and isinstance(first.module, _OF_SEQUENCES)
-        and not _is_batch_first(first.module)
-    ):
-        remedy = "set batch_first=True"
-    elif first is not None and isinstance(first.module, _NormBase):
-        remedy = "set track_running_stats=True, and use eval mode"
-    else:
-        remedy = (
-            "look for a mean, softmax, top-k or attention over dim=0, "
-            "a capacity that a batch can exceed, "
-            "batch_first=False, and reshapes that mix the batch"
-        )
+    where = "in an operation outside its layers, or in the gradient alone"
+    remedy = (
+        "look for a mean, softmax, top-k or attention over dim=0, "
+        "a capacity that a batch can exceed, "
+        "batch_first=False, and reshapes that mix the batch"
+    )
+    if first is not None:
+        kind = type(first.module).__name__
+        where = f"first in what {first.name or 'the network itself'} ({kind}) returns"
+        if isinstance(first.module, _OF_SEQUENCES) and not _is_batch_first(first.module):
+            remedy = "set batch_first=True"
+        elif isinstance(first.module, _NormBase):
+            remedy = "set track_running_stats=True, and use eval mode"
     return f"the output at one input depends on the other inputs of its batch, {where}: {remedy}"
 
 

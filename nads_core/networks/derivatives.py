@@ -90,7 +90,8 @@ class ScalarFunction:
 
     def __call__(self, weights: State, images: Tensor) -> Tensor:
         """f(x) at K inputs: (K, C, H, W) -> (K,)."""
-        return self._value(self.outputs(weights, images))
+        # The network may return the same memory at its next call
+        return self._value(self.outputs(weights, images)).clone()
 
     def _value(self, outputs: Tensor) -> Tensor:
         return outputs if callable(self.output) or outputs.dim() == 1 else outputs[:, self.output]
@@ -100,14 +101,22 @@ class ScalarFunction:
         output function.
         """
         with self._loaded(weights):
-            return self._loaded_outputs(images)
+            return self._outputs_of(self.module, images)
 
-    def _loaded_outputs(self, images: Tensor) -> Tensor:
-        """Return all outputs with the weights that the module has now."""
+    def own_outputs(self, network: nn.Module, images: Tensor) -> Tensor:
+        """Return what `outputs` does, of another network with its own weights."""
+        if self.takes_gradients:
+            function = ScalarFunction(network, set(), self.output)
+            function.takes_gradients = True
+            return function.outputs({}, images)
+        return self._outputs_of(network, images)
+
+    def _outputs_of(self, network: nn.Module, images: Tensor) -> Tensor:
+        """Return all outputs of a network with the weights that it has now."""
         recording = torch.is_grad_enabled()
         with torch.set_grad_enabled(recording or self.takes_gradients):
             # The network may write to its input
-            outputs = self._selected(self.module(images.clone()))
+            outputs = self._selected(network(images.clone()))
         return outputs.detach() if self.takes_gradients and not recording else outputs
 
     def _selected(self, outputs: Any) -> Tensor:
@@ -232,18 +241,20 @@ class ScalarFunction:
         ):  # checkpoints evaluate layers again in the backward pass
             # An output at one input does not depend on the others: the gradient of the sum over K
             # holds all K.
-            outputs = self._loaded_outputs(images)
-            values = outputs if of_all_outputs else self._value(outputs)[:, None]
-            totals = values.sum(0)  # (R,) or (1,)
-            if not totals.requires_grad:
+            outputs = self._outputs_of(self.module, images)
+            values = outputs if of_all_outputs else self._value(outputs)[:, None]  # (K, R or 1)
+            if not values.requires_grad:
                 raise ValueError(
                     "the network's output does not depend on its input: "
                     "f(x) carries no gradient to x"
                 )
-            last, gradients = len(totals) - 1, []
-            for index, total in enumerate(totals):
+            sums = torch.eye(values.shape[1]).to(values)  # rows: the sum of one output over K
+            gradients = []
+            for index, one in enumerate(sums, start=1):
                 try:
-                    (gradient,) = torch.autograd.grad(total, images, retain_graph=index < last)
+                    (gradient,) = torch.autograd.grad(
+                        values, images, one.expand_as(values), retain_graph=index < len(sums)
+                    )
                 except torch.OutOfMemoryError:
                     raise
                 except RuntimeError as error:  # such as that of checkpoints with use_reentrant=True
@@ -251,7 +262,7 @@ class ScalarFunction:
                         f"the gradient of the network's output to its input failed: {error}"
                     ) from error
                 gradients.append(combine(gradient, coefficients))
-            return values.detach(), torch.stack(gradients)
+            return values.detach().clone(), torch.stack(gradients)
 
     def in_float64(
         self, weights: State, images: Tensor, evaluate: Callable[[State, Tensor], _Result]

@@ -220,24 +220,37 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         except NoReadout as reason:
             self.no_readout = str(reason)
 
-    def require_independent_inputs(self, state: State, images: Tensor) -> None:
-        """Raise a ValueError if f at one of these inputs, (1, K, C, H, W), depends on the others,
-        for one network.
+    def require_independent_inputs(self, state: State, images: Tensor, at_once: int) -> None:
+        """Raise a ValueError if f of the first network of a state depends on the other inputs of
+        its batch.
 
-        The ensemble has tested batches of a few inputs, so that here K is larger.
+        The ensemble has tested batches of a few inputs. Larger ones are tested here.
+
+        Args:
+            state: weights.
+            images: inputs of one network, (K, C, H, W), at which gradients are evaluated.
+            at_once: number of inputs at which f is evaluated at once, K or more.
         """
-        if images.shape[1] > NUM_TEST_INPUTS:
-            function, weights = next(self.functions_and_weights(state))
-            self._require_independent(function, weights, images[0], "number 0")
+        function, weights = next(self.functions_and_weights(state))
+        if at_once > max(len(images), NUM_TEST_INPUTS):
+            more = self._test_images(at_once)
+            self._require_independent(function, weights, more, "number 0", with_gradients=False)
+        if len(images) > NUM_TEST_INPUTS:
+            self._require_independent(function, weights, images, "number 0")
 
     def _require_independent(
-        self, function: ScalarFunction, weights: State, images: Tensor, which: str
+        self,
+        function: ScalarFunction,
+        weights: State,
+        images: Tensor,
+        which: str,
+        with_gradients: bool = True,
     ) -> Evaluated:
         """Return f and its gradients at K inputs; raise a ValueError if they depend on each other,
         or are random.
         """
         try:
-            return require_independent_inputs(function, weights, images)
+            return require_independent_inputs(function, weights, images, with_gradients)
         except ValueError:
             self._require_fixed_outputs(function.module, which, _TO_EXPLAIN)
             raise
@@ -278,7 +291,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Return all outputs of a network as it is, (K,) or (K, outputs)."""
         with torch.no_grad():
             try:
-                outputs = self.function_of(network).outputs({}, images)
+                outputs = self.function.own_outputs(network, images)
             except Exception as error:  # whatever the network's author chose to raise
                 raise failure(f"the network {which} failed", error) from error
         require_real(outputs)

@@ -129,9 +129,8 @@ class Recording(TorchDispatchMode):
         # repeat
         self._writes: list[tuple[OpOverload, Tensor, Arguments, Keywords, bool]] = []
         self._seed = seed
-        self._random: dict[
-            int, Tensor
-        ] = {}  # by address, which no other tensor gets as long as these live
+        # By address, which no other tensor gets as long as these live
+        self._random: dict[int, Tensor] = {}
         self.decides = False
         with seeded(seed, device), _Reading(self), self:
             self.network = called(factory, f"of the seed {seed}")
@@ -152,48 +151,48 @@ class Recording(TorchDispatchMode):
         return _address(tensor) in self._random
 
     @classmethod
-    def _should_skip_dynamo(
-        cls,
-    ) -> bool:  # else the first operation imports torch's compiler, which takes a second
-        return False
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first operation imports torch's compiler, which takes a second
 
     def __torch_dispatch__(
         self, func: OpOverload, types: object, args: Arguments = (), kwargs: Keywords | None = None
     ) -> object:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        if func._schema.is_mutable:
+        if written := _written(func, args, kwargs):
             by_random = any(map(self._is_random, _tensors((args[1:], kwargs))))
-            self._writes.append((func, args[0], args[1:], kwargs, by_random))
-        self._trace(func, args, kwargs, out)
+            self._writes += [(func, target, args[1:], kwargs, by_random) for target in written]
+        self._trace(func, args, kwargs, written or _tensors(out))
         return out
 
-    def _trace(self, func: OpOverload, args: Arguments, kwargs: Keywords, out: object) -> None:
-        """Record whether the tensors that an operation wrote or returned are random."""
-        mutable = func._schema.is_mutable
+    def _trace(
+        self, func: OpOverload, args: Arguments, kwargs: Keywords, results: list[Tensor]
+    ) -> None:
+        """Record whether the tensors that an operation wrote, or else returned, are random."""
         reads = any(map(self._is_random, _tensors((args, kwargs))))
         if func._schema.name in _DECIDING or torch.Tag.dynamic_output_shape in func.tags:
             self.decides |= reads
         random = self._makes_random(func, args, kwargs, reads)
-        for tensor in [args[0]] if mutable else _tensors(out):
+        for tensor in results:
             if random:
                 self._random[_address(tensor)] = tensor
-            elif mutable:
+            elif func._schema.is_mutable:
                 self._random.pop(_address(tensor), None)
 
     def _makes_random(
         self, func: OpOverload, args: Arguments, kwargs: Keywords, reads: bool
     ) -> bool:
         """Whether the result of an operation is random; ``reads``: whether an argument is."""
-        name, mutable = func._schema.name, func._schema.is_mutable
-        whole = mutable and _bytes(args[0]) == args[0].untyped_storage().nbytes()
+        name, in_place = func._schema.name, func._schema.name.endswith("_")
+        target = args[0] if in_place and isinstance(args[0], Tensor) else None
+        whole = target is not None and _bytes(target) == target.untyped_storage().nbytes()
         # Draws are random if the seed decides them; entries beside those that are drawn stay
         if torch.Tag.nondeterministic_seeded in func.tags:
             distribution = Step("", func, args[1:], kwargs).distribution()
             constant = distribution is not None and distribution[2] == 0  # normal_(std=0)
             by_seed = torch.default_generator.initial_seed() == self._seed
             own = kwargs.get("generator") not in (None, torch.default_generator)
-            beside = mutable and not whole and self._is_random(args[0])
+            beside = target is not None and not whole and self._is_random(target)
             return (by_seed and not own and not constant) or beside
         # Only the shape of the argument is read
         if name in _OF_SHAPE:
@@ -253,6 +252,18 @@ class _Reading(TorchFunctionMode):
 def _tensors(values: object) -> list[Tensor]:
     """Return the tensors in nested lists, tuples and dictionaries."""
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
+def _written(func: OpOverload, args: Arguments, kwargs: Keywords) -> list[Tensor]:
+    """Return the tensors that an operation writes to: that before the dot of ``x.add_(y)``, those
+    of a list, or the one that is passed as ``out``.
+    """
+    if not func._schema.is_mutable:
+        return []
+    arguments = func._schema.arguments
+    given = dict(zip((each.name for each in arguments), args, strict=False)) | kwargs
+    changed = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    return _tensors([given.get(name) for name in changed])
 
 
 def _bytes(tensor: Tensor) -> int:
@@ -320,26 +331,24 @@ def require_module(network: object) -> nn.Module:
             "the weights of a compiled ScriptModule cannot be replaced: "
             "leave torch.jit out of the factory"
         )
-    if isinstance(network, torch.fx.GraphModule) and "eval" in vars(
-        network
-    ):  # replaced by a function that raises
+    # Its eval is replaced by a function that raises
+    if isinstance(network, torch.fx.GraphModule) and "eval" in vars(network):
         raise TypeError(
             "a graph of torch.export has no eval mode: return the module that was exported"
         )
-    if any(nn.parameter.is_lazy(tensor) for tensor in state_of(network).values()):
+    state = state_of(network)
+    if any(nn.parameter.is_lazy(tensor) for tensor in state.values()):
         raise TypeError(
             "the factory returns a network with lazy layers: "
             "call it once on an input in the factory"
         )
-    sparse = [
-        f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided
-    ]
+    sparse = [f"{name} ({t.layout})" for name, t in state.items() if t.layout != torch.strided]
     if sparse:
         raise TypeError(
             f"weights and buffers must be dense, got {', '.join(sparse)}: "
             "convert them by to_dense()"
         )
-    empty = [name for name, tensor in state_of(network).items() if tensor.is_meta]
+    empty = [name for name, tensor in state.items() if tensor.is_meta]
     if empty:
         names = ", ".join(empty[:3])
         remedy = "call to_empty(device='cpu') on the network, and initialise its weights"
@@ -373,8 +382,8 @@ def without_overwritten(steps: Sequence[Step]) -> list[Step]:
 
 
 def state_of(network: nn.Module) -> State:
-    """Return every parameter and buffer of one network."""
-    return dict(network.named_parameters()) | dict(network.named_buffers())
+    """Return every parameter and buffer of one network, also those that its class hides."""
+    return dict(nn.Module.named_parameters(network)) | dict(nn.Module.named_buffers(network))
 
 
 @dataclass(frozen=True)
@@ -472,6 +481,8 @@ class Initialisation:
             raise ValueError(
                 "the factory returned one network again: it has to create a new one at each call"
             )
+        if count > 1:
+            self._require_different(state_of(networks[0]), state_of(networks[1]))
         return networks
 
     def _build(self, count: int, seed: int, first: int, use: Callable[[nn.Module], object]) -> None:
@@ -519,6 +530,9 @@ class Initialisation:
                 check(network, first + row)
 
         self._build(count, seed, first, add)
+        if count > 1:
+            one, other = ({name: t[row] for name, t in drawn.items()} for row in range(2))
+            self._require_different(one, other)
         return drawn
 
     def drawn_alone(self, seed: int, number: int) -> State:
@@ -529,6 +543,24 @@ class Initialisation:
             return {name: tensor[0] for name, tensor in self.draw(1, seed, first=number).items()}
         drawn = _replayed(self.recorded, self.tensors, seed, self.origin)
         return {name: drawn[name] for name in self.varying}
+
+    def _require_different(self, one: State, other: State) -> None:
+        """Raise a ValueError if two networks that follow one another have a random tensor in
+        common, which then follows from the seed alone. Discrete ones can be equal by chance.
+        """
+        names = [
+            name
+            for name in self.varying.keys() & one.keys() & other.keys()
+            if one[name].is_floating_point()
+            and _same(one[name], other[name])
+            and len(one[name].unique()) > 2
+        ]
+        if names:
+            raise ValueError(
+                f"the weights {', '.join(sorted(names)[:4])} are the same in two networks that "
+                "the factory builds one after another: draw them by torch's generator, not by its "
+                "seed"
+            )
 
     def _require_structure(self, state: State, number: int) -> None:
         """Raise a ValueError if a network has other parameters and buffers than the first one."""
@@ -543,23 +575,6 @@ class Initialisation:
                 f"({', '.join(sorted(names)[:4])})"
                 ": use evaluation='factory'"
             )
-
-    def drawn_tensors(self) -> dict[str, int]:
-        """Count the varying tensors by how they are drawn: "uniform", "normal", "other", or "by the
-        factory".
-
-        A distribution counts where one operation draws the tensor around 0.
-        """
-        if self.steps is None:
-            return {"by the factory": len(self.varying)}
-        kinds: dict[str, set[str]] = {}
-        for step in self.steps:
-            distribution = step.distribution()
-            around_zero = distribution is not None and distribution[1] == 0
-            kind = distribution[0] if distribution and around_zero else "other"
-            kinds.setdefault(step.name, set()).add(kind)
-        names = [kind.pop() if len(kind) == 1 else "other" for kind in kinds.values()]
-        return {name: names.count(name) for name in sorted(set(names))}
 
     def random_parameters(self) -> list[RandomParameter] | None:
         """Return how each varying parameter is drawn; None unless one uniform_ or normal_ in

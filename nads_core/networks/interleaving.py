@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 _TRUSTED = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 _Result = TypeVar("_Result")
 _PYTHON = (str(Path(threading.__file__).parent), "<frozen")
-_VISITS = (
-    8  # of a function by each thread that are interleaved: layers of one kind run the same code
-)
+# Visits of a function by each thread that are interleaved: layers of one kind run the same code
+_VISITS = 8
 
 
 class _Turns:

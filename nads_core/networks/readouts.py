@@ -127,11 +127,8 @@ class Readout:
         assert isinstance(function.output, int)
         layer = self.weight.removesuffix(".weight")
         index = slice(function.output, function.output + 1)
-        step = (
-            0.5
-            * self.std
-            * torch.randn(self.num_features, generator=torch.Generator().manual_seed(0))
-        )
+        generator = torch.Generator().manual_seed(0)
+        step = 0.5 * self.std * torch.randn(self.num_features, generator=generator)
 
         def pairs(
             state: State, images: Tensor, own: Evaluated | None
@@ -139,9 +136,13 @@ class Readout:
             """Return what should be equal, for two other rows whose difference is the network's
             own.
             """
-            row = state[self.weight][index]
+            weight = state[self.weight]
+            row = weight[index]
             # Most odd functions of a row change sign
             rows = torch.cat([-row + step.to(row), -2 * row + step.to(row)])
+            # Neither the number of outputs nor a selection of them may matter
+            if own is None or len(weight) == len(rows):
+                rows = torch.cat([rows, weight])
             replaced = state | {
                 name: tensor[0] for name, tensor in self.replaced({}, rows[None]).items()
             }

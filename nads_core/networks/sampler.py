@@ -128,11 +128,12 @@ class NetworkSampler:
             ValueError: if a factory that reads random numbers built a network that its weights do
                 not reproduce.
         """
-        if self._rows == slice(None):
+        whole, started = self._rows == slice(None), self._started
+        if whole and started.block != block:
             return self._draw_block(block)
-        if self._started.block != block:
-            self._started.block, self._started.weights = block, self._draw_block(block)
-        return {name: tensor[self._rows] for name, tensor in self._started.weights.items()}
+        if started.block != block:
+            started.block, started.weights = block, self._draw_block(block)
+        return {name: tensor[self._rows] for name, tensor in started.weights.items()}
 
     def _draw_block(self, block: int) -> State:
         first = block * self.block_size

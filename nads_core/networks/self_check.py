@@ -14,11 +14,9 @@ import torch
 from torch import Tensor, nn
 
 # Of the largest output; 0.05 for less precise types
-_TOLERANCE = {
-    torch.float64: 1e-9,
-    torch.float32: 1e-4,
-}
-_OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, children and hooks
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+# Parameters, buffers, children and hooks, and lists of parameters in recurrent layers
+_OF_ANY_MODULE = {*vars(nn.Module()), "_flat_weights", "_flat_weight_refs"} - {"training"}
 
 
 def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[str, object]:

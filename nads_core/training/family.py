@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Factory
-from nads_core.networks.initialisation import require_module
+from nads_core.networks.initialisation import State, require_module, state_of
+from nads_core.networks.self_check import differing
 from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.recipes import Dataset, TrainConfig
@@ -38,9 +39,8 @@ class NetworkFamily:
         """Return a network with its initial weights."""
         with seeded(seed_sequence(self.config.seed, 2, network_id), self.device):
             network = require_module(self.factory())
-        if any(
-            tensor.is_complex() for tensor in network.parameters()
-        ):  # `to` would drop imaginary parts
+        # `to` would drop imaginary parts
+        if any(tensor.is_complex() for tensor in network.parameters()):
             raise ValueError(
                 "networks with complex weights cannot be trained: "
                 "hold real and imaginary parts instead"
@@ -63,13 +63,16 @@ class NetworkFamily:
             result = fit(network, (train(), test()), self.config, **options)
         return result if measure is None else replace(result, measured=measure(network))
 
-    @property
-    def vmap_obstacle(self) -> str | None:
-        """The reason why a vectorised step would give other results than separate trainings; None
-        without one.
+    def obstacle(self, together: bool = True) -> str | None:
+        """Return why one network with the weights of others would train otherwise than they do,
+        in one step with them if ``together``, else one after another; None if it would not.
         """
         if self.config.stop_loss is not None or self.config.stop_at_full_accuracy:
             return "stop_loss and stop_at_full_accuracy stop networks at different steps"
+        if different := differing(self.network(0), self.network(1)):
+            return f"networks differ in {', '.join(different)}"
+        if not together:
+            return None
         # A training step of a network with dropout draws random numbers, which would depend on the
         # other networks.
         with seeded(0), torch.no_grad():
@@ -78,6 +81,13 @@ class NetworkFamily:
             outputs_of(network, torch.zeros(2, *self.image_shape, dtype=self.config.dtype))
             is_random = not torch.equal(before, torch.get_rng_state())
         return "the network draws random numbers in training (dropout?)" if is_random else None
+
+
+def load(network: nn.Module, state: State) -> None:
+    """Copy parameters and buffers into a network, whose tensors stay where they are."""
+    with torch.no_grad():
+        for name, tensor in state_of(network).items():
+            tensor.copy_(state[name])
 
 
 @dataclass

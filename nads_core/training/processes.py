@@ -20,9 +20,8 @@ from nads_core.training.train_one import progress_bar
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
 
-_IDLE_SECONDS = (
-    120  # after which idle workers end; loky warns if one ends while tasks are being sent
-)
+# After which idle workers end; loky warns if one ends while tasks are being sent
+_IDLE_SECONDS = 120
 _POLL_SECONDS = 0.5  # between two checks for an interrupt
 
 # Idle threads sleep, and the process keeps freed memory: the tensors of a step are mapped once, not
@@ -83,9 +82,8 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
                     raise KeyboardInterrupt
                 if not ready:
                     run.require_time(0)
-                for future in sorted(
-                    ready, key=lambda one: one.exception() is not None
-                ):  # results come before errors
+                # Results come before errors
+                for future in sorted(ready, key=lambda one: one.exception() is not None):
                     b = running.pop(future)
                     run.collect(b, future.result())
                     bar.update()

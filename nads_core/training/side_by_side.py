@@ -17,7 +17,7 @@ from nads_core.data.separable import SeparableDatasets
 from nads_core.networks.initialisation import state_of
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.family import TrainingRun
+from nads_core.training.family import TrainingRun, load
 from nads_core.training.recipes import Dataset, batches
 from nads_core.training.result import TrainingTimeout, require_finite
 from nads_core.training.train_one import Trainee, progress_bar, require_classifier
@@ -65,9 +65,8 @@ class _Lanes:
         ]
         changed = [tensor for trainee in self.trainees for tensor in trainee.changing.values()]
         self.samples, self.steps = {}, {}
-        for size in {
-            len(samples) for samples in self.order
-        }:  # the last batch of an epoch may be smaller
+        # The last batch of an epoch may be smaller
+        for size in {len(samples) for samples in self.order}:
             self.samples[size] = torch.arange(size, device=device)
             self.steps[size] = capture(partial(self._step, self.samples[size]), changed, device)
 
@@ -91,10 +90,7 @@ class _Lanes:
         run, config, device = self.run, self.family.config, self.family.device
         start = time.perf_counter()
         for trainee, b in zip(self.trainees, group, strict=False):
-            fresh = state_of(self.family.network(run.network_ids[b]))
-            with torch.no_grad():
-                for name, tensor in state_of(trainee.network).items():
-                    tensor.copy_(fresh[name])
+            load(trainee.network, state_of(self.family.network(run.network_ids[b])))
             trainee.momenta.zero_()
             for target, values in zip(
                 trainee.data, _on_device(run.datasets, b, device), strict=True

@@ -97,8 +97,9 @@ def train_networks(
         TypeError: if ``architecture`` does not return a module, or no recipe is given.
         ImportError: for the name of a model whose library is not installed.
         ValueError: for an unknown name, if there is no dataset, no test set with
-            ``stop_at_full_accuracy``, data that do not fit the network, an unavailable device, an
-            early stop or dropout with "vmap", or a loss that became NaN.
+            ``stop_at_full_accuracy``, data that do not fit the network, an unavailable device, a
+            loss that became NaN, or with "vmap" (or several ``workers`` of "graph") an early stop,
+            dropout, or networks that differ in more than weights and buffers.
         TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
     """
     config = merge_options(config, options)
@@ -125,8 +126,8 @@ def train_networks(
         _require_new_weights(family, ids[0])
     if method == "auto":
         method = _choose_method(family, datasets)
-    elif method == "vmap" and (obstacle := family.vmap_obstacle):
-        raise ValueError(f"{obstacle}, which method 'vmap' cannot: choose method='auto'")
+    elif method == "vmap" and (obstacle := family.obstacle()):
+        raise ValueError(f"{obstacle}: method 'vmap' cannot train them, choose 'auto'")
     family = replace(family, config=replace(config, cuda_graph=method == "graph"))
     logger.info("training %d networks on %s by the method %r", len(ids), device, method)
     absent = [None] * len(ids)
@@ -145,7 +146,9 @@ def train_networks(
     if method == "vmap":
         train_vectorised(run)
     elif method == "graph" and workers is not None:
-        _require_side_by_side(family, workers)
+        require_integers(workers=workers)
+        if obstacle := family.obstacle(together=workers > 1):
+            raise ValueError(f"{obstacle}: one graph cannot train them, leave workers out")
         train_side_by_side(run, workers)
     elif method == "processes":
         train_in_processes(run, min(workers or num_cores(), run.count))
@@ -161,14 +164,6 @@ def train_sequentially(run: TrainingRun) -> None:
     for b in range(run.count):
         run.require_time()
         run.collect(b, run.task(b, run.progress)(timeout=run.seconds_left))
-
-
-def _require_side_by_side(family: NetworkFamily, workers: int) -> None:
-    """Raise a ValueError where networks of one graph would not be those of separate trainings."""
-    require_integers(workers=workers)
-    stops = family.config.stop_loss is not None or family.config.stop_at_full_accuracy
-    if (stops or workers > 1) and (obstacle := family.vmap_obstacle):
-        raise ValueError(f"{obstacle}, which networks in one graph cannot: leave workers out")
 
 
 def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[object] | None) -> None:
@@ -205,7 +200,7 @@ def _choose_method(family: NetworkFamily, datasets: Sequence[Dataset]) -> str:
     """Return the method for "auto"."""
     if family.device.type == "cuda":
         small = sum(p.numel() for p in family.network(0).parameters()) <= _VMAP_PARAMETERS
-        return "vmap" if small and not family.vmap_obstacle else "graph"
+        return "vmap" if small and not family.obstacle() else "graph"
     num_samples = getattr(datasets, "num_samples", None) or len(datasets[0][1])
     steps = len(datasets) * family.config.recipe.num_steps(num_samples)
     worth = family.device.type == "cpu" and len(datasets) > 1 and steps >= _MIN_STEPS_FOR_PROCESSES

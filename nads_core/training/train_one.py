@@ -337,9 +337,8 @@ def _is_perfect(
     # Of the last two epochs
     means = torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)
     before, last = means.tolist()
-    if last >= min(
-        before, _LOW_LOSS
-    ):  # Skip the evaluation of all test images while the loss is high.
+    # Skip the evaluation of all test images while the loss is high.
+    if last >= min(before, _LOW_LOSS):
         return False
     with config.autocast(means.device):
         return accuracy(network, test) == 1

@@ -11,7 +11,8 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
 from nads_core.data.separable import SeparableDatasets
-from nads_core.training.family import TrainingRun
+from nads_core.networks.initialisation import State
+from nads_core.training.family import TrainingRun, load
 from nads_core.training.recipes import Dataset, batches, descend
 from nads_core.training.result import TrainingTimeout, require_finite
 from nads_core.training.train_one import progress_bar, require_classifier
@@ -41,9 +42,14 @@ def train_vectorised(run: TrainingRun) -> None:
 def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
     """Train the B networks of a group in one vectorised step."""
     start, family, config = time.perf_counter(), run.family, run.family.config
-    networks = [family.network(run.network_ids[b]).to(family.device).train() for b in group]
-    network = networks[0]  # every network uses its forward pass, with weights of its own
-    parameters, buffers = stack_module_state(networks)  # each (B, ...)
+    networks = [family.network(run.network_ids[b]).to(family.device) for b in group]
+    network, data = networks[0], run.datasets[group[0]]  # whose forward pass all networks use
+    require_classifier(network, data, config.recipe, run.test_datasets[group[0]])
+    for each in networks:
+        each.train()
+    parameters, fixed = stack_module_state(networks)  # each (B, ...)
+    frozen = [name for name, tensor in parameters.items() if not tensor.requires_grad]
+    fixed |= {name: parameters.pop(name) for name in frozen}  # beside the buffers
     # A step updates one matrix; the networks see their weights as views of it.
     shapes = {name: tensor.shape for name, tensor in parameters.items()}
     sizes = [math.prod(shape[1:]) for shape in shapes.values()]
@@ -51,20 +57,18 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
     momenta = torch.zeros_like(weights)
     parts = {n: w.view(shapes[n]) for n, w in zip(shapes, weights.split(sizes, 1), strict=True)}
 
-    def loss(
-        weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor
-    ) -> Tensor:
+    def loss(weights: State, fixed: State, x: Tensor, y: Tensor) -> Tensor:
         """Return the loss of one network on its batch, images (n, C, H, W) and labels (n,)."""
         with config.autocast(family.device):
-            logits = functional_call(network, weights | buffers, (x,))
+            logits = functional_call(network, weights | fixed, (x,))
         return F.cross_entropy(logits.to(x.dtype), y)
 
     step = vmap(grad_and_value(loss))
-    num_samples, batch_of = _batches_of(run, group)
+    num_samples, batch_of = _batches_of(run, group, data)
     total, losses = config.recipe.num_steps(num_samples), []
     with torch.no_grad(), progress_bar(total, run.label, "step", run.progress) as bar:
         for index, samples in enumerate(batches(num_samples, config.recipe, config.seed)):
-            gradients, value = step(parts, buffers, *batch_of(samples.to(family.device)))
+            gradients, value = step(parts, fixed, *batch_of(samples.to(family.device)))
             losses.append(value)  # (B,)
             flat = torch.cat([gradients[name].flatten(1) for name in shapes], 1)  # (B, P)
             descend(weights, flat, momenta, config.recipe, config.recipe.rate(index, total))
@@ -78,31 +82,29 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
     # diverged one.
     for row, b in sorted(enumerate(group), key=lambda item: not losses[item[0]].isfinite().all()):
         require_finite(losses[row], run.network_label(b))
-        network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
+        load(network, {name: tensor[row] for name, tensor in (parts | fixed).items()})
         datasets = run.datasets[b], run.test_datasets[b]
         run.finish(b, network, datasets, losses[row], (time.perf_counter() - start) / len(group))
 
 
-def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[Tensor], Dataset]]:
+def _batches_of(
+    run: TrainingRun, group: Sequence[int], first: Dataset
+) -> tuple[int, Callable[[Tensor], Dataset]]:
     """Return N, and a function from sample indices (n,) to images (B, n, C, H, W) and labels (B,
-    n).
+    n); ``first`` is the first dataset of the group.
     """
     family, datasets = run.family, run.datasets
-    if isinstance(
-        datasets, SeparableDatasets
-    ):  # drawn batch by batch: B datasets would fill the memory
+    # Drawn batch by batch: B datasets would fill the memory
+    if isinstance(datasets, SeparableDatasets):
         labels = datasets.labels.to(family.device)  # (N,), shared by all networks
         return datasets.num_samples, lambda samples: (
             datasets.batch(group, samples, family.device, family.config.dtype),
             labels[samples].expand(len(group), -1),
         )
-    x, y = datasets[group[0]]
-    network = family.network(run.network_ids[group[0]]).to(family.device)
-    test = run.test_datasets[group[0]]
-    require_classifier(network, (x, y), family.config.recipe, test)
+    x, y = first
     # (B, N, C, H, W)
     images = torch.empty(len(group), *x.shape, dtype=family.config.dtype, device=family.device)
     labels = torch.empty(len(group), *y.shape, dtype=torch.long, device=family.device)  # (B, N)
     for row, b in enumerate(group):  # one at a time, because all together may not fit on the host
-        images[row], labels[row] = (x, y) if row == 0 else datasets[b]
+        images[row], labels[row] = first if row == 0 else datasets[b]
     return images.shape[1], lambda samples: (images[:, samples], labels[:, samples])

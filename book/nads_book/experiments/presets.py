@@ -3,11 +3,11 @@
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
+from nads_core.runtime.arguments import Facts
 from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
 
 PRESETS = ("smoke", "demo", "paper")
@@ -115,7 +115,7 @@ class Size:
 _RECIPES = {"separable": SEPARABLE_RECIPE, "photos": CIFAR10_RECIPE, "injection": CIFAR10_RECIPE}
 
 
-def _training(kind: str, values: dict[str, Any]) -> TrainingSize:
+def _training(kind: str, values: Facts) -> TrainingSize:
     """Return the size of a training: the recipe of its kind, with the values that
     a preset changes.
     """
@@ -124,11 +124,9 @@ def _training(kind: str, values: dict[str, Any]) -> TrainingSize:
     )
 
 
-def _size(values: dict[str, Any]) -> Size:
+def _size(values: Facts) -> Size:
     """Return the size that a table of ``presets.toml`` describes."""
-    fields: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
-    }
+    fields: Facts = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
     return Size(
         **(fields | {kind: _training(kind, values[kind]) for kind in _RECIPES if kind in values})
     )
@@ -137,7 +135,7 @@ def _size(values: dict[str, Any]) -> Size:
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
 
 
-def _table(name: str) -> dict[str, Any]:
+def _table(name: str) -> Facts:
     """Return a table of ``presets.toml``, completed by the table that it is like."""
     table = dict(_TABLES[name])
     like = table.pop("like", None)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from nads_book.checkout import checkout_folder
 from nads_book.experiments.study import Row, Study
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
@@ -32,7 +33,7 @@ class Stored:
     """
 
     rows: list[Row]
-    provenance: list[dict[str, Any]]
+    provenance: list[Facts]
     study: Study | None
     counted: ClassVar[str]  # key of the number of units of a run
 
@@ -60,7 +61,7 @@ class Stored:
         return {run.get("mixed_precision", False) for run in runs}
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Facts:
         """What must agree before results are merged."""
         raise NotImplementedError
 
@@ -106,21 +107,21 @@ class Results(Stored):
 
     job: str
     preset: str
-    settings: dict[str, Any]
+    settings: Facts
     num_units: int
     rows: list[Row]
-    provenance: list[dict[str, Any]]
+    provenance: list[Facts]
     study: Study | None = field(default=None, compare=False, repr=False)
 
     counted = "networks"
 
     @property
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Facts:
         """All fields that are stored, without the study."""
         return {name: value for name, value in vars(self).items() if name != "study"}
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Facts:
         """What must agree before results are merged."""
         return {"job": self.job, "preset": self.preset, "settings": self.settings}
 
@@ -279,7 +280,7 @@ def merge(parts: Sequence[Kind], study: Study) -> Kind:
                 raise ValueError(
                     f"two rows of {unit} differ ({different}): leave out one of their files"
                 )
-    provenance: list[dict[str, Any]] = []
+    provenance: list[Facts] = []
     for part in parts:
         provenance += [entry for entry in part.provenance if entry not in provenance]
     rows = ordered([row for found in merged.values() for row in found], study)

@@ -8,7 +8,7 @@ last epoch next to the results, so that a killed training loses one epoch at mos
 import glob
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ import torch
 
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_book.experiments.results import writing
-from nads_book.experiments.study import Context, Row, Study, Unit
+from nads_book.experiments.study import Context, Rows, Study, Unit
 from nads_core.runtime.arguments import require_integers, usable_device
 from nads_core.runtime.provenance import environment
 from nads_core.training import TrainingTimeout
@@ -122,7 +122,7 @@ def _provenance(results: Any, needed: bool, context: Context, start: float) -> I
         if context.out is not None:
             results.save(context.out)  # the precision must outlive a kill in the first unit
 
-    def keep(unit: Unit, rows: Sequence[Row]) -> None:
+    def keep(unit: Unit, rows: Rows) -> None:
         results.rows += [{**unit, **row, "run": started} for row in rows]
         entry[results.counted] += 1
         entry["seconds"] = round(time.monotonic() - start, 1)

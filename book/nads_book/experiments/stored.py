@@ -9,6 +9,7 @@ from typing import Any
 import nads_core as nc
 from nads_book.checkout import checkout_folder
 from nads_core.directions import NADs
+from nads_core.runtime.arguments import Facts
 
 
 def study_path(name: str) -> Path:
@@ -52,7 +53,7 @@ def load_study(name: str) -> Any:
         ) from None
 
 
-def load_registered(name: str) -> dict[str, Any]:
+def load_registered(name: str) -> Facts:
     """Return what was registered before a study: the content of ``book/preregistered/NAME.toml``.
 
     Raises:

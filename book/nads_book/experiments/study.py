@@ -19,15 +19,27 @@ import torch
 
 from nads_book.evidence import Estimate
 from nads_book.experiments.executors import compute_units, open_executor
+from nads_core.runtime.arguments import Facts
+from nads_core.runtime.files import atomic_write
 from nads_core.training import TrainingTimeout
 
 # Description of what is trained or computed, as it is stored: see `Study.unit_fields`.
-Unit = dict[str, Any]
-Row = dict[str, Any]  # a unit with what was measured of it
+Unit = Facts
+Row = Facts  # a unit with what was measured of it
+Rows = Sequence[Row]
 Estimates = dict[str, dict[str, Estimate]]  # by group and name
 Met = dict[str, bool | None]  # whether each registered criterion holds; None where undecided
 Criteria = Mapping[str, Mapping[str, Any]]  # of a registration, by name
 Keep = Callable[[Unit, list[Row]], None]  # stores the rows of a unit
+
+
+def kept(path: Path, compute: Callable[[], Any]) -> Any:
+    """Return what a function computes, from a file that is made where it is missing."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path, "wb") as file:
+            torch.save(compute(), file)
+    return torch.load(path)
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,12 @@ class Context:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TrainingTimeout(left)
 
+    def kept(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return what a function computes, from a file next to the results if it is there."""
+        if self.out is None:
+            return compute()
+        return kept(self.out.with_name("trajectories") / f"{name}.pt", compute)
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -86,9 +104,9 @@ def matching(rows: Iterable[Any], **fields: Any) -> list[Any]:
     return [row for row in rows if fields.items() <= row.items()]
 
 
-def without_interval(value: float) -> Estimate:
-    """Return a number of which no interval is known."""
-    return float(value), math.nan, math.nan
+def without_intervals(values: Mapping[str, float]) -> dict[str, Estimate]:
+    """Return numbers of which no interval is known."""
+    return {name: (float(value), math.nan, math.nan) for name, value in values.items()}
 
 
 def within(value: float, rule: Mapping[str, float]) -> bool:
@@ -162,7 +180,7 @@ class Study(ABC):
             rows = self.run(unit, context)
             keep(unit, rows if isinstance(rows, list) else [rows])
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Apply the registered rule to the rows of all units."""
         raise ValueError(f"{self.name} has no registered rule")
 
@@ -173,6 +191,14 @@ class Study(ABC):
         requested one.
         """
         return requested
+
+    def require_complete(self, rows: Iterable[Row]) -> None:
+        """Raise a ValueError if a unit has no row: an incomplete design has no score."""
+        if missing := self.missing(rows):
+            raise ValueError(
+                f"{len(missing)} of {len(self.units())} units of {self.name} are missing, such as "
+                f"{missing[0]}: complete the design first"
+            )
 
     def key(self, row: Mapping[str, Any]) -> str:
         """Return the identity of the unit that a row, or a unit, is about."""

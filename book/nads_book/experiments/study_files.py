@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from nads_book.experiments.results import Stored
-from nads_book.experiments.stored import study_path
+from nads_book.experiments.stored import load_registered, study_path
 from nads_book.experiments.study import Row, Study, Unit, factorial
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import differences
 
@@ -28,15 +29,15 @@ class StudyFile(Stored):
         study: the study of these results.
     """
 
-    facts: dict[str, Any]
+    facts: Facts
     rows: list[Row]
-    provenance: list[dict[str, Any]]
+    provenance: list[Facts]
     study: Study | None = field(default=None, compare=False, repr=False)
 
     counted = "units"
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Facts:
         """What must agree before results are merged."""
         study = self.experiment()
         return {"study": study.name, **{name: self.facts[name] for name in study.facts()}}
@@ -56,6 +57,8 @@ class FileStudy(Study):
     """A study with a results file of its own, whose layout its class defines."""
 
     file: ClassVar[str]
+    rows_at: ClassVar[tuple[str, ...]] = ("rows",)  # keys that lead to the rows in the file
+    empty: ClassVar[Facts] = {}  # content of a new file, such as rows of other studies
     design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
     runs_key: ClassVar[str] = "runs"  # of the provenance in the file
     depth: ClassVar[int] = 1  # levels below which JSON is written on one line
@@ -77,20 +80,25 @@ class FileStudy(Study):
         """The results file."""
         return study_path(self.file)
 
-    def facts(self) -> dict[str, Any]:
+    @property
+    def registered(self) -> Facts:
+        """What was registered before the study, see `load_registered`."""
+        return load_registered(self.name.replace("-", "_"))
+
+    def facts(self) -> Facts:
         """Return what the file states about the design."""
         return {}
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         """Return the rows that a file holds."""
-        rows: list[Row] = content.get("rows", [])
-        return rows
+        return list(_at(content, self.rows_at))
 
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
         """Return the content of a file with these rows."""
-        return content | {"rows": rows, "num_units": len(self.units())}
+        count = {"num_units": len(self.units())} if self.rows_at == ("rows",) else {}
+        return _inserted(self.empty | content, self.rows_at, rows) | count
 
-    def content(self, results: StudyFile) -> dict[str, Any]:
+    def content(self, results: StudyFile) -> Facts:
         """Return the content of the file of these results."""
         return self.with_rows(results.facts, results.rows) | {self.runs_key: results.provenance}
 
@@ -100,7 +108,7 @@ class FileStudy(Study):
         Raises:
             ValueError: if the file states another design.
         """
-        content: dict[str, Any] = {}
+        content: Facts = {}
         if out is not None and out.exists():
             content = json.loads(out.read_text("utf8"))
         facts = json.loads(json.dumps(self.facts()))
@@ -113,24 +121,38 @@ class FileStudy(Study):
 
 class KeyedStudy(FileStudy):
     """A study whose rows are a mapping in its file, from the only field of a unit to what was
-    measured.
+    measured; it is the file itself unless `rows_at` names a place.
     """
 
-    under: ClassVar[str | None] = None  # key of the mapping in the file; None for the file itself
-    empty: ClassVar[dict[str, Any]] = {}  # what other studies fill in the same file
+    rows_at: ClassVar[tuple[str, ...]] = ()
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         """Return the rows that a file holds."""
         (field,) = self.unit_fields
-        found = content if self.under is None else content.get(self.under, {})
+        found = _at(content, self.rows_at)
         names = [unit[field] for unit in self.units()]
         return [{field: name, **found[name]} for name in names if name in found]
 
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
         """Return the content of a file with these rows."""
         (field,) = self.unit_fields
         found = {row[field]: less(row, field) for row in rows}
-        return self.empty | content | (found if self.under is None else {self.under: found})
+        return _inserted(self.empty | content, self.rows_at, found)
+
+
+def _at(content: Mapping[str, Any], place: Sequence[str]) -> Any:
+    """Return what nested content has at a place; an empty mapping if nothing."""
+    for name in place:
+        content = content.get(name, {})
+    return content
+
+
+def _inserted(content: Mapping[str, Any], place: Sequence[str], value: Any) -> Facts:
+    """Return nested content with a value at a place; without a place, joined with the value."""
+    if not place:
+        return {**content, **value}
+    name, *rest = place
+    return {**content, name: _inserted(content.get(name, {}), rest, value) if rest else value}
 
 
 def less(row: Mapping[str, Any], *names: str) -> Row:
@@ -138,7 +160,7 @@ def less(row: Mapping[str, Any], *names: str) -> Row:
     return {name: value for name, value in row.items() if name not in names}
 
 
-def write_compact(path: Path, content: dict[str, Any], depth: int = 1) -> None:
+def write_compact(path: Path, content: Facts, depth: int = 1) -> None:
     """Write JSON in which whatever has fewer than ``depth`` levels below it is one line."""
     text = json.dumps(content, indent=1)
     for _ in range(depth):

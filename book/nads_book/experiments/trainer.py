@@ -2,12 +2,14 @@
 most studies do.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
 import nads_core as nc
@@ -17,6 +19,8 @@ from nads_book.photos import load_images
 from nads_core.networks.architectures import Architecture
 from nads_core.training import Dataset, Recipe
 from nads_core.training.recipes import batches
+
+PHOTO_RECIPE = replace(nc.CIFAR10_RECIPE, epochs=10)  # of most studies on photos
 
 
 def training_steps(
@@ -95,6 +99,12 @@ def sgd(network: nn.Module, recipe: Recipe) -> torch.optim.SGD:
     return torch.optim.SGD(network.parameters(), 1.0, momentum=recipe.momentum, weight_decay=decay)
 
 
+def logit_difference(network: nn.Module, images: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+    """Return the difference of two logits of a network with other weights, (N,)."""
+    logits = functional_call(network, dict(weights), (images,))
+    return logits[:, 1] - logits[:, 0]
+
+
 def accuracies(network: nn.Module, train: Dataset, test: Dataset) -> Row:
     """Return the accuracies of a trained network, as rows have them."""
     network.eval()
@@ -165,11 +175,31 @@ def train_along(
     return {name: [round(float(x), 5) for x in getattr(result, name)] for name in names}
 
 
-def cifar10(num_train: int, num_test: int, root: str | None) -> tuple[Dataset, Dataset, str]:
-    """Return normalised training and test photos of CIFAR-10 with labels, and their source."""
+def train_on_photos(
+    build: Callable[[int, int, int], nn.Module],
+    num_train: int,
+    num_test: int,
+    seed: int,
+    context: Context,
+) -> tuple[nn.Module, Row, Tensor]:
+    """Train a network on photos of CIFAR-10 by `PHOTO_RECIPE`.
+
+    Args:
+        build: function of the numbers of channels, pixels of a side and classes.
+        num_train: number of training photos.
+        num_test: number of test photos.
+        seed: seed of weights and batches.
+        context: device of the training, and folder of the photos.
+
+    Returns:
+        The network, its accuracies with the source of the photos, and the normalised test photos.
+    """
     parts = [
-        load_images("cifar10", train=part, num_images=count, root=root, progress=False)
+        load_images("cifar10", train=part, num_images=count, root=context.root, progress=False)
         for part, count in ((True, num_train), (False, num_test))
     ]
     train, test = ((nc.normalize(photos.images), photos.labels) for photos in parts)
-    return train, test, parts[0].source
+    torch.manual_seed(seed)
+    network = build(3, 32, 10)
+    row = train_network(network, train, test, PHOTO_RECIPE, seed, context)
+    return network, row | {"source": parts[0].source}, test[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from nads_book.atlas.predictions import predictions as atlas_predictions
 from nads_book.atlas.predictions import score as score_of_atlas
@@ -29,14 +30,16 @@ REGISTRATIONS: dict[str, Callable[[], list[Prediction]]] = {
     "geometry": training.geometry_predictions,
     "used_nads": training.used_predictions,
     "law": training.gain_predictions,
-    "repair": data.repair_predictions,
-    "pooling": data.pooling_predictions,
-    "nas": data.search_predictions,
+    "repair": partial(criteria.in_text, "repair"),
+    "pooling": lambda: criteria.in_text("pooling") + criteria.in_text("pooling_control"),
+    "nas": partial(criteria.in_text, "nas"),
     "other_data": data.pair_predictions,
     "replications": data.replication_predictions,
     "nads64": data.large_predictions,
     "rival_theory": criteria.theory_predictions,
-    "small_components": criteria.component_predictions,
+    "small_components": lambda: (
+        criteria.of_criteria("small_components") + criteria.in_text("small_components")
+    ),
 }
 
 

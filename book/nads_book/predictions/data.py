@@ -6,91 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from nads_book.experiments import load_registered, load_study
-from nads_book.predictions.prediction import Prediction, answered, in_words, ranged
-from nads_book.studies import nas_contest, pair_statistics, replication_criteria
-from nads_book.studies.nas import GAIN
-from nads_book.studies.pooling import DATA, HIT, MIXTURES, PHOTOS, POOLINGS, Choices
-from nads_book.studies.repair import CHANGED, GOAL, MOST_COST, NETWORKS, Repaired
-
-# repair.toml
-
-
-def repair_predictions() -> list[Prediction]:
-    """Return what was expected of changed DenseNets and ResNets."""
-    content = load_study("repair.json")
-    found = Repaired.of(content["prediction"], content["rows"])
-    learned = {name: int(found.learned(name).sum()) for name in NETWORKS}
-    lost = {name: found.cost(name)[0] for name in NETWORKS}
-    right = [found.right(name).mean() for name in CHANGED]
-    reached = [
-        n
-        for n in learned
-        if n.startswith("densenet,") and learned[n] >= GOAL and lost[n] <= MOST_COST
-    ]
-    waves, photos = in_words("repair").values()
-    waves["densenet, flat"][1] += learned["densenet"]
-    return [
-        *(ranged(f"{name}: waves learned, of 16", learned[name], *waves[name]) for name in waves),
-        *(ranged(f"{name}: points lost on photos", lost[name], *photos[name]) for name in photos),
-        answered("a change of the DenseNet succeeds", False, bool(reached)),
-        ranged("rule right in the six changed networks (%)", 100 * float(np.mean(right)), 80),
-    ]
-
-
-# pooling.toml
-
-
-def pooling_predictions() -> list[Prediction]:
-    """Return what was expected of the energy as a guide to a pooling, and of its control."""
-    content, control = load_study("pooling.json"), load_study("pooling-control.json")
-    found = Choices.of(content["prediction"], content["rows"], control["rows"])
-    lost, ranks = found.lost, dict(zip(DATA, found.ranks, strict=True))
-    chosen = lost["the highest energy"]
-    flipped = [*POOLINGS][found.accuracies[DATA.index("flipped photos")].argmax()]
-    mixtures = float(np.mean([ranks[name] for name in MIXTURES]))
-    added = "Added after seeing the results of the six data sets, before the control was trained."
-    of_random = float(chosen.mean() - lost["at random"].mean() / 2)
-    of_max = float((chosen - lost["always max"]).mean())
-    wide = float(lost["the wide network with max"].mean())
-    best = "on flipped photos the best pooling is strided or none"
-    return [
-        ranged("mean rank correlation, six data sets", float(found.ranks.mean()), 0.4, 0.9),
-        ranged("mean rank correlation, mixtures", mixtures, 0.6, 1),
-        *(ranged(f"rank correlation, {name}", ranks[name], 0, 0.6) for name in PHOTOS),
-        ranged("data sets at most 2 points below the best", int((chosen <= HIT).sum()), 3, 6),
-        ranged("points lost by choosing, less half of those of a random choice", of_random, high=0),
-        ranged("points lost by choosing, less those of always max pooling", of_max, high=0),
-        answered(best, True, flipped in ("strided", "none"), shown=flipped),
-        ranged("control: points lost by the wide network", wide, 22, 28, note=added),
-    ]
-
-
-# nas.toml
-
-
-def search_predictions() -> list[Prediction]:
-    """Return what was expected of the chosen score on the second half of the cells."""
-    registered = load_registered("nas")
-    cells = [cell for cell in nas_contest.proxies()["cifar10"] if not nas_contest.chosen_on(cell)]
-    table = nas_contest.table_of("cifar10", cells)
-    found = nas_contest.compare(table, registered["sealed"]["score"])
-    value = {name: estimate[0] for name, estimate in found.items()}
-    low = {name: estimate[1] for name, estimate in found.items()}
-    upper, both = "upper half, alone", "with jacov and synflow above .88, by its interval"
-    return [
-        ranged("rank correlation of the chosen score", value["alone"], 0.35, 0.65),
-        ranged("its lead over jacov", value["over jacov"], high=0),
-        ranged("its lead over the number of parameters", value["over params"], high=0),
-        ranged("gain over jacov and synflow", value["gain"], *GAIN),
-        ranged("rank correlation in the upper half", value[upper], high=0.3),
-        answered("alone above .75, by its interval", False, low["alone"] > 0.75),
-        answered(both, False, low["with NADs"] > 0.88),
-        answered("in the upper half above .50, by its interval", False, low[upper] > 0.5),
-    ]
-
+from nads_book.experiments import Facts, load_registered, load_study
+from nads_book.predictions.prediction import Prediction, answered, of_numbers, ranged
+from nads_book.studies import experiment, pair_statistics, replication_criteria
 
 # other_data.toml
 
@@ -100,17 +18,12 @@ def pair_predictions() -> list[Prediction]:
     text.
     """
     registered = load_registered("other_data")
-    scores, trained = load_study("other-data-scores.json"), load_study("other-data.json")
-    scored = pair_statistics.judge(scores, trained)
-    found = []
-    for group, ranges in registered["predicted"].items():
-        for statistic, limits in ranges.items():
-            for name, (low, high) in limits.items():
-                value = scored.estimates[f"{group}, {statistic}"][name][0]
-                found.append(ranged(f"{group}, {statistic}: {name}", value, low, high))
+    scores, trained = load_study("other-data-scores.json"), load_study("other-data.json")["rows"]
+    scored = experiment("other-data").score(trained)
+    found = [*of_numbers(registered["predicted"], scored.estimates)]
     for name, expected in registered["mnist1d"]["expected"].items():
-        met = scored.met[f"MNIST-1D, published: {name}"]
-        found.append(answered(f"MNIST-1D: {name}", expected, met))
+        text = f"MNIST-1D: {name}"
+        found.append(answered(text, expected, scored.met[text]))
     words = {True: "supported", False: "falsified", None: "inconclusive"}
     for name, verdict in registered["criteria"]["expected"].items():
         outcome = words[scored.met[name]]
@@ -120,7 +33,7 @@ def pair_predictions() -> list[Prediction]:
     return found + in_prose(table, scores["rows"])
 
 
-def in_prose(table: Any, rows: list[dict[str, Any]]) -> list[Prediction]:
+def in_prose(table: Any, rows: list[Facts]) -> list[Prediction]:
     """Return the predictions that the registration makes in its text alone, which no script had
     scored.
 
@@ -178,18 +91,14 @@ PHASES = "random phases"
 def replication_predictions() -> list[Prediction]:
     """Return what was expected on Fashion-MNIST and Imagenette: the criteria, and the ranges."""
     registered = load_registered("replications")
-    content = load_study("replications.json")
-    scored = replication_criteria.judge(content["rows"], content["designs"])
-    found = []
+    scored = experiment("replications").score(load_study("replications.json")["rows"])
+    found = [*of_numbers(registered["predicted"], scored.estimates)]
     for place, (data, network) in enumerate(replication_criteria.CELLS):
         label = f"{data}, {network}"
         for name, expected in registered["criteria"]["expected"].items():
             if place < len(expected):
                 met = scored.met[f"{label}: {name}"]
                 found.append(answered(f"{label}: {name}", expected[place], met))
-        for name, (low, high) in registered["predicted"][label].items():
-            value = scored.estimates[label].get(name, (np.nan,))[0]
-            found.append(ranged(f"{label}: {name}", value, low, high))
     return found
 
 

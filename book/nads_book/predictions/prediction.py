@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nads_book.evidence import Estimate
 from nads_book.report import estimate, readable
 
 INFINITE = math.inf
@@ -101,6 +102,35 @@ def pointed(text: str, guess: float, values: Sequence[float]) -> Prediction:
         return Prediction(text, f"about {readable(guess, 3)}", "–", "open")
     outcome = "met" if low <= guess <= high else "failed"
     return Prediction(text, f"about {readable(guess, 3)}", estimate(values), outcome)
+
+
+def of_numbers(
+    table: Mapping[str, Any],
+    estimates: Mapping[str, Mapping[str, Estimate]],
+    *path: str,
+    label: str = "",
+    note: str = "",
+) -> Iterator[Prediction]:
+    """Yield predictions of numbers, from a table of what was registered.
+
+    Args:
+        table: name -> range (see `ranged`), number (see `pointed`), or a table of the same.
+        estimates: numbers by group and name, as a study scores them; a group has the names of all
+            tables around, joined.
+        *path: names of the tables around.
+        label: beginning of all texts.
+        note: remark, see `Prediction`.
+    """
+    words, group = in_words("names"), ", ".join(path)
+    for name, inner in table.items():
+        text = f"{label}{words.get(group, group)}: {words.get(name, name)}"
+        values = estimates.get(group, {}).get(name, (math.nan,) * 3)
+        if isinstance(inner, Mapping):
+            yield from of_numbers(inner, estimates, *path, name, label=label, note=note)
+        elif isinstance(inner, Sequence):
+            yield ranged(text, values[0], *inner, note=note)
+        else:
+            yield pointed(text, inner, values)
 
 
 def answered(

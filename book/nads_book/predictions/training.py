@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.experiments import load_registered, load_study
+from nads_book.experiments import load_study
 from nads_book.predictions.prediction import (
     Prediction,
     answered,
     in_words,
-    pointed,
+    of_numbers,
     ranged,
     resolved,
 )
-from nads_book.studies import experiment, forgetting, load_results
+from nads_book.studies import experiment, forgetting, stored
 from nads_book.studies.used_nads import ratios
 
 LAW, SIGNAL = "G_0 S G_0", "signal"
@@ -41,12 +41,7 @@ def forgetting_predictions() -> list[Prediction]:
     study = experiment("forgetting")
     rows = load_study("forgetting.json")["rows"]
     scored = study.score(rows)
-    found = [
-        ranged(f"{name}: effect on {RESPONSES[response]}", estimates[response][0], *limits)
-        for name, ranges in load_registered("forgetting")["effects"].items()
-        for response, limits in ranges.items()
-        for estimates in [scored.estimates[name]]
-    ]
+    found = [*of_numbers(study.registered["effects"], scored.estimates)]
     tables = forgetting.accuracies(rows)
     orders = forgetting.by_energy(tables).values()
     areas = [one["area"] for one in orders if one["learned"] >= 2 and not np.isnan(one["area"])]
@@ -63,12 +58,6 @@ def forgetting_predictions() -> list[Prediction]:
     adam = scored.estimates["adam"]["correlation"][0]
     found.append(ranged("correlation with Adam, less that with SGD", adam, -0.1))
     return found
-
-
-RESPONSES = {
-    "middle": "the accuracy of the waves in the middle (points)",
-    "correlation": "the rank correlation with energy",
-}
 
 
 # geometry.toml
@@ -218,25 +207,11 @@ NARROW = {"resnet": "ResNet-18", "vgg11": "VGG-11"}
 
 def gain_predictions() -> list[Prediction]:
     """Return what was expected of slopes and errors, and the registered criteria."""
-    found, law = [], in_words("law")
-    for network in law["networks"]:
-        name, preset = network["results"]
-        results, label = load_results(name, preset), network["label"]
-        if results is None:
-            continue
-        scored = experiment(name, preset).score(results.rows)
-        for arm, ends in network["slopes"].items():
-            value = scored.estimates[arm]["slope"]
-            text = f"{label}, {law['arms'][arm]} first filters: points per deviation of log gain"
-            if isinstance(ends, list):
-                found.append(ranged(text, value[0], *ends))
-            else:
-                found.append(pointed(text, ends, value))
-        for arm, guesses in network.get("errors", {}).items():
-            for rule, guess in guesses.items():
-                error = f"error of {law['rules'][rule]} (points)"
-                text = f"{label}, {law['arms'][arm]} first filters: {error}"
-                found.append(pointed(text, guess, scored.estimates[arm][rule]))
+    found: list[Prediction] = []
+    for network in in_words("law"):
+        results, label = stored(*network["results"]), network["label"]
+        scored = results.experiment().score(results.rows)
+        found += of_numbers(network["expected"], scored.estimates, label=f"{label}, ")
         found += [answered(f"{label}: {name}", True, met) for name, met in scored.met.items()]
     return found
 

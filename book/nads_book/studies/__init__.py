@@ -31,7 +31,6 @@ FIGURES = {
 OTHERS = {
     "forgetting": "nads_book.studies.forgetting.Forgetting",
     "geometry": "nads_book.studies.geometry.Geometry",
-    "first-steps": "nads_book.studies.geometry.FirstSteps",
     "exact-first-step": "nads_book.studies.exact_first_step.ExactFirstStep",
     "nonlinear-tasks": "nads_book.studies.nonlinear_tasks.NonlinearTasks",
     "adam-flip": "nads_book.studies.adam_flip.AdamFlip",

@@ -5,9 +5,8 @@ of each weight. Two controls separate that from all else: Adam with one scale pe
 inputs of equal variance. ``book/preregistered/adam_flip.toml`` has what was expected.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,15 +15,14 @@ from torch import Tensor
 from nads_book.analysis.statistics import pooled_variance
 from nads_book.experiments import (
     Context,
-    Criteria,
     Estimates,
     Evidence,
     FileStudy,
     Met,
     Row,
+    Rows,
     Unit,
     accuracies,
-    load_registered,
     recipe_steps,
     sgd,
     within,
@@ -128,7 +126,7 @@ class AdamFlip(FileStudy):
     """Why does Adam lose on flipped photos? Five bases, four treatments (``adam_flip.toml``)."""
 
     name = "adam-flip"
-    design: ClassVar = {"seed": SEEDS, "basis": BASES, "treatment": TREATMENTS}
+    design = {"seed": SEEDS, "basis": BASES, "treatment": TREATMENTS}
     on_photos = True
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -140,12 +138,25 @@ class AdamFlip(FileStudy):
         row = trained((train, labels), (test, truth), unit["treatment"], unit["seed"])
         return row | {"effective_inputs": round(effective, 1), "source": source}
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rule (``adam_flip.toml``)."""
-        return judge(rows, load_registered("adam_flip")["criteria"])
+    def score(self, rows: Rows) -> Evidence:
+        """Return the points lost by treatment and basis, with Student's intervals, and the criteria
+        met; None where a basis was not trained.
+        """
+        estimates: Estimates = {}
+        for treatment, lost in points_lost(rows).items():
+            variance = pooled_variance(lost.values())
+            estimates[treatment] = {
+                basis: variance.around(np.mean(values), len(values))
+                for basis, values in lost.items()
+            }
+        met: Met = {}
+        for name, rule in self.registered["criteria"].items():
+            of = [estimates[rule["treatment"]].get(basis) for basis in rule["bases"]]
+            met[name] = None if None in of else all(within(one[0], rule) for one in of if one)
+        return Evidence(estimates, met)
 
 
-def points_lost(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
+def points_lost(rows: Rows) -> dict[str, dict[str, list[float]]]:
     """Return points lost against the images as they are: treatment -> basis -> one per seed."""
     known = {(row["treatment"], row["basis"], row["seed"]): row["test_accuracy"] for row in rows}
     found: dict[str, dict[str, list[float]]] = {name: {} for name in TREATMENTS}
@@ -154,25 +165,3 @@ def points_lost(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
         if basis != BASES[0] and before is not None:
             found[treatment].setdefault(basis, []).append(100 * (before - accuracy))
     return found
-
-
-def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
-    """Return the points lost by treatment and basis, with Student's intervals, and the criteria
-    met.
-
-    Args:
-        rows: rows of the study.
-        criteria: table of the registration.
-    """
-    lost = points_lost(rows)
-    estimates: Estimates = {}
-    for treatment, found in lost.items():
-        variance = pooled_variance(found.values())
-        estimates[treatment] = {
-            basis: variance.around(np.mean(values), len(values)) for basis, values in found.items()
-        }
-    met: Met = {}
-    for name, rule in criteria.items():
-        lost_in = [estimates[rule["treatment"]].get(basis) for basis in rule["bases"]]
-        met[name] = None if None in lost_in else all(within(one[0], rule) for one in lost_in if one)
-    return Evidence(estimates, met)

@@ -10,7 +10,7 @@ and longer.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import nads_core as nc
 from nads_book.analysis.prediction import Responses, predicted_accuracy
@@ -20,9 +20,9 @@ from nads_book.atlas.assembly import described
 from nads_book.checkout import build_folder
 from nads_book.experiments import (
     Context,
+    Facts,
     FileStudy,
     Row,
-    StudyFile,
     Unit,
     factorial,
     less,
@@ -46,7 +46,7 @@ SMALL = (
     "vit",
 )
 WAVES = ((0, 2), (4, 4), (0, 8), (6, 10), (8, 8), (12, 4), (16, 0), (14, 14))
-NOISE_STD, SEED = 3.0, 11
+NOISE_STD, SEED, SIZE = 3.0, 11, SIZES["laptop"].separable
 FAILED, RATES = ("cnn-depth6", "cnn-global"), (0.025, 0.05, 0.1, 0.4)
 REPEATED, OTHER_SEEDS = "resnet-tanh", (1, 2)  # a symmetry gives one of its measures exactly
 # Epochs, ten times as many, along the wave of most energy, one between, and the wave of least.
@@ -63,23 +63,13 @@ class AtlasAgain(FileStudy):
     """Are the intervals of an entry kept? The same entry from other networks."""
 
     name = "atlas-again"
-    design: ClassVar = {"entry": [REPEATED], "seed": OTHER_SEEDS}
+    rows_at = (REPEATED,)
+    design = {"seed": OTHER_SEEDS}
     depth = 2
 
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        return [{"entry": REPEATED, **found} for found in content.get(REPEATED, [])]
-
-    def content(self, results: StudyFile) -> dict[str, Any]:
-        """Return the content of the file: the entry's measures by seed, and the provenance of new
-        ones.
-        """
-        found = [less(row, "entry") for row in results.rows]
-        return {REPEATED: found, "runs": results.provenance}
-
     def run(self, unit: Unit, context: Context) -> Row:
-        computed = compute_entry(
-            ATLAS[unit["entry"]], folder() / f"seed{unit['seed']}", seed=unit["seed"]
-        )
+        seed = unit["seed"]
+        computed = compute_entry(ATLAS[REPEATED], folder() / f"seed{seed}", seed=seed)
         return described(computed.nads.provenance, computed.measures)
 
 
@@ -90,24 +80,23 @@ class AtlasPredictions(FileStudy):
 
     name = "atlas-predictions"
     file = "atlas-trained.json"
-    design: ClassVar = {"entry": SMALL, "wave": [list(wave) for wave in WAVES]}
+    rows_at = ("prediction", "rows")
+    empty = {
+        "prediction": {
+            "noise_std": NOISE_STD,
+            "num_train": SIZE.num_train,
+            "num_test": SIZE.num_test,
+        },
+        "rows": [],
+    }
+    design = {"entry": SMALL, "wave": [list(wave) for wave in WAVES]}
     depth = 2
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        rows: list[Row] = content.get("prediction", {}).get("rows", [])
-        return rows
-
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        size = SIZES["laptop"].separable
-        facts = {"noise_std": NOISE_STD, "num_train": size.num_train, "num_test": size.num_test}
-        made = content.get("prediction", facts) | {"rows": rows}
-        return content | {"prediction": made, "rows": content.get("rows", [])}
 
     def run(self, unit: Unit, context: Context) -> Row:
         covariance = compute_entry(ATLAS[unit["entry"]], folder()).parts.double().mean(0)
         ky, kx = unit["wave"]
         responses = Responses.of(covariance, nc.fourier_direction((ky, kx))[None])
-        ratio = responses.signal_to_noise(SIZES["laptop"].separable.num_train, NOISE_STD)[0]
+        ratio = responses.signal_to_noise(SIZE.num_train, NOISE_STD)[0]
         energy = responses.energies[0] / (float(covariance.trace()) / len(covariance))
         return {"energy": float(f"{energy:.5g}"), "law": round(float(predicted_accuracy(ratio)), 5)}
 
@@ -116,7 +105,7 @@ class AtlasTrainings(FileStudy):
     """Do trained entries of the atlas learn what random weights prefer?"""
 
     name = "atlas-trained"
-    design: ClassVar = {"entry": SMALL, "seed": [0]}
+    design = {"entry": SMALL, "seed": [0]}
     needs = ("atlas-predictions",)
     many_rows = True
     depth = 2
@@ -143,7 +132,7 @@ class AtlasControl(AtlasTrainings):
         rows = content.get("control", [])
         return [{**row, "first": row["wave"]} if "epochs" in row else row for row in rows]
 
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
         return content | {"control": [less(row, "first") for row in rows]}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
@@ -156,12 +145,11 @@ def trained(
     entry: str, seed: int, waves: Sequence[tuple[int, ...]], context: Context, **changes: Any
 ) -> list[Row]:
     """Train an entry along waves, with a changed recipe for a control."""
-    size = SIZES["laptop"].separable
     found = train_along(
         ATLAS[entry].architecture,
         fourier_directions((ky, kx) for ky, kx in waves),
         NOISE_STD,
-        replace(size, recipe=replace(size.recipe, **changes)),
+        replace(SIZE, recipe=replace(SIZE.recipe, **changes)),
         seed,
         context,
         data_seeds=(seed_sequence(SEED + seed, part) for part in (5, 6)),

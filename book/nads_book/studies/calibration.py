@@ -4,10 +4,10 @@ together.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.analysis.forecasting import restored
 from nads_book.checkout import build_folder
-from nads_book.experiments import Context, KeyedStudy, Row, Unit
+from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import leading_eigenpairs
@@ -43,11 +43,15 @@ def agreement(first: NADs, second: NADs) -> tuple[Tensor, Tensor]:
     """Return the squared cosines (n,) of the directions of one run with those of another.
 
     Returns:
-        With the direction of the same index, and with the direction of the same name.
+        With the direction of the same index, and with the direction of the same name; 0 if there is
+        none.
     """
     place = {name: index for index, name in enumerate(second.names)}
     squares = (first.directions.flatten(1) @ second.directions.flatten(1).T).square()
-    named = torch.stack([squares[index, place[name]] for index, name in enumerate(first.names)])
+    named = torch.zeros(len(squares))
+    for index, name in enumerate(first.names):
+        if name in place:
+            named[index] = squares[index, place[name]]
     return squares.diagonal(), named
 
 
@@ -163,26 +167,12 @@ def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> 
     return Comparison(np.array(promised), np.array(kept), np.array(deviations))
 
 
-@dataclass(frozen=True)
-class Bin:
-    """Directions of about one certainty.
+def reliability(comparisons: Sequence[Comparison]) -> list[dict[str, float]]:
+    """Return a reliability diagram: means of promised and actual values, for directions of about
+    one certainty.
 
-    Args:
-        promised: mean of the promised values.
-        kept: mean of the actual values.
-        error: standard error of ``kept`` over runs.
-        share: part of all directions about which something was promised.
-    """
-
-    promised: float
-    kept: float
-    error: float
-    share: float
-
-
-def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
-    """Return a reliability diagram: promised and actual values, for directions of similar
-    certainty.
+    ``error`` is the standard error of ``kept`` over runs, ``share`` the part of all directions
+    about which something was promised.
     """
     promised, kept = (
         np.concatenate([getattr(c, name) for c in comparisons]) for name in ("promised", "kept")
@@ -193,9 +183,13 @@ def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
         inside = place == number
         mean, count = kept[inside].mean(), inside.sum()
         sums = np.bincount(run[inside], kept[inside] - mean)  # over runs, of a ratio of sums
-        error = np.sqrt((sums**2).sum()) / count
-        values = (promised[inside].mean(), mean, error, count / len(kept))
-        bins.append(Bin(*map(float, values)))
+        values = {
+            "promised": promised[inside].mean(),
+            "kept": mean,
+            "error": np.sqrt((sums**2).sum()) / count,
+            "share": count / len(kept),
+        }
+        bins.append({name: float(value) for name, value in values.items()})
     return bins
 
 
@@ -207,12 +201,12 @@ def coverage(comparisons: Sequence[Comparison]) -> float:
     return float((np.abs(deviations) < 1.96).mean())
 
 
-def summary(comparisons: Sequence[Comparison], **facts: Any) -> dict[str, Any]:
+def summary(comparisons: Sequence[Comparison], **facts: Any) -> Facts:
     """Return what a file keeps of a reliability diagram."""
     deviations = sum(len(c.deviations) for c in comparisons)
     return facts | {
         "runs": len(comparisons),
-        "bins": [asdict(entry) for entry in reliability(comparisons)],
+        "bins": reliability(comparisons),
         "eigenvalues": deviations,
         "coverage": coverage(comparisons),
     }
@@ -323,7 +317,7 @@ class Calibration(KeyedStudy):
 
     name = "calibration"
     file = "reliability.json"
-    design: ClassVar = {"entry": ENTRIES}
+    design = {"entry": ENTRIES}
 
     runs_key = "provenance"
 
@@ -343,7 +337,7 @@ class Agreement(KeyedStudy):
     """Do the NADs that ship agree with those of independent networks?"""
 
     name = "agreement"
-    design: ClassVar = {"architecture": ["lenet"]}
+    design = {"architecture": ["lenet"]}
 
     runs_key = "provenance"
 

@@ -9,11 +9,10 @@ black. A gradient sees every pixel among others.
 
 import itertools
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +21,16 @@ import nads_core as nc
 from nads_book.analysis.statistics import grouped
 from nads_book.analysis.waves import fourier_directions, predicted_energies
 from nads_book.atlas.small_networks import Concatenated
-from nads_book.experiments import Context, FileStudy, KeyedStudy, Row, Unit, load_study
+from nads_book.experiments import (
+    Context,
+    Facts,
+    FileStudy,
+    KeyedStudy,
+    Row,
+    Unit,
+    load_study,
+    train_along,
+)
 from nads_book.experiments.presets import SIZES
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.evaluation import BatchEvaluator
@@ -146,7 +154,6 @@ def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
 
 def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, object]:
     """Compare all definitions on one network: energy that lies elsewhere, and that of waves."""
-    start = time.perf_counter()
     halves = {
         label: sampled_halves(network.build, (1, SIZE, SIZE), estimator, num_networks, seed)
         for seed, (label, estimator) in enumerate(DEFINITIONS.items())
@@ -159,8 +166,7 @@ def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, obje
         label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()]
         for label, part in halves.items()
     }
-    seconds = round(time.perf_counter() - start)
-    return {"num_networks": num_networks, "moved": moved, "shares": shares, "seconds": seconds}
+    return {"num_networks": num_networks, "moved": moved, "shares": shares}
 
 
 def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]]:
@@ -184,36 +190,28 @@ def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]
     return [frequencies[i] for i in order[:WAVES] + order[-WAVES:]]
 
 
-def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, object]:
+def trained(network: SmallNetwork, waves: list[tuple[int, int]], context: Context) -> Row:
     """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
-    size = SIZES["laptop"].separable
+    size, build = SIZES["laptop"].separable, partial(network.build, 2)
     directions = fourier_directions(waves, SIZE)
     results = []
     for seed in SEEDS:
-        draw = partial(nc.SeparableDatasets, directions, noise_std=NOISE_STD, paired=True)
-        train, test = draw(size.num_train, seed=2 * seed), draw(size.num_test, seed=2 * seed + 1)
-        build, recipe = partial(network.build, 2), size.recipe
-        result = nc.train_networks(
-            build, train, test, recipe=recipe, seed=seed, stop_at_full_accuracy=True
+        data_seeds = (2 * seed, 2 * seed + 1)
+        reached = train_along(
+            build, directions, NOISE_STD, size, seed, context, data_seeds=data_seeds, paired=True
         )
-        accuracies: Any = result.test_accuracy
-        results.append([round(float(x), 4) for x in accuracies])
-    return {
-        "waves": waves,
-        "accuracies": results,
-        "seeds": list(SEEDS),
-        "noise_std": NOISE_STD,
-        "num_test": size.num_test,
-    }
+        results.append(reached["test_accuracy"])
+    facts = {"noise_std": NOISE_STD, "num_test": size.num_test}
+    return {"waves": waves, "accuracies": results, "seeds": list(SEEDS)} | facts
 
 
 class DefinitionMoments(KeyedStudy):
     """How much do second moments by different estimators differ? Twelve small networks."""
 
     name = "definitions"
-    design: ClassVar = {"network": NETWORKS}
-    under = "moments"
-    empty: ClassVar = {"moments": {}, "trainings": {}}
+    design = {"network": NETWORKS}
+    rows_at = ("moments",)
+    empty = {"moments": {}, "trainings": {}}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return measured_moments(NETWORKS[unit["network"]], NUM_NETWORKS)
@@ -226,13 +224,13 @@ class DefinitionTrainings(DefinitionMoments):
 
     name = "definitions-trainings"
     file = DefinitionMoments.file
-    design: ClassVar = {"network": [TRAINED]}
+    design = {"network": [TRAINED]}
     needs = ("definitions",)
-    under = "trainings"
+    rows_at = ("trainings",)
 
     def run(self, unit: Unit, context: Context) -> Row:
         shares = load_study(self.file)["moments"][TRAINED]["shares"]
-        return trained(NETWORKS[TRAINED], disputed_waves(shares))
+        return trained(NETWORKS[TRAINED], disputed_waves(shares), context)
 
 
 class DefinitionDeep(FileStudy):
@@ -240,7 +238,7 @@ class DefinitionDeep(FileStudy):
 
     name = "definitions-deep"
     file = DefinitionMoments.file
-    design: ClassVar = {"label": DEEP_LABELS, "seed": DEEP_SEEDS}
+    design = {"label": DEEP_LABELS, "seed": DEEP_SEEDS}
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         found = content.get("deep", {}).get(DEEP.name, {"shares": {}})
@@ -251,7 +249,7 @@ class DefinitionDeep(FileStudy):
             rows += [{"label": label, "seed": s, "shares": g, "run": r} for s, g, r in columns]
         return rows
 
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
         columns = {
             name: grouped((row["label"], row[name]) for row in rows) for name in ("shares", "run")
         }

@@ -5,14 +5,14 @@ random directions.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nads_book.analysis.waves import grid_frequencies, spread, stratified_frequencies
-from nads_book.experiments import Context, Unit, factorial
+from nads_book.experiments import Context, Facts, Unit, factorial
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.studies.trainings import Sets, TrainingStudy, shipped_nads
 from nads_core.data.fourier import fourier_direction
@@ -45,7 +45,7 @@ class DirectionStudy(TrainingStudy):
         test = draw(self.num_test, seed=seed_sequence(seed, 6), paired=self.paired_test)
         return draw(self.num_train, seed=seed_sequence(seed, 5)), test
 
-    def settings(self, photos: str | None = None) -> dict[str, Any]:
+    def settings(self, photos: str | None = None) -> Facts:
         return super().settings() | {"margin": MARGIN, "noise_std": self.noise_std}
 
 
@@ -81,7 +81,7 @@ class Fig2(WaveStudy):
     def training(cls, size: Size) -> TrainingSize:
         return replace(size.separable, stop_perfect=False)
 
-    def row(self, result: TrainingResult) -> dict[str, Any]:
+    def row(self, result: TrainingResult) -> Facts:
         iterations = [int(result.iterations_to(loss)) for loss in LOSSES]
         return super().row(result) | {"iterations": iterations}
 

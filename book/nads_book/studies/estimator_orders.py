@@ -4,13 +4,12 @@ our NADs, for LeNet.
 The chapter on NADs and generalisation correlates them with stored accuracies of trained LeNets.
 """
 
-import time
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import nads_core as nc
 from nads_book.analysis.prediction import Family
-from nads_book.experiments import Context, FileStudy, Row, Unit
+from nads_book.experiments import Context, Facts, FileStudy, Row, Unit
 from nads_book.studies import stored
 
 SEED = 7
@@ -33,40 +32,35 @@ class EstimatorOrders(FileStudy):
     """In which order do estimators put directions that none of them chose?"""
 
     name = "estimator-orders"
-    design: ClassVar = {"estimator": ESTIMATORS}
+    design = {"estimator": ESTIMATORS}
     needs = tuple(FAMILIES.values())
 
-    def facts(self) -> dict[str, Any]:
-        keys = {
-            kind: [list(key) if isinstance(key, tuple) else key for key in family.keys]
-            for kind, family in families().items()
-        }
+    def facts(self) -> Facts:
+        keys = {kind: list(family.keys) for kind, family in families().items()}
         counts = {label: count for label, (_, count) in ESTIMATORS.items()}
         return {"num_networks": counts, "seed": SEED, "keys": keys}
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        runs = content.get("run", {})
+        energies, runs = content.get("energies", {}), content.get("run", {})
         return [
-            {"estimator": label, "seconds": seconds, "run": runs.get(label)}
-            | {kind: energies[label] for kind, energies in content["energies"].items()}
-            for label, seconds in content.get("seconds", {}).items()
+            {"estimator": label, "run": runs.get(label)}
+            | {kind: values[label] for kind, values in energies.items()}
+            for label in next(iter(energies.values()), {})
         ]
 
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        columns = {
-            name: {row["estimator"]: row[name] for row in rows}
-            for name in ("seconds", "run", *FAMILIES)
-        }
-        energies = {kind: columns.pop(kind) for kind in FAMILIES}
-        return content | columns | {"energies": energies}
+    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
+        def column(name: str) -> Facts:
+            return {row["estimator"]: row[name] for row in rows}
+
+        energies = {kind: column(kind) for kind in FAMILIES}
+        return content | {"run": column("run"), "energies": energies}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        start = time.perf_counter()
         estimator, count = ESTIMATORS[unit["estimator"]]
         nads = nc.compute_nads(
             nc.LENET, count, estimator=estimator, seed=SEED, device=context.device, progress=False
         )
-        row: Row = {"seconds": round(time.perf_counter() - start)}
+        row: Row = {}
         for kind, family in families().items():
             found = nads.energy(family.directions)
             row[kind] = [float(f"{value:.6g}") for value in (found / found.mean()).tolist()]

@@ -10,27 +10,28 @@ where L is the part of the loss without labels. ``book/preregistered/exact_first
 what was expected.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, jvp
+from torch.func import grad, jvp
 from torch.nn import functional as F
 
 import nads_core as nc
 from nads_book.experiments import (
     Context,
-    Criteria,
     Estimate,
+    Estimates,
     Evidence,
     FileStudy,
     Met,
     Row,
+    Rows,
     Unit,
-    load_registered,
+    logit_difference,
 )
 from nads_book.studies.geometry import (
     BALANCED,
@@ -42,15 +43,13 @@ from nads_book.studies.geometry import (
     built,
     compared,
     dataset,
+    growth,
     inputs_of,
-    kept,
     laws_of,
     measured,
     moments_of,
     photos,
-    traces,
     trajectories,
-    with_jackknife,
 )
 from nads_book.studies.nonlinear_tasks import nads_of
 from nads_core.directions import NADs
@@ -98,15 +97,9 @@ def with_shared_norms(network: nn.Module) -> list[SharedNorm]:
     return made
 
 
-def difference(network: nn.Module, weights: Weights, images: Tensor) -> Tensor:
-    """Return the difference of both logits, (N,)."""
-    logits = functional_call(network, dict(weights), (images,))
-    return logits[:, 1] - logits[:, 0]
-
-
 def loss_without_labels(network: nn.Module, images: Tensor, weights: Weights) -> Tensor:
     """Return the mean cross-entropy of both labels: half of log(1 + e^d) + log(1 + e^-d)."""
-    d = difference(network, weights, images)
+    d = logit_difference(network, images, weights)
     return (F.softplus(d) + F.softplus(-d)).mean() / 2
 
 
@@ -131,7 +124,7 @@ def gradients_and_change(
     def gradient(weights: Weights) -> Tensor:
         def total(x: Tensor) -> Tensor:
             every = torch.cat([before, x.flatten(0, 1)])
-            return difference(network, weights, every)[len(before) :].sum()
+            return logit_difference(network, every, weights)[len(before) :].sum()
 
         return grad(total)(inputs).mean(1).flatten(1)
 
@@ -183,7 +176,7 @@ def initial(network: str, context: Context) -> Tensor:
         )
         return second_moment_of(nads)[None]
 
-    found: Tensor = kept(f"{network}, untrained", context, compute)
+    found: Tensor = context.kept(f"{network}, untrained", compute)
     return found
 
 
@@ -223,9 +216,29 @@ class ExactFirstStep(FileStudy):
         found = in_parts(differentiate, f"{network}, first", NUM_DERIVATIVES[network], context)
         return [first_change(*found, laws_of("photos", initial(network, context)))]
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rule (``exact_first_step.toml``)."""
-        return judge(rows, load_registered("exact_first_step")["criteria"])
+    def score(self, rows: Rows) -> Evidence:
+        """Return cosines and growth by network, and the registered criteria met; None where rows
+        are missing or a direction is not resolved.
+        """
+        derived = {row["network"]: row for row in rows if row["measured"] == "derivative"}
+        balanced = {(row["network"], row["step"]): row for row in rows if "step" in row}
+        estimates: Estimates = {}
+        for network, row in derived.items():
+            estimates[network] = known_cosines(row, "cosine with ")
+            estimates[network]["growth of log tr G"] = tuple(row["growth"])
+        for (network, step), row in balanced.items():
+            estimates[f"{network}, step {step}"] = known_cosines(row)
+        met: Met = {}
+        for name, rule in self.registered["criteria"].items():
+            network = name.partition(",")[0]
+            ((kind, limit),) = rule.items()
+            if kind == "balanced":
+                found = [balanced.get((network, step)) for step in limit]
+                leads = [np.nan if row is None else signal_lead(row) for row in found]
+                met[name] = None if np.isnan(leads).any() else min(leads) > 0
+            else:
+                met[name] = holds(derived[network], kind, limit) if network in derived else None
+        return Evidence(estimates, met)
 
 
 def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) -> Row:
@@ -238,16 +251,11 @@ def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) ->
     """
     parts = list(zip(gradients.chunk(GROUPS), changes.chunk(GROUPS), strict=True))
     stack = torch.stack([moment_change(*part) for part in parts])
-    grown, before = traces(stack), traces(moments_of(gradients))
-
-    def growth(groups: Tensor) -> float:
-        return float(grown[groups].sum() / before[groups].sum())
-
     known = {name: law for name, law in laws.items() if name not in ("signal", "class means")}
     return {
         "num_networks": len(gradients),
         "change": compared(stack, known),
-        "growth": with_jackknife(growth),
+        "growth": growth(stack, moments_of(gradients)),
     }
 
 
@@ -270,7 +278,7 @@ def in_parts(
         context.check_deadline(f"{name}: {start} of {count} networks are kept")
         first = FIRST_IDENTITY + start
         identities = range(first, first + min(PART, count - start))
-        found.append(kept(f"{name}, {start}", context, partial(compute, identities)))
+        found.append(context.kept(f"{name}, {start}", partial(compute, identities)))
     gradients, others = map(torch.cat, zip(*found, strict=True))
     return gradients, others
 
@@ -297,54 +305,32 @@ def balanced_steps(network: str, gradients: Tensor, accuracies: Tensor, start: T
     return [{name: row[name] for name in kept} for row in rows if row["step"] in SHOWN_STEPS]
 
 
-def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
-    """Return cosines and growth by network, and which of the registered criteria are met.
+def known_cosines(row: Row, prefix: str = "") -> dict[str, Estimate]:
+    """Return the cosines of a change with laws, with intervals, where they are resolved."""
+    cosines = row["change"]["cosine"].items()
+    return {f"{prefix}{law}": tuple(values) for law, values in cosines if None not in values}
+
+
+def holds(row: Row, kind: str, limit: Any) -> bool | None:
+    """Return whether a network meets a criterion on its first change; None if it is not resolved.
 
     Args:
-        rows: rows of the study.
-        criteria: table of the registration.
+        row: row of its derivative.
+        kind: kind of the criterion, a key of the registration.
+        limit: value of that key.
     """
-    derived = {row["network"]: row for row in rows if row["measured"] == "derivative"}
-    balanced = {(row["network"], row["step"]): row for row in rows if "step" in row}
-    labels = derived | {f"{network}, step {step}": row for (network, step), row in balanced.items()}
-    estimates: dict[str, dict[str, Estimate]] = {
-        label: {
-            f"cosine with {law}" if label in derived else law: tuple(values)
-            for law, values in row["change"]["cosine"].items()
-            if None not in values
-        }
-        for label, row in labels.items()
-    }
-    for network, row in derived.items():
-        estimates[network]["growth of log tr G"] = tuple(row["growth"])
-    rules: dict[str, Callable[[Row, Any], bool | None]] = {
-        "cosine_below": lambda row, limit: _known(
-            row["change"]["cosine"][LAW], lambda value, _, high: value < limit and high < 0
-        ),
-        "cosine_between": lambda row, ends: _known(
-            row["change"]["cosine"][LAW], lambda value, *_: ends[0] < value < ends[1]
-        ),
-        "trace": lambda row, _: row["growth"][2] < 0,
-        "ahead_of": lambda row, rival: _known(
-            row["change"]["law ahead"][rival], lambda _, low, __: low > 0
-        ),
-    }
-    met: Met = {}
-    for name, rule in criteria.items():
-        network = name.partition(",")[0]
-        ((kind, value),) = rule.items()
-        if kind == "balanced":
-            found = [balanced.get((network, step)) for step in value]
-            met[name] = None if None in found else all(signal_lead(row) > 0 for row in found if row)
-        else:
-            own = derived.get(network)
-            met[name] = None if own is None else rules[kind](own, value)
-    return Evidence(estimates, met)
-
-
-def _known(values: Sequence[float | None], holds: Callable[..., bool]) -> bool | None:
-    """Return whether a rule holds for a number and its interval; None where there is none."""
-    return None if None in values else holds(*values)
+    if kind == "trace":
+        return bool(row["growth"][2] < 0)
+    change = row["change"]
+    values = change["law ahead"][limit] if kind == "ahead_of" else change["cosine"][LAW]
+    if None in values:
+        return None
+    value, low, high = values
+    if kind == "ahead_of":
+        return bool(low > 0)
+    if kind == "cosine_below":
+        return bool(value < limit and high < 0)
+    return bool(limit[0] < value < limit[1])
 
 
 def signal_lead(row: Row) -> float:
@@ -354,4 +340,4 @@ def signal_lead(row: Row) -> float:
     cosines = row["change"]["cosine"]
     ends = [values[2] for law, values in cosines.items() if law != "signal"]
     low = cosines["signal"][1]
-    return math.nan if low is None else low - max(ends)
+    return np.nan if low is None else low - max(ends)

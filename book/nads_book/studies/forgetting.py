@@ -7,7 +7,7 @@ one by one. ``book/preregistered/forgetting.toml`` has what was expected.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -28,18 +28,18 @@ from nads_book.analysis.statistics import (
     with_interval,
 )
 from nads_book.analysis.waves import predicted_energies
-from nads_book.evidence import Estimate
 from nads_book.experiments import (
     Context,
     Estimates,
     Evidence,
+    Facts,
     FileStudy,
     Keep,
     Met,
     Row,
+    Rows,
     Unit,
     factorial,
-    load_registered,
     recipe_steps,
 )
 from nads_book.experiments.presets import MODELS
@@ -52,6 +52,7 @@ from nads_core.training.recipes import batches
 WAVES, SEEDS = 16, (0, 1)
 NUM_SAMPLES, NOISE_STD = 10_000, 3.0
 LOGGED = (1, 2, 5, 10, 20)  # epochs after which the test accuracy is measured
+DRAWS = 1_000  # of waves, for intervals
 MIDDLE = slice(WAVES // 4, -WAVES // 4)  # of the waves, ordered by energy
 RATES = {"sgd": (0.05, 0.5, 2.0), "momentum": (0.005, 0.05, 0.2), "adam": (1e-4, 1e-3, 1e-2)}
 LABEL_NOISE, WEIGHT_DECAY = (0.0, 0.2), (0.0, 5e-4)
@@ -112,23 +113,16 @@ def wave_energies() -> np.ndarray:
     return np.array([predicted_energies("lenet")[k] for k in waves()])
 
 
-def accuracies(
-    rows: Sequence[Mapping[str, Any]], time: int = -1, seeds: Sequence[int] = SEEDS
-) -> dict[Cell, np.ndarray]:
-    """Return the test accuracies of the cells all of whose networks are stored, (seeds, waves), in
+def accuracies(rows: Rows) -> dict[Cell, np.ndarray]:
+    """Return the last test accuracies of each cell of a complete design, (seeds, waves), in
     [0, 1].
-
-    Args:
-        rows: rows of the results file.
-        time: index into the logged epochs.
-        seeds: seeds that a cell needs.
     """
     found: dict[Cell, np.ndarray] = {}
-    for row in (row for row in rows if row["seed"] in seeds):
-        table = found.setdefault(Cell(**row["cell"]), np.full((len(seeds), WAVES), np.nan))
-        place = seeds.index(row["seed"]), waves().index(tuple(row["wave"]))
-        table[place] = row["test_accuracies"][time]
-    return {cell: table for cell, table in found.items() if not np.isnan(table).any()}
+    for row in rows:
+        table = found.setdefault(Cell(**row["cell"]), np.full((len(SEEDS), WAVES), np.nan))
+        place = SEEDS.index(row["seed"]), waves().index(tuple(row["wave"]))
+        table[place] = row["test_accuracies"][-1]
+    return found
 
 
 def orders(energies: np.ndarray, table: np.ndarray) -> dict[str, float]:
@@ -166,34 +160,31 @@ def contrasts() -> dict[str, tuple[list[Cell], ...]]:
     }
 
 
-def effects(
-    tables: Mapping[Cell, np.ndarray], draws: int = 1_000
-) -> Iterator[tuple[str, str, Estimate]]:
-    """Yield each registered effect, the response, and the difference of the two sets' means with a
+def effects(tables: Mapping[Cell, np.ndarray]) -> Estimates:
+    """Return each registered effect, the response, and the difference of the two sets' means with a
     95 % interval.
 
     Responses are ``middle``, the mean accuracy of the eight waves in the middle in points, and
     ``correlation``. Intervals draw waves again, each with its own networks of all cells and seeds.
     """
-    energies = wave_energies()
 
-    def middle(_: np.ndarray, *sides: np.ndarray) -> float:
-        first, second = (100 * side.mean() for side in sides)
-        return float(first - second)
+    def middle(_: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+        return float(100 * first.mean() - 100 * second.mean())
 
     def correlation(energies: np.ndarray, *sides: np.ndarray) -> float:
         first, second = (rank_correlation(energies, side.mean(1)) for side in sides)
         return first - second
 
+    found: Estimates = {}
     for name, sides in contrasts().items():
         means = (np.mean([tables[cell] for cell in cells], axis=0).T for cells in sides)
-        columns = (energies, *means)  # (waves, seeds)
-        for response, some in (
-            (middle, [column[MIDDLE] for column in columns]),
-            (correlation, columns),
-        ):
-            drawn = resampled(response, *some, num_resamples=draws)
-            yield name, response.__name__, with_interval(drawn)
+        columns = (wave_energies(), *means)  # (waves,), and (waves, seeds) of each side
+        drawn = {
+            "middle": resampled(middle, *(one[MIDDLE] for one in columns), num_resamples=DRAWS),
+            "correlation": resampled(correlation, *columns, num_resamples=DRAWS),
+        }
+        found[name] = {response: with_interval(x) for response, x in drawn.items()}
+    return found
 
 
 def by_energy(tables: Mapping[Cell, np.ndarray]) -> dict[Cell, dict[str, float]]:
@@ -218,7 +209,7 @@ def refuting(tables: Mapping[Cell, np.ndarray]) -> list[Cell]:
 
 def optimiser_of(parameters: Iterable[Tensor], cell: Cell) -> torch.optim.Optimizer:
     """Return the optimiser of a cell."""
-    options: dict[str, Any] = {"lr": cell.rate, "weight_decay": cell.weight_decay}
+    options: Facts = {"lr": cell.rate, "weight_decay": cell.weight_decay}
     if cell.optimiser == "adam":
         return torch.optim.AdamW(parameters, **options)
     momentum = 0.9 if cell.optimiser == "momentum" else 0.0
@@ -345,7 +336,7 @@ class Forgetting(FileStudy):
         cells = [asdict(cell) for cell in CELLS]
         return factorial(seed=SEEDS, cell=cells, wave=map(list, waves()))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {"epochs": list(LOGGED)}
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -361,26 +352,17 @@ class Forgetting(FileStudy):
             for (wave, seed), row in zip(tasks, rows, strict=True):
                 keep({"cell": asdict(cell), "wave": list(wave), "seed": seed}, [row])
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Compare the registered effects with their predicted ranges, and order the waves of each
         treatment.
-
-        Raises:
-            ValueError: for an incomplete design, which has no score.
         """
-        if missing := self.missing(rows):
-            raise ValueError(
-                f"{len(missing)} of {len(self.units())} networks are missing: complete the design "
-                "first"
-            )
-        tables = accuracies(rows)
-        estimates: Estimates = {}
+        self.require_complete(rows)
+        estimates = effects(accuracies(rows))
         met: Met = {}
-        registered = load_registered("forgetting")["effects"]
-        for effect, response, estimate in effects(tables):
-            estimates.setdefault(effect, {})[response] = estimate
-            low, high = registered[effect][response]
-            met[f"{effect}, {response}"] = bool(low <= estimate[0] <= high)
+        for effect, ranges in self.registered["effects"].items():
+            for response, (low, high) in ranges.items():
+                value = estimates[effect][response][0]
+                met[f"{effect}, {response}"] = bool(low <= value <= high)
         return Evidence(estimates, met)
 
 

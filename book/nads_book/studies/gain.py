@@ -6,7 +6,7 @@ their random values, and again with them frozen at the values that the free netw
 ``book/preregistered`` has the designs, what was expected of these networks, and the score.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -23,7 +23,9 @@ from nads_book.experiments import (
     Estimate,
     Estimates,
     Evidence,
-    Row,
+    Facts,
+    Met,
+    Rows,
     Unit,
     factorial,
     load_registered,
@@ -117,11 +119,11 @@ class GainStudy(DirectionStudy):
     def direction(self, unit: Unit) -> Tensor:
         return designed_direction(self.architecture.name, unit["index"])
 
-    def settings(self, photos: str | None = None) -> dict[str, Any]:
+    def settings(self, photos: str | None = None) -> Facts:
         images = load_design(self.architecture.name)["images"]
         return super().settings() | {"directions": fingerprint(images)}
 
-    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
         """Train the other arms, from the same initial weights as the free network, and return their
         records by name.
         """
@@ -145,8 +147,9 @@ class GainStudy(DirectionStudy):
             row[arm] = self.row(result)
         return row
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Apply the registered rule (``law.toml``), see `judge`."""
+        self.require_complete(rows)
         return judge(rows, load_design(self.architecture.name), load_registered("law"))
 
 
@@ -165,9 +168,8 @@ def predictions(
         accuracies: (n,) in [0, 1].
         constants: ``with_gain`` and ``without_gain``, powers of a `GainCorrection`.
     """
-    names = ("ratios", "gains", "energies", "held_out")
-    ratios, gains, energies, held_out = (design[name] for name in names)
-    seen = ~held_out
+    ratios, gains, energies = (design[name] for name in ("ratios", "gains", "energies"))
+    seen = ~design["held_out"]
     given = {"with_gain": gains, "without_gain": np.ones(len(gains))}
     x, y = energies[seen], accuracies[seen]
     fixed = {
@@ -201,56 +203,34 @@ def causes(design: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def judge(
-    rows: Sequence[Mapping[str, Any]],
-    design: Mapping[str, np.ndarray],
-    registered: Mapping[str, Any],
-) -> Evidence:
+def judge(rows: Rows, design: Mapping[str, np.ndarray], registered: Mapping[str, Any]) -> Evidence:
     """Return what the experiment measured, and which of the registered criteria it meets.
 
     Args:
-        rows: a row for each direction and seed, see `Results`.
+        rows: rows of every direction, see `Results`.
         design: directions, see `load_design`.
-        registered: content of ``law.toml``: predictions, constants of the rules, and criteria.
+        registered: content of ``law.toml``: constants of the rules, and criteria.
 
     Returns:
         Estimates by arm: mean absolute error of each rule over all directions and those held out,
         in points, and the ``slope``, by how many points the accuracy minus that of the law grows
         with one standard deviation of the logarithm of the gain, at equal energy and with the same
-        share at the border; ``slope lost``, by how much it is smaller than in the free arm.
-        Intervals draw directions again. Then the criteria by name.
-
-    Raises:
-        ValueError: if a direction has no row.
+        share at the border. Intervals draw directions again. Then the criteria by name.
     """
     index, need = np.array([row["index"] for row in rows]), registered["criteria"]
-    if missing := sorted({*range(len(design["gains"]))} - {*index.tolist()}):
-        raise ValueError(
-            f"{len(missing)} directions have no accuracies, such as {missing[:5]}: run the job "
-            "first"
-        )
     predictors = {name: values[index] for name, values in causes(design).items()}
-
-    def slope_of(response: np.ndarray) -> Estimate:
-        return regression(100 * response, predictors, index.tolist())["gains"]
-
     found: Estimates = {}
     errors: dict[str, dict[str, np.ndarray]] = {}
     for arm in ("free", *design["arms"].tolist()):
         values = np.array([(row if arm == "free" else row[arm])["test_accuracy"] for row in rows])
         means = np.bincount(index, values) / np.bincount(index)
         rules = predictions(design, means, registered["constants"])
-        found[arm] = {"slope": slope_of(values - rules["law"][index])}
-        if arm == "free":
-            free_values = values
-        else:  # added after the registration: the same directions in both arms
-            found[arm]["slope lost"] = slope_of(free_values - values)
-        errors[arm] = {}
-        for name, accuracies in rules.items():
-            distances = 100 * np.abs(accuracies - means)
-            errors[arm][f"{name}, all"] = distances
-            errors[arm][f"{name}, held_out"] = distances[design["held_out"]]
-        found[arm] |= {name: _mean(distances) for name, distances in errors[arm].items()}
+        off = {name: 100 * np.abs(accuracies - means) for name, accuracies in rules.items()}
+        errors[arm] = {f"{name}, all": one for name, one in off.items()}
+        errors[arm] |= {f"{name}, held_out": one[design["held_out"]] for name, one in off.items()}
+        beyond = 100 * (values - rules["law"][index])
+        found[arm] = {"slope": regression(beyond, predictors, index.tolist())["gains"]}
+        found[arm] |= {name: _mean(one) for name, one in errors[arm].items()}
     free, frozen = found["free"], found["frozen"]
 
     def closer(first: str, second: str) -> bool:
@@ -260,11 +240,12 @@ def judge(
         return _mean(errors["free"][second] - errors["free"][first])[1] > 0
 
     new = "fitted_with_gain, held_out"
-    met = {
-        f"gain matters, {arm}": found[arm]["slope"][1] > need["least_slope"]
-        for arm in found
+    met: Met = {
+        f"gain matters, {arm}": one["slope"][1] > need["least_slope"]
+        for arm, one in found.items()
         if arm != "frozen"
-    } | {
+    }
+    met |= {
         "gain matters less than half as much, frozen": frozen["slope"][2] < free["slope"][0] / 2,
         "law is close, frozen": frozen["law, all"][0] < need["frozen_error"],
         "law is closer than a step, frozen": (

@@ -1,10 +1,9 @@
 """How NADs change while networks train: the second moment G_t of trained networks' gradients, at
 chosen steps.
 
-The study ``geometry`` follows networks in 29 conditions. ``first-steps`` takes one small step with
-the labels and one with the opposite labels: a test with more power, added after the first result of
-``geometry``, in which the noise of labels hid the sign for LeNet.
-``book/preregistered/geometry.toml`` has what was expected.
+``book/preregistered/geometry.toml`` has what was expected. In the first result the noise of labels
+hid the sign of LeNet's first change: steps with opposite labels (``first-steps.json``) and then
+exact derivatives (`exact_first_step`) computed it without them.
 
 Later work (arXiv 2410.12025) says that training begins to move G along G_0 S G_0, where S is the
 second moment of the data. So cosines of matrices are stored, <A, B> / |A| |B| with <A, B> = tr(A
@@ -12,10 +11,9 @@ B): of G_t with G_0 and with S, and of the change G_t - G_0 with G_0 S G_0 and w
 matrices. Products are unbiased: of matrices of different networks, or of different inputs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,19 +22,25 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, training_steps
+from nads_book.experiments import (
+    Context,
+    Evidence,
+    Facts,
+    FileStudy,
+    Row,
+    Rows,
+    Unit,
+    training_steps,
+)
 from nads_book.photos import load_images
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.files import atomic_write
 from nads_core.runtime.seeds import seed_sequence, seeded
 
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
 SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the derivative at the start
-# Of steps with opposite labels; the larger ones were added after a look.
-FIRST_RATES = (SMALL_RATE, 0.005, 0.02)
 STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
@@ -95,8 +99,7 @@ NETWORKS = {
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
 SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
-# ResNets are too slow for the many networks that a first step asks for
-FIRST_NETWORKS = ("lenet", "mlp", "linear", "cnn")
+JUDGED = ("lenet", "mlp", "linear", "cnn")  # networks of the registered claims
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
 # Added after the first results: photos of which E[yx] does not contain the mean; random labels that
 # do not average out
@@ -242,9 +245,10 @@ def moments_of(gradients: Tensor) -> Tensor:
     return torch.stack([moment(part) for part in gradients.chunk(GROUPS)])
 
 
-def traces(stack: Tensor) -> Tensor:
-    """Return the traces of matrices (groups, D, D)."""
-    return stack.diagonal(dim1=1, dim2=2).sum(1)
+def growth(after: Tensor, before: Tensor) -> list[float | None]:
+    """Return the trace of matrices (groups, D, D) relative to that of others, with its interval."""
+    grown, size = (stack.diagonal(dim1=1, dim2=2).sum(1) for stack in (after, before))  # (groups,)
+    return with_jackknife(lambda groups: float(grown[groups].sum() / size[groups].sum()))
 
 
 class Products:
@@ -294,25 +298,17 @@ def with_jackknife(measure: Callable[[Tensor], float]) -> list[float | None]:
     return [None if np.isnan(x) else float(f"{x:.6g}") for x in (value, value - half, value + half)]
 
 
-def compared(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, Any]:
+def compared(stack: Tensor, laws: dict[str, Tensor]) -> Facts:
     """Return how a stack's mean (D, D) agrees with each law, with intervals.
 
     ``cosine`` and ``law ahead``, how far G_0 S G_0 is ahead of the others in size, are None unless
     the interval of the mean's squared norm excludes zero: a ratio with a denominator near zero has
-    no valid interval. ``along`` is the component along each law, which needs no ratio, and ``rank``
-    tr(A)^2 / |A|^2.
+    no valid interval.
     """
     products, first = Products(stack, laws), "G_0 S G_0"
-    sizes = traces(stack)
 
     def ahead(name: str, groups: Tensor) -> float:
         return abs(products.cosine(first, groups)) - abs(products.cosine(name, groups))
-
-    def along(name: str, groups: Tensor) -> float:
-        return float(products.with_law[name][groups].mean()) / products.law[name] ** 0.5
-
-    def rank(groups: Tensor) -> float:
-        return float(sizes[groups].mean()) ** 2 / products.square(groups)
 
     def share(groups: Tensor) -> float:
         return products.square(groups) / float(products.own.trace())
@@ -326,8 +322,6 @@ def compared(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, Any]:
     return {
         "cosine": {name: ratio(partial(products.cosine, name)) for name in laws},
         "law ahead": {name: ratio(partial(ahead, name)) for name in laws if name != first},
-        "along": {name: with_jackknife(partial(along, name)) for name in laws},
-        "rank": ratio(rank),
     }
 
 
@@ -390,10 +384,6 @@ def _mean(values: Tensor, groups: Tensor) -> float:
     return float(values[groups].mean())
 
 
-def _ratio(values: Tensor, groups: Tensor) -> float:
-    return float(values[0, groups].sum() / values[1, groups].sum())
-
-
 def measured(
     network: str,
     data: str,
@@ -401,7 +391,7 @@ def measured(
     accuracies: list[Tensor],
     start: Tensor,
     last: int | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Facts]:
     """Yield a row for each time.
 
     Args:
@@ -419,34 +409,19 @@ def measured(
     reached = [step for step in STEPS if step <= last]
     for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
         before, now = moments_of(gradients[0][: len(after)]), moments_of(after)
-        sizes = torch.stack([traces(now), traces(before)])
-        unit = after / after.mean(1, keepdim=True).norm(dim=2, keepdim=True)  # of equal networks
         leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]
         right = accuracy.view(GROUPS, -1)
         row = {"network": network, "data": data, "step": step, "num_networks": len(after)}
         row |= {
             "accuracy": with_jackknife(partial(_mean, right)),
-            "growth": with_jackknife(partial(_ratio, sizes)),
+            "growth": growth(now, before),
             "moment": compared(now, laws),
             "change": compared(now - before, laws) if step != 0 else None,
-            "of equal networks": compared(moments_of(unit), laws),
         }
         if len(start) > 1:
             row |= order_kept(now, start, laws["S"][0], signal)
         pictures = 127 * leading / leading.abs().amax(1, keepdim=True)
         yield row | {"leading": pictures.round().int().tolist()}
-
-
-def kept(name: str, context: Context, compute: Callable[[], Any]) -> Any:
-    """Return what a function computes, from the folder of the context if it is there."""
-    if context.out is None:
-        return compute()
-    path = context.out.with_name("trajectories") / f"{name}.pt"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path, "wb") as file:
-            torch.save(compute(), file)
-    return torch.load(path)
 
 
 def followed(
@@ -461,7 +436,7 @@ def followed(
         )
 
     name = f"{network}, {data}, {identities.start}, {len(identities)}, {steps}"
-    gradients, accuracies = kept(name, context, compute)
+    gradients, accuracies = context.kept(name, compute)
     return gradients, accuracies
 
 
@@ -479,32 +454,6 @@ def initial(network: str, data: str, context: Context) -> Tensor:
     return torch.stack([symmetrize(one, (1, SIZE, SIZE), symmetries) for one in moments_of(others)])
 
 
-def first_steps(
-    identities: range, network: str, images: Tensor, labels: Tensor, rate: float
-) -> Tensor:
-    """Return gradients at the start and after one small step from labels y, and from 1 - y, (n, 3,
-    2, D).
-
-    To first order, what the labels change has opposite signs in the two steps, so their mean shows
-    the rest.
-    """
-    few, found = images[:SMALL_BATCH], []
-    for identity in identities:
-        inputs, generator = inputs_of(identity)
-        batch = torch.randint(len(images), (SMALL_BATCH,), generator=generator)
-        times = []
-        for target in (None, labels[batch], 1 - labels[batch]):
-            model = faster_max_pooling(built(network, identity))
-            if target is not None:
-                optimiser = torch.optim.SGD(model.parameters(), lr=rate)
-                everything = torch.arange(SMALL_BATCH)
-                for _ in training_steps(model, (images[batch], target), optimiser, [everything]):
-                    pass
-            times.append(input_gradients(model, inputs, few))
-        found.append(torch.stack(times))
-    return torch.stack(found)
-
-
 class Geometry(FileStudy):
     """How do NADs change while networks train? 29 conditions (``geometry.toml``)."""
 
@@ -516,7 +465,7 @@ class Geometry(FileStudy):
     def units(self) -> list[Unit]:
         return [{"network": network, "data": data} for network, data in CONDITIONS]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {"steps": list(STEPS)}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
@@ -532,7 +481,7 @@ class Geometry(FileStudy):
         )
         return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Apply the registered rules: what the first step does on photos, and whether labels
         decide.
 
@@ -542,7 +491,7 @@ class Geometry(FileStudy):
             (row["network"], row["step"]): row["change"] for row in rows if row["data"] == "photos"
         }
         first, leads = {}, {}
-        for network in FIRST_NETWORKS:
+        for network in JUDGED:
             cosine = on_photos[network, "small"]["cosine"]["G_0 S G_0"]
             if None not in cosine:
                 first[network] = tuple(cosine)
@@ -556,32 +505,3 @@ class Geometry(FileStudy):
             "then labels decide": sum(lead > 0 for lead, *_ in leads.values()) >= 3,
         }
         return Evidence({"first change": first, "lead of the signal at the last step": leads}, met)
-
-
-class FirstSteps(FileStudy):
-    """What does the first step change whatever the labels are? Four networks, three rates, opposite
-    labels.
-    """
-
-    name = "first-steps"
-    design: ClassVar = {"network": FIRST_NETWORKS, "rate": FIRST_RATES}
-    on_photos = True
-
-    def run(self, unit: Unit, context: Context) -> Row:
-        network, rate = unit["network"], unit["rate"]
-        images, labels = photos()
-        identities = range(2 * 10**6, 2 * 10**6 + 2 * NETWORKS[network].early)
-        gradients = first_steps(identities, network, images, labels, rate)
-        laws = laws_of("photos", initial(network, "photos", context))
-        before, *after = (moments_of(gradients[:, t]) for t in range(gradients.shape[1]))
-        changes = {"labels": after[0] - before, "opposite labels": after[1] - before}
-        changes["mean of both"] = (changes["labels"] + changes["opposite labels"]) / 2
-
-        def growth(change: Tensor) -> list[float | None]:
-            return with_jackknife(partial(_ratio, torch.stack([traces(change), traces(before)])))
-
-        return {
-            "num_networks": len(gradients),
-            "change": {name: compared(change, laws) for name, change in changes.items()},
-            "growth": {name: growth(change) for name, change in changes.items()},
-        }

@@ -2,26 +2,24 @@
 follows, and why.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from nads_book.analysis.waves import spread
-from nads_book.experiments import Context, Unit
+from nads_book.experiments import Context, Facts, Row, Unit
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
     gaussian_images,
-    same_coordinate,
     wrong_labels,
 )
 from nads_core.data.images import ImageSet, normalize
-from nads_core.training import Dataset, accuracy, predicted_classes
+from nads_core.training import Dataset, predicted_classes
 
 INJECTED_SIZES = (0.05, 0.2, 0.5)
 _Condition = tuple[
@@ -54,32 +52,41 @@ def _mixture(source: tuple[str, int, str | None], count: int, seed: int) -> Imag
     return gaussian_images(load_photos(dataset, True, num_photos, root), count, seed=seed)
 
 
-@lru_cache(maxsize=1)
-def _covariance(dataset: str, num_photos: int, root: str | None) -> Tensor:
-    """Return the covariance of training photos, (D, D), plus that of rounding their pixels to 8
-    bits.
-    """
-    covariance = torch.cov(
-        load_photos(dataset, True, num_photos, root).images.flatten(1).double().T
-    )
-    return covariance + torch.eye(len(covariance)) * (1 / 255) ** 2 / 12
-
-
 def _unit(index: int | None, images: str, condition: _Condition = ("kept", "none", None)) -> Unit:
     names = ("index", "images", "background", "written", "size")
     return dict(zip(names, (index, images, *condition), strict=True))
 
 
-def followed_shares(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return the shares of normalised images classified as the injected label, and as one at its
-    coordinate.
+def followed_row(
+    injection: ShortcutInjection,
+    clean: Tensor,
+    labels: Tensor,
+    unit: Unit,
+    standard: Callable[[Tensor], Tensor],
+    network: nn.Module,
+) -> Row:
+    """Return how often a network follows wrong shortcuts on test images, and moments of carriers.
 
-    An ablated coordinate has no sign, so that only the second share is informative about it.
+    Args:
+        injection: shortcuts of the unit.
+        clean: prepared test images, without shortcuts (N, C, H, W).
+        labels: (N,).
+        unit: description of the training: index of the carrier, what is written and its size.
+        standard: map of images to inputs of the network.
+        network: trained network.
     """
-    predicted = predicted_classes(network, images)
-    together = same_coordinate(channels=images.shape[1])
-    hits = {"class": predicted == labels, "place": together[labels, predicted]}
-    return {name: round(float(mask.double().mean()), 5) for name, mask in hits.items()}
+    wrong = wrong_labels(labels, channels=clean.shape[1])
+
+    def followed(images: Tensor) -> dict[str, float]:
+        share = (predicted_classes(network, standard(images)) == wrong).double().mean()
+        return {"class": round(float(share), 5)}
+
+    row: Row = {"unprompted": followed(clean)}
+    if unit["written"] != "none":
+        row["followed"] = followed(injection.inject(clean, wrong, unit["written"], unit["size"]))
+    if unit["index"] is not None:
+        row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
+    return row
 
 
 class InjectionStudy(PhotoStudy):
@@ -111,7 +118,7 @@ class InjectionStudy(PhotoStudy):
     def training(cls, size: Size) -> TrainingSize:
         return size.injection or size.photos
 
-    def settings(self, photos: str | None = None) -> dict[str, Any]:
+    def settings(self, photos: str | None = None) -> Facts:
         return super().settings(photos) | {"common_deviation": COMMON_DEVIATION}
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
@@ -121,49 +128,19 @@ class InjectionStudy(PhotoStudy):
             prepared = injection.inject(prepared, images.labels, unit["written"], unit["size"])
         return normalize(prepared), images.labels
 
-    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
-        """Measure how often a network follows wrong shortcuts on test images.
-
-        A network that was trained without shortcuts is tested with those of all sizes.
-        """
-        root = context.root
-        test, injection = self._images(unit, False, root), self.injection(unit, root)
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
+        """Return how often a network follows wrong shortcuts on test images."""
+        test, injection = (
+            self._images(unit, False, context.root),
+            self.injection(unit, context.root),
+        )
         clean = injection.prepare(test.images, unit["background"])
-        wrong = wrong_labels(test.labels, len(test.class_names))
-
-        def followed(by: ShortcutInjection, mode: str, size: float | None) -> dict[str, float]:
-            return followed_shares(network, normalize(by.inject(clean, wrong, mode, size)), wrong)
-
-        unprepared = accuracy(network, (normalize(test.images), test.labels))
-        row: dict[str, Any] = {
-            "unprompted": followed(injection, "none", None),
-            "unprepared_accuracy": round(unprepared, 5),
-        }
-        if unit["written"] != "none":
-            row["followed"] = followed(injection, unit["written"], unit["size"])
-        else:
-            indices = [unit["index"]]
-            if unit["index"] is None:
-                indices = sorted({u["index"] for u in self.trainings} - {None})
-            row["moved"] = {}
-            for index in indices:
-                other = self.injection(unit | {"index": index}, root)
-                row["moved"][str(index)] = {
-                    f"{size:g}": followed(other, "added", size) for size in INJECTED_SIZES
-                }
-        if unit["index"] is not None:
-            row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
-            if unit["background"] == "kept":  # the covariance is that of images as they are
-                left = injection.residual_deviation(_covariance(*self.source(root)))
-                row["left"] = round(left, 6)
-        return row
+        return followed_row(injection, clean, test.labels, unit, normalize, network)
 
     def injection(self, unit: Unit, root: str | None) -> ShortcutInjection:
         """Return the injection of a unit, whose moments are those of its training images."""
         train = self._images(unit, True, root)
-        return ShortcutInjection(
-            train.images, self.nads, unit["index"] or 0, len(train.class_names)
-        )
+        return ShortcutInjection(train.images, self.nads, unit["index"] or 0)
 
     def _images(self, unit: Unit, train: bool, root: str | None) -> ImageSet:
         """Return the images of a unit before they are prepared."""

@@ -1,85 +1,36 @@
-"""Responses of networks to shortcuts injected along NADs: means over seeds,
-with their intervals.
-"""
+"""Responses of networks to shortcuts injected along NADs, by carrier and seed."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
-from nads_book.analysis.statistics import grouped, pooled_variance
-from nads_book.experiments import Results
+from nads_book.analysis.statistics import grouped
+from nads_book.experiments import Results, Row
 from nads_book.studies import load_results
 
 Condition = tuple[str, str, str, float | None]  # images, background, written, size
 
 
-@dataclass(frozen=True, eq=False)
-class Response:
-    """The response to one kind of shortcut at n carriers.
-
-    Args:
-        indices: (n,) NAD indices, ascending.
-        mean: (n,) means over seeds.
-        low, high: (n,) 95 % intervals, which include the variance between trainings; infinite for
-            one seed.
-        deviation: (n,) deviations of the images' coordinates.
-    """
-
-    indices: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    deviation: np.ndarray
+def following(row: Row) -> float:
+    """Return the share of photos that follow wrong shortcuts, above that without shortcuts."""
+    return float(row["followed"]["class"] - row["unprompted"]["class"])
 
 
-def condition_of(row: Mapping[str, object]) -> Condition:
-    """Return the kind of shortcut that a row is about."""
+def rows_of(results: Results, condition: Condition) -> list[Row]:
+    """Return the networks with one kind of shortcut, by carrier and seed in ascending order."""
     names = ("images", "background", "written", "size")
-    return tuple(row[name] for name in names)  # type: ignore[return-value]
-
-
-def responses(results: Results, measure: str = "class") -> dict[Condition, Response]:
-    """Collect a sweep over carriers for every kind of shortcut.
-
-    Args:
-        results: results of a job such as ``notes-lenet``.
-        measure: "class", the share of test images classified as the class of a wrong shortcut, less
-            the share without a shortcut; "place", the same for all classes with shortcuts at that
-            coordinate, which an ablated coordinate does not distinguish; "test_accuracy", on images
-            prepared as those for training, without shortcuts; or "unprepared_accuracy", on images
-            as they are.
-    """
-    about_shortcuts = measure in ("class", "place")
-
-    def value(row: Mapping[str, Any]) -> float:
-        if about_shortcuts:
-            return row["followed"][measure] - row["unprompted"][measure]
-        return row[measure]
-
-    rows = [row for row in results.rows if row["index"] is not None]
-    rows = [row for row in rows if "followed" in row or not about_shortcuts]
-    collected = {}
-    for condition, same in grouped((condition_of(row), row) for row in rows).items():
-        by_index = dict(sorted(grouped((row["index"], row) for row in same).items()))
-        of_seeds = [list(map(value, own)) for own in by_index.values()]
-        table = [pooled_variance([one]).around(np.mean(one), len(one)) for one in of_seeds]
-        deviation = [own[0]["deviation"] for own in by_index.values()]
-        columns = (list(by_index), *zip(*table, strict=True), deviation)
-        collected[condition] = Response(*map(np.array, columns))
-    return collected
+    rows = [
+        row
+        for row in results.rows
+        if row["index"] is not None and tuple(map(row.get, names)) == condition
+    ]
+    return sorted(rows, key=lambda row: (row["index"], row["seed"]))
 
 
 def follow_shares(results: Results, condition: Condition) -> dict[int, list[float]]:
-    """Collect by carrier, in ascending order, the share that follows one kind of shortcut in each
-    network.
-    """
-    rows = [row for row in results.rows if "followed" in row and condition_of(row) == condition]
-    rows.sort(key=lambda row: (row["index"], row["seed"]))
-    return grouped(
-        (row["index"], row["followed"]["class"] - row["unprompted"]["class"]) for row in rows
-    )
+    """Return by carrier the share that follows one kind of shortcut in each network."""
+    return grouped((row["index"], following(row)) for row in rows_of(results, condition))
+
+
+def clean_accuracies(results: Results, condition: Condition) -> dict[int, list[float]]:
+    """Return by carrier the accuracy of each network on images without shortcuts."""
+    return grouped((row["index"], row["test_accuracy"]) for row in rows_of(results, condition))
 
 
 def by_epochs(name: str) -> dict[int, Results]:

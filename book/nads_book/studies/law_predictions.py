@@ -9,15 +9,15 @@ The second moment C comes from networks that no NAD was computed from: runs of o
 checkpoints are kept in ``_build/reliability``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch import Tensor
+from torch.func import grad, vmap
 
 import nads_core as nc
 from nads_book.analysis.prediction import (
@@ -30,12 +30,14 @@ from nads_book.analysis.prediction import (
 )
 from nads_book.experiments import (
     Context,
+    Facts,
     FileStudy,
     Row,
     Unit,
     factorial,
     less,
     load_study,
+    logit_difference,
     train_along,
 )
 from nads_book.experiments.presets import TrainingSize
@@ -71,30 +73,29 @@ def independent_covariance() -> tuple[Tensor, int]:
     return symmetrize(seen - noise, (1, 32, 32), nc.LENET.symmetries), total.num_networks
 
 
-def fitted(parts: list[dict[str, Any]], gains: bool = True) -> GainCorrection:
+class Seen(NamedTuple):
+    """Directions that were trained along already, with the law's ratios and gains, (n,) each."""
+
+    family: Family
+    ratios: np.ndarray
+    gains: np.ndarray
+
+
+@lru_cache
+def seen(name: str) -> Seen:
+    """Return the directions of stored trainings."""
+    family = Family.of(stored(name))
+    responses = Responses.of(independent_covariance()[0], family.directions)
+    ratios = responses.signal_to_noise(family.num_train, family.noise_std)
+    return Seen(family, ratios, filter_gain(family.directions))
+
+
+def fitted(names: Iterable[str], gains: bool = True) -> GainCorrection:
     """Fit to several families of directions; without gains, to the ratios alone."""
-    ratios, values, accuracies = (
-        np.concatenate([part[name] for part in parts]) for name in ("z", "gain", "accuracy")
-    )
+    parts = [seen(name) for name in names]
+    columns = zip(*((ratios, g, family.accuracies) for family, ratios, g in parts), strict=True)
+    ratios, values, accuracies = map(np.concatenate, columns)
     return GainCorrection.fit(ratios, values if gains else np.ones(len(values)), accuracies)
-
-
-def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
-    """Return law, gain and accuracy of all directions that were trained along already."""
-    result = {}
-    for name in SEEN:
-        family = Family.of(stored(name))
-        responses = Responses.of(covariance, family.directions)
-        z = responses.signal_to_noise(family.num_train, family.noise_std)
-        result[name] = {
-            "key": [list(k) if isinstance(k, tuple) else k for k in family.keys],
-            "z": z,
-            "gain": filter_gain(family.directions),
-            "accuracy": family.accuracies,
-            "directions": family.directions,
-            "noise_std": family.noise_std,
-        }
-    return result
 
 
 def samples(direction: Tensor, *counts: int) -> Iterator[Dataset]:
@@ -147,11 +148,8 @@ def kernel_accuracies(direction: Tensor) -> list[float]:
         network = nc.LENET.build(1, 32, 2)
         start = {name: value.detach() for name, value in network.named_parameters()}
 
-        def output(
-            weights: dict[str, Tensor], image: Tensor, network: nn.Module = network
-        ) -> Tensor:
-            logits = functional_call(network, weights, (image[None],))[0]
-            return logits[1] - logits[0]
+        def output(weights: dict[str, Tensor], image: Tensor, network: Any = network) -> Tensor:
+            return logit_difference(network, image[None], weights)[0]
 
         gradients = vmap(grad(output), (None, 0))
         rows = torch.cat(
@@ -175,33 +173,30 @@ def candidate_family(name: str) -> Row:
     """Return law, gain and accuracy of one family of directions, and what a fit to the others
     predicts for it.
     """
-    families = seen_families(independent_covariance()[0])
-    family, others = families[name], [families[other] for other in FITTED if other != name]
-    first = signal_to_noise(
-        nc.load_nads("lenet"), family["directions"], 10_000, family["noise_std"]
-    )
-    return {
-        "key": family["key"],
-        "gain": family["gain"].round(4).tolist(),
-        "accuracy": family["accuracy"].tolist(),
-        "shipped": first.round(5).tolist(),
-        "independent": family["z"].round(5).tolist(),
-        "held_out": fitted(others).accuracies(family["z"], family["gain"]).round(5).tolist(),
+    family, ratios, gains = seen(name)
+    others = [other for other in FITTED if other != name]
+    nads = nc.load_nads("lenet")
+    columns = {
+        "shipped": signal_to_noise(nads, family.directions, 10_000, family.noise_std),
+        "independent": ratios,
+        "held_out": fitted(others).accuracies(ratios, gains),
     }
+    facts = {"key": list(family.keys), "gain": gains.round(4).tolist()}
+    facts["accuracy"] = family.accuracies.tolist()
+    return facts | {name: values.round(5).tolist() for name, values in columns.items()}
 
 
 def probe(index: int) -> Row:
     """Return slower measures along one NAD: later steps of a linear model, and tangent kernels."""
-    covariance, _ = independent_covariance()
-    along = seen_families(covariance)["fig6-lenet"]
-    place = along["key"].index(index)
-    direction = along["directions"][place]
+    family, ratios, gains = seen("fig6-lenet")
+    place = list(family.keys).index(index)
+    direction = family.directions[place]
     return {
         "index": index,
-        "accuracy": float(along["accuracy"][place]),
-        "z": float(along["z"][place]),
-        "gain": float(along["gain"][place]),
-        "later_steps": later_steps(covariance, direction),
+        "accuracy": float(family.accuracies[place]),
+        "z": float(ratios[place]),
+        "gain": float(gains[place]),
+        "later_steps": later_steps(independent_covariance()[0], direction),
         "kernels": kernel_accuracies(direction) if index in BY_KERNEL else [],
     }
 
@@ -219,8 +214,7 @@ def chosen_pairs(responses: Responses, gains: np.ndarray) -> list[int]:
 
 def laws() -> dict[bool, GainCorrection]:
     """Return the corrections of the law that are fitted to the families with and without gains."""
-    families = seen_families(independent_covariance()[0])
-    return {gains: fitted([families[name] for name in FITTED], gains) for gains in (True, False)}
+    return {gains: fitted(FITTED, gains) for gains in (True, False)}
 
 
 class LawCandidates(FileStudy):
@@ -243,7 +237,7 @@ class LawCandidates(FileStudy):
             *({"family": None, "probe": row["index"], **row} for row in found["probes"]),
         ]
 
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
         made = content.get("candidates", {})
         if rows and not made:
             made = {"num_networks": independent_covariance()[1]}
@@ -261,7 +255,7 @@ class LawPredictions(FileStudy):
 
     name = "law-predictions"
     file = "law.json"
-    design: ClassVar = {"pair": range(2 * len(LEVELS))}  # NADs, two at each level
+    design = {"pair": range(2 * len(LEVELS))}  # NADs, two at each level
     needs = FITTED
     many_rows = True
 
@@ -270,7 +264,7 @@ class LawPredictions(FileStudy):
         indices = list(dict.fromkeys(row["index"] for row in rows))
         return [{"pair": indices.index(row["index"]), **row} for row in rows]
 
-    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
         made = content.get("prediction", {})
         if rows and not made:
             nads = nc.load_nads("lenet")
@@ -286,24 +280,18 @@ class LawPredictions(FileStudy):
         responses = Responses.of(independent_covariance()[0], nads.directions)
         gains, corrections = filter_gain(nads.directions), laws()
         index, rows = chosen_pairs(responses, gains)[unit["pair"]], []
+        gain = gains[[index]]
         for num_train, noise_std in CELLS:
             z = responses.signal_to_noise(num_train, noise_std)[[index]]
-            rows.append(
-                {
-                    "index": index,
-                    "num_train": num_train,
-                    "noise_std": noise_std,
-                    "gain": round(float(gains[index]), 4),
-                    "z": round(float(z[0]), 5),
-                    "law": round(float(predicted_accuracy(z)[0]), 5),
-                    "with_gain": round(
-                        float(corrections[True].accuracies(z, gains[[index]])[0]), 5
-                    ),
-                    "without_gain": round(
-                        float(corrections[False].accuracies(z, np.ones(1))[0]), 5
-                    ),
-                }
-            )
+            values = {
+                "z": z,
+                "law": predicted_accuracy(z),
+                "with_gain": corrections[True].accuracies(z, gain),
+                "without_gain": corrections[False].accuracies(z, np.ones(1)),
+            }
+            row = {"index": index, "num_train": num_train, "noise_std": noise_std}
+            row |= {"gain": round(float(gain[0]), 4)}
+            rows.append(row | {name: round(float(x[0]), 5) for name, x in values.items()})
         return rows
 
 

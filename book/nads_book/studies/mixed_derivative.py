@@ -5,12 +5,11 @@ The paper says both in section 3. ``book/preregistered/mixed_derivative.toml`` h
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, ClassVar
 
 import numpy as np
 
 import nads_core as nc
-from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, load_registered
+from nads_book.experiments import Context, Evidence, Facts, FileStudy, Row, Rows, Unit
 from nads_core.directions import Estimator
 
 NETWORKS = {each.name: each for each in (nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121)}
@@ -53,9 +52,9 @@ class MixedDerivativeStudy(FileStudy):
     """NADs from the mixed derivative and from the gradient, two runs each, in four networks."""
 
     name = "mixed-derivative"
-    design: ClassVar = {"network": NETWORKS}
+    design = {"network": NETWORKS}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {"num_networks": NUM_NETWORKS, "num_directions": NUM_DIRECTIONS}
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -76,9 +75,9 @@ class MixedDerivativeStudy(FileStudy):
         }
         return {"overlaps": overlaps(runs)}
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Judge by the registered rules; with too few networks they are undecided."""
-        similar, stable = load_registered("mixed_derivative")["criteria"].values()
+        similar, stable = self.registered["criteria"].values()
         where = "averaged over inputs"
         gradient, mixed = PAIRS[where]
         decided = [

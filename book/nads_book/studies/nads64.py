@@ -8,13 +8,11 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar
-
-import torch
 
 import nads_core as nc
 from nads_book.analysis.forecasting import forecast
-from nads_book.experiments import Context, FileStudy, Row, StudyFile, Unit, write_compact
+from nads_book.experiments import Context, Facts, FileStudy, Row, StudyFile, Unit, write_compact
+from nads_book.studies.calibration import agreement
 from nads_book.studies.pairs import scratch
 from nads_core.directions import NADs
 
@@ -32,7 +30,7 @@ def paths(seed: int, count: int) -> tuple[Path, Path]:
 def draw(seed: int, num_networks: int) -> None:
     """Draw networks of a run, with a forecast after the first of them."""
     facts = scratch() / f"nads64-{seed}.json"
-    found: dict[str, Any] = (
+    found: Facts = (
         json.loads(facts.read_text("utf8")) if facts.exists() else {"seconds": {}, "forecasts": {}}
     )
     for count in (each for each in (FEW, MANY) if each <= num_networks):
@@ -52,63 +50,30 @@ def draw(seed: int, num_networks: int) -> None:
         write_compact(facts, found)
 
 
-def compared(first: NADs, second: NADs) -> dict[str, Any]:
-    """Return how well two runs agree: leading subspaces, single directions, bands; each beside what
-    a run predicts.
+def compared(first: NADs, second: NADs) -> Facts:
+    """Return how well two runs agree, leading subspaces and directions that are certain, beside
+    what the first run predicts.
     """
-    known, other = first.uncertainty, second.uncertainty
-    assert known is not None and other is not None
-    places = {name: place for place, name in enumerate(other.names)}
-    a, b = first.directions.flatten(1).double(), second.directions.flatten(1).double()
-    products = (a @ b.T).square()
-    # With the direction of the same name; 0 if there is none.
-    squares = torch.zeros(len(a), dtype=torch.float64)
-    for row, name in enumerate(known.names):
-        if name in places:
-            squares[row] = products[row, places[name]]
+    known = first.uncertainty
+    assert known is not None
     leading = [
         {
             "count": k,
-            "overlap": round(float(products[:k, :k].sum() / k), 4),
+            "overlap": round(first.overlap(second, k), 4),
             "certainty": round(float(known.leading_certainty[k - 1]), 4),
         }
         for k in COUNTS
     ]
-    bands = []
-    for band in known.bands:
-        others = [places[known.names[i]] for i in band.indices if known.names[i] in places]
-        overlap = products[list(band.indices)][:, others].sum() / len(band.indices)
-        bands.append(
-            {
-                "type": known.types[band.indices[0]],
-                "first": min(band.indices),
-                "last": max(band.indices),
-                "size": len(band.indices),
-                "certainty": round(float(band.certainty), 4),
-                "overlap": round(float(overlap), 4),
-            }
-        )
     certain = known.certainty >= 0.9
-    of_certain: dict[str, Any] = dict.fromkeys(
-        ("agreement_predicted", "agreement_found", "lowest_of_certain", "last_certain")
-    )
-    if certain.any():
-        of_certain = {
-            "agreement_predicted": round(float(known.agreement[certain].mean()), 4),
-            "agreement_found": round(float(squares[certain].mean()), 4),
-            "lowest_of_certain": round(float(squares[certain].min()), 4),
-            "last_certain": int(certain.nonzero().max()),
-        }
-    return (
-        {"num_certain": int(certain.sum())}
-        | of_certain
-        | {
-            "certainty": [round(x, 3) for x in known.certainty[:512].tolist()],
-            "squares": [round(x, 3) for x in squares[:512].tolist()],
-            "leading": leading,
-            "bands": bands,
-        }
-    )
+    found = {"agreement_predicted": known.agreement, "agreement_found": agreement(first, second)[1]}
+    return {
+        "num_certain": int(certain.sum()),
+        **{
+            name: round(float(values[certain].mean()), 4) if certain.any() else None
+            for name, values in found.items()
+        },
+        "leading": leading,
+    }
 
 
 class NADs64(FileStudy):
@@ -117,13 +82,13 @@ class NADs64(FileStudy):
     """
 
     name = "nads64"
-    design: ClassVar = {"num_networks": (FEW, MANY)}
+    design = {"num_networks": (FEW, MANY)}
     runs_key = "provenance"  # the file's "runs" are seconds and forecasts of the two runs
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {"few": FEW, "many": MANY, "shape": list(SHAPE)}
 
-    def content(self, results: StudyFile) -> dict[str, Any]:
+    def content(self, results: StudyFile) -> Facts:
         """Return the content of the file, with seconds and forecasts of both runs."""
         facts = [scratch() / f"nads64-{seed}.json" for seed in SEEDS]
         if all(path.exists() for path in facts):

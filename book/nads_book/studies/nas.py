@@ -5,9 +5,8 @@ the contest.
 which have licences of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +16,12 @@ import nads_core as nc
 from nads_book.experiments import (
     Context,
     Evidence,
+    Facts,
     FileStudy,
     Row,
-    StudyFile,
+    Rows,
     Unit,
     factorial,
-    load_registered,
 )
 from nads_book.photos import load_images
 from nads_book.studies.definitions import sampled_halves
@@ -197,7 +196,7 @@ def photo_moments() -> dict[str, Tensor]:
     return {
         "between": means / 10**0.5,
         "within": within / len(flat) ** 0.5,
-        "components": components[: max(LEADING)],
+        **{f"components_{k}": components[:k] for k in LEADING},
     }
 
 
@@ -224,37 +223,29 @@ def trace_and_squares(halves: Tensor) -> tuple[Tensor, Tensor]:
     return trace, (gram.sum() - gram.diagonal().sum()) / (n * (n - 1))
 
 
-def measures(benchmark: str, key: str) -> dict[str, Any]:
+def measures(benchmark: str, key: str) -> Facts:
     """Return measures of the second moment C of random networks, and of what they see of photos.
 
     All are unbiased sums over halves of the inputs, and where C occurs twice over different
     networks: ``trace``, ``squares`` (tr C^2), ``between`` and ``within`` (tr C B of photos'
-    classes), ``component_10`` and _50 (energy in the space of principal components); those that end
-    in _each are means over networks of ratios.
+    classes), ``components_10`` and _50 (energy in the space of principal components);
+    ``between_each`` is the median over networks of a ratio.
     """
-    row: dict[str, Any] = {"benchmark": benchmark, "key": key}
     if benchmark == "201" and not on_paths(key):
-        return row | {"rejected": "no path from input to output"}
+        return {"rejected": "no path from input to output"}
     build = partial(nas_bench_201 if benchmark == "201" else nas_bench_macro, key)
-    halves = sampled_halves(
-        build, SHAPE, nc.SmoothedGradient(16), NUM_NETWORKS, 0
-    ).double()  # (n, 2, D)
-    halves = (
-        halves / halves.square().sum(2).mean().sqrt()
-    )  # the scale of a network's output means nothing
+    halves = sampled_halves(build, SHAPE, nc.SmoothedGradient(16), NUM_NETWORKS, 0).double()
+    halves /= halves.square().sum(2).mean().sqrt()  # (n, 2, D); the output's scale means nothing
     norms = (halves[:, 0] * halves[:, 1]).sum(1)
-    row["trace"], row["squares"] = trace_and_squares(halves)
+    trace, squares = trace_and_squares(halves)
+    row: dict[str, Tensor] = {"trace": trace, "squares": squares}
     row["heaviness"] = norms.square().mean() / norms.mean() ** 2
     for name, factor in photo_moments().items():
-        parts = {name: factor}
-        if name == "components":
-            parts = {f"{name}_{k}": factor[:k] for k in LEADING}
-        for label, rows in parts.items():
-            seen = (halves @ rows.T.double()).prod(1).sum(1)  # (n,)
-            row |= {label: seen.mean(), f"{label}_each": (seen / norms).median()}
-    return {
-        name: float(f"{float(x):.6g}") if isinstance(x, Tensor) else x for name, x in row.items()
-    }
+        seen = (halves @ factor.T.double()).prod(1).sum(1)  # (n,)
+        row[name] = seen.mean()
+        if name == "between":
+            row["between_each"] = (seen / norms).median()
+    return {name: float(f"{float(x):.6g}") for name, x in row.items()}
 
 
 class ArchitectureSearch(FileStudy):
@@ -268,28 +259,18 @@ class ArchitectureSearch(FileStudy):
         cells = factorial(benchmark=["201"], key=proxies()["cifar10"])
         return cells + factorial(benchmark=["macro"], key=macro_keys())
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {"num_networks": NUM_NETWORKS}
-
-    def content(self, results: StudyFile) -> dict[str, Any]:
-        """Return the content of the file, with the traces of the photos' covariances."""
-        if "between_trace" not in results.facts:
-            moments = photo_moments()
-            results.facts |= {
-                f"{name}_trace": float(moments[name].square().sum())
-                for name in ("between", "within")
-            }
-        return super().content(results)
 
     def run(self, unit: Unit, context: Context) -> Row:
         return measures(unit["benchmark"], unit["key"])
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Compare the chosen score with published proxies where it was not chosen, see
         `nas_contest.score`.
         """
-        registered = load_registered("nas")
-        found = score(registered["sealed"]["score"])
+        self.require_complete(rows)
+        found = score(self.registered["sealed"]["score"], rows)
         met = {
             f"{name} above {goal:g}": found["cifar10"][name][1] > goal
             for name, goal in GOALS.items()

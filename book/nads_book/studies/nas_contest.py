@@ -1,8 +1,7 @@
 """The contest of NADs with published proxies on architecture search.
 
-`choose` ranks the scores on one half of the cells, on CIFAR-10. The best was written into
-``nas.toml`` and committed; only then `score` looked at the other half, at other data sets, and at
-NAS-Bench-Macro.
+The score that ranks one half of the cells best, on CIFAR-10, was written into ``nas.toml`` and
+committed; only then `score` looked at the other half, at other data sets, and at NAS-Bench-Macro.
 """
 
 import csv
@@ -11,7 +10,7 @@ import io
 import json
 import lzma
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +22,7 @@ from nads_book.analysis.statistics import (
     with_interval,
 )
 from nads_book.checkout import checkout_folder
-from nads_book.experiments import Estimate, load_study
+from nads_book.experiments import Estimate, Estimates, Rows, load_study, matching
 
 DATA = ("cifar10", "cifar100", "ImageNet16-120")
 DRAWS = 5_000  # of cells, for intervals
@@ -84,35 +83,41 @@ def scores(row: Mapping[str, Any]) -> dict[str, float]:
     if "rejected" in row:
         return dict.fromkeys(SCORES, -math.inf)
     trace, squares = row["trace"], row["squares"] / row["trace"] ** 2
-    values = (
-        row["between"] / trace,
-        row["between_each"],
-        row["between"] / row["within"],
-        squares,
-        -squares,
-        row["components_10"] / trace,
-        row["components_50"] / trace,
-        -row["heaviness"],
-    )
-    return dict(zip(SCORES, values, strict=True))
+    return {
+        "between": row["between"] / trace,
+        "between, each": row["between_each"],
+        "between over within": row["between"] / row["within"],
+        "fewer directions": squares,
+        "more directions": -squares,
+        "10 components": row["components_10"] / trace,
+        "50 components": row["components_50"] / trace,
+        "light tails": -row["heaviness"],
+    }
 
 
-def table_of(data: str, cells: Iterable[str]) -> dict[str, np.ndarray]:
+def table_of(
+    data: str, cells: Sequence[str], measured: Rows | None = None
+) -> dict[str, np.ndarray]:
     """Return the scores, baselines and accuracies of cells (n,) on a data set, or of networks of
     NAS-Bench-Macro.
+
+    Args:
+        data: one of `DATA`, or "macro".
+        cells: digits of the cells or networks.
+        measured: rows of the study; the stored ones by default.
     """
-    cells = list(cells)
-    benchmark = "macro" if data == "macro" else "201"
-    measured = load_study("nas.json")["rows"]
-    rows = {row["key"]: row for row in measured if row["benchmark"] == benchmark}
-    tables = [[scores(rows[cell]) for cell in cells]]
-    if data == "macro":
+    on_macro = data == "macro"
+    fields = {name: name for name in (*BASELINES, "val_accuracy")}
+    if on_macro:
         fields = {"params": "params", "flops": "flops", "val_accuracy": "mean_acc"}
-    else:
-        fields = {name: name for name in (*BASELINES, "val_accuracy")}
-    published = macro() if data == "macro" else proxies()[data]
-    tables.append([{new: published[c][old] for new, old in fields.items()} for c in cells])
-    return {name: np.array([row[name] for row in table]) for table in tables for name in table[0]}
+    published = macro() if on_macro else proxies()[data]
+    every = load_study("nas.json")["rows"] if measured is None else measured
+    rows = {row["key"]: row for row in matching(every, benchmark="macro" if on_macro else "201")}
+    table = [
+        scores(rows[cell]) | {new: published[cell][old] for new, old in fields.items()}
+        for cell in cells
+    ]
+    return {name: np.array([row[name] for row in table]) for name in table[0]}
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -150,12 +155,11 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
     return {key: with_interval(values) for key, values in found.items()}
 
 
-def score(name: str) -> dict[str, dict[str, Estimate]]:
+def score(name: str, rows: Rows) -> Estimates:
     """Return `compare` for the second half of the cells on each data set,
     and for NAS-Bench-Macro.
     """
-    rows = load_study("nas.json")["rows"]
     cells = [cell for cell in proxies()["cifar10"] if not chosen_on(cell)]
-    keys = [row["key"] for row in rows if row["benchmark"] == "macro"]
+    keys = [row["key"] for row in matching(rows, benchmark="macro")]
     chosen = dict.fromkeys(DATA, cells) | {"macro": keys}
-    return {data: compare(table_of(data, some), name) for data, some in chosen.items()}
+    return {data: compare(table_of(data, some, rows), name) for data, some in chosen.items()}

@@ -6,10 +6,9 @@ a product; and, as a control, a linear task of the same size.
 ``book/preregistered/nonlinear_tasks.toml`` has what was expected.
 """
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,21 +18,20 @@ import nads_core as nc
 from nads_book.analysis.statistics import means, rank_correlation
 from nads_book.experiments import (
     Context,
-    Criteria,
     Estimates,
     Evidence,
+    Facts,
     FileStudy,
     Met,
     Row,
+    Rows,
     Unit,
     load_nads,
-    load_registered,
     matching,
     train_network,
-    without_interval,
+    without_intervals,
 )
 from nads_book.experiments.presets import MODELS
-from nads_book.studies.geometry import kept
 from nads_core.directions import NADs
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training import Dataset
@@ -48,6 +46,9 @@ MARGIN, NOISE_STD = 3.0, 1.0
 NUM_TRAIN, NUM_TEST = 10_000, 4_000
 RECIPE = replace(nc.SEPARABLE_RECIPE, epochs=4, batch_size=48, learning_rate=0.2)
 NUM_NETWORKS = 4_096  # for the NADs of the small CNN
+# Names of estimates.
+NADS_ORDER, FREQUENCY_ORDER = "rank correlation with NADs", "rank correlation with frequency"
+LAST = "last learned"
 
 
 def coordinates(task: str, signs: Tensor, generator: torch.Generator) -> Tensor:
@@ -119,7 +120,7 @@ def nads_of(network: str, context: Context) -> NADs:
         )
         return nads.directions, nads.eigenvalues
 
-    return NADs(*kept(f"nads of {network}, {NUM_NETWORKS}", context, compute))
+    return NADs(*context.kept(f"nads of {network}, {NUM_NETWORKS}", compute))
 
 
 def directions_of(network: str, first: int, context: Context) -> tuple[Tensor, float]:
@@ -135,9 +136,9 @@ class NonlinearTasks(FileStudy):
     """
 
     name = "nonlinear-tasks"
-    design: ClassVar = {"seed": SEEDS, "first": SPREAD, "network": NETWORKS, "task": TASKS}
+    design = {"seed": SEEDS, "first": SPREAD, "network": NETWORKS, "task": TASKS}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {
             "margin": MARGIN,
             "noise_std": NOISE_STD,
@@ -158,61 +159,45 @@ class NonlinearTasks(FileStudy):
         frequency = round(mean_frequency(directions), 4)
         return row | {"energy": round(energy, 6), "frequency": frequency}
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rule (``nonlinear_tasks.toml``)."""
-        return judge(rows, load_registered("nonlinear_tasks")["criteria"])
+    def score(self, rows: Rows) -> Evidence:
+        """Return rank correlations by network and task, and which registered criteria are met; None
+        where pairs are missing, or a task is too easy or too hard.
+        """
+        criteria = self.registered["criteria"]
+        learned, unlearned = (criteria["spread"][name] for name in ("learned", "unlearned"))
+        estimates: Estimates = {}
+        met: Met = {}
+        for network, task in itertools.product(NETWORKS, TASKS):
+            label, reached = f"{network}, {task}", by_pair(rows, network, task)
+            accuracies = np.array(list(reached.values()))
+            complete = len(reached) == len(FIRST_NADS)
+            if complete:
+                frequencies = np.array(list(by_pair(rows, network, task, "frequency").values()))
+                last = max((i for i, mean in reached.items() if mean > unlearned), default=-1)
+                values = {
+                    NADS_ORDER: rank_correlation(accuracies, np.arange(len(reached))),
+                    FREQUENCY_ORDER: rank_correlation(accuracies, frequencies),
+                    LAST: last,
+                }
+                estimates[label] = without_intervals(values)
+            if task in NONLINEAR:
+                decided = (accuracies > learned).any() and (accuracies < unlearned).sum() >= 2
+                below = complete and estimates[label][NADS_ORDER][0] <= criteria["order"]["at_most"]
+                met[label] = below if complete and decided else None
+        cells = [
+            (estimates[label], estimates.get(f"{label.partition(',')[0]}, linear"))
+            for label in met
+            if label in estimates
+        ]
+        ahead = [one[NADS_ORDER] <= one[FREQUENCY_ORDER] for one, _ in cells]
+        later = [one[LAST] > linear[LAST] for one, linear in cells if linear]
+        count, name = len(met), "order ahead of frequency"
+        met[name] = sum(ahead) >= criteria[name]["cells"] if len(ahead) == count else None
+        met["no later than linear"] = not any(later) if len(later) == count else None
+        return Evidence(estimates, met)
 
 
-def by_pair(
-    rows: Sequence[Row], network: str, task: str, value: str = "test_accuracy"
-) -> dict[int, float]:
+def by_pair(rows: Rows, network: str, task: str, value: str = "test_accuracy") -> dict[int, float]:
     """Return the mean of a field over seeds: index of the first NAD -> mean."""
     own = matching(rows, network=network, task=task)
     return means((row["first"], row[value]) for row in sorted(own, key=lambda row: row["first"]))
-
-
-def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
-    """Return rank correlations by network and task, and which of the registered criteria are met.
-
-    Args:
-        rows: rows of the study.
-        criteria: table of the registration.
-    """
-    estimates: Estimates = {}
-    met: Met = {}
-    learned, unlearned = (criteria["spread"][name] for name in ("learned", "unlearned"))
-    stronger, later = list[bool](), list[bool]()
-
-    def last_learned(found: Mapping[int, float]) -> int:
-        return max((first for first, mean in found.items() if mean > unlearned), default=-1)
-
-    for network in NETWORKS:
-        linear = by_pair(rows, network, "linear")
-        for task in TASKS:
-            reached = by_pair(rows, network, task)
-            label = f"{network}, {task}"
-            if len(reached) < len(FIRST_NADS):
-                met |= {label: None} if task in NONLINEAR else {}
-                continue
-            accuracies = np.array(list(reached.values()))
-            frequencies = np.array(list(by_pair(rows, network, task, "frequency").values()))
-            places = np.arange(len(reached), dtype=float)
-            order, frequency = (rank_correlation(accuracies, x) for x in (places, frequencies))
-            last = last_learned(reached)
-            estimates[label] = {
-                "rank correlation with NADs": without_interval(order),
-                "rank correlation with frequency": without_interval(frequency),
-                "last learned": without_interval(last),
-            }
-            if task == "linear":
-                continue
-            decided = (accuracies > learned).any() and (accuracies < unlearned).sum() >= 2
-            met[label] = bool(order <= criteria["order"]["at_most"]) if decided else None
-            stronger.append(bool(order <= frequency))
-            if len(linear) == len(FIRST_NADS):
-                later.append(last > last_learned(linear))
-    cells = len(NETWORKS) * len(NONLINEAR)
-    name = "order ahead of frequency"
-    met[name] = sum(stronger) >= criteria[name]["cells"] if len(stronger) == cells else None
-    met["no later than linear"] = not any(later) if len(later) == cells else None
-    return Evidence(estimates, met)

@@ -6,6 +6,7 @@ from random weights and committed before the first training (`pairs`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from nads_book.analysis.statistics import grouped, pooled_variance, with_interval
-from nads_book.experiments import Estimate, Estimates, Evidence, Met, load_registered, matching
+from nads_book.evidence import all_met
+from nads_book.experiments import (
+    Estimate,
+    Estimates,
+    Evidence,
+    Met,
+    Rows,
+    load_registered,
+    matching,
+)
 
 Values = np.ndarray  # (data sets, variants, architectures) of images
 AS_IS, SERIES, LINEAR = "as is", "mnist1d", "logreg"
@@ -31,7 +41,7 @@ class Table:
         data: names of the data sets of images.
         variants: names of the variants, the first "as is".
         architectures: names of the architectures.
-        accuracies: (data sets, variants, architectures, seeds), NaN where a training is missing.
+        accuracies: (data sets, variants, architectures, seeds).
         predictors: name -> the same without seeds: scores, and baselines that no accuracy of these
             networks enters.
         series: rows of MNIST-1D's scores.
@@ -48,68 +58,54 @@ class Table:
     series_accuracies: dict[tuple[str, str], list[float]]
 
     @classmethod
-    def of(cls, scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Table:
-        """Return the table of the content of both results files."""
+    def of(cls, scores: Mapping[str, Any], trained: Rows) -> Table:
+        """Return the table of the content of the file of scores, and of rows of trainings."""
         rows = [row for row in scores["rows"] if row["data"] != SERIES]
         fields = ("data", "variant", "architecture")
         axes = [list(dict.fromkeys(row[field] for row in rows)) for field in fields]
         axes[1].sort(key=lambda variant: variant != AS_IS)
         shape = tuple(map(len, axes))
-
-        def place(row: Mapping[str, Any]) -> tuple[int, ...]:
-            return tuple(axis.index(row[name]) for axis, name in zip(axes, fields, strict=True))
-
-        names = (*scores["names"], "parameters", "smoothness", "logistic regression")
-        predictors = {name: np.full(shape, np.nan) for name in names}
+        predictors: dict[str, Values] = {}
         for row in rows:
-            values = {name: value for name, (value, *_) in row["scores"].items()}
-            for name, value in (values | {n: row[n] for n in ("parameters", "smoothness")}).items():
-                predictors[name][place(row)] = value
+            place = tuple(axis.index(row[name]) for axis, name in zip(axes, fields, strict=True))
+            found = {name: value for name, (value, *_) in row["scores"].items()}
+            found |= {name: row[name] for name in ("parameters", "smoothness")}
+            for name, value in found.items():
+                predictors.setdefault(name, np.full(shape, np.nan))[place] = value
+        reached = grouped(
+            (tuple(row[field] for field in fields), row["test_accuracy"])
+            for row in sorted(trained, key=lambda row: row["seed"])
+        )
+        linear = [np.mean(reached[*cell, LINEAR]) for cell in itertools.product(*axes[:2])]
+        predictors["logistic regression"] = np.repeat(linear, shape[2]).reshape(shape)
         # Whatever has local filters or patches loses something, and all of it as much.
         predictors["textbook"] = np.zeros(shape)
         predictors["textbook"][:, 1:, [name != SAME for name in axes[2]]] = -1
-        reached = grouped(
-            (tuple(row[field] for field in fields), row["test_accuracy"])
-            for row in sorted(trained["rows"], key=lambda row: row["seed"])
-        )
-        accuracies = np.full((*shape, max([1, *map(len, reached.values())])), np.nan)
-        series: dict[tuple[str, str], list[float]] = {}
-        for (data, variant, architecture), values in reached.items():
-            if data == SERIES:
-                series[variant, architecture] = values
-            elif architecture == LINEAR:
-                where = axes[0].index(data), axes[1].index(variant)
-                predictors["logistic regression"][where] = np.mean(values)
-            else:
-                index = place(dict(zip(fields, (data, variant, architecture), strict=True)))
-                accuracies[index][: len(values)] = values
+        accuracies = np.array([reached[pair] for pair in itertools.product(*axes)])
         own = matching(scores["rows"], data=SERIES)
-        data_sets, variants, names = axes
-        return cls(data_sets, variants, names, accuracies, predictors, own, series)
+        series = {key[1:]: values for key, values in reached.items() if key[0] == SERIES}
+        data, variants, names = axes
+        accuracies = accuracies.reshape(*shape, -1)
+        return cls(data, variants, names, accuracies, predictors, own, series)
 
     def means(self) -> Values:
-        """Return the accuracies, averaged over the seeds that are there."""
-        counts = np.isfinite(self.accuracies).sum(-1)
-        sums = np.nansum(self.accuracies, -1)
+        """Return the accuracies, averaged over seeds."""
         # Rounded, so that equal numbers of right images are a tie whatever the order of the sum.
-        return np.where(counts > 0, (sums / np.maximum(counts, 1)).round(9), np.nan)
+        return self.accuracies.mean(-1).round(9)
 
-    def seed_deviation(self) -> Values:
-        """Return the standard error of each mean from the deviation between seeds, pooled within a
-        data set.
+    def seed_deviation(self) -> np.ndarray:
+        """Return the standard error of a mean from the deviation between seeds, pooled within each
+        data set: (data sets, 1, 1).
         """
-        errors = np.zeros(self.accuracies.shape[:3])
-        for d in range(len(self.data)):
-            cells = self.accuracies[d].reshape(-1, self.accuracies.shape[-1])
-            groups = [values[np.isfinite(values)] for values in cells]
-            deviation = pooled_variance([group for group in groups if len(group) > 1]).deviation
-            counts = np.isfinite(self.accuracies[d]).sum(-1)
-            errors[d] = np.nan_to_num(deviation) / np.sqrt(np.maximum(counts, 1))
-        return errors
+        count = self.accuracies.shape[-1]
+        deviations = [
+            pooled_variance(cells.reshape(-1, count)).deviation for cells in self.accuracies
+        ]
+        return np.array(deviations)[:, None, None] / count**0.5
 
 
 def ranks(x: np.ndarray) -> np.ndarray:
-    """Return midranks along the last axis with mean 0; NaN where a value is missing."""
+    """Return midranks along the last axis with mean 0."""
     from scipy.stats import rankdata
 
     return rankdata(x, axis=-1) - (x.shape[-1] + 1) / 2
@@ -124,7 +120,7 @@ def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return Spearman's correlations along the last axis, ties in the middle: (..., n) and (..., n)
     -> (...).
 
-    They are 0 where one of the two is constant, and NaN where a value is missing.
+    They are 0 where one of the two is constant.
     """
     return _of_ranks(ranks(a), ranks(b))
 
@@ -176,10 +172,7 @@ BASELINES = {
 
 def other_data(accuracies: Values) -> Values:
     """Return the mean accuracy of an architecture on the same variant of the other data sets."""
-    sums = np.nansum(accuracies, -3, keepdims=True)
-    counts = np.isfinite(accuracies).sum(-3, keepdims=True)
-    others = counts - np.isfinite(accuracies)
-    return np.where(others > 0, (sums - np.nan_to_num(accuracies)) / np.maximum(others, 1), np.nan)
+    return (accuracies.sum(-3, keepdims=True) - accuracies) / (accuracies.shape[-3] - 1)
 
 
 def prepared(table: Table, name: str, statistic: str, accuracies: Values) -> Values:
@@ -196,7 +189,6 @@ def prepared(table: Table, name: str, statistic: str, accuracies: Values) -> Val
 def compare(
     table: Table,
     without: tuple[str, ...] = (),
-    seed: int = 0,
     statistics: Sequence[str] = STATISTICS,
     only: Sequence[str] = (),
     num_draws: int | None = None,
@@ -212,13 +204,12 @@ def compare(
     Args:
         table: scores and accuracies.
         without: architectures that are left out.
-        seed: seed of the bootstrap.
         statistics: names of the statistics.
         only: predictors that are wanted; all by default.
         num_draws: number of draws; `NUM_DRAWS` by default.
     """
     num_draws = num_draws or NUM_DRAWS
-    rng, means = np.random.default_rng(seed), table.means()
+    rng, means = np.random.default_rng(0), table.means()
     noise = rng.normal(size=(num_draws, *means.shape)) * table.seed_deviation()
     accuracies = np.concatenate([means[None], means + noise])  # the first ones as measured
     names_of_all = np.array(table.architectures)
@@ -231,7 +222,7 @@ def compare(
         chosen = ~np.isin(names_of_all, left_out)
         predictors = [prepared(table, name, statistic, accuracies)[..., chosen] for name in names]
         units = _drawn_units(statistic, predictors, accuracies[..., chosen], rng)
-        drawn = [each.mean(1).filled(np.nan) for each in units]
+        drawn = [each.mean(1) for each in units]
         for column, name in zip(drawn, names, strict=True):
             found[statistic, name] = with_interval(column)
             if name in BASELINES[statistic]:
@@ -241,25 +232,25 @@ def compare(
 
 def _drawn_units(
     statistic: str, predictors: list[Values], accuracies: Values, rng: np.random.Generator
-) -> Iterator[np.ma.MaskedArray]:
+) -> Iterator[np.ndarray]:
     """Yield, for each predictor, the correlations of units that are drawn again, (draws, n), the
     first ones in order.
 
-    The units are the same for all predictors; missing ones are masked. Over all pairs, cells are
-    drawn and there is one correlation.
+    The units are the same for all predictors. Over all pairs, cells are drawn and there is one
+    correlation.
     """
     if statistic == "all":
         chosen = _draw(rng, (len(accuracies), accuracies[0, ..., 0].size))
         target = ranks(_redrawn(by_cell(accuracies), chosen))
         for values in predictors:
             each = _of_ranks(ranks(_redrawn(by_cell(values), chosen)), target)
-            yield np.ma.masked_invalid(each[:, None])
+            yield each[:, None]
         return
     target = ranks(ARRANGED[statistic](accuracies))
     chosen = _draw(rng, target.shape[:2])
     for values in predictors:
         each = _of_ranks(ranks(ARRANGED[statistic](values)), target)
-        yield np.ma.masked_invalid(np.take_along_axis(each, chosen, 1))
+        yield np.take_along_axis(each, chosen, 1)
 
 
 def _redrawn(cells: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -276,8 +267,8 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return units
 
 
-def verdict(enough: float, estimate: Estimate, *others: Estimate) -> str:
-    """Return what the registered rule says of one part.
+def verdict(enough: float, estimate: Estimate, *others: Estimate) -> bool | None:
+    """Return what the registered rule says of one part: supported, falsified, or None.
 
     Args:
         enough: correlation below which a ranking is of no use.
@@ -285,16 +276,16 @@ def verdict(enough: float, estimate: Estimate, *others: Estimate) -> str:
         others: further estimates that must be above zero if the part is to be supported.
     """
     if estimate[2] < enough:
-        return "falsified"
-    return "supported" if min(low for _, low, _ in (estimate, *others)) > 0 else "inconclusive"
+        return False
+    return min(low for _, low, _ in (estimate, *others)) > 0 or None
 
 
 def verdicts(
     found: Mapping[tuple[str, str], Estimate],
     without: Mapping[tuple[str, str], Estimate],
     enough: float,
-) -> dict[str, str]:
-    """Return what the primary score supports.
+) -> Met:
+    """Return what the primary score supports, see `verdict`.
 
     Args:
         found: result of `compare` with all architectures.
@@ -302,18 +293,15 @@ def verdicts(
         enough: correlation below which a ranking is of no use.
     """
     primary = next(name for _, name in found)
-    costs = found["costs", primary], found["costs", "over textbook"]
     parts = {
         "which architecture is best on given data": verdict(
             enough, found["cells", primary], found["cells", "over parameters"]
         ),
-        "which architecture loses most": verdict(enough, without["costs", primary], *costs),
+        "which architecture loses most": verdict(
+            enough, without["costs", primary], found["costs", "over textbook"]
+        ),
     }
-    outcomes = set(parts.values())
-    whole = outcomes.pop() if len(outcomes) == 1 else "inconclusive"
-    if "falsified" in parts.values():
-        whole = "falsified"
-    return parts | {"NADs rank pairs of architecture and data": whole}
+    return parts | {"NADs rank pairs of architecture and data": all_met(parts, *parts)}
 
 
 def series_tests(
@@ -358,49 +346,26 @@ def series_tests(
     }
 
 
-def judge(scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Evidence:
-    """Apply the registered criteria, and compare estimates with the predicted ranges.
+def judge(scores: Mapping[str, Any], trained: Rows) -> Evidence:
+    """Return all statistics, and apply the registered criteria.
 
     Args:
         scores: content of the file of scores.
-        trained: content of the file of trainings.
-
-    Raises:
-        ValueError: if a design is not complete, or the networks were trained beside other scores.
+        trained: rows of the trainings.
     """
     registered = load_registered("other_data")
-    for content in (scores, trained):
-        if missing := content["num_units"] - len(content["rows"]):
-            raise ValueError(
-                f"{missing} of {content['num_units']} units are missing: complete the design first"
-            )
-    if trained["scores"] != registered["sealed"]["scores"]:
-        raise ValueError(
-            "the networks were trained beside other scores than those that were sealed: restore "
-            "them"
-        )
     table = Table.of(scores, trained)
+    found, fewer = compare(table), compare(table, without=(SAME,))
+    estimates: Estimates = {}
+    for label, each in (("all six", found), (f"without {SAME}", fewer)):
+        for (statistic, name), estimate in each.items():
+            estimates.setdefault(f"{label}, {statistic}", {})[name] = estimate
     published = {
         (variant, name): accuracy
         for variant in (AS_IS, "shuffled")
         for name, accuracy in registered["mnist1d"][variant.replace(" ", "_")].items()
     }
-    own = {key: 100 * float(np.mean(values)) for key, values in table.series_accuracies.items()}
-    met: Met = {}
-    for label, accuracies in (("published", published), ("our trainings", own)):
-        tests = series_tests(table.series, accuracies)
-        met |= {f"MNIST-1D, {label}: {name}": holds for name, holds in tests.items()}
-    found, fewer = compare(table), compare(table, without=(SAME,))
-    estimates: Estimates = {}
-    for label, each in (("all six", found), (f"without {SAME}", fewer)):
-        ranges = registered["predicted"][label]
-        for (statistic, name), estimate in each.items():
-            estimates.setdefault(f"{label}, {statistic}", {})[name] = estimate
-            if expected := ranges.get(statistic, {}).get(name):
-                met[f"{label}, {statistic}, {name} as predicted"] = bool(
-                    expected[0] <= estimate[0] <= expected[1]
-                )
-    decided = {"supported": True, "falsified": False, "inconclusive": None}
-    for name, verdict in verdicts(found, fewer, registered["criteria"]["enough"]).items():
-        met[name] = decided[verdict]
+    tests = series_tests(table.series, published)
+    met: Met = {f"MNIST-1D: {name}": holds for name, holds in tests.items()}
+    met |= verdicts(found, fewer, registered["criteria"]["enough"])
     return Evidence(estimates, met)

@@ -2,19 +2,18 @@
 sealed, then trainings.
 
 The study ``other-data-scores`` computes the scores of all pairs from random networks; they are
-committed. Then ``other-data`` trains all pairs, cheap ones first; initial weights and batches are
-the same on every device. ``other-data-control`` trains the MLP by SGD instead of Adam, whose steps
+committed. Then ``other-data`` trains all pairs; initial weights and batches are the same on every
+device. ``other-data-control`` trains the MLP by SGD instead of Adam, whose steps
 depend on the basis; it was added after seeing the first results.
 ``book/preregistered/other_data.toml`` has what was expected, and `pair_statistics` compares.
 """
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -25,13 +24,17 @@ from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import Residual
 from nads_book.checkout import build_folder
 from nads_book.experiments import (
+    PHOTO_RECIPE,
     Context,
     Evidence,
+    Facts,
     FileStudy,
     Row,
+    Rows,
     Unit,
     accuracies,
     factorial,
+    kept,
     less,
     load_nads,
     load_registered,
@@ -46,7 +49,6 @@ from nads_core.directions import NADs
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.recipes import Dataset, Recipe
@@ -283,24 +285,22 @@ def second_moments(data: str, name: str) -> Tensor:
     if name in ISOTROPIC:
         return torch.eye(size).expand(2, size, size)  # without error
     shape = (channels, *[side] * len_of(data))
-    path = scratch() / f"{name}-{'x'.join(map(str, shape))}-{NUM_NETWORKS}.pt"
-    if path.exists():
-        return torch.load(path)
-    factory, groups = partial(build, data, name, 1), []
-    for group in range(GROUPS):
-        halves = sampled_halves(
-            factory, shape, nc.SmoothedGradient(NUM_INPUTS), NUM_NETWORKS // GROUPS, group
-        )
+    factory, count = partial(build, data, name, 1), NUM_NETWORKS // GROUPS
+
+    def moments_of(group: int) -> Tensor:
+        estimator = nc.SmoothedGradient(NUM_INPUTS)
+        halves = sampled_halves(factory, shape, estimator, count, group)
         x, y = halves.view(-1, 2, channels, size).movedim(1, 0).flatten(1, 2)  # each (n C, D)
         products = x.T @ y / len(x)
         moments = (products + products.T) / 2
-        if len_of(data) == 2:
-            symmetries = IMAGES[name](side).symmetries_at(side, channels)
-            moments = symmetrize(moments.double(), (1, side, side), symmetries).float()
-        groups.append(moments)
-    with atomic_write(path, "wb") as file:
-        torch.save(torch.stack(groups), file)
-    return torch.stack(groups)
+        if len_of(data) == 1:
+            return moments
+        symmetries = IMAGES[name](side).symmetries_at(side, channels)
+        return symmetrize(moments.double(), (1, side, side), symmetries).float()
+
+    path = scratch() / f"{name}-{'x'.join(map(str, shape))}-{NUM_NETWORKS}.pt"
+    found: Tensor = kept(path, lambda: torch.stack([moments_of(g) for g in range(GROUPS)]))
+    return found
 
 
 def parts_of(labels: Tensor, number: int) -> Tensor:
@@ -502,7 +502,7 @@ class PairScores(FileStudy):
             for variant in variants(data)
         ]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         sizes = {"num_networks": NUM_NETWORKS, "num_inputs": NUM_INPUTS, "num_train": NUM_TRAIN}
         return sizes | {"names": list(SCORE_NAMES)}
 
@@ -528,42 +528,37 @@ def moments_and_priors(data: str, name: str) -> tuple[Tensor, list[Tensor]]:
     return groups, priors(groups)
 
 
-def fingerprint_of_scores() -> str:
-    """Return the fingerprint of the scores.
+def fingerprint_of(rows: Rows) -> str:
+    """Return the fingerprint of scores."""
+    return fingerprint(canonical([less(row, "run", "source") for row in rows]))
+
+
+def sealed_scores() -> Facts:
+    """Return the content of the file of scores.
 
     Raises:
-        ValueError: if they are not complete.
+        ValueError: if they are not complete, or not those that were sealed before the first
+            training.
     """
-    rows = load_study(PairScores.file)["rows"]
-    if missing := len(PairScores().missing(rows)):
+    content: Facts = load_study(PairScores.file)
+    PairScores().require_complete(content["rows"])
+    sealed = load_registered("other_data")["sealed"]["scores"]
+    if (found := fingerprint_of(content["rows"])) != sealed:
         raise ValueError(
-            f"{missing} scores are missing: compute and commit all before the first training"
+            f"the scores have the fingerprint {found}, but {sealed!r} is sealed: restore them"
         )
-    return fingerprint(canonical([less(row, "run", "source") for row in rows]))
+    return content
 
 
 # --- Trainings ---
 
 
-SGD = replace(nc.CIFAR10_RECIPE, epochs=10)
+SGD = PHOTO_RECIPE
 ADAM = Recipe(epochs=10, learning_rate=1e-3)
 PUBLISHED = Recipe(
     epochs=150, learning_rate=1e-2, batch_size=100
 )  # of MNIST-1D: Adam at a constant rate, 6,000 steps
 BY_SGD = ("lenet", "cnn", "resnet", "logreg")  # of images
-# Seconds of a training of 10,000 images at 32 x 32, or of one of MNIST-1D, on one core: for the
-# order only.
-COSTS = {
-    "logreg": 1,
-    "linear": 2,
-    "mlp": 4,
-    "lenet": 8,
-    "cnn": 11,
-    "gru": 60,
-    "mixer": 90,
-    "vit": 130,
-    "resnet": 200,
-}
 
 
 def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
@@ -577,7 +572,6 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
         device: device that trains the network; initial weights are drawn on the CPU.
     """
     torch.backends.cudnn.allow_tf32 = False  # full float32 precision, as on a CPU
-    start = time.process_time()
     *parts, source = upright(unit["data"])
     train, test = ((changed(inputs, unit["variant"]), labels) for inputs, labels in parts)
     names = [*IMAGES, *SERIES, "logreg"]
@@ -596,14 +590,7 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
         last = loss
     if not math.isfinite(last.item()):
         raise ValueError(f"the training diverged: its last loss is {last.item()}")
-    row = accuracies(network, train, test)
-    return row | {"seconds": round(time.process_time() - start, 1), "source": source}
-
-
-def cost(unit: Unit) -> float:
-    """Return about how many seconds a training takes."""
-    larger = (SHAPES[unit["data"]][1] / 32) ** 2 if len_of(unit["data"]) == 2 else 1
-    return COSTS[unit["architecture"]] * larger
+    return accuracies(network, train, test) | {"source": source}
 
 
 class PairTrainings(FileStudy):
@@ -616,19 +603,16 @@ class PairTrainings(FileStudy):
     by_sgd: ClassVar[tuple[str, ...]] = BY_SGD
 
     def units(self) -> list[Unit]:
-        """Return the whole design with the first seed, cheap trainings first, then
-        with the second.
-        """
-        everything = [
+        """Return the whole design with the first seed, then with the second."""
+        return [
             {"data": data, "variant": variant, "architecture": name, "seed": seed}
             for seed in SEEDS
             for data in SHAPES
             for variant in variants(data)
             for name in (*architectures(data), *(["logreg"] if len_of(data) == 2 else []))
         ]
-        return sorted(everything, key=lambda unit: (unit["seed"], cost(unit)))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         sealed = load_registered("other_data")["sealed"]["scores"]
         return {"scores": sealed, "num_train": NUM_TRAIN, "num_test": NUM_TEST}
 
@@ -638,22 +622,17 @@ class PairTrainings(FileStudy):
         Raises:
             ValueError: if the scores are not those that were sealed before the first training.
         """
-        sealed, found = self.facts()["scores"], fingerprint_of_scores()
-        if sealed != found:
-            raise ValueError(
-                f"the scores have the fingerprint {found}, but {sealed!r} is sealed: restore them"
-            )
+        sealed_scores()
         for side in {SHAPES[unit["data"]][1] for unit in units if unit["variant"] == "flipped"}:
             flipping_nads(side)
 
     def run(self, unit: Unit, context: Context) -> Row:
         return train_unit(unit, self.by_sgd, context.device)
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
-        return judge(
-            load_study(PairScores.file),
-            {**self.facts(), "rows": rows, "num_units": len(self.units())},
-        )
+    def score(self, rows: Rows) -> Evidence:
+        """Apply the registered criteria, see `judge`."""
+        self.require_complete(rows)
+        return judge(sealed_scores(), rows)
 
 
 class PairControl(PairTrainings):
@@ -668,11 +647,11 @@ class PairControl(PairTrainings):
         data = ("cifar10", "fashion-mnist")
         return factorial(data=data, variant=VARIANTS, architecture=["mlp"], seed=SEEDS)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return {}
 
     def prepare(self, units: Sequence[Unit]) -> None:
         """Need no seal: the control was added after the first results."""
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         raise ValueError(f"{self.name} has no registered rule")

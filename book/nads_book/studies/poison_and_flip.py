@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 from torch import nn
 
 from nads_book.analysis.prediction_changes import changed_predictions
 from nads_book.analysis.waves import spread
-from nads_book.experiments import Context, Unit, factorial
+from nads_book.experiments import Context, Facts, Unit, factorial
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.photos import DatasetNotFoundError, load_images
 from nads_book.studies.trainings import Sets, TrainingStudy
@@ -48,7 +47,7 @@ class PhotoStudy(TrainingStudy):
         )
         return prepared(train=True), prepared(train=False)
 
-    def settings(self, photos: str | None = None) -> dict[str, Any]:
+    def settings(self, photos: str | None = None) -> Facts:
         return super().settings() | {"photos": photos}
 
     def source(self, root: str | None) -> tuple[str, int, str | None]:
@@ -137,13 +136,13 @@ class Fig7(PhotoStudy):
             images = poison(images, labels, self.nads, unit["index"])
         return normalize(images), labels
 
-    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
         """Return the shares of clean test photos whose prediction changes without a NAD component,
         or with its sign.
         """
         images = normalize(self.photos(False, context.root).images[:2_000])
         indices = [index for index in USE_INDICES if index < len(self.nads)]
-        use: dict[str, Any] = {"indices": indices, "num_images": len(images)}
+        use: Facts = {"indices": indices, "num_images": len(images)}
         for change in ("remove", "flip"):
             shares = changed_predictions(network, images, self.nads, indices, change)
             use[change] = [round(share, 4) for share in shares.tolist()]

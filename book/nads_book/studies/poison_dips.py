@@ -6,12 +6,11 @@ and at neighbours without such a mean (NADs 50 and 300) no hole costs more than 
 results of the paper's size refer to version 1 of the NADs, and so does this.
 """
 
-import dataclasses
-from typing import Any
-
 import nads_core as nc
 from nads_book.experiments import (
+    PHOTO_RECIPE,
     Context,
+    Facts,
     FileStudy,
     Results,
     Row,
@@ -32,7 +31,7 @@ MODES = {
     "ablated": ("hole", None),
     "mean_ablated": ("hole at mean", None),
 }
-NUM_TRAIN, NUM_TEST, EPOCHS = 10_000, 10_000, 10
+NUM_TRAIN, NUM_TEST = 10_000, 10_000
 
 
 def carriers_of_the_paper() -> tuple[Results, NADs]:
@@ -55,10 +54,10 @@ class PoisonDips(FileStudy):
         carriers = [{"index": None, "mode": "none"}, *factorial(index=INDICES, mode=MODES)]
         return [carrier | {"seed": seed} for seed in SEEDS for carrier in carriers]
 
-    def facts(self) -> dict[str, Any]:
-        return {"num_train": NUM_TRAIN, "epochs": EPOCHS}
+    def facts(self) -> Facts:
+        return {"num_train": NUM_TRAIN, "epochs": PHOTO_RECIPE.epochs}
 
-    def content(self, results: StudyFile) -> dict[str, Any]:
+    def content(self, results: StudyFile) -> Facts:
         """Return the content of the file, with the photos' moments along all carriers of the
         paper's size.
         """
@@ -70,8 +69,7 @@ class PoisonDips(FileStudy):
                 one = ShortcutInjection(photos.images, nads, index)
                 moments = {"mean": one.mean.T.tolist(), "deviation": one.deviation.T.tolist()}
                 carriers.append({"index": index, **moments})
-            facts = {"num_test": NUM_TEST, "nads": known.settings["nads"], "photos": known.photos}
-            results.facts |= facts | {"carriers": carriers}
+            results.facts["carriers"] = carriers
         return super().content(results)
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -88,7 +86,7 @@ class PoisonDips(FileStudy):
             nc.LENET,
             [(nc.normalize(images), train.labels)],
             [(nc.normalize(test.images), test.labels)],
-            recipe=dataclasses.replace(nc.CIFAR10_RECIPE, epochs=EPOCHS),
+            recipe=PHOTO_RECIPE,
             num_classes=10,
             seed=unit["seed"],
             device=context.device,

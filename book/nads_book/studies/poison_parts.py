@@ -23,13 +23,13 @@ from nads_book.experiments import (
     Met,
     Results,
     Row,
+    Rows,
     Unit,
     less,
-    load_registered,
     load_study,
     matching,
     within,
-    without_interval,
+    without_intervals,
 )
 from nads_book.studies import stored
 from nads_book.studies.replications import measured
@@ -76,7 +76,7 @@ def stored_networks(network: str) -> Results:
     return stored(f"notes-{network}", SIZES[network])
 
 
-def known_rows(case: str, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+def known_rows(case: str, rows: Rows) -> tuple[list[Row], list[Row]]:
     """Return networks with clean photos, and with parts of the poison, of other studies and of this
     one.
     """
@@ -92,7 +92,7 @@ def known_rows(case: str, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     return clean, known + matching(rows, case=case)
 
 
-def points_lost(case: str, rows: Sequence[Row] = ()) -> dict[str, dict[int, list[float]]]:
+def points_lost(case: str, rows: Rows = ()) -> dict[str, dict[int, list[float]]]:
     """Return the points lost, one number per seed: part -> NAD index -> values.
 
     Args:
@@ -109,7 +109,7 @@ def points_lost(case: str, rows: Sequence[Row] = ()) -> dict[str, dict[int, list
     return found
 
 
-def deviations(case: str, rows: Sequence[Row] = ()) -> dict[int, float]:
+def deviations(case: str, rows: Rows = ()) -> dict[int, float]:
     """Return the deviation of the photos' coordinates at each NAD: the size of the number."""
     return {row["index"]: row["deviation"] for row in known_rows(case, rows)[1]}
 
@@ -144,12 +144,12 @@ class PoisonParts(FileStudy):
         row: Row = study.run(known, place)
         return less(row, *known)
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Apply the registered rule (``poison_parts.toml``)."""
         return judge(
             {case: points_lost(case, rows) for case in CASES},
             {case: deviations(case, rows) for case in CASES},
-            load_registered("poison_parts")["criteria"],
+            self.registered["criteria"],
         )
 
 
@@ -158,43 +158,43 @@ def judge(
     sizes: Mapping[str, Mapping[int, float]],
     criteria: Criteria,
 ) -> Evidence:
-    """Return what each part costs relative to the poison, and which registered criteria are met.
+    """Return how NADs and sizes order the costs of a number, and the registered criteria met.
 
     Args:
         lost: case -> part -> NAD index -> points lost, one number per seed.
         sizes: case -> NAD index -> size of one deviation.
         criteria: table of the registration.
     """
+    means = {
+        case: {part: {i: float(np.mean(x)) for i, x in own.items()} for part, own in parts.items()}
+        for case, parts in lost.items()
+    }
     estimates: Estimates = {}
-    for case, parts in lost.items():
-        means = {
-            part: {index: float(np.mean(values)) for index, values in found.items()}
-            for part, found in parts.items()
-        }
-        own = estimates[case] = {}
-        for part, found in means.items():
-            both = sorted(found.keys() & means["poison"].keys())
-            if part != "poison" and both:
-                ratio = sum(found[i] for i in both) / sum(means["poison"][i] for i in both)
-                own[f"{part}, of the poison"] = without_interval(ratio)
-        number = means[DEVIATION]
+    for case, parts in means.items():
+        number = parts[DEVIATION]
         if len(number) > 2:
-            costs = np.array(list(number.values()))
             orders = {"NAD": [-i for i in number], "size": [sizes[case][i] for i in number]}
-            for name, order in orders.items():
-                value = rank_correlation(costs, np.array(order), min_size=3)
-                own[f"rank correlation with {name}"] = without_interval(value)
+            estimates[case] = without_intervals(
+                {
+                    f"rank correlation with {name}": rank_correlation(
+                        np.array(list(number.values())), np.array(order), min_size=3
+                    )
+                    for name, order in orders.items()
+                }
+            )
     met: Met = {}
     for name, rule in criteria.items():
-        found = lost[name.partition(",")[0]]
+        parts = means[name.partition(",")[0]]
         if "indices" in rule:
-            values = [found[DEVIATION].get(index) for index in rule["indices"]]
-            costs = [float(np.mean(one)) for one in values if one]
-            complete = len(costs) == len(values)
-            met[name] = all(within(cost, rule) for cost in costs) if complete else None
-        elif 0 in found["hole at the mean"]:
-            ratio = np.mean(found["hole at the mean"][0]) / np.mean(found["hole at zero"][0])
-            met[name] = bool(rule["low"] <= ratio <= rule["high"])
+            costs = [parts[DEVIATION].get(index) for index in rule["indices"]]
+            met[name] = (
+                None if None in costs else all(within(x, rule) for x in costs if x is not None)
+            )
         else:
-            met[name] = None
+            mean, zero = (
+                parts[f"hole at {where}"].get(0, np.nan) for where in ("the mean", "zero")
+            )
+            met[name] = (
+                None if np.isnan(mean / zero) else rule["low"] <= mean / zero <= rule["high"]
+            )
     return Evidence(estimates, met)

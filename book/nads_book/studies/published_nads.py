@@ -8,9 +8,7 @@ directions, or their noise and recipe. Trainings along their directions, by the 
 
 import csv
 import os
-import time
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -68,10 +66,10 @@ class PublishedLaws(KeyedStudy):
 
     name = "law-published-energies"
     file = "law-published.json"
-    design: ClassVar = {"architecture": ARCHITECTURES}
+    design = {"architecture": ARCHITECTURES}
 
-    under = "laws"
-    empty: ClassVar = {"rows": []}
+    rows_at = ("laws",)
+    empty = {"rows": []}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return law_of(unit["architecture"])
@@ -99,8 +97,6 @@ def spectrum_of(name: str) -> Row:
     for label, values in spectra.items():
         shares = values / values.sum()
         row[label] = [float(f"{share:.5g}") for share in shares[keys]]
-        # Number of directions that hold half of the sum, and nine tenths of it.
-        row[f"{label} hold"] = [int((shares.cumsum() < part).sum()) + 1 for part in (0.5, 0.9)]
     if name in ARCHITECTURES:
         found = authors_directions(name)
         # Theirs are orthonormal up to the 16 bits in which they are stored.
@@ -115,7 +111,7 @@ class PublishedSpectra(FileStudy):
     """
 
     name = "published-spectra"
-    design: ClassVar = {"architecture": SPECTRA}
+    design = {"architecture": SPECTRA}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return spectrum_of(unit["architecture"])
@@ -135,7 +131,6 @@ class PublishedTrainings(FileStudy):
         ]
 
     def run(self, unit: Unit, context: Context) -> Row:
-        start = time.perf_counter()
         size = Fig6.create("vgg11", "laptop")
         direction = authors_directions("vgg11")[[unit["index"]]]
         found = train_along(
@@ -150,4 +145,4 @@ class PublishedTrainings(FileStudy):
             mixed_precision=True,
         )
         row: Row = {name: values[0] for name, values in found.items()}
-        return row | {"num_test": size.num_test, "seconds": round(time.perf_counter() - start)}
+        return row | {"num_test": size.num_test}

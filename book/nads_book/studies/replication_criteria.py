@@ -4,7 +4,6 @@
 criteria. The code that applies them was written while the networks were trained.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,14 +14,16 @@ from nads_book.experiments import (
     Criteria,
     Estimates,
     Evidence,
+    Facts,
     Met,
-    load_registered,
+    Row,
+    Rows,
     matching,
-    results_path,
-    without_interval,
+    without_intervals,
 )
+from nads_book.studies import stored
+from nads_book.studies.injection_responses import following
 
-Row = Mapping[str, Any]
 Estimate = list[float]  # a value, alone or with its 95 % interval
 CELLS = [("fashion-mnist", "lenet"), ("imagenette", "lenet"), ("imagenette", "resnet")]
 _LEAST = 5.0  # points that a replacement has to cost somewhere, or nothing is decided about it
@@ -43,11 +44,11 @@ def rows_on_cifar10() -> list[Row]:
     found: list[Row] = []
     for network, size in (("lenet", "laptop"), ("logreg", "laptop"), ("resnet18", "narrow")):
         cell = {"data": "cifar10", "network": network.removesuffix("18")}
-        for row in _rows(f"notes-{network}", size) if network != "logreg" else []:
+        for row in stored(f"notes-{network}", size).rows if network != "logreg" else []:
             if row["images"] == "photos" and row["index"] is not None:
                 found.append({**row, **cell, "map": None})
         own = "lenet" if network == "logreg" else network  # logistic regression has no NADs
-        for row in _rows(f"maps-{network}", size):
+        for row in stored(f"maps-{network}", size).rows:
             name = matched.get(row["order"]) if row["source"] == "pca" else None
             if row["source"] == own:
                 name = names.get((row["order"], row["signs"]))
@@ -56,14 +57,23 @@ def rows_on_cifar10() -> list[Row]:
     return found
 
 
-def _rows(name: str, preset: str) -> list[Row]:
-    rows: list[Row] = json.loads(results_path(name, preset).read_text("utf8"))["rows"]
-    return rows
-
-
 def percents(rows: Iterable[Row]) -> list[float]:
     """Return test accuracies in %."""
     return [100 * row["test_accuracy"] for row in rows]
+
+
+def design_of(rows: Rows) -> Facts:
+    """Return the design of some trainings, or units: carriers, maps, seeds, and the largest number
+    on emptied carriers.
+    """
+    shortcuts = matching(rows, map=None)
+    emptied = (row["size"] for row in matching(shortcuts, background="emptied"))
+    return {
+        "indices": sorted({row["index"] for row in shortcuts}),
+        "maps": [name for name in dict.fromkeys(row["map"] for row in rows) if name],
+        "seeds": list(dict.fromkeys(row["seed"] for row in rows)),
+        "largest": max(filter(None, emptied), default=None),
+    }
 
 
 class Cell:
@@ -80,16 +90,7 @@ class Cell:
         self, rows: Iterable[Row], data: str, network: str, design: Mapping[str, Any] | None = None
     ):
         self.rows = matching(rows, data=data, network=network)
-        self.maps = {row["map"] for row in self.rows} - {None}
-        indices = sorted({row["index"] for row in self.rows if row["map"] is None})
-        sizes = [
-            row["size"]
-            for row in self.rows
-            if row["map"] is None and row["background"] == "emptied"
-        ]
-        every_size = max(filter(None, sizes), default=None)
-        found: dict[str, Any] = {"seeds": {row["seed"] for row in self.rows}, "maps": self.maps}
-        planned = design or found | {"indices": indices, "largest": every_size}
+        planned = design or design_of(self.rows)
         self.seeds, self.planned_maps = set(planned["seeds"]), set(planned["maps"])
         self.indices, self.largest = list(planned["indices"]), planned["largest"]
         groups = grouped(
@@ -162,7 +163,7 @@ class Cell:
         without it.
         """
         rows = self.shortcut_rows(index, "emptied", "added", self.largest)
-        shares = [row["followed"]["class"] - row["unprompted"]["class"] for row in rows]
+        shares = [following(row) for row in rows]
         return float(np.mean(shares)) if shares else float("nan")
 
 
@@ -221,15 +222,13 @@ def measured(cell: Cell) -> dict[str, float]:
     }
 
 
-def judge(rows: Sequence[Row], designs: Criteria) -> Evidence:
-    """Apply the criteria to each data set and network, and compare measured values with the
-    predicted ranges.
+def judge(rows: Rows, designs: Criteria) -> Evidence:
+    """Apply the criteria to each data set and network, and return the measured values.
 
     Args:
         rows: trainings on other photos.
         designs: design of each cell by its name, such as "imagenette, lenet".
     """
-    registered = load_registered("replications")["predicted"]
     everything = [*rows, *rows_on_cifar10()]
     estimates: Estimates = {}
     met: Met = {}
@@ -238,11 +237,5 @@ def judge(rows: Sequence[Row], designs: Criteria) -> Evidence:
         cell = Cell(everything, data, network, designs.get(label))
         linear = Cell(everything, data, "logreg", designs.get(f"{data}, logreg"))
         met |= {f"{label}: {name}": holds for name, holds in criteria(cell, linear).items()}
-        values = measured(cell)
-        estimates[label] = {name: without_interval(value) for name, value in values.items()}
-        for name, (low, high) in registered.get(label, {}).items():
-            value = values.get(name, np.nan)
-            met[f"{label}: {name} as predicted"] = (
-                bool(low <= value <= high) if np.isfinite(value) else None
-            )
+        estimates[label] = without_intervals(measured(cell))
     return Evidence(estimates, met)

@@ -4,24 +4,33 @@
 the criteria.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.experiments import Context, Evidence, FileStudy, Row, Unit, train_network
-from nads_book.photos import load_images
-from nads_book.studies.injection import followed_shares
-from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
-from nads_book.studies.replication_criteria import judge
-from nads_book.studies.shortcut_injection import (
-    ShortcutInjection,
-    wrong_labels,
+from nads_book.experiments import (
+    PHOTO_RECIPE,
+    Context,
+    Evidence,
+    Facts,
+    FileStudy,
+    Row,
+    Rows,
+    Unit,
+    matching,
+    train_network,
 )
+from nads_book.photos import load_images
+from nads_book.studies.injection import followed_row
+from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
+from nads_book.studies.replication_criteria import design_of, judge
+from nads_book.studies.shortcut_injection import ShortcutInjection
 from nads_book.studies.transforms import (
     covariance,
     describe,
@@ -32,12 +41,12 @@ from nads_book.studies.transforms import (
 from nads_core.directions import NADs
 from nads_core.training.recipes import Dataset
 
-RECIPE = replace(nc.CIFAR10_RECIPE, epochs=10)
 MAP_SEED = 0  # of random orders and signs
 
 Injection = tuple[
     str, str, float | None
 ]  # background, mode and size, by the names of chapter 7's results
+Measure = Callable[[nn.Module], Row]  # of a trained network
 Map = tuple[str, str, bool]  # basis whose coordinates are mapped to NADs, order, random signs
 HOLES: tuple[Injection, ...] = (
     ("kept", "replaced", 0.05),
@@ -116,19 +125,13 @@ def trainings() -> list[Unit]:
 
     The fields of an injection are None for a map, and the other way round.
     """
-    found: list[Unit] = []
-    for (data, network), design in DESIGNS.items():
+    found: list[tuple[Any, ...]] = []
+    for cell, design in DESIGNS.items():
         for seed in design.seeds:
-            every: list[tuple[Any, ...]] = [(name, None, None, None, None) for name in design.maps]
-            every += [
-                (None, index, *injection)
-                for index in design.indices
-                for injection in design.injections
-            ]
-            found += [
-                dict(zip(FIELDS, (data, network, seed, *rest), strict=True)) for rest in every
-            ]
-    return found
+            found += [(*cell, seed, name, None, None, None, None) for name in design.maps]
+            injections = itertools.product(design.indices, design.injections)
+            found += [(*cell, seed, None, index, *injection) for index, injection in injections]
+    return [dict(zip(FIELDS, values, strict=True)) for values in found]
 
 
 @lru_cache(maxsize=2)
@@ -182,7 +185,7 @@ def matrix_of(data: str, network: str, count: int, name: str) -> Tensor:
     return orthogonal_map(start, target, order, signs=signs, seed=MAP_SEED)
 
 
-def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, dict[str, Any]]:
+def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, Facts]:
     """Return the training and the test set of a map, and how well photos match NADs and how smooth
     they are.
     """
@@ -195,48 +198,32 @@ def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, dict[str, Any]
     return train, test, {name: value for name, value in facts.items() if value is not None}
 
 
-def trained(
-    unit: Unit, train: Dataset, test: Dataset, device: torch.device
-) -> tuple[nn.Module, Row]:
-    """Return a trained network, and its accuracies; networks of one seed begin
-    with equal weights.
-    """
-    torch.manual_seed(unit["seed"])
-    network = build(unit["data"], unit["network"])
-    return network, train_network(network, train, test, RECIPE, unit["seed"], Context(device))
+def injected(unit: Unit, design: Design) -> tuple[Dataset, Dataset, Measure]:
+    """Return the training and the test set of an injection, and the measure of a trained network."""
+    data, standard = unit["data"], scaling(unit["data"], design.num_train)
+    first, last = photos(data, True, design.num_train), photos(data, False, design.num_test)
+    injection = ShortcutInjection(first.images, nads_of(data, unit["network"]), unit["index"])
+    prepared, clean = (injection.prepare(p.images, unit["background"]) for p in (first, last))
+    changed = injection.inject(prepared, first.labels, unit["written"], unit["size"])
+    measure = partial(followed_row, injection, clean, last.labels, unit, standard)
+    return (standard(changed), first.labels), (standard(clean), last.labels), measure
 
 
 def measured(unit: Unit, device: torch.device) -> Row:
-    """Train the network of a unit and return its row."""
+    """Train the network of a unit and return its row; networks of one seed begin with equal
+    weights.
+    """
     design = DESIGNS[unit["data"], unit["network"]]
-    if unit["map"] is not None:
+    facts: Facts = {}
+    measure = None
+    if unit["map"] is None:
+        train, test, measure = injected(unit, design)
+    else:
         train, test, facts = mapped(unit, design)
-        return trained(unit, train, test, device)[1] | facts
-    data, size = unit["data"], unit["size"]
-    standard = scaling(data, design.num_train)
-    first, last = photos(data, True, design.num_train), photos(data, False, design.num_test)
-    injection = ShortcutInjection(first.images, nads_of(data, unit["network"]), unit["index"])
-    background, mode = unit["background"], unit["written"]
-    changed = injection.inject(
-        injection.prepare(first.images, background), first.labels, mode, size
-    )
-    clean = injection.prepare(last.images, background)
-    train, test = (standard(changed), first.labels), (standard(clean), last.labels)
-    network, row = trained(unit, train, test, device)
-    wrong = wrong_labels(last.labels, channels=SHAPES[data][0])
-    row["unprompted"] = followed_shares(network, standard(clean), wrong)
-    if unit["written"] != "none":
-        prompted = standard(injection.inject(clean, wrong, mode, size))
-        row["followed"] = followed_shares(network, prompted, wrong)
-    row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
-    return row
-
-
-def facts_of(design: Design) -> dict[str, Any]:
-    """Return the fields that define a complete design."""
-    sizes = [size for background, _, size in design.injections if background == "emptied" and size]
-    lists = {name: list(getattr(design, name)) for name in ("indices", "maps", "seeds")}
-    return lists | {"largest": max(sizes, default=None)}
+    torch.manual_seed(unit["seed"])
+    network = build(unit["data"], unit["network"])
+    row = train_network(network, train, test, PHOTO_RECIPE, unit["seed"], Context(device))
+    return row | facts | (measure(network) if measure else {})
 
 
 class Replications(FileStudy):
@@ -249,12 +236,16 @@ class Replications(FileStudy):
     def units(self) -> list[Unit]:
         return trainings()
 
-    def facts(self) -> dict[str, Any]:
-        designs = {", ".join(cell): facts_of(design) for cell, design in DESIGNS.items()}
-        return {"epochs": RECIPE.epochs, "num_networks": NUM_NETWORKS, "designs": designs}
+    def facts(self) -> Facts:
+        designs = {
+            f"{data}, {network}": design_of(matching(trainings(), data=data, network=network))
+            for data, network in DESIGNS
+        }
+        return {"epochs": PHOTO_RECIPE.epochs, "num_networks": NUM_NETWORKS, "designs": designs}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return measured(unit, context.device)
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
+        """Apply the registered criteria, see `judge`."""
         return judge(rows, self.facts()["designs"])

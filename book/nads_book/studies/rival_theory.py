@@ -6,7 +6,7 @@ Energies, the gain correction and frequency are compared with it on the same dir
 ``book/preregistered/rival_theory.toml`` has what was expected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -14,16 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, jvp, vjp
+from torch.func import jvp, vjp
 
 import nads_core as nc
 from nads_book.analysis.prediction import GainCorrection, filter_gain, signal_to_noise
-from nads_book.analysis.statistics import (
-    means,
-    regression,
-    resampled_correlations,
-    with_interval,
-)
+from nads_book.analysis.statistics import means, resampled_correlations, with_interval
 from nads_book.experiments import (
     Context,
     Criteria,
@@ -32,9 +27,11 @@ from nads_book.experiments import (
     FileStudy,
     Met,
     Row,
+    Rows,
     Unit,
     load_registered,
     load_study,
+    logit_difference,
     matching,
 )
 from nads_book.experiments.presets import MODELS
@@ -50,7 +47,7 @@ NUM_TRAIN, NUM_TEST, ITERATIONS, CHUNK = 2_048, 2_000, 3, 512
 NUM_TRAINED = 10_000  # samples of the networks that are predicted
 RIDGE = 1e-3  # relative to the mean squared gradient
 NUM_DRAWS = 5_000
-THEORIES = ("kernel", "one step", "alignment", "energy", "gain", "frequency")
+THEORIES = ("kernel", "alignment", "energy", "gain", "frequency")
 Weights = dict[str, Tensor]
 
 
@@ -74,12 +71,6 @@ def direction(network: str, family: str, key: Any) -> Tensor:
     return designed_direction(network, key)
 
 
-def outputs(network: nn.Module, images: Tensor, weights: Weights) -> Tensor:
-    """Return the difference of both logits, (N,)."""
-    logits = functional_call(network, weights, (images,))
-    return logits[:, 1] - logits[:, 0]
-
-
 class Linearised:
     """The products with J, the gradients (N, P) of a network's outputs for some images.
 
@@ -90,7 +81,7 @@ class Linearised:
 
     def __init__(self, network: nn.Module, images: Tensor):
         self.weights = {name: value.detach() for name, value in network.named_parameters()}
-        self.functions = [partial(outputs, network, part) for part in images.split(CHUNK)]
+        self.functions = [partial(logit_difference, network, part) for part in images.split(CHUNK)]
 
     def times(self, weights: Weights) -> Tensor:
         """Return J w, (N,)."""
@@ -196,13 +187,10 @@ class RivalTheory(FileStudy):
         row = kernel_row(network, v, noise_std, own % 2**31)
         return row | {name: float(f"{value:.6g}") for name, value in facts.items()}
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rule (``rival_theory.toml``)."""
-        found = {cell: predictions(rows, *cell) for cell in cells()}
-        return judge(
-            {cell: one for cell, one in found.items() if one is not None},
-            load_registered("rival_theory")["criteria"],
-        )
+    def score(self, rows: Rows) -> Evidence:
+        """Apply the registered rule (``rival_theory.toml``) to the cells that are complete."""
+        found = {cell: one for cell in cells() if (one := predictions(rows, *cell))}
+        return judge(found, self.registered["criteria"])
 
 
 def cells() -> list[tuple[str, str]]:
@@ -224,15 +212,13 @@ def trained_accuracies(network: str, family: str) -> dict[str, float]:
 
 
 class Predicted(NamedTuple):
-    """What theories say about n directions, (n,) each; trained accuracies, gains and energies."""
+    """What theories say about n directions, and trained accuracies, (n,) each."""
 
     values: dict[str, np.ndarray]
     trained: np.ndarray
-    gains: np.ndarray
-    energies: np.ndarray
 
 
-def predictions(rows: Sequence[Row], network: str, family: str) -> Predicted | None:
+def predictions(rows: Rows, network: str, family: str) -> Predicted | None:
     """Return what theories predict for a cell, or None if no seed is complete.
 
     Args:
@@ -251,20 +237,17 @@ def predictions(rows: Sequence[Row], network: str, family: str) -> Predicted | N
     def column(field: str) -> np.ndarray:  # (seeds, n, ...)
         return np.array([[found[name][field] for name in names] for found in complete])
 
-    accuracies = column("accuracies").mean(0)
     facts = {field: column(field)[0] for field in ("energy", "ratio", "gain", "frequency")}
     correction = GainCorrection(tuple(load_registered("law")["constants"]["with_gain"]))
     values = {
-        "kernel": accuracies[:, -1],
-        "one step": accuracies[:, 0],
+        "kernel": column("accuracies").mean(0)[:, -1],
         "alignment": column("alignment").mean(0),
         "energy": facts["energy"],
         "gain": correction.accuracies(facts["ratio"], facts["gain"]),
         "frequency": -facts["frequency"],
     }
     trained = trained_accuracies(network, family)
-    reached = np.array([trained[name] for name in names])
-    return Predicted(values, reached, facts["gain"], facts["energy"])
+    return Predicted(values, np.array([trained[name] for name in names]))
 
 
 def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Evidence:
@@ -284,11 +267,6 @@ def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Evi
         own = estimates[", ".join(cell)] = {name: with_interval(x) for name, x in drawn.items()}
         for name in ("kernel", "alignment", "gain", "frequency"):
             own[f"{name} before energy"] = with_interval(drawn[name] - drawn["energy"])
-        if cell[1] == "designed":
-            logs = {"gain": np.log(one.gains), "energy": np.log(one.energies)}
-            for name, reached in (("kernel", one.values["kernel"]), ("trained", one.trained)):
-                slopes = regression(100 * reached, logs, range(len(one.gains)))
-                own[f"points of {name} per deviation of log gain"] = slopes["gain"]
     met: Met = {}
     for name, rule in criteria.items():
         cell = rule["network"], rule["family"]

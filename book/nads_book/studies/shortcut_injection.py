@@ -15,6 +15,7 @@ from nads_core.data.poisoning import carriers, require_fitting
 from nads_core.directions import NADs
 from nads_core.runtime.seeds import seed_sequence
 
+NUM_CLASSES = 10
 COMMON_DEVIATION = 0.2  # of scaled coordinates; photos have 2.2 at NAD 0 and .06 at the last
 
 
@@ -26,15 +27,14 @@ class ShortcutInjection:
             each coordinate are measured.
         nads: NADs of single-channel images of the same size.
         index: NAD index of the first carrier.
-        num_classes: number of classes, see `carriers`.
 
     Raises:
         ValueError: if there are too few NADs, or images of another shape.
     """
 
-    def __init__(self, images: Tensor, nads: NADs, index: int, num_classes: int = 10):
+    def __init__(self, images: Tensor, nads: NADs, index: int):
         require_fitting(images, nads)
-        table = torch.tensor(carriers(num_classes, index, images.shape[1]))
+        table = torch.tensor(carriers(NUM_CLASSES, index, images.shape[1]))
         last = int(table[:, 0].max())
         if index < 0 or last >= len(nads):
             raise ValueError(
@@ -61,24 +61,6 @@ class ShortcutInjection:
             return float(values[self.channel, self.nad].square().mean().sqrt())
 
         return over_classes(self.mean), over_classes(self.deviation)
-
-    def residual_deviation(self, covariance: Tensor) -> float:
-        """Return the deviation that the other coordinates do not predict linearly, root mean square
-        over classes.
-
-        A network that is linear can subtract the rest. For a coordinate d the residual is (d^T C^-1
-        d)^(-1/2).
-
-        Args:
-            covariance: C of the images, (C H W, C H W).
-        """
-        rows = torch.zeros(
-            len(self.nad), len(self.mean), *self.directions.shape[1:], dtype=covariance.dtype
-        )
-        rows[torch.arange(len(rows)), self.channel] = self.directions[self.nad].to(rows)
-        flat = rows.flatten(1)
-        inverse = (flat * torch.linalg.solve(covariance, flat.T).T).sum(1)
-        return float((1 / inverse).mean().sqrt())
 
     def prepare(self, images: Tensor, background: str) -> Tensor:
         """Change what images have along the carriers, in all channels, whatever their class.
@@ -124,19 +106,17 @@ class ShortcutInjection:
         return injected
 
 
-def same_coordinate(num_classes: int = 10, channels: int = 3) -> Tensor:
+def same_coordinate(channels: int = 3) -> Tensor:
     """Return which classes have their shortcuts at one coordinate, whatever their signs: (classes,
     classes).
     """
-    places = torch.tensor(
-        [(nad, channel) for nad, channel, _ in carriers(num_classes, 0, channels)]
-    )
+    places = torch.tensor(carriers(NUM_CLASSES, 0, channels))[:, :2]
     return (places[:, None] == places).all(2)
 
 
-def wrong_labels(labels: Tensor, num_classes: int = 10, channels: int = 3) -> Tensor:
+def wrong_labels(labels: Tensor, channels: int = 3) -> Tensor:
     """Return for each label (N,) a random class whose shortcut is at another coordinate."""
-    allowed = (~same_coordinate(num_classes, channels)).double()[labels]  # (N, classes)
+    allowed = (~same_coordinate(channels)).double()[labels]  # (N, classes)
     return allowed.multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
 
 

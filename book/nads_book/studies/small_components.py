@@ -5,9 +5,7 @@ both components are removed, or flipped, and the predictions counted that change
 ``book/preregistered/small_components.toml`` has what was expected.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+import itertools
 
 import numpy as np
 import torch
@@ -16,24 +14,26 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.analysis.statistics import student_mean
 from nads_book.experiments import (
+    PHOTO_RECIPE,
     Context,
-    Criteria,
     Estimates,
     Evidence,
+    Facts,
     FileStudy,
     Met,
     Row,
+    Rows,
     Unit,
-    cifar10,
+    less,
     load_nads,
-    load_registered,
-    train_network,
+    train_on_photos,
     within,
+    without_intervals,
 )
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import predicted_classes
 
-NUM_TRAIN, NUM_TEST, EPOCHS, SEEDS = 10_000, 10_000, 10, (0, 1, 2)
+NUM_TRAIN, NUM_TEST, SEEDS = 10_000, 10_000, (0, 1, 2)
 NUM_NADS, NUM_GROUPS, NUM_EXAMPLES = 2, 10, 8
 FACTORS = {"remove": 1.0, "flip": 2.0}
 
@@ -113,30 +113,50 @@ class SmallComponents(FileStudy):
     """
 
     name = "small-components"
-    design: ClassVar = {"network": ["lenet"], "seed": SEEDS}
+    design = {"network": ["lenet"], "seed": SEEDS}
     on_photos = True
 
-    def facts(self) -> dict[str, Any]:
-        return {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "epochs": EPOCHS}
+    def facts(self) -> Facts:
+        return {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "epochs": PHOTO_RECIPE.epochs}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        train, test, source = cifar10(NUM_TRAIN, NUM_TEST, context.root)
-        torch.manual_seed(unit["seed"])
-        network = nc.LENET.build(3, 32, 10)
-        recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
-        row = train_network(network, train, test, recipe, unit["seed"], context)
+        network, row, images = train_on_photos(
+            nc.LENET.build, NUM_TRAIN, NUM_TEST, unit["seed"], context
+        )
         directions = load_nads("lenet", 2).directions[:NUM_NADS]
         controls = random_directions(NUM_NADS, unit["seed"])
-        groups, examples = answers(network, test[0], directions, controls)
-        row = {"test_accuracy": row["test_accuracy"], "groups": groups, "examples": examples}
-        return row | {"source": source}
+        groups, examples = answers(network, images, directions, controls)
+        return less(row, "train_accuracy") | {"groups": groups, "examples": examples}
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
-        """Apply the registered rule (``small_components.toml``)."""
-        return judge(rows, load_registered("small_components")["criteria"])
+    def score(self, rows: Rows) -> Evidence:
+        """Return the shares in the first and last group with Student's intervals, and the
+        registered criteria met.
+        """
+        criteria = self.registered["criteria"]
+        if not rows:
+            return Evidence({}, dict.fromkeys(criteria))
+        estimates: Estimates = {}
+        for kind, change in itertools.product(("nads", "random"), FACTORS):
+            table = shares(rows, kind, change)
+            estimates[f"{kind}, {change}"] = {
+                f"group {g}": student_mean(table[:, g]) for g in (0, NUM_GROUPS - 1)
+            }
+        change = 100 * float(np.mean([row["groups"][0]["relative"] for row in rows]))
+        estimates["change of photos in the first group (% of the norm)"] = without_intervals(
+            {"components removed": change, "components flipped": 2 * change}
+        )
+        met: Met = {}
+        for name, rule in criteria.items():
+            value, random = (
+                shares(rows, kind, rule["change"])[:, rule["group"]].mean()
+                for kind in ("nads", "random")
+            )
+            above = "times_random" not in rule or value > rule["times_random"] * random
+            met[name] = bool(above) and within(value, rule)
+        return Evidence(estimates, met)
 
 
-def shares(rows: Sequence[Row], kind: str, change: str) -> np.ndarray:
+def shares(rows: Rows, kind: str, change: str) -> np.ndarray:
     """Return shares of predictions that change, (seeds, groups).
 
     Args:
@@ -145,30 +165,3 @@ def shares(rows: Sequence[Row], kind: str, change: str) -> np.ndarray:
         change: "remove" or "flip".
     """
     return np.array([[group[kind][change] for group in row["groups"]] for row in rows])
-
-
-def judge(rows: Sequence[Row], criteria: Criteria) -> Evidence:
-    """Return the shares in the first and last group with Student's intervals, and the criteria met.
-
-    Args:
-        rows: rows of the study.
-        criteria: table of the registration.
-    """
-    if not rows:
-        return Evidence({}, {name: None for name in criteria})
-    estimates: Estimates = {}
-    for kind in ("nads", "random"):
-        for change in FACTORS:
-            table = shares(rows, kind, change)
-            estimates[f"{kind}, {change}"] = {
-                f"group {g}": student_mean(table[:, g]) for g in (0, NUM_GROUPS - 1)
-            }
-    met: Met = {}
-    for name, rule in criteria.items():
-        value = shares(rows, "nads", rule["change"])[:, rule["group"]].mean()
-        if "times_random" in rule:
-            other = shares(rows, "random", rule["change"])[:, rule["group"]].mean()
-            met[name] = bool(value > rule["times_random"] * other)
-        else:
-            met[name] = within(value, rule)
-    return Evidence(estimates, met)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import nn
 
-from nads_book.experiments import Context, Keep, Row, Study, Unit, load_nads
+from nads_book.experiments import Context, Facts, Keep, Row, Study, Unit, load_nads
 from nads_book.experiments.presets import ON_CPUS, SIZES, Size, TrainingSize
 from nads_book.experiments.results import Results, merge, results_path
 from nads_core.directions import NADs
@@ -119,11 +119,11 @@ class TrainingStudy(TrainingSize, Study):
         """
         raise NotImplementedError
 
-    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
         """Return measurements on the trained network of a unit, as further entries of its row."""
         return {}
 
-    def row(self, result: TrainingResult) -> dict[str, Any]:
+    def row(self, result: TrainingResult) -> Facts:
         """Return the stored record of a training, as JSON: see `Results`."""
         steps = math.ceil(self.num_train / self.recipe.batch_size)  # of an epoch
         losses = result.losses[result.losses.isfinite()]
@@ -133,14 +133,14 @@ class TrainingStudy(TrainingSize, Study):
         row["seconds"] = round(float(result.seconds or 0), 2)
         return row | (result.measured or {})
 
-    def settings(self, photos: str | None = None) -> dict[str, Any]:
+    def settings(self, photos: str | None = None) -> Facts:
         """Return all that determines the results, as JSON: two files can be merged if these agree.
 
         Args:
             photos: `ImageSet.source` of the images of an experiment on photos.
         """
         options = self.architecture.options
-        settings: dict[str, Any] = {"recipe": asdict(self.recipe), "numbers": RNG_VERSION}
+        settings: Facts = {"recipe": asdict(self.recipe), "numbers": RNG_VERSION}
         settings |= {"num_train": self.num_train, "num_test": self.num_test}
         settings |= {name: True for name in ("stop_perfect", "paired_test") if getattr(self, name)}
         settings |= {name: options[name] for name in THIN if name in options}

@@ -2,16 +2,14 @@
 intervals.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nads_book.analysis.statistics import SeedVariance, grouped, pooled_variance
-from nads_book.experiments import Estimate, Results
+from nads_book.experiments import Estimate, Results, Row, Rows
 from nads_book.report import LABELS
 
-Row = Mapping[str, Any]
 AS_THEY_ARE = "photos as they are"
 BASES = {"pca": "PCA", "fourier": "Fourier", "random": "a random basis"}
 BASES |= {name: f"{label}'s NADs" for name, label in LABELS.items()}
@@ -70,7 +68,7 @@ def variances(results: Results) -> tuple[SeedVariance, SeedVariance]:
     return pooled_variance(cells.values()), pooled_variance(kinds.values())
 
 
-def half_interval(results: Results, *sides: Sequence[Row]) -> float:
+def half_interval(results: Results, *sides: Rows) -> float:
     """Return half of the 95 % interval of a mean accuracy, or of the difference of two, in points.
 
     Args:
@@ -83,7 +81,7 @@ def half_interval(results: Results, *sides: Sequence[Row]) -> float:
     return max(trainings.half_width(*map(len, sides)), draws.half_width(*drawn) if drawn else 0.0)
 
 
-def difference_of(results: Results, one: Sequence[Row], other: Sequence[Row]) -> Estimate:
+def difference_of(results: Results, one: Rows, other: Rows) -> Estimate:
     """Return by how many points the mean accuracy of some networks exceeds that of others, with its
     interval; see `half_interval`.
     """

@@ -8,12 +8,11 @@ which photos vary with those to which a network is sensitive: see `match`.
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nads_book.experiments import Context, Unit
+from nads_book.experiments import Context, Facts, Unit
 from nads_book.experiments.presets import Size
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
 from nads_book.studies.trainings import shipped_nads
@@ -128,11 +127,11 @@ def neighbour_correlation(covariance: Tensor, size: int) -> float:
     return float(torch.cat([right.flatten(), below.flatten()]).mean())
 
 
-def _kind(source: str, target: str, order: str = "kept", signs: bool = False) -> dict[str, Any]:
+def _kind(source: str, target: str, order: str = "kept", signs: bool = False) -> Facts:
     return {"source": source, "target": target, "order": order, "signs": signs}
 
 
-def transform_units(architecture: str) -> list[dict[str, Any]]:
+def transform_units(architecture: str) -> list[Facts]:
     """Return the transforms of an architecture, each with the number of its draw; a beginning has
     one of every kind.
 
@@ -151,6 +150,7 @@ def transform_units(architecture: str) -> list[dict[str, Any]]:
         _kind("pca", basis, order, True)
         for basis in (same, other, "fourier", "random")
         for order in ("kept", "reversed")
+        if (basis, order) != ("random", "reversed")  # as random as the kept order
     ]
     drawn += [
         _kind(same, same, "kept", True),
@@ -159,9 +159,6 @@ def transform_units(architecture: str) -> list[dict[str, Any]]:
         _kind("pca", same, "shuffled in octaves", True),
         _kind("pca", same, "shuffled", True),
     ]
-    drawn.remove(
-        _kind("pca", "random", "reversed", True)
-    )  # the reversed order of a random basis is as random
     return [unit | {"draw": 0} for unit in fixed] + [
         unit | {"draw": draw} for draw in range(_DRAWS) for unit in drawn
     ]
@@ -180,7 +177,7 @@ def _basis(name: str, draw: int, covariance: Tensor) -> Tensor:
     return shipped_nads(name, NADS_VERSION).complete_basis().basis
 
 
-def matrix_of(unit: dict[str, Any], covariance: Tensor) -> Tensor:
+def matrix_of(unit: Facts, covariance: Tensor) -> Tensor:
     """Return the (1024, 1024) matrix of a unit.
 
     Args:
@@ -226,7 +223,7 @@ class TransformStudy(PhotoStudy):
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
         return transform_units(model)[: size.num_transforms]
 
-    def settings(self, photos: str | None = None) -> dict[str, Any]:
+    def settings(self, photos: str | None = None) -> Facts:
         names = sorted({unit["target"] for unit in self.trainings} & set(ARCHITECTURES))
         bases = {
             name: {
@@ -242,7 +239,7 @@ class TransformStudy(PhotoStudy):
         matrix = matrix_of(unit, _photo_covariance(*self.source(root)))
         return transform(normalize(photos.images), matrix), photos.labels
 
-    def measure(self, unit: Unit, context: Context, network: nn.Module) -> dict[str, Any]:
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
         """Return what a unit's transform does to photos; the network does not matter."""
         spread = _photo_covariance(*self.source(context.root))
         name = self.architecture.name

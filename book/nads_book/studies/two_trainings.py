@@ -4,12 +4,10 @@ memorises.
 The chapter on directional bias plays both curves side by side.
 """
 
-from typing import Any, ClassVar
-
 import torch
 
 import nads_core as nc
-from nads_book.experiments import Context, KeyedStudy, Row, Unit, sgd, training_steps
+from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit, sgd, training_steps
 from nads_book.studies.directions import Fig1, WaveStudy
 
 SEED, EVERY = 0, 20  # steps between two measurements
@@ -54,11 +52,11 @@ class TwoTrainings(KeyedStudy):
     """How does accuracy grow on a wave that LeNet learns, and on one that it only memorises?"""
 
     name = "two-trainings"
-    design: ClassVar = {"wave": WAVES}
+    design = {"wave": WAVES}
 
-    under = "waves"
+    rows_at = ("waves",)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         job = Fig1.create("lenet", "paper")
         total = job.recipe.num_steps(job.num_train)
         return {

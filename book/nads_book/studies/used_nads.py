@@ -7,10 +7,6 @@ along random directions by the same amounts. ``book/preregistered/used_nads.toml
 expected.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -19,13 +15,18 @@ import nads_core as nc
 from nads_book.analysis.statistics import student_mean
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
+    PHOTO_RECIPE,
     Context,
+    Estimates,
     Evidence,
+    Facts,
     FileStudy,
+    Met,
     Row,
+    Rows,
     Unit,
-    cifar10,
-    train_network,
+    matching,
+    train_on_photos,
 )
 from nads_core.networks.architectures import Architecture
 from nads_core.training import predicted_classes
@@ -36,7 +37,7 @@ NETWORKS: dict[str, tuple[Architecture, str]] = {
     "resnet": (ATLAS["resnet"].architecture, "resnet18"),
     "vgg11": (nc.VGG11, "vgg11"),
 }
-NUM_TRAIN, NUM_TEST, NUM_ASKED, EPOCHS, SEEDS = 10_000, 5_000, 2_000, 10, (0, 1)
+NUM_TRAIN, NUM_TEST, NUM_ASKED, SEEDS = 10_000, 5_000, 2_000, (0, 1)
 INDICES = (0, 1, 2, 4, 7, 11, 17, 26, 40, 60, 90, 135, 200, 300, 450, 680, 1_000)
 SAME, MORE = (0.8, 1.25), 1.2  # ratios of both seeds by which the rule decides
 LAST = 40  # of the early NADs, which the registered rule is about
@@ -70,15 +71,14 @@ def changed(
             the control.
     """
     change = (images * own).sum((2, 3), keepdim=True) * along
-    return {
-        name: float(
-            (predicted_classes(network, images - factor * change) != before).double().mean()
-        )
+    after = {
+        name: predicted_classes(network, images - factor * change)
         for name, factor in FACTORS.items()
     }
+    return {name: float((classes != before).double().mean()) for name, classes in after.items()}
 
 
-def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[dict[str, Any]]:
+def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[Facts]:
     """Return a record for each NAD: shares along it, along waves of its photo energy, and along
     random directions.
     """
@@ -103,9 +103,7 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[d
         records.append(
             {
                 "index": index,
-                "eigenvalue": float(nads.eigenvalues[index] / nads.eigenvalues.mean()),
                 "energy": float(energy),
-                "wave energy": float(energies[nearest].mean()),
                 "nad": changed(network, images, before, nad, nad),
                 **means,
             }
@@ -114,9 +112,9 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[d
 
 
 def ratios(
-    rows: Sequence[Row], network: str, control: str, how: str = "turn", early: bool = True
+    rows: Rows, network: str, control: str, how: str = "turn", early: bool = True
 ) -> np.ndarray:
-    """Return by which factors NADs change more predictions than a control, (seeds, NADs).
+    """Return by which factors NADs change more predictions than a control does, (seeds, NADs).
 
     Args:
         rows: rows of the results file.
@@ -125,15 +123,14 @@ def ratios(
         how: one of `FACTORS`.
         early: whether to return NADs 0 to 40, which the rule is about, or the later ones.
     """
-    tables = (row["directions"] for row in rows if row["network"] == network)
     return np.array(
         [
             [
                 one["nad"][how] / one[control][how]
-                for one in table
+                for one in row["directions"]
                 if (one["index"] <= LAST) is early
             ]
-            for table in tables
+            for row in matching(rows, network=network)
         ]
     )
 
@@ -144,40 +141,36 @@ class UsedNADs(FileStudy):
     """
 
     name = "used-nads"
-    design: ClassVar = {"seed": SEEDS, "network": NETWORKS}
+    design = {"seed": SEEDS, "network": NETWORKS}
     on_photos = True
 
-    def facts(self) -> dict[str, Any]:
-        return {"num_asked": NUM_ASKED, "epochs": EPOCHS, "num_train": NUM_TRAIN}
+    def facts(self) -> Facts:
+        return {"num_asked": NUM_ASKED, "epochs": PHOTO_RECIPE.epochs, "num_train": NUM_TRAIN}
 
     def run(self, unit: Unit, context: Context) -> Row:
         (architecture, nads), seed = NETWORKS[unit["network"]], unit["seed"]
-        train, test, _ = cifar10(NUM_TRAIN, NUM_TEST, context.root)
-        # The paper's rate of .21 is for batches of 128 at the full width; the recipe is the book's
-        # for photos.
-        recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
-        torch.manual_seed(seed)
-        network = architecture.build(3, 32, 10)
-        row = train_network(network, train, test, recipe, seed, context)
-        images = test[0][:NUM_ASKED].to(context.device)
+        network, row, images = train_on_photos(
+            architecture.build, NUM_TRAIN, NUM_TEST, seed, context
+        )
+        images = images[:NUM_ASKED].to(context.device)
         return {
             "accuracy": row["test_accuracy"],
             "train_accuracy": row["train_accuracy"],
             "directions": measured(nads, network, images, seed),
         }
 
-    def score(self, rows: Sequence[Row]) -> Evidence:
+    def score(self, rows: Rows) -> Evidence:
         """Apply the registered rule to each network: geometric means over NADs 0 to 40, by seed."""
-        estimates, met = {}, {}
+        self.require_complete(rows)
+        estimates: Estimates = {}
+        met: Met = {}
         for network in NETWORKS:
-            logs = np.log(ratios(rows, network, "wave"))  # (seeds, NADs)
-            estimates[network] = {
-                control: tuple(np.exp(student_mean(np.log(ratios(rows, network, control)).mean(0))))
-                for control in ("wave", "random")
+            logs = {name: np.log(ratios(rows, network, name)) for name in ("wave", "random")}
+            estimates[network] = {  # logs are (seeds, NADs)
+                name: tuple(np.exp(student_mean(one.mean(0)))) for name, one in logs.items()
             }
-            seeds = np.exp(logs.mean(1))
-            met[f"{network}: does not use NADs more"] = bool(
-                ((seeds > SAME[0]) & (seeds < SAME[1])).all()
-            )
+            seeds = np.exp(logs["wave"].mean(1))
+            same = (seeds > SAME[0]) & (seeds < SAME[1])
+            met[f"{network}: does not use NADs more"] = bool(same.all())
             met[f"{network}: uses NADs more"] = bool((seeds > MORE).all())
         return Evidence(estimates, met)

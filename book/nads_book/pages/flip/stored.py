@@ -7,11 +7,11 @@ import numpy as np
 
 import nads_core as nc
 from nads_book.evidence import Estimate
-from nads_book.experiments import matching
+from nads_book.experiments import Row, matching
 from nads_book.experiments.results import Results
 from nads_book.report import LABELS
 from nads_book.studies import load_results, stored
-from nads_book.studies.transform_summaries import Row, difference_of
+from nads_book.studies.transform_summaries import difference_of
 
 SIZES = {"lenet": "laptop", "resnet18": "narrow"}  # of networks that were trained on mapped photos
 NAMES = LABELS | {"resnet18": "ResNet-18, quarter width"}

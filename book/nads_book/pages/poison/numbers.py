@@ -19,7 +19,7 @@ from nads_book.studies import injection_responses as responses
 from nads_book.studies import poison_parts, stored
 from nads_book.studies import toy_shortcuts as toys
 from nads_book.studies.injection import INJECTED_SIZES
-from nads_book.studies.injection_responses import Condition, Response
+from nads_book.studies.injection_responses import Condition
 
 LATE = 60  # first carrier at which no LeNet follows a number of 0.5 after ten epochs
 PAPERS_EPOCHS = 50
@@ -161,10 +161,10 @@ def hole_costs_the_same() -> Evidence:
     """Decide whether what a hole costs depends little on the epochs."""
     both, costs = [by_epochs()[min(by_epochs())], by_epochs()[PAPERS_EPOCHS]], []
     for results in both:
-        hole = responses.responses(results, "test_accuracy")["photos", "kept", "hole", None]
+        hole = responses.clean_accuracies(results, ("photos", "kept", "hole", None))
         rows = matching(results.rows, index=None, images="photos")
         clean = np.mean([row["test_accuracy"] for row in rows])
-        costs.append(dict(zip(map(int, hole.indices), clean - hole.mean, strict=True)))
+        costs.append({index: clean - np.mean(values) for index, values in hole.items()})
     moved = max(
         abs(costs[0][index] - costs[1][index]) for index in follow_shares(0.5, PAPERS_EPOCHS)
     )
@@ -224,21 +224,22 @@ def narrow() -> Results:
     return stored("notes-resnet18", "narrow")
 
 
-def followed_by_resnet() -> Response:
-    """Return the share of photos that follow a number of 0.5 in the narrow ResNet-18."""
-    return responses.responses(narrow(), "class")[added(0.5)]
+def followed_by_resnet() -> dict[int, float]:
+    """Return the mean share of photos that follow a number of 0.5 in the narrow ResNet-18."""
+    shares = responses.follow_shares(narrow(), added(0.5))
+    return {index: float(np.mean(values)) for index, values in shares.items()}
 
 
 def roughness() -> list[float]:
     """Return the correlation of neighbouring pixels of the carriers of the narrow ResNet-18."""
     basis = narrow().experiment().nads.basis
-    places = [place for index in followed_by_resnet().indices for place in (index, index + 1)]
+    places = [place for index in followed_by_resnet() for place in (index, index + 1)]
     return [toys.neighbouring_correlation(basis[:, place]) for place in places]
 
 
 def equal_roughness() -> Evidence:
     """Decide whether the narrow ResNet-18 follows at the first carrier only."""
-    first, *later = 100 * followed_by_resnet().mean
+    first, *later = (100 * share for share in followed_by_resnet().values())
     rough = roughness()
     holds = max(rough) - min(rough) < 0.15 and first > 50 and max(later) < 5
     return evidence(holds, max(later), results=[narrow()])
@@ -249,7 +250,9 @@ def equal_roughness() -> Evidence:
 
 def order_as_a_trend() -> Evidence:
     """Decide whether following rises with energy, so that the paper's sentence holds as a trend."""
-    one, deep = slope(), followed_by_resnet()
+    one, deep = slope(), {index: 100 * share for index, share in followed_by_resnet().items()}
+    first = min(deep)
+    later = max(share for index, share in deep.items() if index != first)
     number = mean_lost(poison_parts.DEVIATION)
     early = [lost for index, lost in number.items() if index <= LATE]
     late = [lost for index, lost in number.items() if index > LATE]
@@ -258,8 +261,8 @@ def order_as_a_trend() -> Evidence:
         f"{max(early):.0f} points up to NAD {LATE}, and at most {max(late):.1f} from NAD 100 on. "
         f"Where all photos lack the carrier, following a number rises by {one[0]:.0f} points "
         f"({one[1]:.0f} to {one[2]:.0f}) per standard deviation of the carrier’s log energy. "
-        f"A narrow ResNet-18 follows a number of 0.5 by {fixed(100 * deep.mean[0], 0)} points at "
-        f"NAD {deep.indices[0]}, and by {fixed(100 * max(deep.mean[1:]), 0)} at most at later ones."
+        f"A narrow ResNet-18 follows a number of 0.5 by {fixed(deep[first], 0)} points at "
+        f"NAD {first}, and by {fixed(later, 0)} at most at later ones."
     )
     return evidence(one[1] > 0, sentence=text, results=[injected()])
 

@@ -263,9 +263,11 @@ def hole_beside_the_photos() -> Evidence:
 
 def poison_in_mixture() -> Evidence:
     """Decide whether the poison acts on a mixture of Gaussians at the first NAD only."""
-    found = injection_responses.responses(injected(), "test_accuracy")
-    response = found["mixture", "kept", "replaced", 0.05]
-    first, last = (untouched("mixture") - response.mean)[[0, -1]]
+    condition = ("mixture", "kept", "replaced", 0.05)
+    reached = injection_responses.clean_accuracies(injected(), condition)
+    first, last = (
+        untouched("mixture") - np.mean(reached[index]) for index in (min(reached), max(reached))
+    )
     holds = first > 0.05 and abs(last) < 0.03
     rows = [row for row in injected().rows if row["images"] == "mixture"]
     return evidence(holds, 100 * float(first), results=[injected()], rows=rows)

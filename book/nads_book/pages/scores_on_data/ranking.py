@@ -67,7 +67,7 @@ def _registered(found: Estimate) -> bool | None:
     """Return False where the registered rule falsifies, None where more than this estimate is
     needed.
     """
-    return False if rules.verdict(plan()["criteria"]["enough"], found) == "falsified" else None
+    return False if rules.verdict(plan()["criteria"]["enough"], found) is False else None
 
 
 def ranks_the_best() -> Evidence:

@@ -48,7 +48,7 @@ def pairs() -> Table:
     """Return scores, baselines and accuracies of all pairs of an architecture and a variant of the
     data.
     """
-    return Table.of(scores(), trained())
+    return Table.of(scores(), trained()["rows"])
 
 
 @cache

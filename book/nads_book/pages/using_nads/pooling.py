@@ -10,6 +10,7 @@ from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
 from nads_book.figures.style import log_ticks
+from nads_book.pages.scored_rows import scored
 from nads_book.report import fixed, markdown_table, readable, table
 from nads_book.studies.pooling import DATA, HIT, POOLINGS, Choices
 
@@ -79,10 +80,9 @@ def table_choices() -> None:
 
 def chooses_pooling() -> Evidence:
     """Decide by the registered rule whether energies choose the pooling."""
-    rank = exact_mean(choices().ranks)
-    lost = {name: values.mean() for name, values in choices().lost.items()}
-    holds = lost["the highest energy"] < lost["always max"] and not rank[1] <= 0 <= rank[2]
-    return evidence(holds, *rank, **TRAINED)
+    found = scored("pooling")
+    rank = found.estimates["rank correlation"]["mean of all data sets"]
+    return evidence(found.met["energies choose the pooling"], *rank, **TRAINED)
 
 
 def none_beats_energy() -> Evidence:
@@ -94,9 +94,10 @@ def none_beats_energy() -> Evidence:
 
 def not_parameters() -> Evidence:
     """Decide whether a wide network with max pooling loses more than half of what max loses."""
-    lost = choices().lost
-    wide, narrow = (lost[name].mean() for name in ("the wide network with max", "always max"))
-    return evidence(wide > narrow / 2, wide, num_trainings=2 * len(DATA), **ON_PHOTOS)
+    found = scored("pooling-control")
+    holds = found.met["parameters explain less than half"]
+    wide, *_ = found.estimates["points lost"]["the wide network"]
+    return evidence(holds, wide, num_trainings=2 * len(DATA), **ON_PHOTOS)
 
 
 def flipped_need_another() -> Evidence:
