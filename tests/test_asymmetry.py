@@ -128,8 +128,6 @@ def test_few_networks_do_not_hide_a_broken_symmetry():
             assert not test.holds and test.limit > NEGLIGIBLE
     with pytest.raises(ValueError, match="at least 16, got 15"):
         results_of(halves(15, 0))
-    with pytest.raises(ValueError, match="num_networks must be .*, got 15"):
-        nc.compute_nads(nc.LENET, 15, symmetries="test")
 
 
 def test_a_refused_flip_takes_the_transpose_with_it(monkeypatch):

@@ -50,11 +50,6 @@ def slow():
     return Slow(*small())
 
 
-def seeded():
-    torch.manual_seed(0)
-    return small()
-
-
 class Named(nn.Sequential):
     def forward(self, x):
         return {"logits": super().forward(x)}
@@ -125,19 +120,10 @@ SURPRISES = {  # a command that cannot work, and what it shows
     "a dictionary": (["factories:named", *SMALL], "--output logits.0"),
     "two inputs": (["factories:Two", *SMALL], "wrapper of one"),
     "no module": (["nowhere:factory", *SMALL], "No module named 'nowhere'"),
-    "no factory": (["factories:missing", *SMALL], "no attribute 'missing'"),
-    "no name": ([":small", *SMALL], "Empty module name"),
-    "one seed": (["factories:seeded", *SMALL], "same weights twice"),
     "readouts of another": (
         ["logreg", *WIDE, "--estimator", "mixed", "--readouts", "8"],
         "--readouts 8",
     ),
-    "inputs of a point": (
-        ["logreg", *WIDE, "--estimator", "point", "--num-inputs", "16"],
-        "--num-inputs 16",
-    ),
-    "no such output": (["logreg", *SMALL, "--output", "two"], "two"),
-    "no function": (["logreg", *SMALL, "--output", "factories:nothing"], "nothing"),
 }
 
 
@@ -185,7 +171,7 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
         assert file["directions"].dtype == np.int16
 
 
-def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, twins):
+def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder):
     def checkpoints(networks: int, *more: str) -> dict[str, int]:
         assert compute("factories:small", *SMALL, *more, networks=networks) == 0
         return {
@@ -197,28 +183,22 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, twins
     both = checkpoints(64, "--seed", "1")
     assert len(both) == 2 and both[first] == 1 and nc.NADs.load("x.npz").provenance["seed"] == 1
     assert checkpoints(192) == both | {first: 3}  # a finished one is extended
-    others = (["--dtype", "bfloat16"], ["--kernels", "triton"], ["--readouts", "2"])
-    for count, option in enumerate(others, 3):
-        assert len(checkpoints(64, *option)) == count
+    assert len(checkpoints(64, "--dtype", "bfloat16")) == 3
     same = checkpoints(320, "--debiasing", "none", "--readouts", "1")  # the same networks
-    assert len(same) == 5 and same[first] == 5
+    assert len(same) == 3 and same[first] == 5
 
 
 @pytest.mark.parametrize(
     ("run", "arguments", "shown"),
     [
         (main, ["compute"], "usage: python -m nads_core"),
-        (main, ["compute", "logreg"], "--out"),
         (main, ["compute", "logreg", "--out", "x.npz", "--estimator", "smothed"], "'smothed'"),
-        (main, ["compute", "logreg", "--out", "x.npz", "--typo"], "--typo"),
         (main, ["compute", "logreg", "--out", "x.npz", "--num-inputs", "foo"], "'foo'"),
         (main, ["compute", "logreg", "--out", "folder"], "folder is a folder"),
         (main, ["train"], "'train'"),
         (book_main, ["run", "fig1-logreg", "--shard", "two"], "such as 2/8"),
         (book_main, ["run", "fig1-logreg", "--shard", "9/8"], "'9/8'"),
         (book_main, ["run", "fig1-logreg", "--shard", "0/8"], "'0/8'"),
-        (book_main, ["run", "fig1-logreg", "--out", "folder"], "folder is a folder"),
-        (book_main, ["report", "lenet", "--out", "folder"], "folder is a folder"),
     ],
     ids=lambda value: value.__module__ if callable(value) else str(value),
 )

@@ -27,13 +27,18 @@ def compute(path, num_networks=64):
     return nc.compute_nads(factory, num_networks, checkpoint=path, progress=False, **options)
 
 
-@pytest.mark.parametrize("kind", ["checkpoint", "NADs"])
-def test_any_flipped_bit_is_noticed(tmp_path, kind):
-    checkpoint, path = tmp_path / "run.ckpt", tmp_path / "nads.npz"
-    compute(checkpoint).save(path)
-    path, read = (checkpoint, read_checkpoint) if kind == "checkpoint" else (path, NADs.load)
-    content, read_before = path.read_bytes(), read(path)
-    assert read_before
+@pytest.fixture(params=[("run.ckpt", read_checkpoint), ("nads.npz", NADs.load)], ids=lambda p: p[0])
+def written(request, tmp_path):
+    """Write a checkpoint and NADs; give the path of one of them, and its reader."""
+    compute(tmp_path / "run.ckpt").save(tmp_path / "nads.npz")
+    name, read = request.param
+    return tmp_path / name, read
+
+
+def test_any_flipped_bit_is_noticed(written):
+    path, read = written
+    content = path.read_bytes()
+    assert read(path)
     places = np.random.default_rng(0).choice(8 * len(content), 200, replace=False)
     end = range(8 * (len(content) - 100), 8 * len(content), 7)  # where the checksum is
     for place in (*places, *end):
@@ -45,11 +50,8 @@ def test_any_flipped_bit_is_noticed(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kept", [0, 1, 21, 100, -1, -40, -72, -100])
-@pytest.mark.parametrize("kind", ["checkpoint", "NADs"])
-def test_a_truncated_file_is_named(tmp_path, kind, kept):
-    checkpoint, path = tmp_path / "run.ckpt", tmp_path / "nads.npz"
-    compute(checkpoint).save(path)
-    path, read = (checkpoint, read_checkpoint) if kind == "checkpoint" else (path, NADs.load)
+def test_a_truncated_file_is_named(written, kept):
+    path, read = written
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(ValueError, match=path.name):
         read(path)

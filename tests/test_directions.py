@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_core.directions import Estimator, accumulation
-from nads_core.directions import compute as compute_module
 from nads_core.directions import run as directions_module
 from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.directions.symmetry import symmetrize
@@ -62,15 +61,6 @@ def random_nads(seed: int, count: int = 12, shape=(2, 3, 4)) -> nc.NADs:
     )
 
 
-@pytest.mark.parametrize(
-    ("size", "options", "names"),
-    [(18, {}, ["transpose"]), (16, {"symmetries": ("flip_rows",)}, ["flip_rows"])],
-)
-def test_symmetries_are_those_of_the_image_size_or_the_given_ones(size, options, names):
-    nads = compute(nc.LENET, 2, image_shape=(1, size, size), **options)
-    assert nads.provenance["symmetries"] == names
-
-
 # --- naive twin
 
 
@@ -105,15 +95,13 @@ def test_compute_nads_against_a_loop_over_networks(debiasing, symmetries):
 # --- properties of the result
 
 
-@pytest.mark.parametrize("debiasing", ["shrink", "subtract", "none"])
+@pytest.mark.parametrize("debiasing", ["shrink", "subtract"])
 def test_directions_are_orthonormal_and_ordered(debiasing):
-    nads = compute(nc.LENET, 40, image_shape=(1, 16, 16), debiasing=debiasing)
-    assert nads.directions.shape == (256, 1, 16, 16)
+    nads = compute(debiasing=debiasing)
     assert nads.directions.dtype == nads.eigenvalues.dtype == torch.float32
     assert_orthonormal(nads.directions)
-    assert (nads.eigenvalues[:-1] >= nads.eigenvalues[1:]).all()
-    if debiasing != "subtract":
-        assert nads.eigenvalues[-1] > -1e-6 * nads.eigenvalues[0]
+    assert (nads.eigenvalues.diff() <= 0).all()
+    assert debiasing == "subtract" or nads.eigenvalues[-1] >= 0
     for row in nads.directions.flatten(1):  # of the largest entries, the first is positive
         assert row[row.abs() > 0.999 * row.abs().max()][0] > 0
 
@@ -122,25 +110,6 @@ def test_fewer_directions_are_the_first():
     whole, first = compute(), compute(num_directions=5)
     assert torch.equal(first.directions, whole.directions[:5])
     assert torch.equal(first.eigenvalues, whole.eigenvalues[:5])
-
-
-def test_provenance_says_how():
-    options = {"image_shape": (2, 16, 16), "seed": 5, "dtype": torch.float64}
-    provenance = compute(nc.LENET, 3, **options).provenance
-    expected = {
-        "architecture": "lenet",
-        "image_shape": [2, 16, 16],
-        "num_networks": 3,
-        "seed": 5,
-        "debiasing": "shrink",
-        "dtype": "torch.float64",
-        "output": 0,
-        "torch": torch.__version__,
-        "estimator": repr(nc.SmoothedGradient(4)),
-    }
-    assert expected.items() <= provenance.items()
-    assert provenance["seconds"] >= 0
-    json.dumps(provenance)
 
 
 def test_any_batch_size_gives_the_same_result_bitwise():
@@ -416,43 +385,21 @@ class TimesZero(IgnoresInput):
         return 0 * self.linear(x.flatten(1))
 
 
-def wide() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(40, 1))
-
-
 @pytest.mark.parametrize(
-    ("factory", "options", "error", "shown"),
+    ("factory", "options", "shown"),
     [
-        (3, {}, TypeError, "got int"),
-        ("alexnet", {}, ValueError, "'alexnet': choose from logreg, .*torchvision:model"),
-        (lambda: None, {}, TypeError, "got NoneType"),
-        (NotANumber, {}, ValueError, r"network 0 of NotANumber \(seed 0\) .*NaN"),
-        (IgnoresInput, {}, ValueError, "does not depend on its input"),
-        (TimesZero, {}, ValueError, "TimesZero does not depend.*zero for 128 networks"),
-        (IgnoresInput, {"estimator": nc.MixedDerivative(2)}, ValueError, "does not depend"),
-        (IgnoresInput, {"estimator": nc.Dipole()}, ValueError, "does not depend"),
-        (convnet, {"image_shape": (1, 1, 8, 8)}, ValueError, r"image_shape .*\(1, 1, 8, 8\)"),
-        (convnet, {"image_shape": (8, 8)}, ValueError, r"inputs of shape \(2, 8, 8\)"),
-        (nc.LENET, {"image_shape": (1, 32, 28)}, ValueError, r"square .*\(1, 32, 28\)"),
-        (nc.LENET, {"image_shape": (1, 8, 8)}, ValueError, "8 is too small for LeNet"),
-        (convnet, {"output": 1}, ValueError, "output 1 .* 1 outputs"),
-        (convnet, {"num_directions": 2.5}, ValueError, "num_directions .*got 2.5"),
-        (convnet, {"num_directions": D + 1}, ValueError, f"more than the {D} of"),
-        (convnet, {"batch_size": -1}, ValueError, "batch_size .*got -1"),
-        (convnet, {"symmetries": ("rotate",)}, ValueError, "'rotate'"),
-        (wide, {"image_shape": (1, 5, 8), "symmetries": ("transpose",)}, ValueError, "5 x 8"),
-        (convnet, {"debiasing": "shrnk"}, ValueError, "'shrnk': choose from"),
-        (convnet, {"stopping": 0.05}, TypeError, "StoppingCriterion"),
+        ("alexnet", {}, "'alexnet': choose from logreg, .*torchvision:model"),
+        (NotANumber, {}, r"network 0 of NotANumber \(seed 0\) .*NaN"),
+        (IgnoresInput, {}, "does not depend on its input"),
+        (TimesZero, {}, "TimesZero does not depend.*zero for 128 networks"),
+        (IgnoresInput, {"estimator": nc.MixedDerivative(2)}, "does not depend"),
+        (IgnoresInput, {"estimator": nc.Dipole()}, "does not depend"),
+        (nc.LENET, {"image_shape": (1, 8, 8)}, "8 is too small for LeNet"),
     ],
     ids=lambda value: None,
 )
-def test_bad_input_is_rejected_before_any_network_is_counted(
-    monkeypatch, factory, options, error, shown
-):
-    monkeypatch.setattr(
-        compute_module, "accumulate", lambda *args: pytest.fail("started to add networks")
-    )
-    with torch.random.fork_rng(), pytest.raises(error, match=shown):
+def test_networks_without_gradients_are_rejected(factory, options, shown):
+    with pytest.raises(ValueError, match=shown):
         compute(factory, **options)
 
 
@@ -515,6 +462,8 @@ V = NADS.directions[:2]
     [
         (lambda: random_nads(0, 2).overlap(V, k=3), "k = 3 .*2 and 2"),
         (lambda: NADS.overlap(V, k=0), "k .*got 0"),
+        (lambda: NADS.overlap(NADS, 2.0), "k .*2.0"),
+        (lambda: NADS.overlap(torch.ones(24)), r"\(24,\)"),
         (lambda: NADS.overlap(torch.eye(9)[:2], k=2), "24 and 9 pixels"),
         (lambda: NADS.overlap(3 * V, k=2), "norm 3, expected 1"),
         (lambda: NADS.overlap(V[[0, 0]], k=2), "inner product of 1, expected 0"),
@@ -605,8 +554,7 @@ def test_the_smoothed_estimator_finds_the_published_directions(
     assert all(value > bound for value, bound in zip(values, least, strict=True))
 
 
-NUM_NETWORKS = dict.fromkeys(("logreg", "lenet", "vgg11"), 10_000)
-NUM_NETWORKS |= dict.fromkeys(("resnet18", "densenet121"), 5_000)
+NUM_NETWORKS = {"lenet": 10_000, "vgg11": 10_000, "resnet18": 5_000, "densenet121": 5_000}
 
 
 @pytest.mark.stored
@@ -614,22 +562,13 @@ NUM_NETWORKS |= dict.fromkeys(("resnet18", "densenet121"), 5_000)
 def test_shipped_directions(name):
     nads = nc.load_nads(name)
     assert nads.directions.shape == (1024, 1, 32, 32)
-    assert nads.eigenvalues.shape == (1024,)
-    assert_orthonormal(nads.directions, 2e-6)
-    assert (nads.eigenvalues[:-1] >= nads.eigenvalues[1:]).all()
-    assert nads.provenance["architecture"] == name
-    assert nads.provenance["num_networks"] >= NUM_NETWORKS[name]
-    if name != "logreg":  # whose first version was averaged over the square
-        assert nads.provenance["symmetries"] == list(nc.ARCHITECTURES[name].symmetries_at(32))
-    path = (
-        resources.files("nads_core") / "precomputed" / f"{name}.v{nads.provenance['version']}.npz"
-    )
+    provenance = nads.provenance
+    assert provenance["architecture"] == name
+    assert provenance["num_networks"] >= NUM_NETWORKS[name]
+    assert provenance["symmetries"] == list(nc.ARCHITECTURES[name].symmetries_at(32))
+    file = f"{name}.v{provenance['version']}.npz"
+    path = resources.files("nads_core") / "precomputed" / file
     assert len(path.read_bytes()) <= 2.5 * 2**20
-
-
-@pytest.mark.stored
-def test_names_of_shipped_directions_in_any_spelling():
-    assert same(nc.load_nads("ResNet-18"), nc.load_nads("resnet18"))
 
 
 @pytest.mark.stored
@@ -644,52 +583,43 @@ def test_shipped_directions_against_the_published(published, name, least_50):
 # --- clear errors
 
 
+EYE, ONES = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), np.ones(4, np.float32)
+
+
 def stored(path, **changes):
     """Write a sealed file of four directions of (1, 2, 2) in which arrays are changed, or left out
     where None.
     """
     names = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
-    arrays = {name: np.full(4, 0.5, np.float32) for name in names}
-    arrays |= {
-        "directions": np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2),
-        "types": np.array(["++s"] * 4),
-    }
-    arrays |= {"eigenvalues": np.arange(4, 0, -1.0, dtype=np.float32), "provenance": np.array("{}")}
-    arrays |= {"bands": np.array("[]")} | changes
+    arrays = {name: ONES / 2 for name in names} | {"directions": EYE, "eigenvalues": ONES}
+    arrays |= {"types": ["++s"] * 4, "provenance": "{}", "bands": "[]"} | changes
+    present = {name: np.array(array) for name, array in arrays.items() if array is not None}
     with open(path, "w+b") as file:
-        np.savez_compressed(
-            file, **{name: array for name, array in arrays.items() if array is not None}
-        )
+        np.savez_compressed(file, **present)
         seal(file)
     return path
 
 
-EYE, ONES = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), np.ones(4, np.float32)
+NAN = np.where(np.arange(4) == 2, np.nan, 1).astype("f4")
 BAD = {  # arrays that are no NADs, although the checksum is right, and what the error shows
-    "nan in directions": (
-        {"directions": np.where(np.arange(4) == 2, np.nan, 1).astype("f4") * EYE.reshape(4, 4)},
-        "nan",
-    ),
+    "nan in directions": ({"directions": NAN * EYE.reshape(4, 4)}, "nan"),
     "a direction twice": ({"directions": EYE[[0, 1, 2, 2]]}, "wrong by 1"),
     "skew directions": ({"directions": EYE + np.float32(2e-3) * EYE[[1, 0, 3, 2]]}, "0.004"),
     "integers": ({"directions": EYE.astype(np.int16)}, "int16"),
     "another number of eigenvalues": ({"eigenvalues": ONES[:3]}, r"\(3,\)"),
     "eigenvalues that ascend": ({"eigenvalues": ONES * [1, 1, 1, 2]}, "descend"),
-    "another shape than the provenance's": (
-        {"provenance": np.array('{"image_shape": [1, 4, 1]}')},
-        r"\[1, 4, 1\]",
-    ),
+    "another shape": ({"provenance": '{"image_shape": [1, 4, 1]}'}, r"\[1, 4, 1\]"),
     "a negative eigenvalue": ({"eigenvalues": ONES * [1, 1, 1, -1]}, "-1"),
     "integer eigenvalues": ({"eigenvalues": ONES.astype(int)}, "int64"),
     "a certainty of 7": ({"certainty": 7 * ONES}, "certainty .*7"),
     "a subspace of certainty nan": ({"leading_certainty": np.nan * ONES}, "leading_certainty"),
     "a negative error": ({"eigenvalue_std": -ONES}, "eigenvalue_std .*-1"),
     "too few certainties": ({"certainty": ONES[:2]}, r"certainty .*\(2,\)"),
-    "a band of no direction": ({"bands": np.array("[[[3, 4], 0.5]]")}, r"\(3, 4\)"),
-    "types that clear the screen": ({"types": np.array(["\x1b[2J"] * 4)}, r"\\x1b"),
-    "a list as provenance": ({"provenance": np.array("[]")}, "list"),
+    "a band of no direction": ({"bands": "[[[3, 4], 0.5]]"}, r"\(3, 4\)"),
+    "types that clear the screen": ({"types": ["\x1b[2J"] * 4}, r"\\x1b"),
+    "a list as provenance": ({"provenance": "[]"}, "list"),
     "a text as number of networks": (
-        {"provenance": np.array('{"num_networks": "\\u001b[2J"}')},
+        {"provenance": json.dumps({"num_networks": "\x1b[2J"})},
         r"\\x1b",
     ),
     "no eigenvalues": ({"eigenvalues": None}, "lacks .'eigenvalues'"),
@@ -710,49 +640,39 @@ def test_arrays_that_are_no_nads_are_rejected(tmp_path, kind):
 
 
 def test_types_of_other_machines_are_read(tmp_path):
-    swapped = stored(
-        tmp_path / "x.npz", directions=EYE.astype(">f4"), eigenvalues=ONES.astype(">f8")
-    )
-    loaded = nc.NADs.load(swapped)
+    numbers = {"directions": EYE.astype(">f4"), "eigenvalues": ONES.astype(">f8")}
+    loaded = nc.NADs.load(stored(tmp_path / "x.npz", **numbers))
     assert torch.equal(loaded.directions, torch.from_numpy(EYE))
-    assert loaded.eigenvalues.tolist() == [1] * 4
     again = nc.NADs.load(stored(tmp_path / "y.npz", eigenvalues=ONES.astype("f8")))
+    assert torch.equal(again.eigenvalues, loaded.eigenvalues)
     assert again.fingerprint == loaded.fingerprint
 
 
 def test_names_in_files_do_not_reach_the_terminal_as_commands(tmp_path):
     hostile = json.dumps({"architecture": "net\x1b[2J\x07\u202egnp"})
-    nads = nc.NADs.load(stored(tmp_path / "x.npz", provenance=np.array(hostile)))
+    nads = nc.NADs.load(stored(tmp_path / "x.npz", provenance=hostile))
     assert repr(nads).isprintable() and "net" in nads.name and nads.name.isprintable()
 
 
-FILES = {  # content of a file that is no archive, and what the error shows
-    "a pointer of git-lfs": (
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-        "version https://git-lfs",
-    ),
-    "a pickle": (pickle.dumps({"directions": 1}), "no npz file"),
-    "text": (b"not a zip file", "not a zip file"),
-}
-
-
-@pytest.mark.parametrize("kind", FILES)
-def test_files_that_hold_no_nads_are_rejected(tmp_path, kind):
-    content, shown = FILES[kind]
-    (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(ValueError, match=f"x.npz holds no NADs.*{shown}") as raised:
-        nc.NADs.load(tmp_path / "x.npz")
-    assert "unsafe" not in str(raised.value)
-
-
-def test_arrays_folders_and_pipes_are_no_nads(tmp_path):
-    np.save(tmp_path / "array.npy", np.zeros(3))
+def test_files_that_hold_no_nads_are_rejected(tmp_path):
+    np.save(tmp_path / "array.npz.npy", np.zeros(3))
     os.mkfifo(tmp_path / "pipe.npz")
     torch.save(torch.ones(3), tmp_path / "weights.npz")
     np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
-    for name in ("array.npy", "pipe.npz", ".", "weights.npz", "other.npz"):
-        with pytest.raises(ValueError, match="holds no NADs|no arrays of NumPy"):
+    (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"directions": 1}))
+    (tmp_path / "lfs.npz").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid 0\n")
+    for name, shown in (
+        ("array.npz.npy", "NUMPY"),
+        ("pipe.npz", "no file"),
+        (".", "no file"),
+        ("weights.npz", "no arrays of NumPy"),
+        ("other.npz", "lacks"),
+        ("pickle.npz", "no npz file"),
+        ("lfs.npz", "version https://git-lfs"),
+    ):
+        with pytest.raises(ValueError, match=f"holds no NADs.*{shown}") as raised:
             nc.NADs.load(tmp_path / name)
+        assert "unsafe" not in str(raised.value)
     with pytest.raises(FileNotFoundError, match="absent.npz"):
         nc.NADs.load(tmp_path / "absent.npz")
 

@@ -47,20 +47,6 @@ def run_python(code: str) -> str:
 
 
 @NEEDS_PROC
-def test_addresses_that_ulimit_leaves_are_free():
-    free = run_python("""
-import resource
-import psutil
-from nads_core.runtime.memory import available_memory
-available_memory("cpu")
-limit = psutil.Process().memory_info().vms + 10**8
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-print(available_memory("cpu"))
-""")
-    assert 0.5e8 < int(free) <= 1e8
-
-
-@NEEDS_PROC
 @pytest.mark.slow
 def test_large_images_are_drawn_and_evaluated_in_parts():
     peak = run_python("""

@@ -173,32 +173,25 @@ def test_a_checkpoint_of_a_gpu_loads_where_there_is_none(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "shown", "delete"),
+    ("kind", "shown"),
     [
-        ("half", "run.ckpt is damaged, or no checkpoint", True),
-        ("something else", "no checkpoint", False),
-        ("an earlier release", "earlier version", None),
-        ("other numbers", "numbers was 2, now 3; .*CHANGELOG.md", False),
+        ("an earlier release", "earlier version"),
+        ("other numbers", "numbers was 2, now 3; .*CHANGELOG.md"),
     ],
 )
-def test_a_checkpoint_that_cannot_be_used_is_named(tmp_path, monkeypatch, kind, shown, delete):
+def test_a_checkpoint_that_cannot_be_used_is_named_and_kept(tmp_path, monkeypatch, kind, shown):
     path = tmp_path / "run.ckpt"
     checkpointed(path)
-    if kind == "half":
-        path.write_bytes(path.read_bytes()[:1000])
-    elif kind == "something else":
-        torch.save({"something": "else"}, path)
-    elif kind == "an earlier release":
+    if kind == "an earlier release":
         saved = torch.load(path, weights_only=True)
         del saved["devices"]
         torch.save(saved, path)
     else:
         monkeypatch.setattr(run, "NADS_VERSION", provenance.NADS_VERSION + 1)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=shown) as error:
+    with pytest.raises(ValueError, match=shown):
         checkpointed(path)
     assert path.read_bytes() == before
-    assert delete is None or ("delete" in str(error.value)) == delete
 
 
 # The commit

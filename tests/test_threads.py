@@ -93,18 +93,6 @@ class OneLine(Skip):
         )
 
 
-def store(name, module, inputs, result):
-    MODULE_DICTIONARY[name] = result
-
-
-class PartialHook(Skip):
-    def begin(self):
-        self.down.register_forward_hook(functools.partial(store, "down"))
-
-    def kept(self):
-        return torch.tanh(MODULE_DICTIONARY["down"])
-
-
 class HookOfTheOriginal(Skip):
     def begin(self):
         self.down.register_forward_hook(
@@ -139,26 +127,7 @@ class Locked(ClassQueue):
             return super().forward(x)
 
 
-class DefaultArgument(Skip):
-    def keep(self, value, store={}):  # noqa: B006
-        store["skip"] = value
-        self.kept_by = store
-
-    def kept(self):
-        return self.keep.__func__.__defaults__[0]["skip"]
-
-
-SHARING = [
-    ClassList,
-    ClassQueue,
-    ModuleDictionary,
-    OneLine,
-    PartialHook,
-    HookOfTheOriginal,
-    Workspace,
-    Locked,
-    DefaultArgument,
-]
+SHARING = [ClassList, ClassQueue, ModuleDictionary, OneLine, HookOfTheOriginal, Workspace, Locked]
 
 
 @pytest.mark.parametrize("factory", SHARING)

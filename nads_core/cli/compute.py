@@ -20,98 +20,80 @@ ESTIMATORS = {
     "point": "PointGradient",
     "dipole": "Dipole",
 }
-_ESTIMATOR_OPTIONS = ("num_inputs", "readouts")
+_OPTIONS: dict[str, tuple[type, str]] = {  # type of the value, and help
+    "num-networks": (int, "number of networks to draw (default: 2000)"),
+    "num-inputs": (int, "inputs per network, for smoothed and mixed"),
+    "readouts": (
+        int,
+        "orthogonal last layers per network, for smoothed (default: 8 if possible)",
+    ),
+    "tolerance": (
+        float,
+        "stop when 1 - overlap with the exact leading subspace is below this value",
+    ),
+    "num-leading": (int, "dimension of the leading subspace for --tolerance"),
+    "num-certain": (int, "stop when this many directions have a certainty of at least 0.9"),
+    "num-directions": (int, "number of directions to compute; all by default"),
+    "debiasing": (
+        str,
+        "estimate of the noise-free second moment: shrink, subtract or none (default: shrink)",
+    ),
+    "output": (
+        str,
+        "network output to differentiate: index (default: 0), path such as logits.0, "
+        "or MODULE:FUNCTION",
+    ),
+    "name": (str, "name of the architecture in files and figures"),
+    "batch-size": (int, "networks evaluated together on a GPU; fitted to its memory by default"),
+    "seed": (int, "random seed of weights and inputs (default: 0)"),
+    "device": (str, "cpu, cuda, ...; a GPU if available by default"),
+    "evaluation": (
+        str,
+        "loop, vmap or factory; factory for networks that differ in more than weights and buffers",
+    ),
+    "kernels": (str, "torch, or triton for the library's own kernels on a GPU (default: torch)"),
+    "checkpoint": (Path, "file from which the same command resumes; next to OUT by default"),
+}
+_FLAGS = {
+    "reinit-readout": "redraw a last layer that is initialised with zeros",
+    "equal-weights": "divide each network's vectors by the norm of their mean",
+    "quantized": "store 16-bit directions, in a smaller file",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads compute``."""
-    add = parser.add_argument
-    add(
+    parser.add_argument(
         "architecture",
         help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, "
         "or MODULE:FACTORY",
     )
-    add("--out", type=output_file, required=True, help="npz file to write")
-    add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
-    add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)")
-    add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")
-    add(
-        "--readouts",
-        type=int,
-        help="orthogonal last layers per network, for smoothed (default: 8 if possible)",
+    parser.add_argument("--out", type=output_file, required=True, help="npz file to write")
+    parser.add_argument(
+        "--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)"
     )
-    add(
-        "--tolerance",
-        type=float,
-        help="stop when 1 - overlap with the exact leading subspace is below this value",
-    )
-    add("--num-leading", type=int, help="dimension of the leading subspace for --tolerance")
-    add(
-        "--num-certain",
-        type=int,
-        help="stop when this many directions have a certainty of at least 0.9",
-    )
-    add(
+    parser.add_argument(
         "--dtype",
         choices=("float32", "bfloat16", "float64"),
         help="type of the networks (default: float32)",
     )
-    add(
+    parser.add_argument(
         "--image-shape",
         type=int,
         nargs="+",
         metavar="N",
         help="input shape: C H W, C L, or F (default: 1 32 32)",
     )
-    add(
-        "--reinit-readout",
-        action="store_true",
-        help="redraw a last layer that is initialised with zeros",
-    )
-    add("--num-directions", type=int, help="number of directions to compute; all by default")
-    add(
-        "--debiasing",
-        help="estimate of the noise-free second moment: shrink, subtract or none (default: shrink)",
-    )
-    add(
+    parser.add_argument(
         "--symmetries",
         nargs="*",
         metavar="NAME",
         help="symmetries to average over, or `test` to test which hold",
     )
-    add(
-        "--output",
-        type=_index,
-        help="network output to differentiate: index (default: 0), path such as logits.0, "
-        "or MODULE:FUNCTION",
-    )
-    add("--name", help="name of the architecture in files and figures")
-    add(
-        "--batch-size",
-        type=int,
-        help="networks evaluated together on a GPU; fitted to its memory by default",
-    )
-    add("--seed", type=int, help="random seed of weights and inputs (default: 0)")
-    add("--device", help="cpu, cuda, ...; a GPU if available by default")
-    add(
-        "--evaluation",
-        help="loop, vmap or factory; "
-        "factory for networks that differ in more than weights and buffers",
-    )
-    add(
-        "--equal-weights",
-        action="store_true",
-        help="divide each network's vectors by the norm of their mean",
-    )
-    add(
-        "--kernels", help="torch, or triton for the library's own kernels on a GPU (default: torch)"
-    )
-    add(
-        "--checkpoint",
-        type=Path,
-        help="file from which the same command resumes; next to OUT by default",
-    )
-    add("--quantized", action="store_true", help="store 16-bit directions, in a smaller file")
+    for name, (kind, text) in _OPTIONS.items():
+        parser.add_argument(f"--{name}", type=kind, help=text)
+    for name, text in _FLAGS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
 
 
 def run(
@@ -137,11 +119,11 @@ def run(
     from nads_core.runtime import distributed
 
     out = nads_path(out)
-    chosen = _estimator(
-        estimator, {name: options.pop(name) for name in _ESTIMATOR_OPTIONS if name in options}
-    )
+    names = [name for name in ("num_inputs", "readouts") if name in options]
+    chosen = _estimator(estimator, {name: options.pop(name) for name in names})
     if "symmetries" in options:
-        options["symmetries"] = _symmetries(options["symmetries"])
+        symmetries = tuple(options["symmetries"])
+        options["symmetries"] = "test" if symmetries == ("test",) else symmetries
     if "image_shape" in options:
         options["image_shape"] = tuple(options["image_shape"])
     checkpoint = checkpoint or out.with_suffix(".{run}.ckpt")
@@ -176,34 +158,16 @@ def _name_checkpoint(pattern: Path) -> None:
 
 
 def _estimator(name: str, given: Facts) -> Estimator | None:
-    """Return the estimator, None for the default; raise a ValueError for an option that it does not
-    have.
+    """Return the estimator with the given fields, None for the default; raise a ValueError for a
+    field that it does not have.
     """
     from nads_core import directions
 
-    kinds = {key: getattr(directions, kind) for key, kind in ESTIMATORS.items()}
-    for option, value in given.items():
-        users = [
-            key for key, kind in kinds.items() if option in {field.name for field in fields(kind)}
-        ]
-        if name not in users:
-            raise ValueError(
-                f"--{option.replace('_', '-')} {value} is not valid with --estimator {name}: "
-                f"leave it out, or use {' or '.join(users)}"
-            )
-    return kinds[name](**given) if given or name != "smoothed" else None
-
-
-def _index(text: str) -> int | str:
-    """Return a number, or the name of a function as it is."""
-    return int(text) if text.isdigit() else text
-
-
-def _symmetries(names: list[str]) -> str | tuple[str, ...]:
-    """Return the value of the parameter ``symmetries`` of `compute_nads`."""
-    if "test" in names and len(names) > 1:
-        raise ValueError(
-            "--symmetries test selects the symmetries itself, "
-            f"got also {' '.join(sorted(set(names)))}"
-        )
-    return "test" if "test" in names else tuple(names)
+    if name == "smoothed" and not given:
+        return None
+    kind = getattr(directions, ESTIMATORS[name])
+    if unknown := given.keys() - {field.name for field in fields(kind)}:
+        option = unknown.pop()
+        flag = f"--{option.replace('_', '-')} {given[option]}"
+        raise ValueError(f"--estimator {name} has no option {flag}: leave it out")
+    return kind(**given)  # type: ignore[no-any-return]

@@ -66,7 +66,8 @@ class Accumulation:
         device: str = "cpu",
         scale: float = 1.0,
     ):
-        self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
+        more = GROUPS - 1 if measures_error else 0
+        self.groups = [moments, *(moments.empty() for _ in range(more))]
         self.half_samples, self.scale = HalfSamples(), scale
         self.description = description | {"groups": len(self.groups)}
         # Symmetries are tested where the moments are dense
@@ -124,10 +125,6 @@ class Accumulation:
         """Return the moments of all networks."""
         return merged(self.groups)
 
-    def add_powers(self, powers: Tensor) -> None:
-        """Add to ``powers`` the sums over further networks (`add`), of all processes together."""
-        self.powers = self.powers + torch.stack(distributed.all_gather(powers)).sum(0)
-
     def _powers(self, halves: Tensor) -> Tensor:
         """Sum what `norms` and `self_terms` are made of over networks, from their halves (B, R, 2,
         D).
@@ -158,7 +155,7 @@ class Accumulation:
             groups: moments to add to.
 
         Returns:
-            Sums over the networks, for `add_powers`.
+            What these networks add to ``powers``.
         """
         if self.scale != 1:
             contributions = contributions * self.scale
@@ -264,9 +261,7 @@ def accumulate(
         if rest and not enough:  # every process adds these for itself
             contributions = evaluator.contributions(rest)
             stop_if_interrupted()
-            state.add_powers(
-                state.add(rest, contributions, size, state.groups) / distributed.size()
-            )
+            state.powers += state.add(rest, contributions, size, state.groups)
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
@@ -309,7 +304,7 @@ def _add_shared(
     for batch in [share[i : i + step] for i in range(0, len(share), step)]:
         powers += state.add(batch, evaluator.contributions(batch), size, local_groups)
         advance(num_processes * sum(count for _, count in batch))
-    state.add_powers(powers)
+    state.powers += torch.stack(distributed.all_gather(powers)).sum(0)
     if num_processes == 1:
         return time.perf_counter() - start
     for group, added in zip(state.groups, local_groups, strict=True):

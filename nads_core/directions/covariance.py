@@ -170,8 +170,8 @@ def leading_subspace(
 
 
 def subspace_overlap(first: Tensor, second: Tensor) -> float:
-    """Mean squared cosine of the principal angles between the spans of orthonormal rows (k, D): 1
-    for the same span.
+    """Mean squared cosine of the principal angles between the spans of orthonormal rows A, B (k,
+    D), ||A B^T||^2 / k: 1 for the same span.
 
     Raises:
         ValueError: if the shapes differ.

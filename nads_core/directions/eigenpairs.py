@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -330,58 +330,63 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     return torch.linalg.qr(matrix @ start).Q
 
 
-class _Place(NamedTuple):
-    """A direction: number of its type, rank in it, and partner."""
+class _Partner(NamedTuple):
+    """One partner of a symmetry type, to which directions belong: number of the type, name of the
+    partner, and its images (k, D) in the order of their ranks.
+    """
 
     type: int
-    rank: int
-    partner: int
+    name: str
+    images: Tensor
 
 
 def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpairs:
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues,
     stand together.
     """
-    places = [
-        _Place(number, rank, partner)
+    partners = [
+        _Partner(number, name, images)
         for number, pairs in enumerate(types)
-        for rank in range(len(pairs.eigenvalues))
-        for partner in range(len(pairs.images))
+        for name, images in zip(pairs.names, pairs.images, strict=True)
     ]
+    sizes = torch.tensor([len(partner.images) for partner in partners])
+    partner = torch.arange(len(partners)).repeat_interleave(sizes)  # of all directions
+    rank = torch.cat([torch.arange(size) for size in sizes.tolist()])
+    kind = torch.tensor([one.type for one in partners])[partner]
 
-    def of_places(columns: list[Tensor]) -> Tensor:
-        """Return a number of each rank, of all types, as one of each place."""
+    # Descending; equal eigenvalues by type, rank and partner
+    values = torch.cat([types[one.type].eigenvalues.cpu() for one in partners])
+    order = torch.from_numpy(np.lexsort((partner, rank, kind, -values)))[:count]
+
+    def ordered(measure: str) -> Tensor:
+        """Return a measure of all directions, in their order."""
         parts = [
-            column[: len(pairs.eigenvalues)].cpu().repeat_interleave(len(pairs.images))
-            for column, pairs in zip(columns, types, strict=True)
+            getattr(types[one.type].uncertainty, measure)[: len(one.images)] for one in partners
         ]
-        return torch.cat(parts).to(torch.get_default_dtype())
+        return torch.cat(parts).to(torch.get_default_dtype())[order]
 
-    values = torch.cat([pairs.eigenvalues.repeat_interleave(len(pairs.images)) for pairs in types])
-    order = values.cpu().argsort(descending=True, stable=True)[:count]
-    places = [places[index] for index in order.tolist()]
-    known = [pairs.uncertainty for pairs in types]
-
-    indices = defaultdict[tuple[int, int], list[int]](list)  # of each type and partner, by rank
-    for index, place in enumerate(places):
-        indices[place.type, place.partner].append(index)
+    partner, rank = partner[order], rank[order]
     bands = [
-        band for (number, _), ranks in indices.items() for band in known[number].clusters(ranks)
+        band
+        for number, one in enumerate(partners)
+        for band in types[one.type].uncertainty.clusters(
+            (partner == number).nonzero()[:, 0].tolist()
+        )
     ]
+    places = list(zip(partner.tolist(), rank.tolist(), strict=True))
     uncertainty = DirectionUncertainty(
-        types=tuple(types[place.type].names[place.partner] for place in places),
-        certainty=of_places([one.certainty for one in known])[order],
-        agreement=of_places([one.agreement for one in known])[order],
-        eigenvalue_std=of_places([one.eigenvalue_std for one in known])[order],
-        leading_certainty=_leading_certainty(types, places),
+        types=tuple(partners[number].name for number, _ in places),
+        certainty=ordered("certainty"),
+        agreement=ordered("agreement"),
+        eigenvalue_std=ordered("eigenvalue_std"),
+        leading_certainty=_leading_certainty(types, [one.type for one in partners], partner),
         bands=tuple(sorted(bands, key=lambda band: band.indices)),
     )
-    images = [types[place.type].images[place.partner][place.rank] for place in places]
-    eigenvalues = values[order].to(torch.get_default_dtype())
-    return Eigenpairs(eigenvalues, torch.stack(images), uncertainty, debiasing)
+    images = torch.stack([partners[number].images[row] for number, row in places])
+    return Eigenpairs(values[order].to(torch.get_default_dtype()), images, uncertainty, debiasing)
 
 
-def _leading_certainty(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
+def _leading_certainty(types: list[_TypeEigenpairs], kinds: list[int], partner: Tensor) -> Tensor:
     """Return the expected overlap (n,) of the first directions up to each with the exact ones.
 
     The exact order is uncertain too, because errors of eigenvalues can swap directions of different
@@ -394,31 +399,30 @@ def _leading_certainty(types: list[_TypeEigenpairs], places: list[_Place]) -> Te
 
     Args:
         types: eigenpairs of each type.
-        places: place of each direction, in order.
+        kinds: number of the type of each partner.
+        partner: (n,), partner of each direction.
     """
-    owners = [(number, p) for number, pairs in enumerate(types) for p in range(len(pairs.images))]
-    owner_of = torch.tensor([owners.index((place.type, place.partner)) for place in places])
-    num_found = _counts(owner_of, len(owners))  # a, (n, owners)
+    num_found = _counts(partner, len(kinds))  # a, (n, partners)
+    sizes = torch.tensor([len(types[kind].eigenvalues) for kind in kinds])
+    exact = torch.arange(len(kinds)).repeat_interleave(sizes)  # partner of each exact direction
     generator = torch.Generator().manual_seed(0)
-    total = torch.zeros(len(places), dtype=torch.float64)
+    total = torch.zeros(len(partner), dtype=torch.float64)
     for _ in range(_CROSSINGS):
         drawn = [_drawn_eigenvalues(pairs, generator) for pairs in types]
-        values = torch.cat([drawn[number] for number, _ in owners])
-        sizes = torch.tensor([len(drawn[number]) for number, _ in owners])
-        owner = torch.arange(len(owners)).repeat_interleave(sizes)
-        order = values.argsort(descending=True, stable=True)[: len(places)]
-        num_exact = _counts(owner[order], len(owners))  # e, (n, owners)
-        for index, (number, _) in enumerate(owners):
-            leading = types[number].uncertainty.leading
-            total += leading[num_found[:, index], num_exact[:, index]]
-    return total / _CROSSINGS / torch.arange(1, len(places) + 1)
+        values = torch.cat([drawn[kind] for kind in kinds])
+        order = values.argsort(descending=True, stable=True)[: len(partner)]
+        num_exact = _counts(exact[order], len(kinds))  # e, (n, partners)
+        for number, kind in enumerate(kinds):
+            leading = types[kind].uncertainty.leading
+            total += leading[num_found[:, number], num_exact[:, number]]
+    return total / _CROSSINGS / torch.arange(1, len(partner) + 1)
 
 
-def _counts(owner: Tensor, num_owners: int) -> Tensor:
-    """Return how many of the first directions up to each belong to each owner: (n,) -> (n,
-    num_owners).
+def _counts(partner: Tensor, num_partners: int) -> Tensor:
+    """Return how many of the first directions up to each belong to each partner: (n,) -> (n,
+    num_partners).
     """
-    return torch.nn.functional.one_hot(owner, num_owners).cumsum(0)
+    return torch.nn.functional.one_hot(partner, num_partners).cumsum(0)
 
 
 def _drawn_eigenvalues(pairs: _TypeEigenpairs, generator: torch.Generator) -> Tensor:

@@ -24,25 +24,11 @@ if TYPE_CHECKING:
 
     from nads_core.directions.nads import NADs
 
-_MOST_PANELS, _POSITIONS = 100, 128  # panels of a figure, and positions of a sequence in one
+_MOST_PANELS = 100  # of a figure
+_POSITIONS = 128  # of a sequence, in a panel
 # Bytes that any file may unpack to; and times its size: floats pack to half of theirs
-_SMALL, _PACKED = (
-    2**26,
-    50,
-)
-
-
-def _columns(nads: NADs) -> dict[str, np.ndarray | list[str]]:
-    """Return what is known of each direction: name of the column -> values (n,)."""
-    if nads.uncertainty is None:
-        return {"eigenvalue": nads.eigenvalues.cpu().numpy()}
-    measures = {
-        "eigenvalue": nads.eigenvalues,
-        "std": nads.eigenvalue_std,
-        "certainty": nads.certainty,
-    }
-    numbers = {name: values.cpu().numpy() for name, values in measures.items()}
-    return {"name": list(nads.names), "type": list(nads.types), **numbers}
+_SMALL = 2**26
+_PACKED = 50
 
 
 def to_pandas(nads: NADs) -> DataFrame:
@@ -56,7 +42,12 @@ def to_pandas(nads: NADs) -> DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(_columns(nads)).rename_axis("NAD")
+    columns: dict[str, object] = {"eigenvalue": nads.eigenvalues.cpu().numpy()}
+    if known := nads.uncertainty:
+        columns = {"name": known.names, "type": known.types, **columns}
+        columns["std"] = known.eigenvalue_std.cpu().numpy()
+        columns["certainty"] = known.certainty.cpu().numpy()
+    return pd.DataFrame(columns).rename_axis("NAD")
 
 
 def plot(nads: NADs, k: int = 10) -> Figure:

@@ -33,7 +33,9 @@ FUSED_ROWS = 2048  # contributions summed in float32 before they are added to th
 
 
 class DenseState(TypedDict):
-    """State of `DenseMoments` in a checkpoint: both sums, and networks that wait for a product."""
+    """State of `DenseMoments` in a checkpoint: both sums, the number of networks in them, and
+    networks that wait for a product.
+    """
 
     num_networks: int
     buffer: list[tuple[Tensor, ...]]
@@ -54,10 +56,16 @@ class DenseMoments:
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        self.dimension, self.num_networks, self.device = dimension, 0, torch.device(device)
+        self.dimension, self.device = dimension, torch.device(device)
+        self._num_summed = 0  # networks in the sums
         self._second_moment = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
         self._noise_moment = torch.zeros_like(self._second_moment)
         self._buffer: list[tuple[Tensor, ...]] = []
+
+    @property
+    def num_networks(self) -> int:
+        """The number of networks, those in the buffer included."""
+        return self._num_summed + sum(len(parts[0]) for parts in self._buffer)
 
     @staticmethod
     def _capacity(num_contributions: int) -> int:
@@ -95,7 +103,7 @@ class DenseMoments:
         if self._buffer:
             parts = [torch.cat(part) for part in zip(*self._buffer, strict=True)]
             self._add(*parts)
-            self.num_networks += len(parts[0])
+            self._num_summed += len(parts[0])
             self._buffer.clear()
 
     def empty(self) -> DenseMoments:
@@ -111,18 +119,18 @@ class DenseMoments:
         """Add the networks of another accumulator, for example another worker's."""
         for ours, theirs in zip(self.sums(), other.sums(), strict=True):
             ours += theirs.to(self.device)
-        self.num_networks += other.num_networks
+        self._num_summed += other.num_networks
 
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
         for tensor in self.sums():
             distributed.all_reduce_(tensor)
-        self.num_networks = sum(distributed.all_gather(self.num_networks))
+        self._num_summed = sum(distributed.all_gather(self.num_networks))
 
     def state_dict(self) -> DenseState:
         """Return the state from which `load_state_dict` resumes."""
         return {
-            "num_networks": self.num_networks,
+            "num_networks": self._num_summed,
             "buffer": list(self._buffer),
             "seen": self._second_moment,
             "noise": self._noise_moment,
@@ -132,7 +140,7 @@ class DenseMoments:
         """Restore a state of `state_dict`."""
         self._second_moment.copy_(state["seen"])
         self._noise_moment.copy_(state["noise"])
-        self.num_networks = state["num_networks"]
+        self._num_summed = state["num_networks"]
         self._buffer = [tuple(part.to(self.device) for part in parts) for parts in state["buffer"]]
 
     def moments(self) -> tuple[Tensor, Tensor]:

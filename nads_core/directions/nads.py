@@ -99,21 +99,14 @@ class NADs:
         return NADs(self.directions[:count], self.eigenvalues[:count], self.provenance, known)
 
     def __repr__(self) -> str:
-        count = self.provenance.get("num_networks", "?")
-        known = (
-            ""
-            if self.uncertainty is None
-            else f", {self._require_uncertainty().num_certain} certain above 0.9"
-        )
-        effective = self.provenance.get("effective_networks")
-        counted = (
-            ""
-            if effective is None
-            else f" (effective: {round(effective, None if effective >= 10 else 1)})"
-        )
-        shape = tuple(self.directions.shape[1:])
-        directions = f"{len(self)} directions of {shape}"
-        return f"NADs({self.name}, {directions}, {count} networks{counted}{known})"
+        directions = f"{len(self)} directions of {tuple(self.directions.shape[1:])}"
+        networks = f"{self.provenance.get('num_networks', '?')} networks"
+        if effective := self.provenance.get("effective_networks"):
+            networks += f" (effective: {round(effective, None if effective >= 10 else 1)})"
+        parts = [self.name, directions, networks]
+        if self.uncertainty is not None:
+            parts.append(f"{self.uncertainty.num_certain} certain above 0.9")
+        return f"NADs({', '.join(parts)})"
 
     def _require_valid(self) -> None:
         """Raise a ValueError unless directions are orthonormal, eigenvalues those of C, and
@@ -239,9 +232,12 @@ class NADs:
         """Return where the `overlap` of the exact subspaces lies, if both are known as well as is
         claimed.
 
-        The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle
-        inequality the exact ones are as far from each other as these, more or less by how far each
-        is from the exact one: by the root of 1 minus its `DirectionUncertainty.leading_certainty`.
+        sqrt(1 - overlap) is a distance d between subspaces, the chordal one. With the distances e =
+        sqrt(1 - `DirectionUncertainty.leading_certainty`) of both from their exact subspaces, the
+        triangle inequality bounds that of the exact ones:
+
+            max(0, d - e_1 - e_2) <= d_exact <= d + e_1 + e_2.
+
         That leaves room for errors in any direction: it is wide.
 
         Args:

@@ -286,21 +286,21 @@ def _require_memory(
     """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on
     them.
     """
-    moments = empty_moments(ensemble)
-    if not isinstance(moments, GramMoments):
-        return  # whose memory does not depend on the number of networks
-    readouts, dimension = estimator.readouts, moments.dimension
+    dimension = math.prod(ensemble.image_shape)
+    if dimension <= DENSE_LIMIT:
+        return  # D x D moments do not grow with the number of networks
+    readouts = estimator.readouts
     vectors = num_networks * readouts
     directions = min(options.num_directions or vectors, vectors)
     in_a_block = min(num_networks, ensemble.block_size) * readouts * estimator.num_contributions
     needed = (
-        moments.needed_bytes(dimension, vectors, directions, options.dtype)
+        GramMoments.needed_bytes(dimension, vectors, directions, options.dtype)
         + in_a_block * dimension * options.dtype.itemsize
         + HalfSamples.needed_bytes(dimension, num_networks, readouts)
     )
     require_memory(
         needed,
-        moments.device,
+        empty_moments(ensemble).device,
         f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the "
         "directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",

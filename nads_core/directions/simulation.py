@@ -186,7 +186,8 @@ def estimate_uncertainty(
     certainty = overlaps.mean(0)  # (k, k)
     uncertainty = TypeUncertainty(
         certainty=certainty.diagonal(),
-        # Of two simulated runs: the square of the mean would count one of them twice.
+        # E (u . u')^2 of the directions u, u' of two runs is the sum over k of E u_k^2 E u'_k^2,
+        # because signs are random. The square of the mean would count a draw as both runs.
         agreement=(overlaps[0] * overlaps[1]).sum(1),
         eigenvalue_std=simulated.errors,
         leading=pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0)),

@@ -61,8 +61,8 @@ class SymmetryType:
         return self.bases[0].shape[0]
 
     def block(self, matrix: Tensor) -> Tensor:
-        """Return what a symmetric (D, D) does to images of this type, (d, d), averaged over the
-        partners.
+        """Return what a symmetric M (D, D) does to images of this type, (d, d): the mean of B M B^T
+        over the bases B of the partners.
 
         That is the block of the matrix's average over the group, which need not be formed.
         """
@@ -148,8 +148,8 @@ def _types_of_planes(
 
 
 def _parity_bases(size: int, flipped: bool) -> dict[str, sparray]:
-    """Return orthonormal bases (d, size), sparse, of the even and odd lines; of all lines if there
-    is no flip.
+    """Return orthonormal bases (d, size), sparse, of the even and odd lines, (e_i + e_j) / sqrt(2)
+    and (e_i - e_j) / sqrt(2) with j = size - 1 - i; of all lines if there is no flip.
     """
     from scipy import sparse
 
@@ -163,7 +163,7 @@ def _parity_bases(size: int, flipped: bool) -> dict[str, sparray]:
 
 def _exchange_basis(size: int, sign: int) -> sparray:
     """Return the basis (d, size^2), sparse, of the symmetric (sign 1) or antisymmetric (-1) size x
-    size matrices.
+    size matrices: (E_ij + sign E_ji) / sqrt(2), and E_ii.
     """
     from scipy import sparse
 

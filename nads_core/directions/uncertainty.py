@@ -101,17 +101,12 @@ class DirectionUncertainty:
             raise ValueError(f"types {self.types[:3]} have characters that cannot be printed")
 
     def first(self, count: int) -> DirectionUncertainty:
-        """Return the uncertainty of the first ``count`` directions, and of what lies among them of
-        each band.
+        """Return the uncertainty of the first ``count`` directions, with the bands that they
+        contain.
+
+        The certainty of a band is that of its whole subspace, and says nothing of a part.
         """
-        inside = [
-            (tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands
-        ]
-        bands = tuple(
-            DegenerateCluster(indices, certainty)
-            for indices, certainty in inside
-            if len(indices) > 1
-        )
+        bands = tuple(band for band in self.bands if max(band.indices) < count)
         measures = {name: getattr(self, name)[:count] for name in _MEASURES}
         return DirectionUncertainty(self.types[:count], bands=bands, **measures)
 

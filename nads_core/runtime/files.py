@@ -11,11 +11,8 @@ import torch
 
 from nads_core.runtime.arguments import Facts
 
-# Beginnings of the record of 22 bytes that ends a zip archive, and of its comment
-_END, _SEAL = (
-    b"PK\5\6",
-    b"sha256 ",
-)
+_END = b"PK\5\6"  # beginning of the record of 22 bytes that ends a zip archive
+_SEAL = b"sha256 "  # beginning of the comment in it
 _SEAL_BYTES = len(_SEAL) + 64
 
 

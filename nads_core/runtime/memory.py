@@ -6,8 +6,7 @@ import torch
 def available_memory(device: torch.device | str) -> int | None:
     """Return the bytes that are free on a device, or None if the system does not report it.
 
-    On a CPU these are the memory that the system can give without swapping, or what ``ulimit -v``
-    leaves to this process, if that is less.
+    On a CPU this is the memory that the system can give without swapping.
     """
     device = torch.device(device)
     if device.type == "cuda":
@@ -18,13 +17,7 @@ def available_memory(device: torch.device | str) -> int | None:
         return None
     import psutil
 
-    free = psutil.virtual_memory().available
-    process = psutil.Process()
-    if hasattr(process, "rlimit"):  # Linux
-        limit, _ = process.rlimit(psutil.RLIMIT_AS)
-        if limit != psutil.RLIM_INFINITY:
-            free = min(free, limit - process.memory_info().vms)
-    return free
+    return int(psutil.virtual_memory().available)
 
 
 def require_memory(needed: float, device: torch.device | str, what: str, advice: str) -> None:
