@@ -75,19 +75,8 @@ class BatchEvaluator:
         num_threads, whole = self._threads.size, len(parts) == len(blocks)
         length = -(-len(blocks) // num_threads) if whole else 1
         tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
-        if len(tasks) == 1:
-            (vectors,) = self._threads.map(self._evaluate, tasks)
-            return vectors
-        joined, filled = torch.empty(0), 0
-        for start in range(0, len(tasks), num_threads):
-            for vectors in self._threads.map(self._evaluate, tasks[start : start + num_threads]):
-                if not filled:  # one tensor for all: the parts' memory is free for the next ones
-                    networks = sum(rows.stop - rows.start for _, rows in tasks[0])
-                    total = len(vectors) // networks * sum(count for _, count in blocks)
-                    joined = vectors.new_empty(total, *vectors.shape[1:])
-                joined[filled : filled + len(vectors)] = vectors
-                filled += len(vectors)
-        return joined
+        vectors = self._threads.map(self._evaluate, tasks)
+        return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
 
     def _evaluate(self, ensemble: Ensemble, parts: list[tuple[int, slice]]) -> Tensor:
         # Blocks need not be consecutive: each of n processes evaluates every n-th.

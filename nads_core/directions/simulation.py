@@ -189,7 +189,7 @@ def estimate_uncertainty(
         # E (u . u')^2 of the directions u, u' of two runs is the sum over k of E u_k^2 E u'_k^2,
         # because signs are random. The square of the mean would count a draw as both runs.
         agreement=(overlaps[0] * overlaps[1]).sum(1),
-        eigenvalue_std=simulated.errors,
+        eigenvalue_std=simulated.squared_errors.clamp(min=0).sqrt(),
         leading=pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0)),
         bands=_bands(certainty),
     )
@@ -234,14 +234,23 @@ class _Simulated(NamedTuple):
 
     Args:
         eigenvalues: (k,), mean eigenvalues.
-        errors: (k,), root mean squares of what they miss the levels by.
+        squared_errors: (k,), mean squares of what they miss the levels by.
         overlaps: (2, k, k), mean squared coordinates of the eigenvectors, a row for each, over two
             halves of the draws.
     """
 
     eigenvalues: Tensor
-    errors: Tensor
+    squared_errors: Tensor
     overlaps: Tensor
+
+    def shifted(self, shift: Tensor, levels: Tensor) -> _Simulated:
+        """Return the same with eigenvalues shifted by s (k,).
+
+        E (value + s - level)^2 = E (value - level)^2 + 2 s (E value - level) + s^2.
+        """
+        bias = self.eigenvalues - levels
+        squared_errors = self.squared_errors + 2 * shift * bias + shift.square()
+        return self._replace(eigenvalues=self.eigenvalues + shift, squared_errors=squared_errors)
 
 
 @dataclass(frozen=True)
@@ -293,7 +302,8 @@ class _SamplingError:
         through = shift.outer(shift) / self.bulk.dimension
         variances = variances + through + through.diagonal().diag()
         simulated = _simulate(levels, variances, retained, draws, seed, paired)
-        return simulated._replace(errors=(simulated.errors.square() + shift.square()).sqrt())
+        errors = simulated.shifted(shift, levels).squared_errors
+        return simulated._replace(squared_errors=errors)  # `true_levels` inverts the shift itself
 
     def _without_bulk(self, values: Tensor, levels: Tensor) -> Tensor:
         """Return smoothed levels (k,) that the bulk shifts to these values (k,)."""
@@ -426,14 +436,12 @@ def _simulate(
     gaps = levels - levels[:, None]
     mixing = variances / (variances + gaps.square()).clamp(min=_TINY)
     far = mixing.masked_fill(near, 0)
-    # They repel the eigenvalue in second order, sum_k V_jk / gap_jk, and share its eigenvector.
-    shift = (far * gaps).sum(1)
+    # They repel the eigenvalue in second order, sum_k V_jk / (level_j - level_k), and share its
+    # eigenvector.
+    shift = -(far * gaps).sum(1)
     share = retained / (1 + far.sum(1))
-    return _Simulated(
-        eigenvalues=mean - shift,
-        errors=(squared_error + shift.square()).sqrt(),
-        overlaps=(overlaps + far) * share[:, None],
-    )
+    simulated = _Simulated(mean, squared_error, (overlaps + far) * share[:, None])
+    return simulated.shifted(shift, levels)
 
 
 def _draw_window(
