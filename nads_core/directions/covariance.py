@@ -61,23 +61,6 @@ def debias(
     return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
 
 
-def shrunk_variance(ratios: Tensor, floor: float = FLOOR) -> Tensor:
-    """Return the share (k, k) of the variance of C's entries that "shrink" keeps, in first order.
-
-    Shrinking replaces the ratios r of signal to noise by s(r) = max(r, floor), so that entry (j, k)
-    of an error is multiplied by (s(r_j) - s(r_k)) / (r_j - r_k): by 1 above the floor, and by 0
-    below, where the noise's own error remains. This is exact in the basis of `debias`, and taken to
-    hold for the eigenvectors of its result.
-
-    Args:
-        ratios: (k,), ratio of signal to noise along each direction.
-        floor: smallest ratio, as in `debias`.
-    """
-    shrunk, gaps = ratios.clamp(min=floor), ratios - ratios[:, None]
-    slopes = torch.where(gaps == 0, (ratios > floor).to(ratios), (shrunk - shrunk[:, None]) / gaps)
-    return slopes.nan_to_num(1.0).square().clamp(min=floor**2)  # without noise a ratio is infinite
-
-
 def _whitening(noise: Tensor) -> tuple[Tensor, Tensor]:
     """Return A and B with W = A A^T and B^T W B = I, up to noise below a millionth of the mean.
 

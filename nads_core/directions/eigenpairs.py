@@ -15,7 +15,6 @@ from nads_core.directions.covariance import (
     debias,
     gram_eigenpairs,
     leading_eigenpairs,
-    shrunk_variance,
 )
 from nads_core.directions.moments import GramMoments, HalfSamples, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
@@ -224,17 +223,13 @@ class EigenProblem:
         count = min(self.count, len(kind))
         used = min(_SIMULATED, spectrum.spanned)
         halves = kind.coordinates(self.half_samples.halves())  # (P, n, R, 2, d)
-        # Shrinking puts a direction next to others with the same floor, and it mixes with these
-        levels = spectrum.levels if self.debiasing == "subtract" else spectrum.eigenvalues
-        retained = None
-        if self.debiasing == "shrink":
-            retained = shrunk_variance((spectrum.levels / spectrum.noise)[:used])
+        # Of M - W also where it is shrunk: that keeps the axes, and the eigenvalues above the floor,
+        # which the levels below it have shifted.
         uncertainty = self._uncertainty(
-            levels[:used],
+            spectrum.levels[:used],
             spectrum.noise[:used],
             halves @ spectrum.axes[:used].to(halves).T,
             _rest_of_type(kind, spectrum, used, halves),
-            retained,
         )
         values, axes = _completed(spectrum.eigenvalues[:count], spectrum.axes[:count], count)
         uncertainty = uncertainty.until(spectrum.measured).extended(count)
@@ -246,7 +241,6 @@ class EigenProblem:
         noise: Tensor,
         coordinates: Tensor,
         bulk: BulkSpectrum,
-        retained_variance: Tensor | None = None,
     ) -> TypeUncertainty:
         """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first
         networks in them.
@@ -259,7 +253,6 @@ class EigenProblem:
             # Readouts of one network count as networks in the moments, but not as independent ones
             SampleSize(self.moments.num_networks / readouts, partners * readouts, self.growth),
             bulk,
-            retained_variance,
         )
 
     def _solve_gram(self, moments: GramMoments) -> _TypeEigenpairs:

@@ -149,18 +149,15 @@ def estimate_uncertainty(
     variances: Tensor,
     sample: SampleSize,
     bulk: BulkSpectrum | None = None,
-    retained_variance: Tensor | None = None,
 ) -> TypeUncertainty:
     """Simulate how far the directions of a type are known.
 
     Args:
-        eigenvalues: (k,), without the noise of inputs; about descending, as shrinking leaves them.
+        eigenvalues: (k,), without the noise of inputs; about descending.
         noise: (k,), of the inputs along the directions.
         variances: V, (k, k).
         sample: number of networks and of their vectors.
         bulk: part of the space in which no direction was found.
-        retained_variance: (k, k), share of the variances that remains after shrinking, see
-            `shrunk_variance`; by default all.
     """
     values = eigenvalues.double().cpu().sort(descending=True).values
     noise = noise.double().cpu().clamp(min=0)
@@ -173,8 +170,6 @@ def estimate_uncertainty(
         return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
 
     ratios = _variance_ratios(values, noise, variances, sample.num_averaged)
-    if retained_variance is not None:
-        ratios *= retained_variance[:shown, :shown].cpu()
     model = _SamplingError(noise, ratios, sample, bulk)
     levels = model.true_levels(values)
     of_more = replace(model, sample=sample.grown())
