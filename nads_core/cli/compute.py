@@ -170,4 +170,5 @@ def _estimator(name: str, given: Facts) -> Estimator | None:
         option = unknown.pop()
         flag = f"--{option.replace('_', '-')} {given[option]}"
         raise ValueError(f"--estimator {name} has no option {flag}: leave it out")
-    return kind(**given)  # type: ignore[no-any-return]
+    chosen: Estimator = kind(**given)
+    return chosen
