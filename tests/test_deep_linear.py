@@ -1,12 +1,11 @@
 """The deep linear model, against loops, automatic differentiation and hand calculations."""
 
-import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
 from convergence import assert_mean
-from nads_book import checks
 from nads_book.studies.calibration import DeepLinear
 from nads_book.theory import deep_linear
 from nads_book.theory.descent import gradient_descent
@@ -31,52 +30,13 @@ def test_output_equals_a_loop(stride):
     )
 
 
-@pytest.mark.parametrize("stride, frequency", tuple(itertools.product((2, 3), (0, 1, 4))))
-def test_expected_hessian_of_both_blocks(stride, frequency):
-    args = (frequency, RESPONSE, stride, 1.2, 0.7)
-    generator = torch.Generator().manual_seed(frequency)
-    samples = checks.sample_hessians(*args, 0.9, 1.1, 40_000, generator=generator)
-    expected = deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="both")
-    alive = samples.std(0) > 0
-    assert (expected[~alive] == 0).all()
-    assert_mean(samples[:, alive], expected[alive])
-
-
-def test_blocks_are_parts_of_both():
+def test_the_hessian_of_phi_is_a_part_of_that_of_both():
     args = (torch.tensor([0, 3]), RESPONSE, 2, 1.2, 0.7)
-    both = deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="both")
-    assert both.shape == (2, 9, 9)
-    assert torch.equal(
-        both[:, :6, :6], deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1)
-    )
-    assert torch.equal(
-        both[:, 6:, 6:],
-        deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="theta"),
-    )
-    assert torch.equal(both, both.mT)
-    assert torch.equal(
-        both[1],
-        deep_linear.expected_hessian(3, *args[1:], theta_std=0.9, phi_std=1.1, block="both"),
-    )
-
-
-@pytest.mark.parametrize("stride", (1, 2, 3))
-def test_gradient_covariance_and_mixed_moment(stride):
-    theta, phi, _ = draws(20_000, 6, stride)
-    theta, phi = 1.3 * theta, 0.6 * phi
-    gradients = theta.repeat(1, stride) * RESPONSE * phi / math.sqrt(stride)
-    alive = (gradients.std(0) > 0)[:, None] & (gradients.std(0) > 0)
-    expected = deep_linear.gradient_covariance(RESPONSE, stride, theta_std=1.3, phi_std=0.6)
-    assert_mean((gradients[:, :, None] * gradients[:, None, :])[:, alive], expected[alive])
-    of_phi = (
-        theta.repeat(1, stride) * RESPONSE / math.sqrt(stride)
-    )  # row of phi[i] has one entry, at x[i]
-    of_theta = phi * RESPONSE / math.sqrt(stride)
-    moment = deep_linear.mixed_second_moment(
-        RESPONSE, stride, theta_std=1.3, phi_std=0.6
-    ).diagonal()
-    positive = moment > 0
-    assert_mean((of_phi.square() + of_theta.square())[:, positive], moment[positive])
+    hessian = partial(deep_linear.expected_hessian, theta_std=0.9, phi_std=1.1)
+    both = hessian(*args, block="both")
+    assert both.shape == (2, 9, 9) and torch.equal(both, both.mT)
+    assert torch.equal(both[:, :6, :6], hessian(*args))
+    assert torch.equal(both[1], hessian(3, *args[1:], block="both"))
 
 
 def test_the_model_as_a_network_has_the_covariance_of_eq_4():
@@ -93,36 +53,6 @@ def test_the_model_as_a_network_has_the_covariance_of_eq_4():
     )
     products = gradients[:, :, None] * gradients[:, None]
     assert_mean(products.double(), deep_linear.gradient_covariance(response))
-
-
-def test_printed_forms_differ_by_the_stride_and_agree_without_pooling():
-    hessian = deep_linear.expected_hessian(1, RESPONSE, 3)
-    torch.testing.assert_close(deep_linear.expected_hessian_printed(1, RESPONSE, 3), 3 * hessian)
-    for ours, printed in (
-        (
-            deep_linear.gradient_covariance(RESPONSE, 1),
-            deep_linear.gradient_covariance_printed(RESPONSE),
-        ),
-        (
-            deep_linear.mixed_second_moment(RESPONSE, 1),
-            deep_linear.mixed_second_moment_printed(RESPONSE, 1),
-        ),
-        (
-            deep_linear.expected_hessian(1, RESPONSE, 1),
-            deep_linear.expected_hessian_printed(1, RESPONSE, 1),
-        ),
-    ):
-        torch.testing.assert_close(ours, printed)
-
-
-def test_zeta_is_a_ratio_of_curvatures():
-    both = deep_linear.expected_hessian(torch.arange(6), RESPONSE, 2, 1.2, 0.7)
-    noise = deep_linear.expected_hessian(0, RESPONSE, 2, 0.0, 0.7)
-    added = both.diagonal(dim1=1, dim2=2).diagonal() - noise.diagonal()
-    zeta = deep_linear.zeta(torch.arange(6), RESPONSE, 1.2, 0.7)
-    torch.testing.assert_close(zeta, added / noise.max())
-    as_in_the_paper = deep_linear.zeta(torch.arange(6), RESPONSE, margin=1.0, noise_std=3.0)
-    assert torch.equal(deep_linear.zeta(torch.arange(6), RESPONSE), as_in_the_paper)
 
 
 def test_gradient_descent_follows_automatic_differentiation():

@@ -11,7 +11,7 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 import torch
-from nads_book import check_parameters, choose_architecture, choose_network, choose_preset
+from nads_book import check_parameters, choose_network, choose_preset
 
 import nads_core as nc
 
@@ -37,16 +37,16 @@ NUMBERS = ("abc", None, True, float("nan"), float("inf"))
 def rejected(error=ValueError, **parameters):
     """Check that one parameter is rejected, by name and with its value."""
     (name, value), *_ = parameters.items()
-    with pytest.raises(error, match=f"^{name} .*{re.escape(repr(value))}"):
+    with pytest.raises(error, match=f"{name} .*{re.escape(repr(value))}"):
         check_parameters(**parameters)
 
 
 def test_documented_values_are_accepted():
     check_parameters()
     for name in nc.ARCHITECTURES:
-        check_parameters(architecture=name, second=name, job=f"fig7-{name}")
+        check_parameters(architecture=name, second=name)
     check_parameters(seed=2**32 - 1, index=1023, strength=32, dataset="generated")
-    check_parameters(index=1022, last_index=1022, strength=0.001, second="", job=None)
+    check_parameters(index=1022, last_index=1022, strength=0.001, second="")
 
 
 NAMES = ("foo", "LeNet", 3)
@@ -57,20 +57,12 @@ BAD = {  # parameter: values that it cannot have
     "architecture": [*NAMES, "", None],
     "dataset": [*NAMES, ""],
     "second": [*NAMES, None],
-    "job": NAMES[:2],
 }
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, v) for name in BAD for v in BAD[name]])
 def test_values_that_a_parameter_cannot_have_are_rejected(name, value):
-    if name == "job":
-        with pytest.raises(ValueError, match=re.escape(repr(value))):
-            check_parameters(job=value)
-    else:
-        rejected(**{name: value})
-    if name == "architecture":
-        with pytest.raises(ValueError, match="lenet.*resnet18"):
-            choose_architecture(value)
+    rejected(**{name: value})
 
 
 def test_a_carrier_needs_the_next_nad_too():
@@ -83,7 +75,7 @@ def test_a_network_may_be_a_function_of_a_module():
     with pytest.raises(ValueError, match="nowhere"):
         choose_network("nowhere:factory")
     for value in ("foo", None, 3):
-        with pytest.raises(ValueError, match=re.escape(repr(value))):
+        with pytest.raises(ValueError, match=f"{re.escape(repr(value))}.*lenet.*resnet18"):
             choose_network(value)
 
 
@@ -123,20 +115,9 @@ def test_photos_that_are_asked_for_must_be_there(tmp_path, monkeypatch, offline)
 def papermill(tmp_path, title, parameters, **variables):
     """Run a chapter at smoke; return the exit status of papermill and what it printed."""
     (notebook,) = (ROOT / "notebooks").glob(f"*_{title}.ipynb")
-    values = [
-        text
-        for name, value in ({"preset": "smoke"} | parameters).items()
-        for text in ("-p", name, str(value))
-    ]
-    command = [
-        sys.executable,
-        "-m",
-        "papermill",
-        notebook,
-        tmp_path / "executed.ipynb",
-        *values,
-        "--no-progress-bar",
-    ]
+    command = [sys.executable, "-m", "papermill", notebook, tmp_path / "executed.ipynb"]
+    for name, value in ({"preset": "smoke"} | parameters).items():
+        command += ["-p", name, str(value)]
     paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
         command,

@@ -8,7 +8,7 @@ from .checks import errata
 from .experiments import Results, Study, run_study
 from .network_report import report_on
 from .pages import conclude
-from .parameters import check_parameters, choose_architecture, choose_network, choose_preset
+from .parameters import check_parameters, choose_network, choose_preset
 from .photos import DatasetNotFoundError, load_folder, load_images
 from .report import readable
 from .studies import experiment, load_results, merge_results, run_experiment
@@ -23,7 +23,6 @@ __all__ = [
     "changed_predictions",
     "check_parameters",
     "checks",
-    "choose_architecture",
     "choose_network",
     "choose_preset",
     "conclude",

@@ -12,14 +12,12 @@ from torch import nn
 
 from nads_book.experiments.presets import PRESETS, SIZES
 from nads_book.photos import DatasetNotFoundError, load_images
-from nads_book.studies import study_class
 from nads_core.networks.architectures import ARCHITECTURES, Architecture, architecture_named
 from nads_core.networks.ensembles import require_image_shape
-from nads_core.runtime.arguments import is_integer
+from nads_core.runtime.arguments import require_choice, require_integers
 
 DATASETS = ("auto", "cifar10", "generated")
 NUM_NADS = 1024
-_MOST_SEEDS = 2**32
 # float32 separates the carriers' values +-strength from rounding; no image in [0, 1] has a larger
 # coordinate than 32.
 _STRENGTHS = 1e-3, 32.0
@@ -36,7 +34,6 @@ def check_parameters(
     strength: Any = 0.05,
     dataset: Any = None,
     data_root: str | os.PathLike[str] | None = None,
-    job: str | None = None,
     image_shape: Any = None,
     num_networks: Any = 0,
 ) -> None:
@@ -53,7 +50,6 @@ def check_parameters(
         strength: strength of carriers, in units of a pixel in [0, 1].
         dataset: member of `DATASETS`; None if the chapter needs no photos.
         data_root: folder with photos; that of ``NADS_DATA`` by default.
-        job: name of an experiment of the book, such as ``fig7-lenet``.
         image_shape: shape of the input of any architecture; None for a chapter about the paper's.
         num_networks: number of random networks; 0 for that of the preset.
 
@@ -62,30 +58,22 @@ def check_parameters(
         DatasetNotFoundError: for a folder that does not exist, or photos that are asked for and not
             there.
     """
-    if not (is_integer(seed) and 0 <= seed < _MOST_SEEDS):
-        raise ValueError(f"seed must be an integer from 0 to {_MOST_SEEDS - 1}, got {seed!r}")
-    if not (is_integer(num_networks) and num_networks >= 0):
-        raise ValueError(f"num_networks must be a whole number, 0 or more, got {num_networks!r}")
+    require_integers(0, seed=seed, index=index, num_networks=num_networks)
+    for name, number, most in (("seed", seed, 2**32 - 1), ("index", index, last_index)):
+        if number > most:
+            raise ValueError(f"{name} must be at most {most}, got {number!r}")
+    least, largest = _STRENGTHS
+    is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
+    if not is_number or not least <= strength <= largest:  # nor is NaN
+        allowed = f"a number from {least:g} to {largest:g}, in units of a pixel in [0, 1]"
+        raise ValueError(f"strength must be {allowed}, got {strength!r}")
+    require_choice("second", second, ("", *ARCHITECTURES))
     if image_shape is None:
-        choose_architecture(architecture)
+        require_choice("architecture", architecture, ARCHITECTURES)
     elif isinstance(architecture, str):
         architecture_named(architecture, require_image_shape(image_shape))
-    if second != "" and second not in ARCHITECTURES:
-        raise ValueError(
-            f"second must be one of {', '.join(ARCHITECTURES)}, or empty, got {second!r}"
-        )
-    if not (is_integer(index) and 0 <= index <= last_index):
-        raise ValueError(f"index must be a NAD from 0 to {last_index}, got {index!r}")
-    is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
-    least, most = _STRENGTHS
-    if not is_number or not least <= strength <= most:  # nor is NaN
-        allowed = f"a number from {least:g} to {most:g}, in units of a pixel in [0, 1]"
-        raise ValueError(f"strength must be {allowed}, got {strength!r}")
-    if job is not None:
-        study_class(job)
     if dataset is not None:
-        if dataset not in DATASETS:
-            raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, got {dataset!r}")
+        require_choice("dataset", dataset, DATASETS)
         _require_photos("cifar10" if (dataset, preset) == ("auto", "paper") else dataset, data_root)
 
 
@@ -95,13 +83,13 @@ def _require_photos(dataset: str, data_root: str | os.PathLike[str] | None) -> N
     """
     if dataset == "generated":
         return
-    for name, folder in (("data_root", data_root), ("NADS_DATA", os.environ.get("NADS_DATA"))):
-        if folder:
-            if not Path(folder).expanduser().exists():
-                raise DatasetNotFoundError(
-                    f"{name} is {str(folder)!r}, which does not exist: name a folder of photos"
-                )
-            break
+    name, folder = "data_root", data_root
+    if not folder:
+        name, folder = "NADS_DATA", os.environ.get("NADS_DATA")
+    if folder and not Path(folder).expanduser().exists():
+        raise DatasetNotFoundError(
+            f"{name} is {str(folder)!r}, which does not exist: name a folder of photos"
+        )
     if dataset == "cifar10" or data_root:
         load_images(dataset, root=data_root, num_images=1, progress=False)
 
@@ -128,9 +116,8 @@ def choose_preset(
         >>> choose_preset("paper")
         'paper'
     """
-    for name, allowed in ((preset, ("auto", *presets)), (gpu, presets)):
-        if name not in allowed:
-            raise ValueError(f"unknown preset {name!r}: choose from {tuple(allowed)}")
+    require_choice("preset", preset, ("auto", *presets))
+    require_choice("preset", gpu, presets)
     if preset == "smoke":
         print("preset smoke only checks that the code runs: take demo for results")
     if preset != "auto":
@@ -146,27 +133,15 @@ def choose_preset(
     return gpu
 
 
-def choose_architecture(name: str, preset: str = "paper") -> Architecture:
-    """Return one of the paper's architectures; at "smoke" the deepest ones are thin, so that they
-    take seconds.
-
-    Raises:
-        ValueError: for another name.
-    """
-    if name not in ARCHITECTURES:
-        raise ValueError(f"architecture must be one of {', '.join(ARCHITECTURES)}, got {name!r}")
-    return SIZES[preset].architecture(name)
-
-
 def choose_network(name: str, preset: str = "paper") -> Architecture | Callable[[], nn.Module]:
     """Return one of the paper's architectures, or the function that "module:function" names.
+
+    At "smoke" the deepest architectures are thin, so that they take seconds.
 
     Raises:
         ValueError: for another name.
     """
     if isinstance(name, str) and ":" in name:
         return architecture_named(name, (3, 32, 32))
-    if name not in ARCHITECTURES:
-        choices = f"{', '.join(ARCHITECTURES)}, or module:function"
-        raise ValueError(f"architecture must be one of {choices}, got {name!r}")
-    return choose_architecture(name, preset)
+    require_choice("architecture", name, ARCHITECTURES)
+    return SIZES[preset].architecture(name)

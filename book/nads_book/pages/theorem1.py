@@ -1,13 +1,14 @@
 """The page ``05_theorem1``: the best accuracy after pooling, as printed and as corrected."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor, nn
+from torch import Tensor
 
 import nads_core as nc
 from nads_book import checks, figures
@@ -67,7 +68,8 @@ def _plot(places: Tensor, cases: Mapping[str, Case], xlabel: str) -> Figure:
         {title: {"corrected formula": ours} for title, (ours, *_) in cases.items()},
         "best accuracy",
         points={
-            title: (some, *zip(*found, strict=True)) for title, (*_, some, found) in cases.items()
+            title: {"simulated": (some, *zip(*found, strict=True))}
+            for title, (*_, some, found) in cases.items()
         },
         dashed={title: {"paper's formula": printed} for title, (_, printed, *_) in cases.items()},
         xlabel=xlabel,
@@ -135,10 +137,7 @@ def plot_learning(
     frequencies: Sequence[int],
     *,
     train_sizes: tuple[int, ...],
-    num_steps: int,
-    num_test: int = 10_000,
-    num_runs: int = 2,
-    seed: int = 0,
+    **options: Any,
 ) -> Figure:
     """Draw accuracies of a linear classifier and a small CNN, trained behind a pooling layer.
 
@@ -147,28 +146,19 @@ def plot_learning(
         stride: stride.
         frequencies: frequencies that carry the label.
         train_sizes: numbers of training samples.
-        num_steps: number of training steps.
-        num_test: number of test samples per frequency.
-        num_runs: number of repetitions with new data and weights.
-        seed: seed of data and weights.
+        **options: numbers of steps, test samples and runs, and the seed: see
+            `classifiers.learning_curve`.
     """
     layer = layers.pooling_matrix(prefilter, stride)
     waves = torch.stack([layers.direction(one, len(prefilter)) for one in frequencies])
-    builds: dict[str, Callable[[], nn.Module]] = {
-        "linear": partial(classifiers.LinearClassifier, len(layer)),
-        "small CNN": partial(classifiers.SmallCNN, len(layer)),
+    task = (waves, layer, MARGIN, NOISE_STD, train_sizes)
+    curves = {
+        name: classifiers.learning_curve(partial(build, len(layer)), *task, **options)
+        for name, build in {
+            "linear": classifiers.linear,
+            "small CNN": classifiers.small_cnn,
+        }.items()
     }
-    rates: dict[str, dict[str, Any]] = {
-        "linear": {"learning_rate": 0.03},
-        "small CNN": {"learning_rate": 5e-3, "weight_decay": 0.1},
-    }
-    sizes = {"num_test": num_test, "num_runs": num_runs, "num_steps": num_steps, "seed": seed}
-    curves = {}
-    for name, build in builds.items():
-        options = sizes | rates[name]
-        curves[name] = classifiers.learning_curve(
-            build, waves, layer, MARGIN, NOISE_STD, train_sizes, **options
-        )
     bounds = nc.pooling.bayes_accuracy(
         torch.tensor(frequencies), prefilter, stride, MARGIN, NOISE_STD
     )
@@ -178,12 +168,13 @@ def plot_learning(
 
 def plot_checks() -> Figure:
     """Draw how far each simulation is from our formula and from the printed one."""
-    return figures.plot_checks(
-        {errata.STATEMENTS[key].title: found for key, found in results().items()}
-    )
-
-
-# Claims
+    least, most = 1e-2, 1e3
+    rows = {}
+    for key, found in results().items():
+        errors = np.abs([(one.z, one.z_printed) for one in found])
+        rows[errata.STATEMENTS[key].title] = errors.clip(least, most).T
+    label = "distance between simulation and formula (standard errors, at most 1,000)"
+    return figures.plot_forms(rows, label, checks.LIMIT, (checks.LIMIT, most))
 
 
 def show_verdicts() -> None:

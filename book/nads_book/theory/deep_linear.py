@@ -66,7 +66,7 @@ def expected_hessian(
         noise_std: sigma.
         theta_std: standard deviation of theta.
         phi_std: standard deviation of phi.
-        block: "phi" (D, D), "theta" (M, M), or "both": (D + M, D + M) with phi first.
+        block: "phi" (D, D), or "both": (D + M, D + M) with phi first.
 
     Returns:
         float64, with the shape of ``frequency`` in front.
@@ -77,11 +77,11 @@ def expected_hessian(
     # Expected energies of m * x, signal and noise: (..., D)
     energy = margin**2 * at_signal * response.square() + noise_std**2 * response.square()
     of_phi = torch.diag_embed(2 / stride * theta_std**2 * energy)  # (..., D, D)
+    if block == "phi":
+        return of_phi
     # Aliases share theta: (..., D) -> (..., S, M) -> (..., M)
     folded = energy.unflatten(-1, (stride, -1)).sum(-2)
     of_theta = torch.diag_embed(2 / stride * phi_std**2 * folded)  # (..., M, M)
-    if block != "both":
-        return of_phi if block == "phi" else of_theta
     # (D, M): row i has its 1 at i mod M
     fold = torch.eye(len(response) // stride).to(response).repeat(stride, 1)
     signal = -2 / math.sqrt(stride) * margin * at_signal * response

@@ -40,15 +40,6 @@ def pool(signal: Array, prefilter: Array, stride: int = 4) -> Tensor:
     return signal @ pooling_matrix(prefilter, stride).to(signal.dtype).T
 
 
-def aliasing_matrix(size: int, stride: int = 4) -> Tensor:
-    """Return the paper's A = [I_M ... I_M] / sqrt(S): (M, D) float64; A A^T = I, and A^T A has
-    diagonal 1 / S.
-    """
-    return torch.eye(num_outputs(size, stride), dtype=torch.float64).repeat(1, stride) / math.sqrt(
-        stride
-    )
-
-
 def pool_spectrum(spectrum: Array, prefilter: Array, stride: int = 4) -> Tensor:
     """Pool in the spectrum, eq. (1): z^[t] = (1 / sqrt(S)) sum_k m^[k M + t] x^[k M + t].
 
@@ -93,12 +84,6 @@ def direction(frequency: int, size: int, phase: float | None = None) -> Tensor:
     return wave / norm
 
 
-def gamma_printed(frequency: int | Array, prefilter: Array, stride: int = 4) -> Tensor:
-    """Return gamma(l) of eq. (2) as printed: larger than `gamma` by sqrt(S)."""
-    signal, aliases, _ = alias_energies(scalars(frequency), prefilter, stride)
-    return root_ratio(stride * signal, aliases)
-
-
 def bayes_accuracy_printed(
     frequency: int | Array,
     prefilter: Array,
@@ -106,14 +91,12 @@ def bayes_accuracy_printed(
     margin: float = 1.0,
     noise_std: float = 3.0,
 ) -> Tensor:
-    """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)); arguments as for
-    `bayes_accuracy`.
+    """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)), with a gamma that is larger
+    than `gamma` by sqrt(S); arguments as for `bayes_accuracy`.
     """
-    return torch.special.ndtr(
-        signal_to_noise(margin, noise_std)
-        / math.sqrt(2)
-        * gamma_printed(frequency, prefilter, stride)
-    )
+    signal, aliases, _ = alias_energies(scalars(frequency), prefilter, stride)
+    gamma = root_ratio(stride * signal, aliases)
+    return torch.special.ndtr(signal_to_noise(margin, noise_std) / math.sqrt(2) * gamma)
 
 
 def bayes_accuracy_complex(
@@ -136,46 +119,20 @@ def bayes_accuracy_complex(
     )
 
 
-def bayes_accuracy_2d(
-    frequency: Array | tuple[int, int],
-    prefilter: Array,
-    stride: int = 4,
-    margin: float = 1.0,
-    noise_std: float = 3.0,
-    *,
-    phase: float | None = None,
-) -> Tensor:
-    """Return the best accuracy after pooling D x D images with the same prefilter and stride along
-    both axes.
+def gamma_2d(frequency: Array | tuple[int, int], prefilter: Array, stride: int = 4) -> Tensor:
+    """Return gamma(ky, kx) of D x D images with the same prefilter and stride along both axes.
 
     The response of the layer is the product m^[ky] m^[kx], its aliases are the S^2 pairs (ky + a M,
-    kx + b M), and two sums over products are products of sums; the rest is `bayes_accuracy`.
+    kx + b M), and two sums over products are products of sums; the best accuracy is Phi((eps /
+    sigma) gamma).
 
     Args:
-        frequency: (..., 2), pairs (ky, kx); the direction is cos(2 pi (ky r + kx c) / D + phase),
-            by default the sine.
+        frequency: (..., 2), pairs (ky, kx); the direction is sin(2 pi (ky r + kx c) / D).
         prefilter: (D,) impulse response, applied along both axes.
         stride: subsampling factor along each axis.
-        margin: eps.
-        noise_std: sigma.
-        phase: phase of the wave.
 
     Returns:
         float64, of the shape of ``frequency`` without its last dimension.
-    """
-    return torch.special.ndtr(
-        signal_to_noise(margin, noise_std) * gamma_2d(frequency, prefilter, stride, phase=phase)
-    )
-
-
-def gamma_2d(
-    frequency: Array | tuple[int, int],
-    prefilter: Array,
-    stride: int = 4,
-    *,
-    phase: float | None = None,
-) -> Tensor:
-    """Return gamma(ky, kx) on images; arguments as for `bayes_accuracy_2d`.
 
     Raises:
         TypeError: for frequencies that are not integers.
@@ -186,7 +143,7 @@ def gamma_2d(
         raise ValueError(
             f"expected pairs (ky, kx) in the last dimension, got shape {tuple(pairs.shape)}"
         )
-    return root_ratio(*signal_and_noise(pairs, prefilter, stride, phase))
+    return root_ratio(*signal_and_noise(pairs, prefilter, stride, None))
 
 
 def bayes_accuracy_after(
