@@ -5,6 +5,7 @@ import functools
 import gzip
 import hashlib
 import http.server
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+from nads_core.runtime.provenance import canonical, fingerprint
 
 # On a busy machine two threads that wait for each other make a network ten times slower.
 # `make test` repeats what is marked `stored` with other threads and instructions.
@@ -329,6 +332,42 @@ def tables(browser, site) -> dict[str, np.ndarray]:
     colours = page.evaluate("async () => (await import('/sources/colours.js')).COLOURS")
     page.close()
     return {name: np.array(table) for name, table in colours.items()}
+
+
+@pytest.fixture
+def edit_stored(monkeypatch):
+    """Return a function that changes rows of a stored file for all that read it, and returns them.
+
+    Whatever pages and studies have cached is forgotten, now and after the test.
+    """
+    texts, read = {}, Path.read_text
+
+    def read_edited(path, *args, **options):
+        return texts.get(path.name) or read(path, *args, **options)
+
+    def clear():
+        for name, module in list(sys.modules.items()):
+            if name.startswith(("nads_book.pages", "nads_book.studies", "nads_book.atlas")):
+                for value in vars(module).values():
+                    if hasattr(value, "cache_clear"):
+                        value.cache_clear()
+
+    def edit(name, change, *parts):
+        (path,) = (_ROOT / "book" / "results").rglob(name)
+        content = json.loads(path.read_text("utf8"))
+        rows = [row for part in parts or ("rows",) for row in content[part]]
+        for row in rows:
+            change(row)
+        if content.pop("fingerprint", None):
+            content["fingerprint"] = fingerprint(canonical(content))
+        texts[name] = json.dumps(content)
+        clear()
+        return rows
+
+    monkeypatch.setattr(Path, "read_text", read_edited)
+    yield edit
+    monkeypatch.undo()
+    clear()
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.checks import Check
 
 import nads_core as nc
 from nads_core.directions import DirectionUncertainty
@@ -12,8 +12,7 @@ matplotlib = pytest.importorskip("matplotlib")  # the figures import it
 matplotlib.use("Agg")
 
 from nads_book import figures  # noqa: E402
-from nads_book.figures.poison import Sweep  # noqa: E402
-from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants, brighten  # noqa: E402
+from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
 
 
 def nads(size: int = 8) -> nc.NADs:
@@ -25,8 +24,7 @@ def nads(size: int = 8) -> nc.NADs:
 
 
 WAVE = torch.tensor([0.3, 1.0, 0.7, -0.2, -1.1, -0.8, 0.4, 0.9])
-CHECKS = [Check("eq1", "S = 2", 1.0, 0.1, 1.1, 2.0), Check("eq1", "S = 4", 0.5, 0.1, 0.4, 0.1)]
-SWEEP = Sweep([0, 10, 300], [30, 20, 0], [28, 10, -np.inf], [32, 30, np.inf])
+SWEEP = {0: [30, 28, 32], 10: [20, 10, 30], 300: [0, -np.inf, np.inf]}
 PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
@@ -36,21 +34,6 @@ def differences():
 
 
 CALLS = {
-    "plot_effects": lambda: figures.plot_effects(
-        {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)},
-        {"max": nads()[0][0], "none": nads()[1][0]},
-        "effect",
-    ),
-    "plot_entries": lambda: figures.plot_entries(
-        {"a": nads(), "b": nads()},
-        {"a": np.ones((8, 8)), "b": np.logspace(-2, 1, 64).reshape(8, 8)},
-        2,
-    ),
-    "plot_learned": lambda: figures.plot_learned(
-        {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])},
-        "energy",
-        0.55,
-    ),
     "plot_signed_images": lambda: figures.plot_signed_images(
         {"a": torch.eye(4), "b": -torch.eye(4)}
     ),
@@ -63,83 +46,28 @@ CALLS = {
             "paper": {"a": {(0, 2): 55.0}, "b": {}},
         }
     ),
-    "plot_train_test": lambda: figures.plot_train_test([0.5, 0.9], [0.8, 0.95]),
     "plot_agreement": lambda: figures.plot_agreement(
-        {"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}
+        {"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}, chance=True
     ),
     "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
     "plot_class_differences": lambda: figures.plot_class_differences(
         {"a": (nads(), differences()), "b": (nads(), differences())}
     ),
     "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
-    "plot_reliability": lambda: figures.plot_reliability(
-        {
-            "a": {
-                "architecture": "lenet",
-                "runs": 3,
-                "num_networks": 9,
-                "bins": [{"promised": 0.2, "kept": 0.3, "error": 0.1, "share": 0.5}],
-            }
-        }
-    ),
-    "plot_definitions": lambda: figures.plot_definitions(
-        {
-            f"{kind} pooling, {depth}": {
-                "moved": {
-                    "gradient 1 | gradient 3": [0.1, 0.1],
-                    "gradient 1 | dipole 1": [0.2, 0.1],
-                    "dipole 1 | gradient 3": [1, 0],
-                }
-            }
-            for kind in ("max", "no")
-            for depth in (1, 2, 3)
-        },
-        "gradient 1",
-    ),
     "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"found": [0.2, 0.4]}, 0.01),
     "plot_kinks": lambda: figures.plot_kinks(
         {"near": (torch.arange(8.0) - 4, WAVE), "far": (10 * torch.arange(8.0) - 40, WAVE)},
         {"here": 0.1, "far": -0.2},
     ),
-    "plot_accuracy_by_nad": lambda: figures.plot_accuracy_by_nad(
-        {
-            "a": {
-                "ours": ([0, 9], [0.9, 0.6], [(0.8, 0.95), (0.5, 0.7)]),
-                "eigenvalues": [1, 0.1],
-                "published": {0: 0.8, 5: 0.7},
-                "published eigenvalues": ([0, 1], [2, 1]),
-            }
-        }
-    ),
-    "plot_gain": lambda: figures.plot_gain({"free": {"energy 1": ([2, 4], [0, 9], [1, 2])}}),
-    "plot_law": lambda: figures.plot_law({"waves": ([0.1, 2.0], [0.5, 0.9]), "NADs": ([1], [0.7])}),
     "plot_intervals": lambda: figures.plot_intervals(
-        {"all": {"a": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}}, ["correlation"]
+        {"all": {"a": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}, "b": {}}},
+        ["correlation"],
     ),
     "plot_by_index": lambda: figures.plot_by_index(
-        {"a": SWEEP, "b": SWEEP}, "points", {"yours": Sweep([5], [20], [20], [20])}
-    ),
-    "plot_trial": lambda: figures.plot_trial(
-        {"clean": 0.6, "hole": 0.4}, 100, {"clean": [0.5, 0.55]}, "stored"
-    ),
-    "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
-        {"ours": ([100, 0, 10], [0.5, 0.2, 0.4], [(0.4, 0.6), (0.1, 0.3), (0.3, 0.5)])},
-        {"ours": 0.6},
-        {0: 0.1, 5: 0.2},
+        {"": {"a": SWEEP, "b": SWEEP}}, "points", {"yours": {5: [20]}}
     ),
     "plot_versions": lambda: figures.plot_versions(
         {"clean": PHOTOS, "flipped": PHOTOS - 0.5}, ["cat"] * 7, signed=("flipped",)
-    ),
-    "plot_use": lambda: figures.plot_use(
-        {"clean": ([0, 10], [0.2, 0.0], [(0.1, 0.3), (0.0, 0.01)])}, {"clean": 10}
-    ),
-    "plot_scatter": lambda: figures.plot_scatter(
-        {
-            "match": {"a": ([0, 1], [0.2, 0.4]), "b": ([0.5], [0.3])},
-            "other": {"a": ([2, 1], [0.2, 0.4])},
-        },
-        {"linear": 0.35},
-        [[([0, 1], [0.2, 0.4])], []],
     ),
     "plot_representations": lambda: figures.plot_representations(
         {"LeNet": {"photos": [0.6, 0.5], "flipped": [0.4]}},
@@ -147,12 +75,8 @@ CALLS = {
         {"LeNet": {"photos": [0.9, 0.9], "flipped": [1.0]}},
         {"LeNet": {"photos": 0.69}},
     ),
-    "plot_durations": lambda: figures.plot_durations({"a": {"x": 2.0, "y": 90.0}, "b": {"x": 5}}),
     "plot_scaling": lambda: figures.plot_scaling(
         {"seconds": {"a": ("live", [10, 99], [1, 2]), "a, limit": ("model", [10, 99], [0.5, 1])}}
-    ),
-    "plot_accuracy_by_energy": lambda: figures.plot_accuracy_by_energy(
-        "a", [0.01, 1.0], [0.5, 0.9], learned=0.6
     ),
     "plot_images": lambda: figures.plot_images({"a": PHOTOS[0, 0], "b": PHOTOS[1, 0]}),
     "plot_aliasing": lambda: figures.plot_aliasing({"a": WAVE}, {"a": WAVE[::2]}, 0.5),
@@ -160,17 +84,14 @@ CALLS = {
         range(8),
         {"a": {"ours": WAVE}},
         "q",
-        points={"a": (range(8), WAVE, 0.1 * WAVE.abs())},
+        points={"a": {"simulated": (range(8), WAVE, 0.1 * WAVE.abs())}},
         dashed={"a": {"printed": 2 * WAVE}},
         ylim=(-3, 3),
-    ),
-    "plot_kept_shares": lambda: figures.plot_kept_shares(
-        range(8), WAVE, {"max": (WAVE, WAVE.abs())}, {"random": WAVE}
     ),
     "plot_two_classes": lambda: figures.plot_two_classes(
         {"a": (torch.complex(WAVE, -WAVE), torch.tensor([-1, 1] * 4))}
     ),
-    "plot_checks": lambda: figures.plot_checks({"Eq. (1)": CHECKS}),
+    "plot_forms": lambda: figures.plot_forms({"Eq. (1)": ([0.1, 1], [9, 4])}, "z", 4, (4, 99)),
     "plot_learning_curves": lambda: figures.plot_learning_curves(
         [10, 100],
         {"CNN": (PHOTOS[0, 0, :2, :2], PHOTOS[1, 0, :2, :2])},
@@ -181,12 +102,30 @@ CALLS = {
     "plot_convergence": lambda: figures.plot_convergence(
         range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100
     ),
-    "plot_saddle": lambda: figures.plot_saddle(
-        torch.linspace(-1, 1, 9),
-        torch.linspace(-1, 1, 9).outer(torch.linspace(1, -1, 9)),
-        ("θ", "φ"),
-    ),
-    "plot_bounds": lambda: figures.plot_bounds(CHECKS),
+}
+# Figures that one page draws from its stored results.
+OF_PAGES = {
+    "atlas": ["plot_largest_effects", "plot_learned"],
+    "flip": ["plot_maps"],
+    "lemma1_hessian": ["plot_saddle"],
+    "nad_computation": ["plot_reliability", "plot_definitions"],
+    "nads_and_generalization": ["plot_accuracy_by_nad", "plot_arms", "plot_law", "plot_tasks"],
+    "other_photos": ["plot_following", "plot_holes"],
+    "poison": ["plot_accuracy_by_carrier", "plot_groups", "plot_number", "plot_use"],
+    "scale": ["plot_agreement_at_64", "plot_run_times"],
+    "scores_on_data": ["plot_bases", "plot_pairs", "plot_series"],
+    "training": ["plot_changes", "plot_optimisers", "plot_used"],
+    "using_nads": ["plot_poolings"],
+}
+ARGUMENTS = {"plot_maps": ["lenet"]}
+
+
+def call(page, name):
+    return lambda: getattr(getattr(nb.pages, page), name)(*ARGUMENTS.get(name, ()))
+
+
+EVERY = CALLS | {
+    f"{page}.{name}": call(page, name) for page, names in OF_PAGES.items() for name in names
 }
 
 
@@ -198,10 +137,10 @@ def test_every_figure_is_drawn_in_a_chapter_or_a_recipe():
     assert {name for name in public if f"figures.{name}(" not in chapters} == set()
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path):
     settings = dict(matplotlib.rcParams)
-    figure = CALLS[name]()
+    figure = EVERY[name]()
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 2_000
     assert dict(matplotlib.rcParams) == settings
@@ -220,25 +159,28 @@ def luminance(colour):
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ weights
 
 
-def test_the_books_blue_is_brighter_on_a_dark_page():
-    figure = matplotlib.figure.Figure()
-    axis = figure.subplots()
-    (line,) = axis.plot([0, 1], "o", color="#0072b2", markerfacecolor="none")
-    (bar, *_) = axis.bar([0, 1], 1, color="#0072b2", alpha=0.5)
-    points = axis.scatter([0, 1], [0, 1], c=["#0072b2", "#d55e00"])
-    brighten(figure)
-    ground = luminance("#121212")
-    colours = [line.get_color(), line.get_markeredgecolor(), bar.get_facecolor()[:3]]
-    for colour in (*colours, *points.get_facecolor()[:, :3]):
-        assert (luminance(colour) + 0.05) / (ground + 0.05) > 4.5
-    assert line.get_markerfacecolor() == "none" and bar.get_alpha() == 0.5
-    assert matplotlib.colors.to_hex(points.get_facecolor()[1]) == "#d55e00"
+def contrast(colour):
+    """Contrast with a dark page."""
+    return (luminance(colour) + 0.05) / (luminance("#121212") + 0.05)
+
+
+def test_the_books_blue_is_brighter_on_a_dark_page(monkeypatch):
+    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
+    figure = figures.plot_agreement({"a": ("x", "y", [0.5, 0.9], [0.6, 0.8])})
+    dots = [
+        one.axes[0].lines[1].get_color() for one in (figure, variants_of(figure).variant("dark"))
+    ]
+    assert contrast(dots[0]) < 4.5 < contrast(dots[1])
+
+
+def variants_of(figure):
+    return figure._repr_mimebundle_.__self__
 
 
 # The chapters draw every variant of every figure anyway: a few are checked in detail each time.
 VARIED = [
     pytest.param(name, marks=[pytest.mark.slow] * bool(number % 8))
-    for number, name in enumerate(CALLS)
+    for number, name in enumerate(EVERY)
 ]
 
 
@@ -247,18 +189,14 @@ def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_li
     name, monkeypatch
 ):
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    figure = CALLS[name]()
-    variants, ground = figure._repr_mimebundle_.__self__, luminance("#121212")
-    dark = variants.variant("dark")
+    figure = EVERY[name]()
+    dark = variants_of(figure).variant("dark")
     assert luminance(dark.get_facecolor()[:3]) < 0.01
     for text in dark.findobj(matplotlib.text.Text):
-        if text.get_text():
-            assert (luminance(text.get_color()) + 0.05) / (ground + 0.05) > 4.5, text
+        assert not text.get_text() or contrast(text.get_color()) > 4.5, text
     for line in dark.findobj(matplotlib.lines.Line2D):
-        assert line.get_alpha() or (luminance(line.get_color()) + 0.05) / (ground + 0.05) > 1.5, (
-            line.get_color()
-        )
-    if (narrow := variants.variant("narrow")) is not None:
+        assert line.get_alpha() or contrast(line.get_color()) > 1.5, line.get_color()
+    if (narrow := variants_of(figure).variant("narrow")) is not None:
         narrow.canvas.draw()
         panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
         wide = [axis.get_window_extent().width / narrow.bbox.width for axis in panels]
@@ -274,8 +212,7 @@ def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_li
 
 def narrow_panels(figure):
     """The narrow variant of a figure, and its panels by row and column."""
-    variants = figure._repr_mimebundle_.__self__
-    narrow = variants.variant("narrow")
+    narrow = variants_of(figure).variant("narrow")
     narrow.canvas.draw()
     panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
     places = {
@@ -289,7 +226,7 @@ def narrow_panels(figure):
 def test_two_rows_of_maps_become_two_columns(monkeypatch):
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
     maps = {name: {(0, 2): 60.0 + 9 * place, (4, 4): 90.0} for place, name in enumerate("abc")}
-    own = {"before": ("energy", (50, 100), "linear")}
+    own = {"before": ("energy", (50, 100))}
     narrow, places = narrow_panels(
         figures.plot_frequency_maps({"before": maps, "after": maps}, own=own)
     )
@@ -312,9 +249,11 @@ def test_a_narrow_figure_draws_each_legend_once():
     narrow = Variants(figures.plot_scaling, {"seconds": curves}).variant("narrow")
     ((_, second),) = shown_legends(narrow)
     assert len(narrow.legends) == 1 and second == name
-    measured = {f"pooling of one kind, number {n}": (places, places) for n in "abc"}
-    exact = {f"convolution of one kind, number {n}": places for n in "abc"}
-    narrow = Variants(figures.plot_kept_shares, places, places, measured, exact).variant("narrow")
+    kinds = {"pooling": "abc", "convolution": "abcd"}
+    panels = {
+        kind: {f"{kind}, of number {n}": places for n in all_} for kind, all_ in kinds.items()
+    }
+    narrow = Variants(figures.plot_curves, places, panels, "share").variant("narrow")
     assert not narrow.legends and len(shown_legends(narrow)) == 2  # which name different things
     narrow.draw_without_rendering()
     (upper, first), (lower, second) = (
@@ -326,7 +265,7 @@ def test_a_narrow_figure_draws_each_legend_once():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("plot_checks", VARIANTS),
+        ("plot_forms", VARIANTS),
         ("plot_directions", VARIANTS),
         ("plot_class_differences", VARIANTS[:1]),
     ],
@@ -351,15 +290,6 @@ def test_a_badge_is_drawn_in_every_variant():
         assert ("generated" in texts) == bool(badge)
 
 
-def test_the_accuracy_curve_shows_the_numbers_given():
-    axis = CALLS["plot_accuracy_by_index"]().axes[0]
-    curve = next(
-        line for line in axis.lines if len(line.get_ydata()) == 3 and line.get_linestyle() == "-"
-    )
-    np.testing.assert_allclose(curve.get_ydata(), [20, 40, 50])
-    np.testing.assert_allclose(curve.get_xdata(), [1, 11, 101])
-
-
 def test_values_by_index_have_finite_bars_and_the_readers_run_is_a_star():
     axis = CALLS["plot_by_index"]().axes[0]
     first, second, own = axis.containers
@@ -368,13 +298,6 @@ def test_values_by_index_have_finite_bars_and_the_readers_run_is_a_star():
     lengths = [np.ptp(segment[:, 1]) for segment in first.lines[2][0].get_segments()]
     np.testing.assert_allclose(lengths, [4, 20, 0])  # an infinite interval is not drawn
     assert own.lines[0].get_marker() == "*" and own.lines[0].get_ydata() == [20]
-
-
-def test_a_trial_is_drawn_beside_the_stored_trainings():
-    axis = CALLS["plot_trial"]().axes[0]
-    squares = [x for line in axis.lines if line.get_marker() == "s" for x in line.get_xdata()]
-    own = [x for container in axis.containers for x in container.lines[0].get_xdata()]
-    np.testing.assert_allclose([*squares, *own], [50, 55, 60, 40])
 
 
 def test_a_frequency_map_shows_each_value_at_its_frequency_and_at_the_negative():

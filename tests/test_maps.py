@@ -53,12 +53,6 @@ def test_each_coordinate_comes_to_lie_on_one_direction(order, signs):
     assert torch.equal(matrix, orthogonal_map(A, B, order, signs=signs, seed=3))
 
 
-def test_the_flip_is_one_of_them():
-    nads = nc.NADs(A.T.reshape(64, 1, 8, 8), torch.ones(64))
-    matrix = orthogonal_map(nads.basis, nads.basis, "reversed")
-    torch.testing.assert_close(transform(IMAGES, matrix), nc.flip(IMAGES, nads), atol=1e-5, rtol=0)
-
-
 def test_a_covariance_turns_with_the_images():
     spread, matrix = covariance(IMAGES), orthogonal_map(A, B).double()
     expected = np.cov(

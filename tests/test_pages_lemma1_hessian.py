@@ -34,7 +34,7 @@ def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
     y = torch.randn(200_000, generator=generator).sign().double()
     x[:, 2] += y
     output = deep_linear.deep_linear_output(theta, phi, x, response, 4)
-    expected = float(page.loss_at(0.7, -0.3, 2, response, 4, 0.8))
+    expected = float(page.loss_at(*torch.tensor([0.7, -0.3]).double(), 2, response, 0.8))
     losses = (y - output).square()
     assert float(losses.mean()) == pytest.approx(
         expected, abs=4 * float(losses.std()) / 200_000**0.5

@@ -10,12 +10,8 @@ from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, TASKS
 
 scored_rows = pytest.importorskip("nads_book.pages.scored_rows")
 adam_flip = pytest.importorskip("nads_book.pages.adam_flip", reason="figures need matplotlib")
-from nads_book.pages import (  # noqa: E402
-    first_step,
-    nonlinear_tasks,
-    rival_theory,
-    small_components,
-)
+from nads_book.pages import nonlinear_tasks, rival_theory, small_components  # noqa: E402
+from nads_book.pages.training import first_step  # noqa: E402
 
 
 @pytest.fixture
@@ -38,7 +34,7 @@ def first_rows(cosine=-0.9, growth=-0.05, signal=0.95, networks=("lenet", "cnn",
         found.append(row | {"change": change, "growth": ends(growth, 0.01)})
     for name in ("lenet", "cnn"):
         for step in (10, 30):
-            rivals = {law: ends(0.4) for law in first_step.RIVALS if law != "signal"}
+            rivals = {law: ends(0.4) for law in first_step.LABELS if law != "signal"}
             change = {"cosine": rivals | {"signal": ends(signal)}}
             row = {"network": name, "measured": "balanced", "step": step, "num_networks": 256}
             found.append(row | {"change": change})

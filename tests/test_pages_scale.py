@@ -1,7 +1,5 @@
 """The page 16_scale: its claims, and the costs of an architecture that a reader names."""
 
-import copy
-
 import nads_book as nb
 import pytest
 from torch import nn
@@ -9,7 +7,6 @@ from torch import nn
 pytest.importorskip("nads_book.pages.scale", reason="the figures need matplotlib")
 
 page = nb.pages.scale
-larger = page.larger_images
 
 
 def tiny():
@@ -47,12 +44,15 @@ def test_measured_times_stand_beside_stored_ones():
     assert len(lines["stored"].get_xdata()) == len(page.costs.costs_by_pixels())
 
 
-def test_verdicts_follow_the_runs(monkeypatch):
-    runs = copy.deepcopy(larger._stored())
-    runs["rows"][1]["agreement_found"] -= 0.05
-    runs["runs"][1]["forecasts"]["16384"][0]["num_certain"] *= 2
-    monkeypatch.setattr(larger, "_stored", lambda: runs)
-    assert larger.runs_agree_as_predicted().value < -0.05
-    assert not larger.runs_agree_as_predicted().holds
-    assert larger.runs_forecast_themselves().value < 0.67
-    assert not larger.runs_forecast_themselves().holds
+def test_verdicts_follow_the_runs(edit_stored):
+    agreement, forecast = (page.CLAIMS[f"larger-{name}"] for name in ("predicted", "forecast"))
+
+    def change(row):
+        if "agreement_found" in row:
+            row["agreement_found"] -= 0.05
+        else:
+            row["forecasts"]["16384"][0]["num_certain"] *= 2
+
+    edit_stored("nads64.json", change, "rows", "runs")
+    assert agreement().value < -0.05 and not agreement().holds
+    assert forecast().value < 0.67 and not forecast().holds

@@ -1,30 +1,11 @@
 """Scores on data: permutations, the reader's own network, and verdicts of stored rows."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 scores = pytest.importorskip("nads_book.pages.scores_on_data", reason="figures need matplotlib")
-
-
-@pytest.fixture
-def fresh():
-    """Clear what the page has cached, before and after."""
-    caches = (
-        scores.stored.scores,
-        scores.stored.trained,
-        scores.stored.pairs,
-        scores.stored.primary,
-        scores.optimisers.mlp_losses,
-    )
-    for cached in caches:
-        cached.cache_clear()
-    yield
-    for cached in caches:
-        cached.cache_clear()
 
 
 def test_orders_are_permutations_and_reach_every_series():
@@ -47,15 +28,11 @@ def test_a_linear_model_does_not_notice_an_order():
     assert before == pytest.approx(after, abs=0.003) and before > 0.2
 
 
-def test_an_interval_above_the_limit_leaves_the_ranking_open(fresh, monkeypatch):
-    assert scores.ranking.ranks_the_best().holds is False
-    assert scores.ranking.ranks_the_losses().holds is False
+def test_an_interval_above_the_limit_leaves_the_ranking_open(monkeypatch):
     low = dict(scores.stored.plan(), criteria=dict(scores.stored.plan()["criteria"], enough=0.3))
     monkeypatch.setattr(scores.ranking, "plan", lambda: low)
-    assert (
-        scores.ranking.ranks_the_best().holds is None
-        and scores.ranking.ranks_the_losses().holds is None
-    )
+    for claim in ("pairs-best", "pairs-loss"):
+        assert scores.CLAIMS[claim]().holds is None
 
 
 def test_ties_of_the_accuracies_are_ties():
@@ -76,25 +53,20 @@ def test_data_sets_are_the_units_of_smoothness():
     assert found.interval[1] > 0
 
 
-def test_losses_with_adam_that_equal_those_with_sgd_reject_the_claim(fresh, monkeypatch):
-    assert scores.optimisers.adam_loses().holds
-    rows = copy.deepcopy(scores.stored.trained())
-    for row in rows["rows"]:
+def test_losses_with_adam_that_equal_those_with_sgd_reject_the_claim(edit_stored):
+    def gain(row):
         if row["architecture"] == "mlp" and row["variant"] == "flipped":
             row["test_accuracy"] += 0.033
-    monkeypatch.setattr(scores.optimisers, "trained", lambda: rows)
-    scores.optimisers.mlp_losses.cache_clear()
+
+    edit_stored("other-data.json", gain)
     assert not scores.optimisers.adam_loses().holds
 
 
-def test_a_lift_that_does_not_fall_is_no_evidence(fresh, monkeypatch):
-    assert scores.series.lift_falls().holds and not scores.series.ridge_falls().holds
-    changed = copy.deepcopy(scores.stored.scores())
-    for row in changed["rows"]:
+def test_a_lift_that_does_not_fall_is_no_evidence(edit_stored):
+    def change(row):
         if row["data"] == "mnist1d":
             row["scores"]["lift"][0] = 1.0
             row["scores"]["ridge"][0] = 0.9 if row["variant"] == "as is" else 0.2
-    for module in (scores.stored, scores.series):
-        monkeypatch.setattr(module, "scores", lambda: changed)
-    scores.stored.pairs.cache_clear()
+
+    edit_stored("other-data-scores.json", change)
     assert not scores.series.lift_falls().holds and scores.series.ridge_falls().holds

@@ -2,7 +2,6 @@
 they are given.
 """
 
-import copy
 import html
 import json
 import zlib
@@ -11,8 +10,6 @@ from base64 import b64decode
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments.stored import load_study
-from nads_book.predictions.training import Trajectories
 from nads_book.studies import experiment
 
 training = pytest.importorskip("nads_book.pages.training", reason="the figures need matplotlib")
@@ -20,38 +17,7 @@ trajectories, optimisers, used = training.trajectories, training.optimisers, tra
 closed_form = training.closed_form
 
 
-@pytest.fixture
-def followed(monkeypatch):
-    """Return a function that changes the rows of the trajectories."""
-
-    def alter(change):
-        rows = copy.deepcopy(load_study("geometry.json")["rows"])
-        for row in rows:
-            change(row)
-        monkeypatch.setattr(trajectories, "known", lambda: Trajectories(rows))
-        return rows
-
-    return alter
-
-
-@pytest.fixture
-def factorial(stored_rows):
-    """Return a function that changes the networks of the three optimisers."""
-    caches = [optimisers.tables, optimisers.by_energy, optimisers.by_frequency]
-
-    def clear():
-        for cached in caches:
-            cached.cache_clear()
-
-    def alter(change):
-        rows = copy.deepcopy(load_study("forgetting.json")["rows"])
-        for row in rows:
-            change(row)
-        stored_rows(rows)
-        clear()
-
-    yield alter
-    clear()
+GEOMETRY = "geometry.json"
 
 
 def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypatch):
@@ -62,42 +28,38 @@ def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypat
     assert found.holds is False and found.value > 8
 
 
-def test_the_share_of_a_half_above_the_other(followed):
+def test_the_share_of_a_half_above_the_other(edit_stored):
     halves = np.repeat([1, -1], 512).tolist()
 
     def to_halves(row):
         if (row["network"], row["data"], row["step"]) == ("lenet", "photos", 0):
             row["leading"][0] = halves
 
-    assert trajectories.bright_above_dark().holds
-    followed(to_halves)
+    edit_stored(GEOMETRY, to_halves)
     assert trajectories.bright_above_dark().holds is False
 
 
-def test_a_network_closer_to_the_law_flips_the_verdict(followed):
-    assert trajectories.takes_over().holds and trajectories.registered_takeover().holds is False
-
+def test_a_network_closer_to_the_law_flips_the_verdict(edit_stored):
     def ahead(row):
         if (row["network"], row["data"], row["step"]) == ("mlp", "photos", 10):
             row["change"]["law ahead"]["signal"] = [0.3, 0.2, 0.4]
 
-    rows = followed(ahead)
+    rows = edit_stored(GEOMETRY, ahead)
     found = trajectories.takes_over()
     assert found.holds is False and (found.value, found.interval) == (-0.3, (-0.4, -0.2))
     assert experiment("geometry").score(rows).met["then labels decide"]
 
 
-def test_labels_that_do_not_decide_refute_the_registered_claim(followed):
+def test_labels_that_do_not_decide_refute_the_registered_claim(edit_stored):
     def law_at_the_end(row):
         if row["data"] == "photos" and row["network"] in ("lenet", "mlp") and row["step"] == 1_000:
             row["change"]["law ahead"]["signal"] = [0.3, 0.2, 0.4]
 
-    met = experiment("geometry").score(followed(law_at_the_end)).met
+    met = experiment("geometry").score(edit_stored(GEOMETRY, law_at_the_end)).met
     assert met["then labels decide"] is False
 
 
-def test_a_treatment_in_the_opposite_order_refutes_lower_rates(factorial):
-    assert optimisers.lower_rates().holds and optimisers.not_frequency().holds
+def test_a_treatment_in_the_opposite_order_refutes_lower_rates(edit_stored):
     energies = dict(
         zip(optimisers.forgetting.waves(), optimisers.forgetting.wave_energies(), strict=True)
     )
@@ -107,30 +69,29 @@ def test_a_treatment_in_the_opposite_order_refutes_lower_rates(factorial):
         if optimisers.Cell(**row["cell"]) == cell:
             row["test_accuracies"][-1] = 0.65 - 0.8 * energies[tuple(row["wave"])]
 
-    factorial(turn)
+    edit_stored("forgetting.json", turn)
     assert optimisers.lower_rates().holds is False and optimisers.not_frequency().holds is False
     assert cell in optimisers.forgetting.refuting(optimisers.tables())
 
 
-def test_dead_networks_are_left_out(factorial):
+def test_dead_networks_are_left_out(edit_stored):
     """At the largest rates all networks but those along the two waves of most energy die."""
     alive = optimisers.forgetting.waves()[:2]
 
     def die(row):
         row["train_accuracy"] = 0.9 if tuple(row["wave"]) in alive else 0.5
 
-    factorial(die)
+    edit_stored("forgetting.json", die)
     assert all(np.isnan(area) or area in (0, 1) for area in optimisers.living_areas())
 
 
-def test_ratios_decide_by_the_registered_limits_in_both_seeds(stored_rows):
-    assert used.follows_data("resnet").holds and used.follows_data("vgg11").holds
-    rows = copy.deepcopy(used.rows_of(used.STUDY))
-    for row in rows:
+def test_ratios_decide_by_the_registered_limits_in_both_seeds(edit_stored):
+    def larger(row):
         if (row["network"], row["seed"]) == ("resnet", 1):
             for one in row["directions"]:
                 one["nad"]["turn"] = 1.3 * one["wave"]["turn"]
-    stored_rows(rows)
+
+    rows = edit_stored("used-nads.json", larger)
     found = used.follows_data("resnet")
     low, high = found.interval
     assert found.holds is False and low < found.value < high

@@ -1,6 +1,5 @@
 """The page about using NADs: its verdicts follow from the stored rows."""
 
-import copy
 import math
 
 import numpy as np
@@ -8,44 +7,11 @@ import pytest
 from nads_book.experiments.stored import load_study
 from nads_book.studies import experiment
 from nads_book.studies.nas import effective_directions
-from nads_book.studies.pooling import Choices, Pooling, PoolingControl
-from nads_book.studies.repair import Repaired
 
 import nads_core as nc
 
 using_nads = pytest.importorskip("nads_book.pages.using_nads", reason="the figures need matplotlib")
 pooling, repair, search = using_nads.pooling, using_nads.repair, using_nads.search
-
-
-@pytest.fixture
-def pooled(monkeypatch):
-    """Return a function that changes the trained networks of the choice of a pooling."""
-    content, control = load_study("pooling.json"), load_study("pooling-control.json")["rows"]
-
-    def alter(change):
-        rows = copy.deepcopy(content["rows"])
-        for row in rows:
-            change(row)
-        changed = Choices.of(content["prediction"], rows, control)
-        monkeypatch.setattr(pooling, "choices", lambda: changed)
-        return rows
-
-    return alter
-
-
-@pytest.fixture
-def altered(monkeypatch):
-    """Return a function that changes the trained networks of the repair."""
-    content = load_study("repair.json")
-
-    def alter(change):
-        rows = copy.deepcopy(content["rows"])
-        for row in rows:
-            change(row)
-        found = Repaired.of(content["prediction"], rows)
-        monkeypatch.setattr(repair, "repaired", lambda: found)
-
-    return alter
 
 
 def test_the_choice_by_energy_fails_since_its_exact_interval_contains_zero():
@@ -54,53 +20,51 @@ def test_the_choice_by_energy_fails_since_its_exact_interval_contains_zero():
     assert found.holds is False and low < 0 < found.value < high
 
 
-def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(pooled):
+def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(edit_stored):
     scores = load_study("pooling.json")["prediction"]
 
     def by_energy(row):
         row["test_accuracy"] = 0.5 + 0.01 * math.log10(scores[row["pooling"]][row["data"]][0])
 
-    found = Pooling().score(pooled(by_energy))
-    assert found.met["energies choose the pooling"] is True
-    assert found.estimates["rank correlation"]["mean of all data sets"][0] == pytest.approx(1)
+    edit_stored("pooling.json", by_energy)
+    found = pooling.chooses_pooling()
+    assert found.holds and found.value == pytest.approx(1)
 
 
-def test_another_best_network_on_flipped_photos_flips_the_verdict(pooled):
-    assert pooling.flipped_need_another().holds
+def test_another_best_network_on_flipped_photos_flips_the_verdict(edit_stored):
     best = {"pooling": "max", "data": "flipped photos"}
-    pooled(lambda row: row.update(test_accuracy=0.9) if best.items() <= row.items() else None)
+
+    def improve(row):
+        if best.items() <= row.items():
+            row["test_accuracy"] = 0.9
+
+    edit_stored("pooling.json", improve)
     assert pooling.flipped_need_another().holds is False
 
 
-def test_a_wide_network_as_good_as_the_best_would_explain_the_difference():
-    assert pooling.not_parameters().holds
-    best = copy.deepcopy(load_study("pooling-control.json")["rows"])
-    for row in best:
-        row["test_accuracy"] = 0.99
-    assert PoolingControl().score(best).met["parameters explain less than half"] is False
+def test_a_wide_network_as_good_as_the_best_would_explain_the_difference(edit_stored):
+    edit_stored("pooling-control.json", lambda row: row.update(test_accuracy=0.99))
+    assert pooling.not_parameters().holds is False
 
 
-def test_a_wave_that_is_learned_against_the_rule_flips_the_verdict(altered):
-    assert repair.single_changes().holds and repair.single_changes().value == 32
-
+def test_a_wave_that_is_learned_against_the_rule_flips_the_verdict(edit_stored):
     def learn(row):
         if (row["network"], row["task"]) == ("densenet, flat", "waves"):
             row["accuracies"][5] = 1.0
 
-    altered(learn)
+    edit_stored("repair.json", learn)
     assert repair.single_changes().holds is False and repair.single_changes().value == 31
 
 
-def test_a_repair_needs_twelve_waves_and_a_small_cost(altered):
+def test_a_repair_needs_twelve_waves_and_a_small_cost(edit_stored):
     met = experiment("repair").score(load_study("repair.json")["rows"]).met
     assert len(met) == 7 and not any(met.values())
-    assert not repair.CLAIMS["repair-both"]().holds and not repair.CLAIMS["repair-cost"]().holds
 
     def succeed(row):
         if row["network"] == repair.BOTH:
             row["accuracies"] = [0.9] * len(row["accuracies"])
 
-    altered(succeed)
+    edit_stored("repair.json", succeed)
     assert repair.CLAIMS["repair-both"]().holds and repair.CLAIMS["repair-cost"]().holds
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 Estimate = tuple[float, float, float]  # a number with its 95 % interval, or NaN for none
+Facts = dict[str, Any]  # arguments of `evidence` that several claims share
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,16 @@ def exact_share(hits: Sequence[bool] | np.ndarray) -> Estimate:
     count, total = int(sum(hits)), len(hits)
     interval = binomtest(count, total).proportion_ci(method="exact")
     return count / total, float(interval.low), float(interval.high)
+
+
+def fitted_slope(x: np.ndarray, y: np.ndarray) -> Estimate:
+    """Return the slope of a line through points (n,), by least squares, with Student's 95 %
+    interval.
+    """
+    from scipy.stats import linregress, t
+
+    fit = linregress(x, y)
+    return around(float(fit.slope), float(t.ppf(0.975, len(x) - 2) * fit.stderr))
 
 
 def _finite(number: float | None) -> float | None:

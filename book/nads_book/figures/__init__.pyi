@@ -1,95 +1,59 @@
 """The names of `nads_book.figures`, which `__init__.py` imports when they are first used."""
 
 from . import style
-from .atlas import plot_effects, plot_entries, plot_learned
 from .bases import (
     plot_class_differences,
-    plot_definitions,
     plot_directions,
-    plot_durations,
     plot_eigenvalues,
     plot_kinks,
     plot_overlaps,
-    plot_reliability,
     plot_scaling,
-)
-from .generalization import (
-    plot_accuracy_by_nad,
-    plot_gain,
-    plot_law,
 )
 from .intervals import plot_intervals
 from .learning import (
-    plot_accuracy_by_energy,
     plot_accuracy_dots,
     plot_agreement,
     plot_frequency_maps,
     plot_signed_images,
-    plot_train_test,
 )
 from .poison import (
-    plot_accuracy_by_index,
     plot_by_index,
     plot_representations,
-    plot_scatter,
-    plot_trial,
-    plot_use,
     plot_versions,
 )
 from .theory import (
     plot_aliasing,
-    plot_bounds,
-    plot_checks,
     plot_convergence,
     plot_curves,
+    plot_forms,
     plot_images,
-    plot_kept_shares,
     plot_learning_curves,
     plot_matrices,
-    plot_saddle,
     plot_two_classes,
 )
 
 __all__ = [
-    "plot_accuracy_by_energy",
-    "plot_accuracy_by_index",
-    "plot_accuracy_by_nad",
     "plot_accuracy_dots",
     "plot_agreement",
     "plot_aliasing",
-    "plot_bounds",
     "plot_by_index",
-    "plot_checks",
     "plot_class_differences",
     "plot_convergence",
     "plot_curves",
-    "plot_definitions",
     "plot_directions",
-    "plot_durations",
-    "plot_effects",
     "plot_eigenvalues",
-    "plot_entries",
+    "plot_forms",
     "plot_frequency_maps",
-    "plot_gain",
     "plot_images",
     "plot_intervals",
-    "plot_kept_shares",
     "plot_kinks",
-    "plot_law",
-    "plot_learned",
     "plot_learning_curves",
     "plot_matrices",
     "plot_overlaps",
-    "plot_reliability",
     "plot_representations",
-    "plot_saddle",
     "plot_scaling",
-    "plot_scatter",
     "plot_signed_images",
-    "plot_train_test",
-    "plot_trial",
     "plot_two_classes",
-    "plot_use",
     "plot_versions",
     "style",
 ]

@@ -2,7 +2,6 @@
 they cost.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from matplotlib.ticker import LogLocator
 from torch import Tensor
 
 from nads_book.figures.style import (
-    COLOURS,
     bare,
     colours,
     dotted,
@@ -25,24 +23,14 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.report import LABELS
 from nads_core.data import ClassDifferences
 from nads_core.directions import NADs
 from nads_core.directions.export import draw_direction
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
-    "live": {"marker": "o", "linestyle": "none"},
-    "stored": {"marker": "s", "linestyle": "none", "fillstyle": "none"},
+    "live": {"marker": "o", "linestyle": "none", "markersize": 6},
+    "stored": {"marker": "s", "linestyle": "none", "fillstyle": "none", "markersize": 6},
     "model": {"linestyle": "-", "alpha": 0.8},
-}
-_DURATIONS = {
-    "1 s": 1,
-    "10 s": 10,
-    "1 min": 60,
-    "10 min": 600,
-    "1 h": 3_600,
-    "10 h": 36_000,
-    "4 days": 345_600,
 }
 
 
@@ -100,23 +88,20 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     (Fig. 6, green).
     """
     figure, ((axis,),) = subplots(height=3.2)
-    curves = {
-        label: np.asarray(nads.eigenvalues / nads.eigenvalues[0]) for label, nads in bases.items()
-    }
+    curves = []
+    for label, nads in bases.items():
+        values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
+        values = values[values > 0]
+        curves += axis.plot(np.arange(len(values)) + 1, values, label=label)
     place = 0.0  # of the label below
-    for label, values in sorted(curves.items(), key=lambda curve: curve[1][curve[1] > 0][-1]):
-        colour, values = colours()[list(curves).index(label)], values[values > 0]
+    for curve in sorted(curves, key=lambda curve: curve.get_ydata()[-1]):
+        ranks, values = curve.get_data()
         place = max(3 * place, values[-1])
-        axis.plot(np.arange(len(values)) + 1, values, color=colour)
-        axis.annotate(
-            label, (len(values) * 1.1, place), color=colour, va="center", annotation_clip=False
-        )
-    axis.set(
-        xscale="log",
-        yscale="log",
-        xlabel="rank of the NAD (1 = most preferred)",
-        ylabel="eigenvalue / first",
-    )
+        end = 1.1 * ranks[-1], place
+        look: dict[str, Any] = {"color": curve.get_color(), "va": "center"}
+        axis.annotate(str(curve.get_label()), end, annotation_clip=False, **look)
+    axis.set(xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
+    axis.set(xscale="log", yscale="log")
     return figure
 
 
@@ -133,10 +118,8 @@ def plot_overlaps(
         chance: overlap of random subspaces, drawn as a line.
     """
     figure, ((axis,),) = subplots(height=3.0)
-    for (label, values), colour, style in zip(
-        overlaps.items(), colours(), ("o-", "s--"), strict=False
-    ):
-        axis.plot(counts, values, style, color=colour, label=label, markersize=4)
+    for (label, values), style in zip(overlaps.items(), ("o-", "s--"), strict=False):
+        axis.plot(counts, values, style, label=label)
     axis.axhline(chance, **dotted("random directions"))
     axis.set(xlabel="networks in each run", ylabel="overlap of two runs", ylim=(0, 1.02))
     log_ticks(axis, counts)
@@ -164,7 +147,9 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
         )
         for (label, value), colour in zip(averages, colours(), strict=False):
             lower.axhline(value, color=colour, linestyle="--", linewidth=1.5, label=label)
-        lower.plot(0, at_point, "o", color=COLOURS[1], markersize=5, label=point, linestyle="none")
+        lower.plot(
+            0, at_point, "o", color=colours()[1], markersize=5, label=point, linestyle="none"
+        )
         upper.set_title(title)
         for axis in (upper, lower):
             axis.set_xlabel("t")
@@ -173,80 +158,6 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
     axes[1, 0].set_ylabel("slope along v")
     legend(figure, axes[1, 0], ncols=len(slopes))
     figure.align_ylabels()
-    return figure
-
-
-@styled
-def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Draw promised against actual values of certificates, one panel per architecture.
-
-    Args:
-        diagrams: the study ``reliability.json``, see `load_study`.
-    """
-    panels: dict[str, list[Mapping[str, Any]]] = {}
-    for facts in diagrams.values():
-        panels.setdefault(facts["architecture"], []).append(facts)
-    rows = -(-len(panels) // 3)
-    figure, grid = subplots(rows, 3, height=2.7 * rows)
-    for axis in grid.flat[len(panels) :]:
-        axis.axis("off")
-    for axis, (architecture, of_sizes) in zip(grid.flat, panels.items(), strict=False):
-        axis.plot([0, 1], [0, 1], color=shade(0.6), linewidth=1)
-        for facts, colour in zip(of_sizes, colours(), strict=False):
-            names = ("promised", "kept", "error", "share")
-            promised, kept, error, share = np.array(
-                [[entry[name] for name in names] for entry in facts["bins"]]
-            ).T
-            label = f"{facts['runs']} runs of {facts['num_networks']:,}"
-            axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
-            axis.scatter(
-                promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label
-            )
-        axis.set(
-            xlabel="predicted cos²",
-            ylabel="measured cos²",
-            title=LABELS.get(architecture, architecture),
-        )
-        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
-        for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
-            handle.set_sizes([30])
-    return figure
-
-
-@styled
-def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) -> Figure:
-    """Draw how much energy dipoles of several arms put at other frequencies than one definition
-    does.
-
-    Args:
-        networks: label -> ``moved`` of pairs of definitions, the "moments" of the study
-            ``definitions.json``.
-        reference: the definition that the others are compared with, such as "gradient 1".
-    """
-    figure, ((axis,),) = subplots(height=3.2)
-    for number, (label, facts) in enumerate(networks.items()):
-        found = {
-            pair.replace(reference, "").strip(" |"): values
-            for pair, values in facts["moved"].items()
-        }
-        points = [
-            (float(pair[6:]), *values)
-            for pair, values in found.items()
-            if re.fullmatch("dipole [.0-9]+", pair)
-        ]
-        arm, moved, chance = np.array(sorted(points)).T
-        axis.errorbar(
-            arm * 1.03**number,
-            moved,
-            2 * chance,
-            color=colours()[number],
-            linewidth=1.2,
-            elinewidth=0.7,
-        )
-        axis.annotate(label, (arm[-1] * 1.2, moved[-1]), va="center", annotation_clip=False)
-    axis.set(
-        xscale="log", xlabel="arm of the dipole", ylabel="share of energy elsewhere", ylim=(0, None)
-    )
     return figure
 
 
@@ -265,8 +176,8 @@ def plot_scaling(
     """
     figure, axes = panel_row([""] * len(panels), 3.5)
     for axis, (quantity, series), xlabel in zip(axes, panels.items(), xlabels, strict=True):
-        for (label, (kind, places, values)), colour in zip(series.items(), colours(), strict=False):
-            axis.plot(places, values, color=colour, label=label, **_KINDS[kind])
+        for label, (kind, places, values) in series.items():
+            axis.plot(places, values, label=label, **_KINDS[kind])
         axis.set(xscale="log", yscale="log", ylabel=quantity.strip(), xlabel=xlabel)
         low, high = axis.get_xlim()
         if high < 20 * low:  # hardly more than a decade has too few ticks, and too many minor ones
@@ -274,27 +185,6 @@ def plot_scaling(
             axis.xaxis.set_major_formatter("{x:g}")
             axis.xaxis.set_minor_formatter("")
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
-    return figure
-
-
-@styled
-def plot_durations(rows: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Draw durations on a logarithmic axis, one row a label and one mark a kind.
-
-    Args:
-        rows: label -> kind -> seconds.
-    """
-    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.3 * len(rows), grid="x")
-    kinds = list(dict.fromkeys(kind for durations in rows.values() for kind in durations))
-    for kind, colour, marker in zip(kinds, colours(), "os^Dv", strict=False):
-        places = [place for place, durations in enumerate(rows.values()) if kind in durations]
-        seconds = [durations[kind] for durations in rows.values() if kind in durations]
-        axis.plot(seconds, places, marker, color=colour, label=kind, markersize=6)
-    axis.set_xlabel("time of a run")
-    log_ticks(axis, list(_DURATIONS.values()), _DURATIONS)
-    axis.set_yticks(range(len(rows)), list(rows))
-    axis.invert_yaxis()
-    legend(figure, axis, ncols=len(kinds))
     return figure
 
 
@@ -314,10 +204,8 @@ def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]])
     )
     for row, (label, (nads, differences)) in zip(axes, results.items(), strict=True):
         ranks = np.arange(1, len(nads) + 1)
-        row[0].plot(
-            ranks, 100 * differences.explained, ".", color=COLOURS[0], ms=3, alpha=0.7, mew=0
-        )
-        row[0].plot(ranks, 100 * differences.chance, color=shade(0.5), lw=1, label="random labels")
+        row[0].plot(ranks, 100 * differences.explained, ".", alpha=0.7)
+        row[0].plot(ranks, 100 * differences.chance, color=shade(0.5), label="random labels")
         row[0].set(xscale="log", ylabel="explained by classes (%)", title=label, ylim=(0, None))
         row[0].set_xlabel("rank of the NAD")
         for axis, index in zip(row[1:], differences.leading(4), strict=False):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.figures.style import colours, legend, name_rows, panel_row, shade, styled
+from nads_book.figures.style import bar_ends, colours, legend, name_rows, panel_row, shade, styled
 
 Estimates = Mapping[str, Mapping[str, Sequence[float]]]  # series -> row -> value, low, high
 
@@ -32,12 +32,12 @@ def plot_intervals(
         if title in logarithmic:
             axis.set_xscale("log")
         else:
-            axis.axvline(0, color=shade(0.5), linewidth=0.8)
+            axis.axvline(0, color=shade(0.4), linewidth=0.8)
         for name, estimates in one.items():
-            for row, (value, low, high) in estimates.items():
-                place, colour = rows.index(row) + offsets[name], colour_of[name]
-                axis.plot([low, high], [place, place], color=colour, linewidth=1.5)
-                axis.plot(value, place, "o", color=colour, markersize=4, label=name)
+            values, lengths = bar_ends([*estimates.values()])
+            places = [rows.index(row) + offsets[name] for row in estimates]
+            colour = colour_of[name]
+            axis.errorbar(values, places, xerr=lengths, fmt="o", color=colour, label=name)
         axis.set_xlabel(label)
         name_rows(axis, rows)
     if len(series) > 1:

@@ -6,14 +6,12 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.analysis.waves import wrapped
 from nads_book.figures.style import (
-    COLOURS,
     SEQUENTIAL,
     WIDTH,
     bars,
@@ -58,25 +56,11 @@ def plot_accuracy_dots(
     """
     figure, ((axis,),) = subplots(1, 1, 1.0 + 0.28 * len(accuracies), grid="x")
     for place, (test, train, interval) in enumerate(accuracies.values()):
-        axis.errorbar(
-            100 * test,
-            place,
-            xerr=bars([test], interval),
-            fmt="o",
-            color=COLOURS[0],
-            capsize=3,
-            label="new images",
-        )
+        lengths, (blue, orange, *_) = bars([test], interval), colours()
+        axis.errorbar(100 * test, place, xerr=lengths, fmt="o", color=blue, label="new images")
         if train is not None:
-            axis.plot(
-                100 * train,
-                place,
-                "o",
-                mfc="none",
-                color=COLOURS[1],
-                markersize=9,
-                label="training images",
-            )
+            ring = {"markersize": 9, "label": "training images"}
+            axis.plot(100 * train, place, "o", mfc="none", color=orange, **ring)
     axis.axvline(50, **dotted("chance"))
     name_rows(axis, accuracies)
     axis.set(xlabel="accuracy (%)", xlim=(44, 104))
@@ -106,7 +90,7 @@ def plot_frequency_maps(
     *,
     scale: str = "linear",
     over: str | None = None,
-    own: Mapping[str, tuple[str, tuple[float, float], str]] | None = None,
+    own: Mapping[str, tuple[str, tuple[float, float]]] | None = None,
     marked: Sequence[int] = (),
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to
@@ -120,7 +104,7 @@ def plot_frequency_maps(
         limits: limits of the colours, shared by all panels.
         scale: scale of the colours, "linear" or "log".
         over: meaning of a value beyond the upper limit, which is drawn in red.
-        own: rows of energies, with a colour map of their own: label of the bar, limits, scale.
+        own: rows of energies, with a colour map of their own: label of the bar, limits.
         marked: numbers of cycles, across or down, that get dotted lines.
     """
     own = own or {}
@@ -138,23 +122,21 @@ def plot_frequency_maps(
     ends, ticks = (-edge - half, edge - half), [-edge, -edge // 2, 0, edge // 2]
     colour_bars: dict[str, tuple[Any, list[Any]]] = {}  # label of a colour bar -> picture, axes
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
-        title, colour_limits, kind = own.get(name, (label, limits, scale))
+        title, colour_limits = own.get(name, (label, limits))
         map_name = SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
         for axis, column in zip(line, columns, strict=True):
             image = axis.imshow(
                 np.ma.masked_invalid(_grid(panels[column], step)),
                 cmap=mpl.colormaps[map_name].with_extremes(bad=shade(0.82), over="#7a0c02"),
-                norm=(LogNorm if kind == "log" else Normalize)(*colour_limits),
+                norm=(LogNorm if scale == "log" else Normalize)(*colour_limits),
                 extent=(*ends, *ends[::-1]),
-                interpolation="nearest",
             )
             axis.spines[:].set_visible(False)
             axis.set(xticks=ticks, yticks=ticks)
             for cycles in marked:
                 for place in {wrapped(cycles, 0)[0], -cycles}:
-                    style = {"color": "white", "linewidth": 1, "linestyle": ":"}
-                    axis.axhline(place, **style)
-                    axis.axvline(place, **style)
+                    for line_at in (axis.axhline, axis.axvline):
+                        line_at(place, color="white", linestyle=":")
         line[0].set_ylabel(name)
         colour_bars.setdefault(title, (image, []))[1].extend(line)
     for axis, column in zip(axes[0], columns, strict=True):
@@ -173,85 +155,25 @@ def plot_frequency_maps(
 
 
 @styled
-def plot_accuracy_by_energy(
-    title: str,
-    energies: Sequence[float],
-    accuracies: Sequence[float],
-    learned: float,
-    own: tuple[float, float] | None = None,
-) -> Figure:
-    """Draw published test accuracies against the energies of directions before training.
-
-    Args:
-        title: name of the network.
-        energies: (n,).
-        accuracies: (n,), in [0, 1].
-        learned: accuracy to mark.
-        own: energy and accuracy of the reader's network, drawn as a star in ink.
-    """
-    figure, (axis,) = panel_row(
-        [title], 2.9, xlabel="energy before training", ylabel="test accuracy (%)"
-    )
-    label = f"learned: above {100 * learned:.0f} %"
-    axis.axhline(100 * learned, **dotted(label))
-    axis.plot(
-        energies,
-        100 * np.asarray(accuracies),
-        "o",
-        color=COLOURS[0],
-        markersize=4,
-        alpha=0.6,
-        label="published",
-    )
-    axis.set(xscale="log", ylim=(45, 102))
-    if own:
-        axis.plot(own[0], 100 * own[1], "*", color=shade(0), markersize=13, label="yours")
-    legend(figure, axis, "outside lower center", ncols=3)
-    return figure
-
-
-@styled
-def plot_train_test(test: Sequence[float], train: Sequence[float]) -> Figure:
-    """Draw training against test accuracy; overfitting is above the diagonal.
-
-    Args:
-        test: test accuracies (n,) in [0, 1].
-        train: training accuracies (n,) in [0, 1].
-    """
-    figure, (axis,) = panel_row(
-        ["LeNet"], 3.4, xlabel="test accuracy (%)", ylabel="training accuracy (%)"
-    )
-    axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
-    axis.axvline(50, **dotted("chance"))
-    _accuracy_pairs(axis, test, train, COLOURS[0])
-    figure.set_size_inches(3.6, 3.4)
-    axis.legend(loc="lower right")
-    return figure
-
-
-def _accuracy_pairs(axis: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
-    """Draw one accuracy against another, both in [0, 1], on equal axes."""
-    axis.plot(
-        100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, markersize=3.5, alpha=0.6
-    )
-    axis.set(xlim=(45, 102), ylim=(45, 102), aspect="equal")
-
-
-@styled
 def plot_agreement(
-    panels: Mapping[str, tuple[str, str, Sequence[float], Sequence[float]]],
+    panels: Mapping[str, tuple[str, str, Sequence[float], Sequence[float]]], chance: bool = False
 ) -> Figure:
     """Draw one accuracy of each direction against another one, with the diagonal on which they
     agree.
 
     Args:
         panels: title -> (horizontal label, vertical label, (n,), (n,)); accuracies in [0, 1].
+        chance: whether a dotted line marks the chance level of the horizontal axis.
     """
     figure, axes = panel_row(
         panels, 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True
     )
     for axis, (xlabel, ylabel, x, y), colour in zip(axes, panels.values(), colours(), strict=False):
         axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1)
-        _accuracy_pairs(axis, x, y, colour)
+        if chance:
+            axis.axvline(50, **dotted("chance"))
+            axis.legend(loc="lower right")
+        axis.plot(100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, alpha=0.6)
+        axis.set(xlim=(45, 102), ylim=(45, 102), aspect="equal")
         axis.set(xlabel=f"{xlabel} (%)", ylabel=f"{ylabel} (%)")
     return figure

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import matplotlib.pyplot as plt
+from cycler import cycler
 from matplotlib.figure import Figure
 
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
 # Keys are of matplotlib.typing.RcKeyType, which matplotlib has from 3.11 on: Colab has 3.10.
 STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
@@ -22,8 +24,18 @@ STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "text.color": "black",
 }
+# What figures of the book add, so that their lines look alike.
+LOOK: dict[Any, Any] = STYLE | {
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "image.interpolation": "nearest",
+}
 GROUND, INK = "0.07", "0.87"  # the colours of a dark page and of its text
+# A blue of a contrast of at least 4.5 with a dark page; the widgets' dark colours are as bright.
+BRIGHT_BLUE = "#4da3e0"
 DARK: dict[Any, Any] = {
+    "axes.prop_cycle": cycler(color=(BRIGHT_BLUE, *COLOURS[1:])),
     **dict.fromkeys(
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
     ),

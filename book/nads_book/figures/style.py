@@ -6,19 +6,19 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.figures.settings import STYLE, drawn_with
+from nads_book.figures.settings import LOOK, drawn_with
 from nads_book.figures.variants import Variants
 from nads_book.publishing import draws_variants
 from nads_core.data.fourier import spectrum
 
 WIDTH = 7.6  # inches: the text width of the book
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
 
 
@@ -36,7 +36,7 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
             _with_badge, str(kwargs.pop("badge", "")), draw, *args, **kwargs
         )
         if not draws_variants():
-            return drawn_with(STYLE, with_badge)
+            return drawn_with(LOOK, with_badge)
         variants = Variants(with_badge)
         variants.light._repr_mimebundle_ = variants.bundle  # type: ignore[attr-defined]
         return variants.light
@@ -47,21 +47,21 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 def _with_badge(badge: str, draw: Callable[..., Figure], *args: Any, **kwargs: Any) -> Figure:
     figure = draw(*args, **kwargs)
     if badge:
-        box = {
-            "boxstyle": "round,pad=0.3",
-            "facecolor": "none",
-            "edgecolor": shade(0.5),
-            "linewidth": 0.6,
-        }
-        figure.supxlabel(badge, x=0.99, ha="right", fontsize=7, color=shade(0.3), bbox=box)
+        show_badge(figure, badge)
     return figure
 
 
+def show_badge(figure: Figure, badge: str) -> None:
+    """Draw what the data are, such as "CIFAR-10", in the corner of a figure."""
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "none", "edgecolor": shade(0.5)}
+    figure.supxlabel(badge, x=0.99, ha="right", fontsize=7, color=shade(0.3), bbox=box)
+
+
 def colours() -> tuple[str, ...]:
-    """Return the colours of up to seven series, the last one in ink: black, or light on dark
-    ground.
+    """Return the colours of up to seven series on the ground that a figure is drawn on, the last
+    one in ink.
     """
-    return (*COLOURS, shade(0))
+    return (*rcParams["axes.prop_cycle"].by_key()["color"], shade(0))
 
 
 def shade(level: float) -> str:
@@ -154,7 +154,7 @@ def show_signed(axis: Axes, image: Tensor | np.ndarray) -> None:
     """Draw a signed image with zero in the middle of the colour map: (H, W)."""
     image = np.asarray(image)
     limit = np.abs(image).max()
-    axis.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
+    axis.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit)
     bare(axis)
 
 
@@ -162,16 +162,10 @@ def show_spectrum(axis: Axes, direction: Tensor) -> None:
     """Draw the energy of an image over frequencies, of all channels, zero in the middle: (H, W) or
     (C, H, W).
     """
-    channels = [
-        channel for channel in direction.reshape(-1, *direction.shape[-2:]) if channel.any()
-    ]
-    share = np.asarray(spectrum(channels[0]))
-    if len(channels) > 1:
-        share = np.sum(
-            [float(channel.square().sum()) * np.asarray(spectrum(channel)) for channel in channels],
-            axis=0,
-        )
-    half = share.shape[0] // 2
+    channels = direction.reshape(-1, *direction.shape[-2:])
+    parts = [channel.square().sum() * spectrum(channel) for channel in channels if channel.any()]
+    share = (torch.stack(parts).sum(0) / channels.square().sum()).numpy()
+    half = len(share) // 2
     axis.imshow(
         share, cmap=SEQUENTIAL, vmin=0, extent=(-half - 0.5, half - 0.5, half - 0.5, -half - 0.5)
     )
@@ -180,8 +174,25 @@ def show_spectrum(axis: Axes, direction: Tensor) -> None:
 
 def show_colours(axis: Axes, image: Tensor) -> None:
     """Draw an image of three channels in [0, 1], to which other values are clipped: (3, H, W)."""
-    axis.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
+    axis.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy())
     bare(axis)
+
+
+def bar_ends(estimates: np.ndarray | Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return values (n,) and the lengths of their bars below and above (2, n), as `Axes.errorbar`
+    takes them; an end that is not finite has none.
+
+    Args:
+        estimates: (n, 3), each a value with the ends of its interval.
+    """
+    value, low, high = np.reshape(estimates, (-1, 3)).astype(float).T
+    lengths = np.stack([value - low, high - value])
+    return value, np.where(np.isfinite(lengths), lengths, 0).clip(0)
+
+
+def rule(axis: Axes, level: float = 0) -> None:
+    """Draw a thin horizontal line to compare with."""
+    axis.axhline(level, color=shade(0.4), linewidth=0.8)
 
 
 def dotted(label: str = "", level: float = 0.4) -> dict[str, Any]:

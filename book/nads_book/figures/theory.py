@@ -7,15 +7,14 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.checks import LIMIT, Check
 from nads_book.figures.style import (
-    COLOURS,
     DIVERGING,
     WIDTH,
     colours,
     dotted,
     legend,
     log_ticks,
+    name_rows,
     panel_row,
     shade,
     styled,
@@ -38,7 +37,7 @@ def plot_images(images: Mapping[str, Tensor]) -> Figure:
     ]
     figure, axes = panel_row(titles, WIDTH / len(images) + 0.35)
     for axis, image in zip(axes, images.values(), strict=True):
-        axis.imshow(np.asarray(image), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
+        axis.imshow(np.asarray(image), cmap="gray", vmin=-1, vmax=1)
         axis.set(xticks=[], yticks=[])
     return figure
 
@@ -58,17 +57,10 @@ def plot_aliasing(
         len(signals), 1, 1.35 * len(signals) + 0.3, grid=None, sharex=True, sharey=True
     )
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
-        axis.plot(np.asarray(signal), "-", color=shade(0.5), linewidth=1, label="signal")
-        centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offset
-        axis.plot(
-            centres,
-            np.asarray(pooled[title]),
-            "o-",
-            color=COLOURS[0],
-            markersize=4,
-            linewidth=1.2,
-            label="after pooling",
-        )
+        axis.plot(np.asarray(signal), "-", color=shade(0.5), label="signal")
+        kept = np.asarray(pooled[title])
+        centres = np.arange(len(kept)) * len(signal) / len(kept) + offset
+        axis.plot(centres, kept, "o-", color=colours()[0], label="after pooling")
         axis.set(title=title, ylabel="value")
     legend(figure, axes[0, 0], "outside upper right", ncols=2)
     axes[-1, 0].set_xlabel("sample")
@@ -81,7 +73,7 @@ def plot_curves(
     panels: Mapping[str, Mapping[str, Curve]],
     ylabel: str,
     *,
-    points: Mapping[str, tuple[Curve, Curve, Curve]] | None = None,
+    points: Mapping[str, Mapping[str, tuple[Curve, Curve, Curve]]] | None = None,
     dashed: Mapping[str, Mapping[str, Curve]] | None = None,
     yscale: str = "linear",
     xlabel: str = "frequency ℓ",
@@ -94,7 +86,8 @@ def plot_curves(
         frequencies: (F,).
         panels: title -> label -> (F,).
         ylabel: label of the first vertical axis.
-        points: title -> (frequencies, values, standard errors), drawn with two standard errors.
+        points: title -> label -> (frequencies, values, standard errors), drawn with two standard
+            errors.
         dashed: title -> label -> (F,), drawn dashed, in the colours that follow those of the
             panel's curves.
         yscale: scale of all vertical axes.
@@ -103,72 +96,23 @@ def plot_curves(
     """
     figure, axes = panel_row(panels, 2.9, xlabel=xlabel, ylabel=ylabel, sharey=True)
     for axis, (title, solid) in zip(axes, panels.items(), strict=True):
-        dashes = (dashed or {}).get(title, {})
-        for index, (label, values) in enumerate([*solid.items(), *dashes.items()]):
-            style = "--" if label in dashes else "-"
+        dashes, dots = ((kind or {}).get(title, {}) for kind in (dashed, points))
+        for label, values in [*solid.items(), *dashes.items()]:
             axis.plot(
-                frequencies,
-                np.asarray(values),
-                style,
-                color=colours()[index],
-                label=label,
-                linewidth=1.5,
+                frequencies, np.asarray(values), "--" if label in dashes else "-", label=label
             )
-        if points and title in points:
-            where, values, errors = points[title]
-            axis.errorbar(
-                where,
-                values,
-                2 * np.asarray(errors),
-                fmt="o",
-                color=shade(0),
-                markersize=3,
-                linewidth=1,
-                label="simulated",
-            )
+        inks = [shade(0)] if len(dots) == 1 else colours()
+        for (label, (where, values, errors)), ink in zip(dots.items(), inks, strict=False):
+            bars = 2 * np.asarray(errors)
+            axis.errorbar(where, values, bars, fmt="o", color=ink, markersize=3, label=label)
         axis.set(yscale=yscale, **({"ylim": ylim} if ylim else {}))
         axis.xaxis.get_major_locator().set_params(integer=True)
-    if len(axes[-1].get_legend_handles_labels()[1]) > 1:
+    labels = [axis.get_legend_handles_labels()[1] for axis in axes]
+    if any(own != labels[0] for own in labels):
+        for axis in axes:
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    elif len(labels[0]) > 1:
         axes[-1].legend()
-    return figure
-
-
-@styled
-def plot_kept_shares(
-    frequencies: Curve,
-    theory: Curve,
-    measured: Mapping[str, tuple[Curve, Curve]],
-    exact: Mapping[str, Curve],
-) -> Figure:
-    """Draw the share q of each frequency that a layer keeps: measured for pooling, exact for
-    strided convolutions.
-
-    Args:
-        frequencies: (F,).
-        theory: (F,), of average pooling.
-        measured: label -> (q, standard error).
-        exact: label -> q.
-    """
-    titles = ("pooling, measured", "strided convolutions, exact")
-    ylabel = "share q that can be read out"
-    figure, (left, right) = panel_row(titles, 3.5, xlabel="frequency ℓ", ylabel=ylabel, sharey=True)
-    left.plot(frequencies, theory, color=shade(0), linewidth=1, label="average pooling, formula")
-    for (label, (values, errors)), colour in zip(measured.items(), colours(), strict=False):
-        left.errorbar(
-            frequencies,
-            values,
-            2 * np.asarray(errors),
-            fmt="o",
-            color=colour,
-            markersize=3,
-            linewidth=1,
-            label=label,
-        )
-    for (label, values), colour in zip(exact.items(), colours(), strict=False):
-        right.plot(frequencies, values, color=colour, label=label)
-    left.set_ylim(-0.04, 1.08)
-    for axis in (left, right):
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     return figure
 
 
@@ -181,55 +125,12 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     """
     figure, axes = panel_row(panels, xlabel="real part")
     for axis, (samples, labels) in zip(axes, panels.values(), strict=True):
-        for label, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
+        for label, name in ((1, "y = +1"), (-1, "y = −1")):
             chosen = samples[labels == label]
-            axis.plot(
-                chosen.real,
-                chosen.imag,
-                ".",
-                color=colour,
-                markersize=2.5,
-                alpha=0.5,
-                label=f"y = {'−+'[label > 0]}1",
-            )
-        reach = 1.05 * float(samples.abs().max())
-        axis.set(
-            ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal"
-        )
+            axis.plot(chosen.real, chosen.imag, ".", markersize=2.5, alpha=0.5, label=name)
+        ends = 1.05 * float(samples.abs().max()) * np.array([-1, 1])
+        axis.set(ylabel="imaginary part", xlim=ends, ylim=ends, aspect="equal")
     axes[0].legend(markerscale=4, loc="upper right")
-    return figure
-
-
-@styled
-def plot_checks(results: Mapping[str, Sequence[Check]]) -> Figure:
-    """Draw how many standard errors each setting is off by the corrected formula and by the
-    paper's, in rows.
-    """
-    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results), grid="x")
-    for offset, colour, marker, label, z in (
-        (-0.14, COLOURS[0], "o", "corrected formula", "z"),
-        (0.14, COLOURS[1], "x", "the paper's formula", "z_printed"),
-    ):
-        for row, checks in enumerate(results.values()):
-            values = [abs(getattr(check, z)) for check in checks]
-            place = row + offset + np.linspace(-0.08, 0.08, len(values))
-            axis.plot(
-                np.clip(values, 1e-2, 1e3),
-                place,
-                marker,
-                color=colour,
-                markersize=4,
-                linestyle="none",
-            )
-        axis.plot([], [], marker, color=colour, label=label)
-    axis.axvline(LIMIT, **dotted("limit: 4 standard errors", 0))
-    axis.set_xlabel(
-        "distance between simulation and formula (standard errors, clipped to 0.01 … 1,000)"
-    )
-    axis.set(xscale="log", xlim=(0.8e-2, 1.3e3))
-    axis.set_yticks(range(len(results)), list(results))
-    axis.invert_yaxis()
-    legend(figure, axis, ncols=3)
     return figure
 
 
@@ -254,10 +155,8 @@ def plot_learning_curves(
         for mean, error, bound, name, colour in zip(
             means, errors, bounds, names, colours(), strict=False
         ):
-            axis.errorbar(
-                train_sizes, mean, 2 * error, fmt="o-", color=colour, markersize=4, label=name
-            )
-            axis.axhline(float(bound), color=colour, linestyle=":", linewidth=1)
+            axis.errorbar(train_sizes, mean, 2 * error, fmt="o-", color=colour, label=name)
+            axis.axhline(float(bound), color=colour, linestyle=":")
         log_ticks(axis, train_sizes)
     legend(figure, axes[0], ncols=len(names))
     return figure
@@ -277,9 +176,7 @@ def plot_matrices(
     figure, axes = panel_row(matrices, 2.9, xlabel=xlabel, ylabel=ylabel, grid=None)
     limit = max(float(matrix.abs().max()) for matrix in matrices.values())
     for axis, matrix in zip(axes, matrices.values(), strict=True):
-        image = axis.imshow(
-            np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest"
-        )
+        image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit)
     figure.colorbar(image, ax=axes, shrink=0.9, label="value")
     return figure
 
@@ -307,98 +204,47 @@ def plot_convergence(
     done, places = median <= num_steps, np.asarray(frequencies)
     if reference is not None:
         medians = reference.double().median(1).values
-        upper.plot(places, medians, color=shade(0.5), linewidth=1.5, label="median before")
-    upper.fill_between(places, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-    upper.plot(
-        places[done],
-        median[done],
-        "o-",
-        color=COLOURS[0],
-        markersize=3,
-        label="median of the starts (band: 80 % of them)",
-    )
-    upper.plot(
-        places[~done], median[~done], "x", color=COLOURS[1], label=f"more than {num_steps:,} steps"
-    )
-    upper.set(
-        yscale="log",
-        ylabel="steps to convergence",
-        title="How long does training take?",
-        xlabel="frequency ℓ",
-    )
-    lower.plot(places, np.maximum(np.asarray(zetas), 1e-4), "o-", color=COLOURS[2], markersize=3)
-    lower.set(
-        yscale="log",
-        ylabel="ζ(ℓ)",
-        ylim=(1e-4, None),
-        xlabel="frequency ℓ",
-        title="How strong is the signal?",
-    )
+        upper.plot(places, medians, color=shade(0.5), label="median before")
+    upper.fill_between(places, low, high, color=colours()[0], alpha=0.2, linewidth=0)
+    label = "median of the starts (band: 80 % of them)"
+    upper.plot(places[done], median[done], "o-", color=colours()[0], markersize=3, label=label)
+    label = f"more than {num_steps:,} steps"
+    upper.plot(places[~done], median[~done], "x", color=colours()[1], label=label)
+    upper.set(ylabel="steps to convergence", title="How long does training take?")
+    lower.plot(places, np.maximum(np.asarray(zetas), 1e-4), "o-", color=colours()[2], markersize=3)
+    lower.set(ylabel="ζ(ℓ)", title="How strong is the signal?")
+    for axis in axes[:, 0]:
+        axis.set(yscale="log", xlabel="frequency ℓ")
+    lower.set_ylim(bottom=1e-4)
     legend(figure, upper, ncols=2)
     return figure
 
 
 @styled
-def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figure:
-    """Draw a loss over two weights, as far as it differs from that at the origin, and cuts through
-    the origin.
+def plot_forms(
+    rows: Mapping[str, tuple[Curve, Curve]],
+    xlabel: str,
+    limit: float,
+    contradicted: tuple[float, float],
+) -> Figure:
+    """Draw numbers of the corrected formulas and of the printed ones, in rows on a logarithmic
+    axis.
 
     Args:
-        values: (n,), of either weight, from -a to a in equal steps, n odd.
-        losses: (n, n), the first weight by rows.
-        labels: labels of both weights, the first one's first.
+        rows: label -> numbers of the corrected formula, and of the paper's.
+        xlabel: label of the axis.
+        limit: number that is marked by a dotted line.
+        contradicted: span of the numbers that contradict a formula, which is shaded.
     """
-    values, losses = np.asarray(values), np.asarray(losses)
-    middle, (first, second) = len(values) // 2, labels
-    change = losses - losses[middle, middle]
-    figure, (left, right) = panel_row(
-        ("change of the loss", "cuts through the origin"), 3.1, grid=None
-    )
-    limit = 2 * np.abs(change.diagonal()).max()
-    levels = np.linspace(-limit, limit, 25)
-    filled = left.contourf(values, values, change, levels, cmap=DIVERGING, extend="both")
-    left.contour(values, values, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
-    left.plot(
-        0, 0, "o", markerfacecolor=shade(1), markeredgecolor=shade(0), markersize=6
-    )  # seen on any colour
-    left.set(xlabel=second, ylabel=first, aspect="equal")
-    figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
-    diagonal = 2**0.5 * values
-    cuts = {
-        f"{second} alone": (values, change[middle]),
-        f"{first} alone": (values, change[:, middle]),
-        "same sign": (diagonal, change.diagonal()),
-        "opposite signs": (diagonal, change[:, ::-1].diagonal()),
-    }
-    for (label, (place, cut)), colour, style in zip(
-        cuts.items(), colours(), ("-", "--", "-", "-"), strict=False
-    ):
-        right.plot(place, cut, style, color=colour, label=label)
-    right.set(
-        xlabel="distance from the origin", ylabel="change of the loss", ylim=(-0.6 * limit, limit)
-    )
-    right.grid(alpha=0.3)
-    legend(figure, right, ncols=4)
-    return figure
-
-
-@styled
-def plot_bounds(results: Sequence[Check]) -> Figure:
-    """Draw, for each setting of an inequality, both bounds as multiples of the left side: at 1 or
-    above they hold.
-    """
-    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.2 * len(results), grid="x")
-    for row, check in enumerate(results):
-        ours, printed = check.formula / check.simulated, max(check.printed / check.simulated, 1e-3)
-        axis.plot([ours, printed], [row, row], color=shade(0.8), linewidth=1, zorder=0)
-        axis.plot(ours, row, "o", color=COLOURS[0], markersize=5)
-        axis.plot(printed, row, "x", color=COLOURS[1], markersize=5)
-    axis.plot([], [], "o", color=COLOURS[0], label="corrected (α)")
-    axis.plot([], [], "x", color=COLOURS[1], label="the paper's (α²)")
-    axis.axvline(1, **dotted(level=0))
-    axis.axvspan(axis.get_xlim()[0], 1, color=COLOURS[1], alpha=0.07, linewidth=0)
-    axis.set(xscale="log", xlabel="bound / expected gradient norm (shaded: the bound is exceeded)")
-    axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=8)
-    axis.invert_yaxis()
+    figure, ((axis,),) = subplots(height=0.9 + 0.4 * len(rows), grid="x")
+    kinds = {"corrected formula": ("o", -0.14), "the paper's formula": ("x", 0.14)}
+    for form, (label, (marker, offset)) in enumerate(kinds.items()):
+        for row, forms in enumerate(rows.values()):
+            places = row + offset + np.linspace(-0.08, 0.08, len(forms[form]))
+            axis.plot(forms[form], places, marker, color=colours()[form], label=label)
+    axis.axvline(limit, **dotted(level=0))
+    axis.axvspan(*contradicted, color=colours()[1], alpha=0.07, linewidth=0)
+    axis.set(xscale="log", xlabel=xlabel)
+    name_rows(axis, rows)
     legend(figure, axis, ncols=2)
     return figure

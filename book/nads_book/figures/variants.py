@@ -14,20 +14,16 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from nads_book.figures.settings import DARK, STYLE, drawn_with
+from nads_book.figures.settings import DARK, LOOK, drawn_with
 
 NARROW = 4.0  # inches
 IMAGES = 4  # at most, in a column
 TICKS = 30  # at most, along a panel of a narrow figure
 VARIANTS = ("dark", "narrow", "narrow-dark")
-# Contrast of at least 4.5 with a dark page; the widgets' dark colours are as bright.
-BRIGHTER = {"#0072b2": "#4da3e0", "#1f77b4": "#4da3e0"}
 MIME = "application/x-{}-png"  # type of a variant, in the output that holds image/png
 
 
@@ -46,7 +42,7 @@ class Variants:
     @functools.cached_property
     def light(self) -> Figure:
         """The figure itself."""
-        return drawn_with(STYLE, self._draw)
+        return drawn_with(LOOK, self._draw)
 
     def variant(self, name: str) -> Figure | None:
         """Return one of `VARIANTS`, or None for a narrow one of a figure whose panels cannot be
@@ -55,11 +51,8 @@ class Variants:
         arrange = None
         if name.startswith("narrow") and (arrange := _arrangement(self.light)) is None:
             return None
-        if not name.endswith("dark"):
-            return drawn_with(STYLE, self._draw, arrange)
-        figure = drawn_with(STYLE | DARK, self._draw, arrange)
-        brighten(figure)
-        return figure
+        ground = DARK if name.endswith("dark") else {}
+        return drawn_with(LOOK | ground, self._draw, arrange)
 
     def bundle(self, **_: Any) -> dict[str, str]:
         """Return the variants as a notebook stores them: MIME type -> PNG in base64."""
@@ -69,23 +62,6 @@ class Variants:
             for name, figure in figures.items()
             if figure is not None
         }
-
-
-def brighten(figure: Figure) -> None:
-    """Replace the colours of a figure that sink into a dark page."""
-    for artist in figure.findobj():
-        for name in ("color", "edgecolor", "facecolor", "markeredgecolor", "markerfacecolor"):
-            get, put = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
-            if get is None or put is None:
-                continue
-            found = get()
-            single = isinstance(found, str) or np.ndim(found) == 1
-            colours = to_rgba_array(found if not single else [found])
-            changed = colours.copy()
-            for dark, bright in BRIGHTER.items():
-                changed[(colours[:, :3] == to_rgba(dark)[:3]).all(1), :3] = to_rgba(bright)[:3]
-            if (changed != colours).any():
-                put(changed[0] if single else changed)
 
 
 def _png(figure: Figure) -> str:

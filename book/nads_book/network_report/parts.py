@@ -18,8 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.image import imsave
 
-from nads_book.figures.settings import STYLE, drawn_with
-from nads_book.figures.style import COLOURS, DIVERGING, SEQUENTIAL
+from nads_book.figures.settings import COLOURS, STYLE, drawn_with
+from nads_book.figures.style import DIVERGING, SEQUENTIAL
 from nads_book.report import readable
 from nads_core.directions.export import draw_direction
 

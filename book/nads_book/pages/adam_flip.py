@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book.evidence import Evidence
-from nads_book.figures.style import colours, legend, panel_row, shade, styled
+from nads_book.figures.style import bar_ends, legend, panel_row, rule, shade, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies.adam_flip import BASES, EQUAL_VARIANCES, ONE_STEP_SIZE, TREATMENTS
@@ -19,7 +18,6 @@ LABELS = {
     EQUAL_VARIANCES: "SGD, inputs of equal variance",
 }
 BASIS_LABELS = {
-    "as is": "pixels",
     "rotated": "random rotation",
     "flipped": "flipped",
     "nads": "NAD coordinates",
@@ -39,29 +37,19 @@ def plot_bases() -> Figure:
         [""], 3.2, xlabel="effective number of inputs", ylabel="accuracy lost (points)"
     )
     where = effective()
-    for colour, treatment in zip(colours(), TREATMENTS, strict=False):
+    for treatment in TREATMENTS:
         found = scored(STUDY).estimates[treatment]
-        order = sorted(found, key=lambda basis: where[basis])
-        x = [where[basis] for basis in order]
-        value, low, high = np.array([found[basis] for basis in order]).T
-        axis.errorbar(
-            x, value, [value - low, high - value], fmt="o-", color=colour, markersize=4, capsize=2
-        )
-        axis.plot([], [], "o-", color=colour, markersize=4, label=LABELS[treatment])
-    axis.axhline(0, color=shade(0.5), linewidth=0.8)
+        order = sorted(found, key=where.__getitem__)
+        values, lengths = bar_ends([found[basis] for basis in order])
+        places = [where[basis] for basis in order]
+        axis.errorbar(places, values, lengths, fmt="o-", capsize=2, label=LABELS[treatment])
+    rule(axis)
     axis.set_xscale("log")
     top = axis.get_ylim()[1]
-    for basis, label in BASIS_LABELS.items():
-        if basis in where and basis != BASES[0]:
-            axis.text(
-                where[basis],
-                top,
-                label.replace(" ", "\n"),
-                ha="center",
-                va="bottom",
-                fontsize=8,
-                color=shade(0.3),
-            )
+    for basis in BASES[1:]:
+        if basis in where:
+            label = BASIS_LABELS[basis].replace(" ", "\n")
+            axis.text(where[basis], top, label, ha="center", va="bottom", color=shade(0.3))
     legend(figure, axis, loc="outside lower center", ncols=2)
     return figure
 

@@ -56,21 +56,15 @@ def plot_common(nads: dict[str, nc.NADs]) -> Figure:
     Args:
         nads: name of the network -> its NADs, of images of one size; two of them.
     """
-    one, other = nads.values()
-    leading = [k for k in LEADING if k < len(one)]
-    size = one.basis.shape[0]
-    curves = {
-        " and ".join(nads): [one.overlap(other, k) for k in leading],
-        "chance": [k / size for k in leading],
-    }
-    shipped = [nc.load_nads(name) for name in ("lenet", "resnet18")]
-    stored = {
-        "LeNet and ResNet-18": [shipped[0].overlap(shipped[1], k) for k in leading],
-        "chance": [k / shipped[0].basis.shape[0] for k in leading],
-    }
-    panels = {"yours": curves, "stored, 32 × 32": stored}
+    leading = np.array([k for k in LEADING if k < min(map(len, nads.values()))])
+    stored = {LABELS[name]: nc.load_nads(name) for name in ("lenet", "resnet18")}
+    panels = {}
+    for title, pair in {"yours": nads, "stored, 32 × 32": stored}.items():
+        one, other = pair.values()
+        overlaps = [one.overlap(other, k) for k in leading.tolist()]
+        panels[title] = {" and ".join(pair): overlaps, "chance": leading / one.basis.shape[0]}
     return figures.plot_curves(
-        np.array(leading), panels, "overlap of the subspaces", xlabel="number of first NADs"
+        leading, panels, "overlap of the subspaces", xlabel="number of first NADs"
     )
 
 

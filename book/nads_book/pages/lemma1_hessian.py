@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from scipy.stats import t as student
 from torch import Tensor
 
 import nads_core as nc
 from nads_book import checks, figures, report
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.checks import Check, errata
-from nads_book.evidence import Estimate, Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, evidence, fitted_slope
+from nads_book.figures.style import DIVERGING, legend, panel_row, shade, styled
 from nads_book.theory import deep_linear, lemma2
 from nads_book.theory.descent import gradient_descent
 
 SIZE, STRIDE = 128, 4  # of the paper's Fig. 4
 FREQUENCIES = torch.arange(1, SIZE // 2 + 1)
 MARGIN, NOISE_STD = 1.0, 0.5
+SMALL, SMALL_NOISE = 16, 0.8  # samples and noise where the start is looked at
 STARTS: dict[str, Any] = {"theta_std": 0.5, "phi_std": 0.5, "num_runs": 16}
 NUM_STEPS = 600
 LARGEST = (1.0, 4.0, 16.0, 64.0, 256.0, 1_024.0)  # values of max m²
@@ -103,46 +104,57 @@ def steps_by_response() -> tuple[Tensor, Tensor]:
 def exponent() -> Estimate:
     """Return the exponent of the inverse response in the steps, and Student's 95 % interval."""
     response, steps = steps_by_response()
-    (slope, _), covariance = np.polyfit(-response.log().numpy(), steps.log().numpy(), 1, cov=True)
-    half = float(student.ppf(0.975, len(steps) - 2)) * float(covariance[0, 0]) ** 0.5
-    return float(slope), float(slope) - half, float(slope) + half
+    return fitted_slope(-response.log().numpy(), steps.log().numpy())
 
 
-def loss_at(
-    t: float | Tensor,
-    p: float | Tensor,
-    frequency: int,
-    response: Tensor,
-    stride: int,
-    noise_std: float,
-) -> Tensor:
-    """Return the expected loss where the weights that carry the signal are t and p."""
+def loss_at(t: Tensor, p: Tensor, frequency: int, response: Tensor, noise_std: float) -> Tensor:
+    """Return the expected loss where the weights that carry the signal are t and p, (...)."""
     generator = torch.Generator().manual_seed(0)
-    theta = torch.randn(len(response) // stride, generator=generator).double() / 2
+    outputs = len(response) // STRIDE
+    theta = torch.randn(outputs, generator=generator).double() / 2
     phi = torch.randn(len(response), generator=generator).double() / 2
-    carries = frequency % len(theta)
-    theta = torch.where(torch.arange(len(theta)) == carries, t, theta)
-    phi = torch.where(torch.arange(len(phi)) == frequency, p, phi)
-    beta = theta.repeat(stride) * response * phi / stride**0.5  # f(x) = beta · x
-    return (1 - MARGIN * beta[frequency]) ** 2 + noise_std**2 * beta.square().sum()
+    theta = torch.where(torch.arange(outputs) == frequency % outputs, t[..., None], theta)
+    phi = torch.where(torch.arange(len(phi)) == frequency, p[..., None], phi)
+    # f(x) = beta · x
+    beta = torch.cat([theta] * STRIDE, -1) * response * phi / STRIDE**0.5  # (..., D)
+    return (1 - MARGIN * beta[..., frequency]) ** 2 + noise_std**2 * beta.square().sum(-1)
 
 
 # Figures
 
 
-def plot_saddle(
-    frequency: int = 2, prefilter: str = "average", size: int = 16, noise_std: float = 0.8
-) -> Figure:
-    """Draw the loss over the two weights that carry the signal."""
-    response = response_of(prefilter, size)
+@styled
+def plot_saddle(frequency: int = 2, prefilter: str = "average") -> Figure:
+    """Draw the loss over the two weights that carry the signal, as far as it differs from that at
+    the origin, and cuts through the origin.
+    """
     grid = torch.linspace(-1.5, 1.5, 61).double()
-    losses = torch.stack(
-        [
-            torch.stack([loss_at(t, p, frequency, response, STRIDE, noise_std) for p in grid])
-            for t in grid
-        ]
+    losses = loss_at(grid[:, None], grid, frequency, response_of(prefilter, SMALL), SMALL_NOISE)
+    change = (losses - losses[30, 30]).numpy()
+    figure, (left, right) = panel_row(
+        ("change of the loss", "cuts through the origin"), 3.1, grid=None
     )
-    return figures.plot_saddle(grid, losses, ("weight of θ", "weight of φ"))
+    limit = 2 * np.abs(change.diagonal()).max()
+    levels = np.linspace(-limit, limit, 25)
+    filled = left.contourf(grid, grid, change, levels, cmap=DIVERGING, extend="both")
+    left.contour(grid, grid, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
+    seen = {"markerfacecolor": shade(1), "markeredgecolor": shade(0)}  # on any colour
+    left.plot(0, 0, "o", markersize=6, **seen)
+    left.set(xlabel="weight of φ", ylabel="weight of θ", aspect="equal")
+    figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
+    cuts = {
+        "weight of φ alone": (1, change[30]),
+        "weight of θ alone": (1, change[:, 30]),
+        "same sign": (2**0.5, change.diagonal()),
+        "opposite signs": (2**0.5, change[:, ::-1].diagonal()),
+    }
+    for (label, (length, cut)), style in zip(cuts.items(), ("-", "--", "-", "-"), strict=True):
+        right.plot(length * grid, cut, style, label=label)
+    right.set(xlabel="distance from the origin", ylabel="change of the loss")
+    right.set_ylim(-0.6 * limit, limit)
+    right.grid(alpha=0.3)
+    legend(figure, right, ncols=4)
+    return figure
 
 
 def plot_steps() -> Figure:
@@ -178,7 +190,16 @@ def plot_lemma2() -> Figure:
     for name in settings:
         of_name = [one for one in found if one.setting.startswith(name)]
         examples.append(max(of_name, key=lambda one: one.simulated / max(one.printed, 1e-9)))
-    return figures.plot_bounds(examples)
+    least = 1e-2
+    rows = {
+        one.setting: (
+            [one.formula / one.simulated],
+            [max(one.printed / one.simulated, least)],
+        )
+        for one in examples
+    }
+    label = "bound / expected gradient norm (shaded: the bound is exceeded)"
+    return figures.plot_forms(rows, label, 1, (least, 1))
 
 
 # Checks of the paper's statements
@@ -213,23 +234,15 @@ def show_verdicts(*keys: str) -> None:
     errata.show_verdicts({key: results()[key] for key in keys})
 
 
-# Tables
-
-
 # Claims
 
 
 def eigenvalues_at_start() -> dict[int, Tensor]:
     """Return the eigenvalues of the expected Hessian of both weights at the start, by frequency."""
     starts = range(1, 9)
-    task = (response_of("average", 16), STRIDE, MARGIN, 0.8)
-    matrices = deep_linear.expected_hessian(
-        torch.tensor(starts),
-        *task,
-        theta_std=STARTS["theta_std"],
-        phi_std=STARTS["phi_std"],
-        block="both",
-    )
+    task = (response_of("average", SMALL), STRIDE, MARGIN, SMALL_NOISE)
+    scales = {key: STARTS[key] for key in ("theta_std", "phi_std")}
+    matrices = deep_linear.expected_hessian(torch.tensor(starts), *task, **scales, block="both")
     return dict(zip(starts, torch.linalg.eigvalsh(matrices), strict=True))
 
 
@@ -247,12 +260,12 @@ def zeta_order() -> Evidence:
 
 def origin_saddle() -> Evidence:
     """Decide whether the origin is a saddle, whose loss falls only along both weights."""
-    response = response_of("average", 16)
+    response = response_of("average", SMALL)
 
     def loss(pair: Tensor) -> Tensor:
-        return loss_at(pair[0], pair[1], 2, response, STRIDE, 0.8)
+        return loss_at(pair[0], pair[1], 2, response, SMALL_NOISE)
 
-    hessian = torch.func.jacrev(torch.func.grad(loss))(torch.zeros(2).double())
+    hessian = torch.autograd.functional.hessian(loss, torch.zeros(2).double())
     lowest = float(torch.linalg.eigvalsh(hessian)[0])
     mixed = -2 * MARGIN * float(response[2]) / STRIDE**0.5
     alone = hessian.diagonal() > -1e-12
@@ -262,7 +275,7 @@ def origin_saddle() -> Evidence:
 
 def saddle_pull() -> Evidence:
     """Decide whether the negative eigenvalue at the start follows the response."""
-    response = response_of("average", 16)
+    response = response_of("average", SMALL)
     ratios = [
         float(values[0]) / (-2 * MARGIN * float(response[frequency]) / STRIDE**0.5)
         for frequency, values in eigenvalues_at_start().items()

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from nads_book.analysis.statistics import grouped, rank_correlation
 from nads_book.evidence import Evidence
 from nads_book.experiments import Row, matching
-from nads_book.figures.style import colours, dotted, legend, log_ticks, panel_row, styled
+from nads_book.figures.style import bar_ends, dotted, legend, log_ticks, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
@@ -36,15 +36,13 @@ def plot_tasks() -> Figure:
         LABELS.values(), 3.0, xlabel="first of the two NADs", ylabel="accuracy (%)", sharey=True
     )
     for axis, network in zip(axes, LABELS, strict=True):
-        for colour, task in zip(colours(), TASKS, strict=False):
+        for task in TASKS:
             found = each_seed(network, task)
-            where = 1 + np.array(list(found))
-            means = [100 * np.mean(values) for values in found.values()]
+            spans = [(np.mean(one), min(one), max(one)) for one in found.values()]
+            values, lengths = bar_ends(100 * np.array(spans))
             line = "o--" if task == "linear" else "o-"
-            axis.plot(where, means, line, color=colour, markersize=4, label=TASK_LABELS[task])
-            for place, values in zip(where, found.values(), strict=True):
-                ends = [100 * min(values), 100 * max(values)]
-                axis.plot([place] * 2, ends, color=colour, linewidth=1)
+            places = 1 + np.array([*found])
+            axis.errorbar(places, values, lengths, fmt=line, label=TASK_LABELS[task])
         axis.axhline(50, **dotted(level=0.5))
         ticks = [0, 4, 20, 80, 400]
         log_ticks(axis, [tick + 1 for tick in ticks], map(str, ticks))

@@ -9,10 +9,19 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from nads_book import figures
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
-from nads_book.figures.style import COLOURS, dotted, legend, panel_row, shade, styled
+from nads_book.figures.style import (
+    colours,
+    dotted,
+    legend,
+    log_ticks,
+    name_rows,
+    panel_row,
+    styled,
+)
 from nads_book.pages.flip.images import MAPS, train_on_map
 from nads_book.pages.scored_rows import scored
 from nads_book.report import estimate, fixed, markdown_table
@@ -70,7 +79,11 @@ def linear() -> dict[str, Cell]:
     return _cells({label: (data, "logreg") for label, (data, _) in LENETS.items()})
 
 
-def _sizes(label: str) -> dict[str, Any]:
+def _titled(label: str) -> str:
+    return label if "," in label else f"{label}, LeNet"
+
+
+def _sizes(label: str) -> Facts:
     cell = cells()[label]
     seeds = len(cell.map_accuracies("as is"))
     return {"size": "narrow", "num_seeds": seeds, "num_trainings": len(cell.rows)}
@@ -90,23 +103,21 @@ def plot_maps(
         labels: names of `CELLS`.
         yours: map -> accuracy in [0, 1] of networks that were trained now, in a panel of their own.
     """
-    titles = [label if "," in label else f"{label}, LeNet" for label in labels]
-    panels = [*titles, *(["yours"] if yours else [])]
+    panels = [*map(_titled, labels), *(["yours"] if yours else [])]
     figure, axes = panel_row(panels, 2.2, xlabel="test accuracy (%)", sharey=True, grid="x")
     names = list(MAPS)
     for axis, label in zip(axes, labels, strict=False):
         for place, name in enumerate(names):
             values = cells()[label].map_accuracies(name)
-            axis.barh(place, np.mean(values), color=COLOURS[0], alpha=0.35, height=0.6)
-            axis.plot(values, [place] * len(values), "o", color=COLOURS[0], markersize=4)
+            axis.barh(place, np.mean(values), color=colours()[0], alpha=0.35, height=0.6)
+            axis.plot(values, [place] * len(values), "o", color=colours()[0])
         level = np.mean(linear()[label.partition(",")[0]].map_accuracies("as is"))
-        axis.axvline(level, color=shade(0.3), linestyle=":", label="logistic regression")
+        axis.axvline(level, **dotted("logistic regression", 0.3))
     for name, accuracy in (yours or {}).items():
-        axes[-1].barh(names.index(name), 100 * accuracy, color=COLOURS[1], height=0.6)
+        axes[-1].barh(names.index(name), 100 * accuracy, color=colours()[1], height=0.6)
     for axis in axes:
         axis.set_xlim(0, 100)
-    axes[0].set(yticks=range(len(names)), yticklabels=list(MAPS.values()))
-    axes[0].invert_yaxis()
+    name_rows(axes[0], MAPS.values())
     legend(figure, axes)
     return figure
 
@@ -212,23 +223,10 @@ def losses_by_part(label: str) -> dict[str, dict[int, Estimate]]:
     return found
 
 
-@styled
 def plot_holes() -> Figure:
     """Draw the points lost by NAD, a panel for each data set."""
-    figure, axes = panel_row(
-        LENETS, 3.0, ylabel="points of accuracy lost", xlabel="NAD", sharey=True
-    )
-    for axis, label in zip(axes, LENETS, strict=True):
-        for (part, losses), colour, marker in zip(
-            losses_by_part(label).items(), COLOURS, "oDsx^", strict=False
-        ):
-            bars = [loss[2] - loss[0] if len(loss) == 3 else 0.0 for loss in losses.values()]
-            style = {"color": colour, "marker": marker, "markersize": 5, "fillstyle": "none"}
-            places, values = np.array([*losses]) + 1, [loss[0] for loss in losses.values()]
-            axis.errorbar(places, values, yerr=bars, linewidth=0.9, label=part, **style)
-        axis.set(xscale="log", xticks=[1, 11, 101, 1001], xticklabels=["0", "10", "100", "1,000"])
-    legend(figure, axes, ncols=3)
-    return figure
+    panels = {label: losses_by_part(label) for label in LENETS}
+    return figures.plot_by_index(panels, "points of accuracy lost")
 
 
 @styled
@@ -237,14 +235,13 @@ def plot_following() -> Figure:
     coordinates.
     """
     figure, (axis,) = panel_row([""], 2.8, xlabel="NAD", ylabel="photos that follow the number (%)")
-    for (label, cell), colour, marker in zip(cells().items(), COLOURS, "oDs^", strict=False):
+    for (label, cell), marker in zip(cells().items(), "oDs^", strict=True):
         shares = [100 * cell.following(index) for index in cell.indices]
-        name = label if "," in label else f"{label}, LeNet"
         places = np.array(cell.indices) + 1
-        axis.plot(places, shares, marker=marker, color=colour, markersize=5, label=name)
+        axis.plot(places, shares, f"{marker}-", markersize=5, label=_titled(label))
     axis.axhline(50, **dotted(level=0.5))
-    ticks = [1, 11, 101, 1001, 4001]
-    axis.set(xscale="log", xticks=ticks, xticklabels=[f"{tick - 1:,}" for tick in ticks])
+    ticks = np.array([0, 10, 100, 1_000, 4_000])
+    log_ticks(axis, ticks + 1, map("{:,}".format, ticks))
     axis.set_ylim(-5, 105)
     axis.legend()
     return figure

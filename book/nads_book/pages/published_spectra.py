@@ -1,12 +1,19 @@
 """The authors' eigenvalues of Fig. 6 beside ours (a section of ``03_nads_and_generalization``)."""
 
+from math import nan
 from typing import Any
 
 from nads_book.pages.scored_rows import rows_of
 from nads_book.report import LABELS, fixed, markdown_table
+from nads_core.directions import NADs
 
 STUDY = "published-spectra"
 SOURCES = {"ours": "ours", "published": "the authors'"}
+
+
+def half_of_energy(nads: NADs) -> int:
+    """Return how many of the first NADs hold half of the energy."""
+    return int((nads.eigenvalues.cumsum(0) < nads.eigenvalues.sum() / 2).sum()) + 1
 
 
 def rows() -> dict[str, Any]:
@@ -16,16 +23,13 @@ def rows() -> dict[str, Any]:
 
 def table_spectra() -> str:
     """Return how many NADs hold half of the sum, and how far our directions are the authors'."""
-    lines = []
+    lines, counts = [], ("5", "10", "20", "50")
     for name, row in rows().items():
-        held = [f"{row[f'{source} hold'][0]}, {row[f'{source} hold'][1]}" for source in SOURCES]
+        held = [f"{half}, {most}" for half, most in (row[f"{source} hold"] for source in SOURCES)]
         overlaps = row.get("overlaps") or {}
-        found = [fixed(overlaps[k], 2) if k in overlaps else "–" for k in ("5", "10", "20", "50")]
-        lines.append([LABELS[name], *held, *found])
+        lines.append([LABELS[name], *held, *(fixed(overlaps.get(k, nan), 2) for k in counts)])
     head = [f"NADs with half and nine tenths of the sum, {label}" for label in SOURCES.values()]
-    return markdown_table(
-        lines, ["", *head, *(f"overlap of the first {k}" for k in (5, 10, 20, 50))]
-    )
+    return markdown_table(lines, ["", *head, *(f"overlap of the first {k}" for k in counts)])
 
 
 LAB_TABLES = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from nads_book import evidence
 from nads_book.experiments.stored import load_study
@@ -35,6 +36,7 @@ def registered(
     criteria: Sequence[str],
     estimate: Sequence[float] = (),
     rows: Sequence[Row] = (),
+    **facts: Any,
 ) -> evidence.Evidence:
     """Decide by registered criteria of a study, and show an estimate with its interval.
 
@@ -43,6 +45,7 @@ def registered(
         criteria: criteria that must all be met.
         estimate: value, lower and upper end; empty where it is not known yet.
         rows: trainings that are used, to be counted; none for what is no training.
+        **facts: other arguments of `evidence`; the size is "laptop" by default.
     """
     holds = evidence.all_met(scored(name).met, *criteria)
-    return evidence.evidence(holds, *estimate, rows=rows, size="laptop")
+    return evidence.evidence(holds, *estimate, rows=rows, **{"size": "laptop"} | facts)

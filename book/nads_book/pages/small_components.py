@@ -4,13 +4,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book.evidence import Evidence
-from nads_book.figures.style import colours, legend, panel_row, styled
+from nads_book.figures.style import legend, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import fixed, markdown_table
-from nads_book.studies.small_components import (
-    NUM_GROUPS,
-    shares,
-)
+from nads_book.studies.small_components import NUM_GROUPS, shares
 
 STUDY = "small-components"
 KINDS = {"nads": "along NADs 0 and 1", "random": "as much along random directions"}
@@ -28,13 +25,11 @@ def plot_groups() -> Figure:
         sharey=True,
     )
     for axis, change in zip(axes, CHANGES, strict=True):
-        for colour, (kind, label) in zip(colours(), KINDS.items(), strict=False):
+        where = np.arange(1, NUM_GROUPS + 1)
+        for kind, label in KINDS.items():
             table = 100 * shares(rows_of(STUDY), kind, change)
-            where = np.arange(1, NUM_GROUPS + 1)
-            axis.plot(where, table.mean(0), "o-", color=colour, markersize=4, label=label)
-            axis.fill_between(
-                where, table.min(0), table.max(0), color=colour, alpha=0.2, linewidth=0
-            )
+            axis.plot(where, table.mean(0), "o-", label=label)
+            axis.fill_between(where, table.min(0), table.max(0), alpha=0.2, linewidth=0)
         axis.set(xticks=[1, 4, 7, 10])
     legend(figure, axes, ncols=2)
     return figure

@@ -99,7 +99,7 @@ class Fig3(WaveStudy):
 
 
 class Fig6(DirectionStudy):
-    """Fig. 6, accuracy by NAD: `figures.plot_accuracy_by_nad`."""
+    """Fig. 6, accuracy by NAD: `plot_accuracy_by_nad` of its page."""
 
     figure = "fig6"
     unit_fields = ("index", "seed")

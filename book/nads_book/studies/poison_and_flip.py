@@ -116,7 +116,7 @@ class PhotoDatasets(Sequence[Dataset]):
 
 
 class Fig7(PhotoStudy):
-    """Fig. 7, the cost of a poison along each NAD: `figures.plot_accuracy_by_index`, in
+    """Fig. 7, the cost of a poison along each NAD: `plot_accuracy_by_carrier`, in
     `07_poison`.
     """
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book import figures
+import nads_core as nc
 from nads_book.atlas import (
     Measured,
     Prediction,
@@ -20,12 +20,22 @@ from nads_book.atlas import (
     score,
 )
 from nads_book.evidence import Evidence, evidence
+from nads_book.figures.style import (
+    SEQUENTIAL,
+    bar_ends,
+    bare,
+    name_rows,
+    show_signed,
+    styled,
+    subplots,
+)
 from nads_book.report import show
-from nads_core.directions import NADs
 
 POOLING = ("cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool")
 LATTICE = ("resnet", "resnet-average", "resnet-flat", "resnet-noskip")
 PATCHES = ("vit-patch8", "vit", "mixer", "convnext")
+EVEN = 0.5  # decades: a map of waves with less has one colour
+NUM_SHOWN = 4  # NADs of an entry in a figure
 EXCHANGEABLE = ("vit-patch2", "vit", "vit-patch8", "vit-noposition", "mixer")
 BASES = {"cnn": "small CNN", "resnet": "ResNet-18", "vit": "ViT"}
 TITLES = {
@@ -57,7 +67,7 @@ def _decided(holds: object, found: Measured | float) -> Evidence:
 # Figures
 
 
-def effective_number(nads: NADs) -> float:
+def effective_number(nads: nc.NADs) -> float:
     """Return over how many directions the energy of a run is spread; noise of few networks lowers
     it.
     """
@@ -65,7 +75,8 @@ def effective_number(nads: NADs) -> float:
     return float(values.sum().square() / values.square().sum())
 
 
-def plot_entries(names: Sequence[str], yours: NADs | None = None) -> Figure:
+@styled
+def plot_entries(names: Sequence[str], yours: nc.NADs | None = None) -> Figure:
     """Draw the energies of waves and the first NADs of entries, one per row.
 
     Args:
@@ -73,30 +84,47 @@ def plot_entries(names: Sequence[str], yours: NADs | None = None) -> Figure:
         yours: NADs that were computed now, in the first row.
     """
     entries = load_atlas().entries
-    titles = {TITLES.get(name, entries[name].change): name for name in names}
-    bases: dict[str, NADs] = {"yours": yours} if yours else {}
-    energies = {"yours": wave_energies(yours)} if yours else {}
-    bases |= {title: load_entry_nads(name) for title, name in titles.items()}
-    energies |= {title: waves(name) for title, name in titles.items()}
-    return figures.plot_entries(bases, energies)
+    rows = [
+        (TITLES.get(name, entries[name].change), load_entry_nads(name), waves(name))
+        for name in names
+    ]
+    if yours:
+        rows.insert(0, ("yours", yours, wave_energies(yours)))
+    figure, axes = subplots(len(rows), NUM_SHOWN + 1, 0.3 + 1.25 * len(rows))
+    axes[0, 0].set_title("energy of waves,\nlog scale")  # first, so that a phone shows it
+    for column, axis in enumerate(axes[0, 1:]):
+        axis.set_title(f"NAD {column}")
+    for (first, *others), (label, nads, energies) in zip(axes, rows, strict=True):
+        for axis, direction in zip(others, nads.directions[:NUM_SHOWN, 0], strict=False):
+            show_signed(axis, direction)
+        decades = np.log10(np.maximum(np.fft.fftshift(energies), 1e-6))
+        if np.ptp(decades) < EVEN:
+            decades = np.full_like(decades, decades.mean())
+            first.text(0, 0, "all equal", color="white", ha="center", va="center")
+        extent = (-1, 1, -1, 1)
+        first.imshow(decades, cmap=SEQUENTIAL, vmin=-2, vmax=1.5, extent=extent)
+        bare(first)
+        first.set_ylabel(label)
+    return figure
 
 
-def wave_energies(nads: NADs) -> np.ndarray:
+def wave_energies(nads: nc.NADs) -> np.ndarray:
     """Return the energies of waves in the second moment of a run, (H, W), relative to their
     mean.
     """
-    spectra = np.abs(np.fft.fft2(nads.directions[:, 0].double().numpy(), norm="ortho")) ** 2
-    energies = np.tensordot(nads.eigenvalues.double().numpy(), spectra, 1)
+    spectra = nc.spectrum(nads.directions[:, 0]) * nads.eigenvalues[:, None, None]
+    energies = np.fft.ifftshift(spectra.sum(0))
     return energies / energies.mean()
 
 
-def plot_yours(nads: NADs, num_entries: int = 2) -> Figure:
+def plot_yours(nads: nc.NADs, num_entries: int = 2) -> Figure:
     """Draw the reader's NADs above the entries of the atlas that are most similar to them."""
     nearest = [one.name.removeprefix("atlas/") for one in most_similar(nads, k=4)]
     known = [name for name in nearest if name in load_atlas().entries]
     return plot_entries((known or ["cnn"])[:num_entries], nads)
 
 
+@styled
 def plot_largest_effects(count: int = 10) -> Figure:
     """Draw the changes that move the second moment most, each beside the first NAD of the changed
     network.
@@ -104,16 +132,17 @@ def plot_largest_effects(count: int = 10) -> Figure:
     found = load_atlas()
     effects = {name: found.effect(name) for name, entry in found.entries.items() if entry.base}
     largest = sorted(effects, key=lambda name: -effects[name].value)[:count]
-
-    def called(name: str) -> str:
-        entry = found.entries[name]
-        return f"{BASES.get(entry.base or '', entry.base)}: {entry.change}"
-
-    return figures.plot_effects(
-        {called(name): (effects[name].value, *effects[name].interval) for name in largest},
-        {called(name): load_entry_nads(name)[0][0] for name in largest},
-        "1 − cosine with the network without the change",
-    )
+    figure, ((axis,),) = subplots(height=0.7 + 0.42 * count, grid="x")
+    values, lengths = bar_ends([(effects[name].value, *effects[name].interval) for name in largest])
+    axis.errorbar(values, range(count), xerr=lengths, fmt="o", markersize=5, elinewidth=2)
+    place = axis.get_yaxis_transform()
+    for row, name in enumerate(largest):
+        picture = axis.inset_axes((1.01, row - 0.45, 0.1, 0.9), transform=place)
+        show_signed(picture, load_entry_nads(name)[0][0])
+    changed = [found.entries[name] for name in largest]
+    name_rows(axis, (f"{BASES.get(one.base or '', one.base)}: {one.change}" for one in changed))
+    axis.set(xlim=(0, None), xlabel="1 − cosine with the network without the change")
+    return figure
 
 
 # Claims

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book import figures
 from nads_book.analysis.statistics import area_under_curve, means
 from nads_book.atlas import load_atlas
 from nads_book.atlas.trained_waves import predicted_from_others
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
+from nads_book.figures.style import colours, legend, name_rows, styled, subplots
 
 LEARNED = 0.55  # test accuracy above which a wave counts as learned
 COARSEST, FINEST = (0, 2), (6, 10)
@@ -76,22 +76,31 @@ def trained() -> Waves:
     )
 
 
-def _sizes() -> dict[str, Any]:
+def _sizes() -> Facts:
     seeds = len({row["seed"] for row in _study()["rows"]})
     return {"size": "laptop", "num_seeds": seeds, "num_trainings": len(_study()["rows"])}
 
 
+@styled
 def plot_learned() -> Figure:
     """Draw the waves of each trained entry by their energy in random weights, filled where they
     were learned.
     """
     found = trained()
-    groups = {
-        _title(name): (found.energies[found.of(name)], found.accuracies[found.of(name)])
-        for name in sorted(found.names, key=lambda name: found.learned[found.of(name)].sum())
-    }
+    names = sorted(found.names, key=lambda name: -found.learned[found.of(name)].sum())
+    figure, ((axis,),) = subplots(height=0.9 + 0.28 * len(names), grid="x")
+    places = np.array([names.index(name) for name in found.entries])
+    for label, style, part in (
+        ("learned", "full", found.learned),
+        ("not learned", "none", ~found.learned),
+    ):
+        (dots,) = axis.plot(found.energies[part], places[part], "o", label=label)
+        dots.set(fillstyle=style, color=colours()[0], markersize=6)
+    name_rows(axis, map(_title, names))
     label = "energy of the wave in random weights, relative to the mean direction"
-    return figures.plot_learned(groups, label, LEARNED)
+    axis.set(xscale="log", xlabel=label)
+    legend(figure, axis, ncols=2)
+    return figure
 
 
 def _title(name: str) -> str:

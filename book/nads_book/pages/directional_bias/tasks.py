@@ -13,7 +13,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book import figures
-from nads_book.analysis.frequency_maps import LEARNED, by_frequency
+from nads_book.analysis.frequency_maps import LEARNED, by_frequency, common_pairs
 from nads_book.analysis.waves import grid_frequencies, negative, wrapped
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
@@ -183,14 +183,14 @@ def train_and_test() -> tuple[np.ndarray, np.ndarray]:
     waves.
     """
     train = by_frequency(sweep("lenet"), "train_accuracy")
-    pairs = [(test, train[k]) for k, test in accuracies("lenet").items()]
-    new, seen = np.array(pairs).T
+    new, seen = np.array(common_pairs(accuracies("lenet"), train)).T
     return new, seen
 
 
 def plot_memorised() -> Figure:
     """Draw LeNet's accuracy on training images against that on new images, one dot per wave."""
-    return figures.plot_train_test(*train_and_test())
+    pair = ("test accuracy", "training accuracy", *train_and_test())
+    return figures.plot_agreement({"LeNet": pair}, chance=True)
 
 
 def two_tasks() -> Evidence:

@@ -10,6 +10,7 @@ from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.results import results_path
 from nads_book.photos import load_images
 from nads_book.studies import load_results, run_experiment
+from nads_book.studies.transforms import orthogonal_map, transform
 from nads_core.data import ImageSet
 
 MAPS = {
@@ -42,28 +43,16 @@ def mapped(images: Tensor, nads: nc.NADs, name: str, seed: int = 0) -> Tensor:
     """
     if name not in MAPS:
         raise ValueError(f"map must be one of {', '.join(MAPS)}, got {name!r}")
-    coordinates = images.flatten(2) @ nads.basis  # (N, C, D)
-    count = coordinates.shape[-1]
-    generator = torch.Generator().manual_seed(seed)
-    if name == "random signs":
-        coordinates = coordinates * (2.0 * torch.randint(2, (count,), generator=generator) - 1)
-    elif name == "flipped":
-        coordinates = coordinates.flip(-1)
-    elif name == "shuffled":
-        coordinates = coordinates[..., torch.randperm(count, generator=generator)]
-    return (coordinates @ nads.basis.T).view_as(images)
-
-
-def transform(images: Tensor, matrix: Tensor) -> Tensor:
-    """Apply a (D, D) matrix to every channel of images (N, C, H, W)."""
-    return (images.flatten(2) @ matrix.T).view_as(images)
+    order = {"flipped": "reversed", "shuffled": "shuffled"}.get(name, "kept")
+    signs = name == "random signs"
+    return transform(images, orthogonal_map(nads.basis, nads.basis, order, signs=signs, seed=seed))
 
 
 def flip_matrix(nads: nc.NADs) -> Tensor:
     """Return the flip, which exchanges the first NAD with the last, the second with the last but
     one, and so on.
     """
-    return nads.basis.flip(1) @ nads.basis.T
+    return orthogonal_map(nads.basis, nads.basis, "reversed")
 
 
 def logistic_losses(matrix: Tensor, images: Tensor, labels: Tensor, seed: int = 0) -> Tensor:

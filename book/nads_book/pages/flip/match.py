@@ -1,6 +1,6 @@
 """Does the match of photos and network explain the cost, or their smoothness?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -8,29 +8,39 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import t
 
-from nads_book import figures, report
+from nads_book import report
 from nads_book.analysis import statistics
-from nads_book.evidence import Estimate, Evidence, above, around, evidence
-from nads_book.experiments import matching
-from nads_book.pages.flip.stored import (
-    components,
-    difference,
-    maps,
-    mean,
+from nads_book.evidence import Estimate, Evidence, around, evidence
+from nads_book.figures.style import (
+    colours,
+    dotted,
+    legend,
+    panel_row,
+    shade,
+    show_badge,
+    styled,
 )
+from nads_book.pages.flip.stored import components, difference, maps, mean, mean_of
 from nads_book.studies import stored
 from nads_book.studies.transform_summaries import (
     AS_THEY_ARE,
     KindOfMap,
-    Row,
     by_kind,
     kind_of,
     order_of,
 )
 
+ORDERS = {  # of coordinates -> marker
+    AS_THEY_ARE: "o",
+    "order kept": "^",
+    "shuffled": "s",
+    "order reversed": "v",
+    "random": "D",
+}
 COLUMNS = {"match": "match", "correlation of neighbouring pixels": "neighbours"}
 
 
+@styled
 def plot_maps(name: str, upright: bool = True) -> Figure:
     """Draw the accuracy of each kind of map against match and smoothness; lines connect an order
     with its reverse.
@@ -41,41 +51,39 @@ def plot_maps(name: str, upright: bool = True) -> Figure:
     """
     results = maps(name)
     kinds = {kind.label: kind for kind in by_kind(results)}
-    example: dict[str, Row] = {}
-    for row in results.rows:
-        example.setdefault(kind_of(row), row)
-    orders = [AS_THEY_ARE, "order kept", "shuffled", "order reversed", "random"]
-    groups = {
-        order: [kinds[label] for label, row in example.items() if order_of(row) == order]
-        for order in orders
-    }
+    example = {kind_of(row): row for row in reversed(results.rows)}
     if not upright:
-        groups[AS_THEY_ARE] = []  # its colour stays free
+        del example[AS_THEY_ARE]
     places = {
         (row["source"], row["target"], row["order"]): kinds[label]
         for label, row in example.items()
         if not (row["source"] == row["target"] and row["signs"])
-        and (upright or label != AS_THEY_ARE)
     }
     pairs = [
         (one, places[source, target, "reversed"])
         for (source, target, order), one in places.items()
         if order == "kept" and (source, target, "reversed") in places
     ]
+    figure, axes = panel_row(["", ""], 3.2, ylabel="test accuracy (%)", sharey=True)
+    for axis, (xlabel, key) in zip(axes, COLUMNS.items(), strict=True):
 
-    def points(some: Sequence[KindOfMap], key: str) -> tuple[list[float], list[float]]:
-        return [getattr(kind, key) for kind in some], [kind.test_accuracy for kind in some]
+        def points(some: Iterable[KindOfMap], key: str = key) -> np.ndarray:
+            found = [(getattr(kind, key), 100 * kind.test_accuracy) for kind in some]
+            return np.array(found).reshape(-1, 2).T
 
-    panels = {
-        label: {order: points(some, key) for order, some in groups.items()}
-        for label, key in COLUMNS.items()
-    }
-    lines = [[points(pair, key) for pair in pairs] for key in COLUMNS.values()]
-    level = {}
-    if name == "lenet":  # logistic regression was trained at its size
-        level = {"logistic regression": mean(stored("maps-logreg", "laptop").rows)}
-    badge = report.badge(results)
-    return figures.plot_scatter(panels, level, lines, badge=badge)
+        for pair in pairs:
+            axis.plot(*points(pair), color=shade(0.6), linewidth=0.8, zorder=0)
+        for colour, (order, marker) in zip(colours(), ORDERS.items(), strict=False):
+            some = [kinds[label] for label, row in example.items() if order_of(row) == order]
+            if some:
+                axis.plot(*points(some), marker, color=colour, alpha=0.75, label=order)
+        if name == "lenet":  # logistic regression was trained at its size
+            level = 100 * mean(stored("maps-logreg", "laptop").rows)
+            axis.axhline(level, **dotted("logistic regression", 0.2))
+        axis.set_xlabel(xlabel)
+    legend(figure, axes[0], ncols=3)
+    show_badge(figure, report.badge(results))
+    return figure
 
 
 class Regression(NamedTuple):
@@ -135,8 +143,10 @@ def equally_rough() -> Evidence:
     """Decide whether LeNet scores more on that of two equally rough sets which matches less."""
     kept, back = (components("resnet18", order) for order in ("kept", "reversed"))
     lead = difference("lenet", back, kept)
-    matches = [mean(matching(maps("lenet").rows, **side), "match") for side in (kept, back)]
-    holds = lead[1] > 0 and 0.05 > matches[0] > matches[1]
+    (first, second), (rough, as_rough) = (
+        [mean_of("lenet", side, key) for side in (kept, back)] for key in ("match", "neighbours")
+    )
+    holds = lead[1] > 0 and 0.05 > first > second and abs(rough - as_rough) < 0.05
     return evidence(holds, *lead, null=0, results=[maps("lenet")])
 
 
@@ -148,8 +158,10 @@ def smoothness_counts(name: str) -> Evidence:
 
 def match_over_fourier() -> Evidence:
     """Decide whether principal components on LeNet's NADs score more than on the Fourier basis."""
-    lead = difference("lenet", components("lenet", "kept"), components("fourier", "kept"))
-    return above(lead, results=[maps("lenet")])
+    own, fourier = (components(target, "kept") for target in ("lenet", "fourier"))
+    smoother = mean_of("lenet", fourier, "neighbours") > mean_of("lenet", own, "neighbours")
+    lead = difference("lenet", own, fourier)
+    return evidence(lead[1] > 0 and smoother, *lead, null=0, results=[maps("lenet")])
 
 
 def order_within_octaves() -> Evidence:

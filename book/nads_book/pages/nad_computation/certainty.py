@@ -11,13 +11,17 @@ from matplotlib.figure import Figure
 
 import nads_core as nc
 from nads_book import figures, report
+from nads_book.analysis.statistics import grouped
 from nads_book.benchmarks import load_costs
 from nads_book.benchmarks.stored import results_folder
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_study
+from nads_book.figures.style import colours, shade, styled, subplots
 from nads_book.pages.nad_computation.estimators import Source
+from nads_book.pages.published_spectra import half_of_energy
 from nads_core.directions import NADs
 
+COMMON = 0.02  # share of all directions above which a bin decides
 CERTAIN = 0.81  # predicted cos² above which a direction counts as reproducible
 
 
@@ -39,6 +43,14 @@ def agreement() -> dict[str, np.ndarray]:
 def diagrams() -> Any:
     """Return the calibration of certainties, by set of runs."""
     return load_study("reliability.json")
+
+
+def bins_of(facts: dict[str, Any]) -> np.ndarray:
+    """Return predicted and measured squared cosines of a set of runs by bin, errors, and shares of
+    all directions: (4, bins).
+    """
+    names = ("promised", "kept", "error", "share")
+    return np.array([[one[name] for one in facts["bins"]] for name in names])
 
 
 def plot_two_runs(
@@ -85,12 +97,39 @@ def _leading(nads: NADs, k: int) -> float:
     return float("nan") if known is None else float(known.leading_certainty[k - 1])
 
 
+@styled
 def plot_reliability() -> Figure:
-    """Draw predicted against measured squared cosines, for many runs of five networks."""
-    return figures.plot_reliability(diagrams())
+    """Draw predicted against measured squared cosines, for many runs, one panel per network."""
+    panels = grouped((facts["architecture"], facts) for facts in diagrams().values())
+    rows = -(-len(panels) // 3)
+    figure, grid = subplots(rows, 3, height=2.7 * rows)
+    for axis in grid.flat[len(panels) :]:
+        axis.axis("off")
+    for axis, (architecture, of_sizes) in zip(grid.flat, panels.items(), strict=False):
+        axis.plot([0, 1], [0, 1], color=shade(0.6))
+        for facts, colour in zip(of_sizes, colours(), strict=False):
+            promised, kept, error, share = bins_of(facts)
+            label = f"{facts['runs']} runs of {facts['num_networks']:,}"
+            axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour)
+            areas = 12 + 200 * share
+            axis.scatter(promised, kept, areas, colour, alpha=0.6, linewidth=0, label=label)
+        axis.set(xlabel="predicted cos²", ylabel="measured cos²", aspect="equal")
+        axis.set(title=report.LABELS.get(architecture, architecture))
+        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
+            handle.set_sizes([30])
+    return figure
 
 
 # Claims
+
+
+def excesses(facts: dict[str, Any], least: float = 0) -> np.ndarray:
+    """Return by how much certainties are too high, in bins with more than a share of all
+    directions.
+    """
+    promised, kept, _, share = bins_of(facts)
+    return (promised - kept)[share > least]
 
 
 def ordered_basis() -> Evidence:
@@ -121,12 +160,7 @@ def names_steadier() -> Evidence:
 
 def certificates_bold() -> Evidence:
     """Decide whether some certainties are too high."""
-    excess = max(
-        one["promised"] - one["kept"]
-        for facts in diagrams().values()
-        for one in facts["bins"]
-        if one["share"] > 0.02
-    )
+    excess = max(excesses(facts, COMMON).max() for facts in diagrams().values())
     return evidence(excess > 0.05, excess, size="paper")
 
 
@@ -187,20 +221,15 @@ def table_by_certainty() -> str:
     """
     rows = []
     for facts in diagrams().values():
+        promised, kept, error, share = bins_of(facts)
         cells = []
         for number in range(len(_FIFTHS)):
-            inside = [one for one in facts["bins"] if int(5 * one["promised"]) == number]
-            weights = np.array([one["share"] for one in inside])
-            if weights.sum() < _FEW:
-                cells.append("–")
-                continue
-            claimed, measured = (
-                np.average([one[name] for one in inside], weights=weights)
-                for name in ("promised", "kept")
-            )
-            cells.append(_pair(claimed, measured))
-        middle = [one for one in facts["bins"] if 0.4 <= one["promised"] < 0.8]
-        spread = np.mean([one["error"] for one in middle]) * facts["runs"] ** 0.5
+            weights = np.where((5 * promised).astype(int) == number, share, 0)
+            cells.append("–")
+            if weights.sum() >= _FEW:
+                cells[-1] = _pair(*np.average([promised, kept], 1, weights))
+        middle = (promised >= 0.4) & (promised < 0.8)
+        spread = error[middle].mean() * facts["runs"] ** 0.5
         label = report.LABELS.get(facts["architecture"], "Deep linear, exact C")
         runs = f"{facts['runs']} × {facts['num_networks']:,}"
         rows.append([label, runs, *cells, report.fixed(float(spread), 2)])
@@ -210,20 +239,11 @@ def table_by_certainty() -> str:
 def table_flat_tails() -> str:
     """Return claimed and measured overlaps of bands, with the rule for flat tails and without."""
     stored = json.loads((results_folder() / "flat_tails.json").read_text("utf8"))["rows"]
-    shown = {
-        (row["spectrum"], row["networks"], row["readouts"], row["rule"]): _pair(*row["bands"])
-        for row in stored
-    }
-    rows = [
-        [
-            spectrum,
-            f"{networks:,} × {readouts}",
-            shown[spectrum, networks, readouts, "windows"],
-            cell,
-        ]
-        for (spectrum, networks, readouts, rule), cell in shown.items()
-        if rule == "flat tails"
-    ]
+    shown: dict[tuple[str, str], dict[str, str]] = {}
+    for row in stored:
+        key = row["spectrum"], f"{row['networks']:,} × {row['readouts']}"
+        shown.setdefault(key, {})[row["rule"]] = _pair(*row["bands"])
+    rows = [[*key, cells["windows"], cells["flat tails"]] for key, cells in shown.items()]
     return report.markdown_table(
         rows, ["eigenvalues of C", "networks × readouts", "without the rule", "with it"]
     )
@@ -231,22 +251,14 @@ def table_flat_tails() -> str:
 
 def table_calibration() -> str:
     """Return the largest excess of a promise, and the coverage of eigenvalues, by set of runs."""
-
-    def largest(facts: dict[str, Any], least: float) -> str:
-        kept = [one for one in facts["bins"] if one["share"] > least]
-        return report.fixed(
-            max((one["promised"] - one["kept"] for one in kept), key=abs), 3, sign=True
+    rows = []
+    for facts in diagrams().values():
+        name = (
+            f"{facts['runs']} runs of {facts['architecture']}, {facts['num_networks']:,} networks"
         )
-
-    rows = [
-        [
-            f"{facts['runs']} runs of {facts['architecture']}, {facts['num_networks']:,} networks",
-            largest(facts, 0.02),
-            largest(facts, 0.0),
-            report.percent(facts["coverage"]),
-        ]
-        for facts in diagrams().values()
-    ]
+        largest = (max(excesses(facts, least), key=abs) for least in (COMMON, 0))
+        found = [report.fixed(each, 3, sign=True) for each in largest]
+        rows.append([name, *found, report.percent(facts["coverage"])])
     head = ["predicted minus measured, where it is largest", "bins with over 2 % of directions"]
     head += ["all bins", "eigenvalues within 1.96 standard deviations"]
     return report.markdown_table(rows, head)
@@ -258,7 +270,7 @@ def table_shipped() -> str:
     for label in report.LABELS.values():
         nads = nc.load_nads(label)
         values = nads.eigenvalues
-        half = int((values.cumsum(0) < values.sum() / 2).sum()) + 1
+        half = half_of_energy(nads)
         certain = int((nads.certainty >= 0.9).sum()) if nads.uncertainty else "–"
         spread = f"{float(values[0] / values[-1]):,.0f}"
         rows.append([label, f"{nads.provenance['num_networks']:,}", half, spread, certain])

@@ -1,19 +1,21 @@
 """Dipoles or averaged gradients: where they differ, and which predicts what is learned."""
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book import figures, report
+from nads_book import report
 from nads_book.analysis import published
 from nads_book.analysis.frequency_maps import of_tasks
 from nads_book.analysis.statistics import area_under_curve, rank_correlation, with_interval
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
+from nads_book.figures.style import styled, subplots
 
 KINDS = {"gradients": "gradient 1", "dipoles": "dipole 100"}
+ARMS = np.array([1, 10, 100, 300])  # of dipoles
 TRAINED = "max pooling, 3"  # the network that was trained along the waves in dispute
 NUM_DRAWS = 4_000  # of waves and groups of networks
 
@@ -32,15 +34,24 @@ def moved() -> dict[str, tuple[float, float]]:
     }
 
 
+@styled
 def plot_definitions() -> Figure:
-    """Draw the energy that dipoles find elsewhere, for three networks."""
+    """Draw the energy that dipoles find elsewhere than gradients, for three networks."""
     networks = {
         "three max poolings": "max pooling, 3",
         "three average poolings": "average pooling, 3",
         "no pooling": "no pooling, 3",
     }
-    moments = {label: stored()["moments"][network] for label, network in networks.items()}
-    return figures.plot_definitions(moments, reference=KINDS["gradients"])
+    figure, ((axis,),) = subplots(height=3.2)
+    for number, (label, network) in enumerate(networks.items()):
+        found = stored()["moments"][network]["moved"]
+        pairs = [found[f"{KINDS['gradients']} | dipole {arm}"] for arm in ARMS]
+        shares, chance = np.array(pairs).T
+        axis.errorbar(ARMS * 1.03**number, shares, 2 * chance, elinewidth=0.7)
+        axis.annotate(label, (1.2 * ARMS[-1], shares[-1]), va="center", annotation_clip=False)
+    axis.set(xlabel="arm of the dipole", ylabel="share of energy elsewhere")
+    axis.set(xscale="log", ylim=(0, None))
+    return figure
 
 
 def max_pooling_moves() -> Evidence:
@@ -58,41 +69,50 @@ def definitions_need_pooling() -> Evidence:
     return evidence(plain < 2 * sampling and averages > 3 * chance, plain, size="narrow")
 
 
-def disputed_pairs() -> tuple[list[int], list[int]]:
-    """Return how many disputed pairs are learned as gradients say, as dipoles say, and neither.
+class Disputed(NamedTuple):
+    """Numbers of pairs of waves that the definitions rank differently.
 
-    A pair is disputed if the definitions rank its waves differently. The second list counts hard
-    pairs only, in which the wave that gradients name has the higher frequency.
+    Attributes:
+        pairs: all of them.
+        gradients, dipoles: those that are learned as gradients say, and as dipoles say.
+        finer: those in which the wave that gradients name has the higher frequency.
+    """
+
+    pairs: int
+    gradients: int
+    dipoles: int
+    finer: int
+
+
+def disputed() -> Disputed:
+    """Count the pairs of waves in dispute; gradients prefer the first eight waves, dipoles the
+    others.
     """
     facts, moments = stored()["trainings"][TRAINED], stored()["moments"][TRAINED]
-    waves, accuracies = facts["waves"], np.array(facts["accuracies"])
-    energy = {
-        kind: np.array([moments["shares"][label][ky][kx] for ky, kx in waves])
-        for kind, label in KINDS.items()
-    }
-    counts, hard = [0, 0, 0], [0, 0, 0]
-    for i in range(8):  # gradients prefer the first eight waves, dipoles the others
-        for j in range(8, 16):
-            gradients, dipoles = (energy[kind][i] - energy[kind][j] for kind in KINDS)
-            if gradients <= 0 or dipoles >= 0:
-                continue
-            gaps = accuracies[:, i] - accuracies[:, j]  # of both seeds
-            both = accuracies[:, [i, j]]
-            error = np.sqrt((both * (1 - both)).sum(1) / facts["num_test"])
-            verdict = 0 if (gaps > 2 * error).all() else 1 if (gaps < -2 * error).all() else 2
-            counts[verdict] += 1
-            hard[verdict] += np.hypot(*waves[i]) > np.hypot(*waves[j])
-    return counts, [int(count) for count in hard]
+    waves = np.array(facts["waves"])
+    shares = [np.array(moments["shares"][label])[*waves.T] for label in KINDS.values()]
+
+    def both(values: Any) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(values)[..., :8, None], np.array(values)[..., None, 8:]  # (..., 8, 8)
+
+    one, other = both(facts["accuracies"])
+    by_gradients, by_dipoles = np.subtract(*both(shares))
+    pairs = (by_gradients > 0) & (by_dipoles < 0)
+    error = np.sqrt((one * (1 - one) + other * (1 - other)) / facts["num_test"])
+    gaps = (one - other) / error  # (seeds, 8, 8)
+    kinds = (True, (gaps > 2).all(0), (gaps < -2).all(0), np.greater(*both(np.hypot(*waves.T))))
+    return Disputed(*(int((pairs & kind).sum()) for kind in kinds))
 
 
 def shared_slope() -> Evidence:
-    """Decide whether gradients name the better learned wave far more often than dipoles."""
-    (gradients, dipoles, neither), _ = disputed_pairs()
+    """Decide whether gradients name the better learned wave far more often than dipoles, and mostly
+    the wave of lower frequency.
+    """
+    found = disputed()
     trainings = np.array(stored()["trainings"][TRAINED]["accuracies"]).size
-    share = gradients / (gradients + dipoles + neither)
-    return evidence(
-        gradients > 10 * dipoles, share, size="laptop", num_seeds=2, num_trainings=trainings
-    )
+    holds = found.gradients > 10 * found.dipoles and found.finer < found.pairs / 2
+    facts: Facts = {"size": "laptop", "num_seeds": 2, "num_trainings": trainings}
+    return evidence(holds, found.gradients / found.pairs, **facts)
 
 
 @cache

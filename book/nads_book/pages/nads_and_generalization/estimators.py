@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.analysis import published, statistics
-from nads_book.evidence import Estimate, Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.pages.nads_and_generalization.law import FAMILIES, families
 from nads_book.report import estimate, markdown_table
@@ -62,7 +62,7 @@ def plot_rank_correlations() -> Figure:
     return figures.plot_intervals({"": {"": found}}, ["rank correlation of energy and accuracy"])
 
 
-FACTS: dict[str, Any] = {"size": "paper", "num_seeds": 2}
+FACTS: Facts = {"size": "paper", "num_seeds": 2}
 
 
 def point_orders_worse() -> Evidence:

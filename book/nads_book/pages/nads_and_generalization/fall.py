@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import nads_core as nc
-from nads_book import figures
 from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Family
 from nads_book.analysis.statistics import OrderTest
@@ -16,12 +15,13 @@ from nads_book.analysis.waves import negative
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.stored import load_study
+from nads_book.figures.style import bars, colours, dotted, shade, styled, subplots
 from nads_book.pages.nads_and_generalization.waves import DEEP
 from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
 from nads_book.studies import stored
 
 AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
-SMALLER = {"vgg11": "laptop", "resnet18": "narrow"}  # stored sweeps of reduced size
+SIZES = {"lenet": "paper", "vgg11": "laptop", "resnet18": "narrow"}  # of stored sweeps
 
 
 class Curve(NamedTuple):
@@ -57,26 +57,42 @@ def curves() -> dict[str, Curve]:
     return found
 
 
+@styled
 def plot_accuracy_by_nad() -> Figure:
-    """Draw accuracies along the NADs and eigenvalues, ours and the authors'."""
+    """Draw accuracies along the NADs above the eigenvalues, ours and the authors'."""
     theirs = {row["architecture"]: row for row in load_study("published-spectra.json")["rows"]}
-    networks = {}
-    for name in DEEP:
-        ours: tuple[Any, ...] = ([], [], [])
-        if name == "lenet" or name in SMALLER:
-            one = family(name, SMALLER.get(name, "paper"))
-            intervals = list(map(nc.accuracy_interval, one.accuracies, one.num_test))
-            ours = (one.keys, one.accuracies, intervals)
-        networks[LABELS[name]] = {
-            "ours": ours,
-            "eigenvalues": nc.load_nads(name).eigenvalues,
-            "published": published.nad_accuracies(name),
-            "published eigenvalues": (theirs[name]["key"], theirs[name]["published"]),
-        }
-    return figures.plot_accuracy_by_nad(networks)
+    figure, axes = subplots(2, len(DEEP), 4.0, sharex=True, sharey="row", height_ratios=[2, 1])
+    for name, (top, bottom) in zip(DEEP, axes.T, strict=True):
+        known, grey = published.nad_accuracies(name), shade(0.55)
+        shares = 100 * np.array([*known.values()])
+        top.plot([*known], shares, ".", color=grey, markersize=2, label="paper")
+        if name in SIZES:
+            one = family(name, SIZES[name])
+            shares = one.accuracies
+            lengths = bars(shares, list(map(nc.accuracy_interval, shares, one.num_test)))
+            look = {"color": colours()[0], "capsize": 1.5, "elinewidth": 0.8, "markersize": 3.5}
+            top.errorbar(one.keys, 100 * shares, lengths, fmt="o", label="ours", **look)
+        top.axhline(50, **dotted("chance"))
+        values = nc.load_nads(name).eigenvalues.numpy()
+        bottom.plot(values / values[0], color=colours()[2])
+        spectrum = np.array(theirs[name]["published"])
+        bottom.plot(theirs[name]["key"], spectrum / spectrum.max(), "--", color=grey)
+        bottom.set(xlabel="NAD index", yscale="log", ylim=(5e-6, 2))
+        top.set(title=LABELS[name], xlabel="NAD index", ylim=(45, 102))
+    axes[0, 0].set_ylabel("test accuracy (%)")
+    axes[1, 0].set_ylabel("eigenvalue / first")
+    axes[0, 0].legend()
+    return figure
 
 
 # A trend, and not monotonic
+
+
+def two_seeds() -> dict[int, list[float]]:
+    """Return the accuracies of our LeNets along each NAD that was trained with both seeds."""
+    rows = sorted(lenets().rows, key=lambda row: row["seed"])
+    found = statistics.grouped((row["index"], row["test_accuracy"]) for row in rows)
+    return {index: values for index, values in found.items() if len(values) == 2}
 
 
 def repeats(label: str) -> np.ndarray:
@@ -86,11 +102,7 @@ def repeats(label: str) -> np.ndarray:
     twice; where ky = 0 or -16 their table has a copy instead.
     """
     if label == "LeNet, ours":
-        first, second = (
-            {row["index"]: row["test_accuracy"] for row in lenets().rows if row["seed"] == seed}
-            for seed in (0, 1)
-        )
-        return np.array([(first[index], second[index]) for index in first if index in second])
+        return np.array([*two_seeds().values()])
     cells = published.fourier_accuracies(
         next(name for name in DEEP if label == f"{LABELS[name]}, paper")
     )

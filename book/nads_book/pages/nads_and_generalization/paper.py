@@ -12,6 +12,7 @@ from nads_book.analysis.prediction import Family, predicted_accuracy, signal_to_
 from nads_book.evidence import Evidence, evidence
 from nads_book.pages.nads_and_generalization.fall import curves
 from nads_book.pages.nads_and_generalization.waves import DEEP, LEARNED
+from nads_book.pages.published_spectra import half_of_energy
 from nads_book.report import LABELS, fixed, markdown_table, percent
 from nads_book.studies import stored
 
@@ -40,11 +41,10 @@ def falls() -> dict[str, Fall]:
     found = {}
     for name in DEEP:
         nads, curve = nc.load_nads(name), curves()[f"{LABELS[name]}, paper"]
-        half = int((nads.eigenvalues.cumsum(0) < nads.eigenvalues.sum() / 2).sum()) + 1
         ratios = signal_to_noise(nads, nads.directions, 10_000, 1.0)
         law = int((predicted_accuracy(ratios) > 0.75).sum())
         authors = statistics.first_below(curve.keys, curve.accuracies, 0.75)
-        found[LABELS[name]] = Fall(half, law, authors)
+        found[LABELS[name]] = Fall(half_of_energy(nads), law, authors)
     return found
 
 

@@ -2,7 +2,6 @@
 
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -10,13 +9,13 @@ import nads_core as nc
 from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Responses, informative, predicted_accuracy
 from nads_book.analysis.statistics import means, student_mean
-from nads_book.evidence import Estimate, Evidence, evidence, exact_share
+from nads_book.evidence import Estimate, Evidence, Facts, evidence, exact_share
 from nads_book.experiments.stored import load_study
 from nads_book.report import estimate, fixed, markdown_table
 
 LAWS = {"law": "first-step law", "without_gain": "refitted, no gain", "with_gain": "with the gain"}
 TRAINED = "law-trained.json"
-FACTS: dict[str, Any] = {"size": "paper", "num_seeds": 1}
+FACTS: Facts = {"size": "paper", "num_seeds": 1}
 
 
 # Predicted before training: samples and noise
@@ -81,30 +80,23 @@ def samples_and_noise() -> Evidence:
     usual, longer = reached()
     few, many = (1_000, 1.0), (10_000, 2.0)
     nads = [nad for nad in dict.fromkeys(nad for nad, *_ in predictions()) if (nad, *few) in usual]
-    said = [predictions()[nad, *few]["law"] > predictions()[nad, *many]["law"] for nad in nads]
-    found = [usual[nad, *few] > usual[nad, *many] for nad in nads]
-    right = exact_share([one == other for one, other in zip(said, found, strict=True)])
-    as_long = float(np.mean([longer[nad, *few] > usual[nad, *many] for nad in nads]))
-    facts = FACTS | {"num_trainings": 2 * len(nads)}
-    return evidence(max(right[0], as_long) < 0.5, *right, null=0.5, **facts)
+    law = [predictions()[nad, *few]["law"] > predictions()[nad, *many]["law"] for nad in nads]
+    # Few samples after the usual epochs, and after ten times as many.
+    right, as_long = (
+        np.equal(law, [few_of[nad, *few] > usual[nad, *many] for nad in nads])
+        for few_of in (usual, longer)
+    )
+    share, facts = exact_share(right), FACTS | {"num_trainings": 2 * len(nads)}
+    return evidence(max(share[0], as_long.mean()) < 0.5, *share, null=0.5, **facts)
 
 
 def gain_pairs() -> Evidence:
     """Decide whether the NAD of a larger gain is ahead of its partner by more than the law says."""
-    nads = list(dict.fromkeys(nad for nad, *_ in predictions()))
-    settings = list(dict.fromkeys((samples, std) for _, samples, std in predictions()))
-    right = []
-    for loud, quiet in zip(nads[::2], nads[1::2], strict=True):
-        gaps = []
-        for setting in settings:
-            cells: list[Cell] = [(nad, *setting) for nad in (loud, quiet)]
-            values = np.array([reached()[0][cell] for cell in cells])
-            if informative(values).all():
-                law = [predictions()[cell]["law"] for cell in cells]
-                gaps.append((values[0] - values[1], law[0] - law[1]))
-        if gaps:
-            ours, theirs = np.mean(gaps, 0).tolist()
-            right.append(ours > theirs)
+    # NADs follow in pairs, the louder one first: (pairs, 2, settings).
+    ours, law = (each.reshape(6, 2, -1) for each in (measured(), predicted("law")))
+    beyond = np.subtract(*(ours - law).swapaxes(0, 1))  # (pairs, settings)
+    chosen = np.array(informative(ours).all(1))
+    right = [gap[use].mean() > 0 for gap, use in zip(beyond, chosen, strict=True) if use.any()]
     return evidence(True, *exact_share(right), null=0.5, **FACTS)
 
 

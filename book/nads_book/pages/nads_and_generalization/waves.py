@@ -13,6 +13,7 @@ from nads_book.analysis import frequency_maps as maps
 from nads_book.analysis import published, statistics, waves
 from nads_book.analysis.statistics import area_under_curve
 from nads_book.evidence import Evidence, evidence
+from nads_book.figures.style import dotted, legend, panel_row, shade, styled
 from nads_book.report import LABELS, estimate, markdown_table
 from nads_core.data.fourier import Frequency
 
@@ -129,10 +130,11 @@ def plot_maps() -> Figure:
     }
     return figures.plot_frequency_maps(
         {"predicted": {LABELS[name]: log_scale(name) for name in DEEP}, "published": accuracies},
-        own={"predicted": ("energy, log scale (%)", (0, 100), "linear")},
+        own={"predicted": ("energy, log scale (%)", (0, 100))},
     )
 
 
+@styled
 def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = None) -> Figure:
     """Draw published accuracies against energies that the reader computed.
 
@@ -141,8 +143,17 @@ def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = N
         energy: energies of its waves, (n,), in the order of `published_accuracies`.
         own: energy and accuracy of a wave that the reader's network learned.
     """
-    accuracies = list(published_accuracies(name).values())
-    return figures.plot_accuracy_by_energy(LABELS[name], energy.tolist(), accuracies, LEARNED, own)
+    accuracies = np.array([*published_accuracies(name).values()])
+    figure, (axis,) = panel_row(
+        [LABELS[name]], 2.9, xlabel="energy before training", ylabel="test accuracy (%)"
+    )
+    axis.axhline(100 * LEARNED, **dotted(f"learned: above {100 * LEARNED:.0f} %"))
+    axis.plot(energy, 100 * accuracies, "o", alpha=0.6, label="published")
+    axis.set(xscale="log", ylim=(45, 102))
+    if own:
+        axis.plot(own[0], 100 * own[1], "*", color=shade(0), markersize=13, label="yours")
+    legend(figure, axis, "outside lower center", ncols=3)
+    return figure
 
 
 # Claims

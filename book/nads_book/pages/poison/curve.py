@@ -9,14 +9,25 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import nads_core as nc
-from nads_book import figures, report
+from nads_book import report
 from nads_book.analysis import published
-from nads_book.analysis.statistics import grouped, pooled_variance
+from nads_book.analysis.statistics import grouped, means, pooled_variance
 from nads_book.evidence import Evidence, above, around, evidence
 from nads_book.experiments import matching
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Row
 from nads_book.explorer import load_pictures
+from nads_book.figures.poison import index_axis
+from nads_book.figures.style import (
+    bars,
+    colours,
+    dotted,
+    legend,
+    shade,
+    show_badge,
+    styled,
+    subplots,
+)
 from nads_book.pages.poison.parts import injected
 from nads_book.report import LABELS, markdown_table, percent
 from nads_book.studies import load_results, poison_parts, stored
@@ -79,17 +90,31 @@ def accuracies_by_carrier(results: Results) -> dict[int | None, list[float]]:
     return grouped((row["index"], row["test_accuracy"]) for row in results.rows)
 
 
+@styled
 def plot_accuracy_by_carrier() -> Figure:
     """Draw the accuracy on clean photos against the carrier, and the paper's curve."""
-    curves, baselines = {}, {}
-    for name, results in poisoned().items():
-        rows = [row for row in results.rows if row["index"] is not None]
-        shares, label = [row["test_accuracy"] for row in rows], f"ours, {LABELS[name]}"
+    figure, ((axis,),) = subplots(height=3.2)
+    where, shares = np.array([*published.POISON_RESNET18.items()]).T
+    look = {"color": shade(0.55), "markersize": 3, "label": "paper, ResNet-18"}
+    axis.plot(where + 1, 100 * shares, "s:", **look)
+    for colour, (name, results) in zip(colours(), poisoned().items(), strict=False):
+        found = accuracies_by_carrier(results)
+        clean = 100 * np.mean(found.pop(None))
+        axis.axhline(clean, color=colour, linestyle="--", label="trained on clean images")
+        pairs = [(index, value) for index, values in sorted(found.items()) for value in values]
+        where, shares = np.array(pairs).T
         intervals = [nc.accuracy_interval(share, results.settings["num_test"]) for share in shares]
-        curves[label] = ([row["index"] for row in rows], shares, intervals)
-        baselines[label] = float(np.mean(accuracies_by_carrier(results)[None]))
-    badge = report.badge(next(iter(poisoned().values())))
-    return figures.plot_accuracy_by_index(curves, baselines, published.POISON_RESNET18, badge=badge)
+        look = {"color": colour, "capsize": 3, "label": f"ours, {LABELS[name]}"}
+        axis.errorbar(where + 1, 100 * shares, bars(shares, intervals), fmt="o", **look)
+        averages = means(pairs)
+        axis.plot(np.array([*averages]) + 1, 100 * np.array([*averages.values()]), color=colour)
+    axis.axhline(10, **dotted("chance"))
+    axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
+    axis.set_xlabel("NAD index of the carrier")
+    index_axis(axis)
+    legend(figure, axis, ncols=3)
+    show_badge(figure, report.badge(lenets()))
+    return figure
 
 
 def rises_not_steadily() -> Evidence:
@@ -104,18 +129,31 @@ def rises_not_steadily() -> Evidence:
 # Use of the NADs behind the carrier
 
 
+@styled
 def plot_use() -> Figure:
     """Draw the predictions that change with the sign of one NAD component, for several carriers."""
     rows = {row["index"]: row for row in reversed(lenets().rows)}
-    shown = {"trained on clean photos": None} | {
-        f"carrier at NAD {index}": index for index in (0, 10, 100)
-    }
-    curves = {}
-    for label, index in shown.items():
-        use = rows[index]["use"]
+    figure, ((axis,),) = subplots(height=3.3)
+    floor = 0.05  # per cent; lower values are drawn there
+    for carrier, colour in zip((None, 0, 10, 100), colours(), strict=False):
+        use = rows[carrier]["use"]
+        where = np.array(use["indices"]) + 1
         intervals = [nc.accuracy_interval(share, use["num_images"]) for share in use["flip"]]
-        curves[label] = (use["indices"], list(use["flip"]), intervals)
-    return figures.plot_use(curves, shown, badge=report.badge(lenets()))
+        shares, low, high = (100 * np.array([use["flip"], *np.transpose(intervals)])).clip(floor)
+        label = "trained on clean photos" if carrier is None else f"carrier at NAD {carrier}"
+        axis.plot(where, shares, "o-", color=colour, markersize=2.5, label=label)
+        axis.fill_between(where, low, high, color=colour, alpha=0.15, linewidth=0)
+        if carrier is not None:
+            own = where == carrier + 1  # nowhere, where the carrier was not measured
+            mark = {"color": colour, "markersize": 7, "markeredgecolor": shade(0)}
+            axis.plot(where[own], shares[own], "D", **mark)
+    axis.set(yscale="log", ylim=(floor, 100), ylabel="changed predictions (%)")
+    axis.set(xlabel="NAD index")
+    axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+    index_axis(axis)
+    legend(figure, axis, ncols=4)
+    show_badge(figure, report.badge(lenets()))
+    return figure
 
 
 def changed_predictions(row: Row, clean: Row, index: int) -> list[tuple[float, float]]:

@@ -4,15 +4,13 @@ from functools import cache, partial
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.stats import linregress, t
 
 from nads_book import figures, report
 from nads_book.analysis.statistics import means, rank_correlation
-from nads_book.evidence import Estimate, Evidence, around, evidence, exact_share
+from nads_book.evidence import Estimate, Evidence, evidence, exact_share, fitted_slope
 from nads_book.experiments import matching
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Row
-from nads_book.figures.poison import Sweep
 from nads_book.pages.poison.parts import injected, mean_lost
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses as responses
@@ -80,22 +78,29 @@ def late_shares(size: float, epochs: int) -> list[float]:
     return [value for index, values in shares.items() if index >= LATE for value in values]
 
 
-def followers(size: float, epochs: int) -> dict[int, int]:
-    """Return how many LeNets follow a number, by more than half of the photos, at late carriers."""
-    shares = follow_shares(size, epochs)
-    late = {index: np.array(values) for index, values in shares.items() if index >= LATE}
-    return {index: int((values > 0.5).sum()) for index, values in late.items()}
+def followers(epochs: int) -> dict[int, int]:
+    """Return how many LeNets follow a number of 0.5, by more than half of the photos, at each late
+    carrier.
+    """
+    shares = follow_shares(0.5, epochs)
+    return {
+        index: sum(value > 0.5 for value in values)
+        for index, values in shares.items()
+        if index >= LATE
+    }
 
 
 def plot_following() -> Figure:
     """Draw the photos that follow a number of 0.5 after each training; bars span the seeds."""
-    curves = {}
-    for epochs in by_epochs():
-        shares = {index: 100 * np.array(v) for index, v in follow_shares(0.5, epochs).items()}
-        spans = [[f(v) for v in shares.values()] for f in (np.mean, np.min, np.max)]
-        curves[f"{epochs} epochs"] = Sweep(list(shares), *spans)
-    badge = report.badge(injected())
-    return figures.plot_by_index(curves, "photos that follow a number of 0.5 (%)", badge=badge)
+    curves = {
+        f"{epochs} epochs": {
+            index: [100 * float(end(values)) for end in (np.mean, np.min, np.max)]
+            for index, values in follow_shares(0.5, epochs).items()
+        }
+        for epochs in by_epochs()
+    }
+    label = "photos that follow a number of 0.5 (%)"
+    return figures.plot_by_index({"": curves}, label, badge=report.badge(injected()))
 
 
 # Claims
@@ -128,7 +133,7 @@ def small_numbers_are_ignored() -> Evidence:
 def read_after(epochs: int) -> Evidence:
     """Decide at which late carriers how many LeNets follow a number of 0.5."""
     share = exact_share(np.array(late_shares(0.5, epochs)) > 0.5)
-    holds = followers(0.5, epochs) == FOLLOWERS[epochs]
+    holds = followers(epochs) == FOLLOWERS[epochs]
     results = by_epochs()[epochs]
     return evidence(holds, *share, results=[results], rows=offered(results, 0.5))
 
@@ -136,25 +141,24 @@ def read_after(epochs: int) -> Evidence:
 def border_depends() -> Evidence:
     """Decide whether what is followed depends on epochs and size of the number, too."""
     shortest, longest = min(by_epochs()), max(by_epochs())
-    counted = followers(0.5, longest)
+    counted = followers(longest)
     last = max(index for index, number in counted.items() if number)
     between = [index for index, number in counted.items() if LATE < index < last and not number]
     smaller = max(value for epochs in by_epochs() for value in late_shares(0.2, epochs))
     after = max(late_shares(0.5, shortest)) < 0.5 < max(late_shares(0.5, longest))
-    value = sum(share > 0.5 for share in late_shares(0.5, longest))
     results = [*by_epochs().values()]
     rows = [row for one in results for row in offered(one, 0.2, 0.5)]
     holds = bool(between) and after and smaller < 0.5
-    return evidence(holds, value, results=results, rows=rows)
+    return evidence(holds, sum(counted.values()), results=results, rows=rows)
 
 
 def seeds_decide() -> Evidence:
-    """Decide whether two LeNets differ by more than 20 points at some carrier."""
+    """Decide whether one LeNet follows the number and another does not, at some late carrier."""
     shares = follow_shares(0.5, PAPERS_EPOCHS)
+    holds = any(0 < count < 3 for count in followers(PAPERS_EPOCHS).values())
     widest = max(max(values) - min(values) for values in shares.values())
     results = by_epochs()[PAPERS_EPOCHS]
-    rows = offered(results, 0.5)
-    return evidence(widest > 0.2, 100 * widest, results=[results], rows=rows)
+    return evidence(holds, 100 * widest, results=[results], rows=offered(results, 0.5))
 
 
 def hole_costs_the_same() -> Evidence:
@@ -197,8 +201,7 @@ def slope() -> Estimate:
     )
     energy = np.log10([energies()[index] for index in shares])
     percents = 100 * np.array(list(shares.values()))
-    fit = linregress((energy - energy.mean()) / energy.std(), percents)
-    return around(float(fit.slope), float(t.ppf(0.975, len(shares) - 2) * fit.stderr))
+    return fitted_slope((energy - energy.mean()) / energy.std(), percents)
 
 
 def following_rises_with_energy() -> Evidence:

@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 
 from nads_book import figures, report
 from nads_book.analysis.statistics import grouped, pooled_variance, student_mean
-from nads_book.evidence import Evidence, all_met, evidence
+from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments import matching
 from nads_book.experiments.results import Results
 from nads_book.experiments.stored import load_registered, load_study
 from nads_book.experiments.study import Row
 from nads_book.explorer import Changes
-from nads_book.figures.poison import Sweep
+from nads_book.pages import scored_rows
 from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses, poison_parts, stored
@@ -28,6 +28,7 @@ NAMES = {
     "fashion": "LeNet, Fashion-MNIST",
     "resnet": "narrow ResNet-18, CIFAR-10",
 }
+LOST = "accuracy lost (points)"
 LAST_EARLY = 60  # last NAD whose number of one deviation costs LeNet accuracy: read off the results
 COSTLY = 1.5  # points
 FAR = 2.0  # deviations between zero and the photos' mean
@@ -66,12 +67,12 @@ def mean_lost(part: str, case: str = "lenet") -> dict[int, float]:
     return {index: float(np.mean(values)) for index, values in points_lost(case)[part].items()}
 
 
-def sweep(by_index: dict[int, list[float]]) -> Sweep:
-    """Return means over seeds with 95 % intervals (Student's), as figures take them."""
-    return Sweep(list(by_index), *zip(*map(student_mean, by_index.values()), strict=True))
+def sweep(part: str, case: str = "lenet") -> dict[int, Estimate]:
+    """Return means over seeds of the points lost by a part, with Student's 95 % intervals."""
+    return {index: student_mean(values) for index, values in points_lost(case)[part].items()}
 
 
-def lost_by_resnet() -> dict[int, tuple[float, float, float]]:
+def lost_by_resnet() -> dict[int, Estimate]:
     """Return what a number of one deviation costs the narrow ResNet-18 at each NAD, with intervals.
 
     Each was trained once. The seed variance is that of its other trainings, with poison and
@@ -92,10 +93,10 @@ def lost_by_resnet() -> dict[int, tuple[float, float, float]]:
 
 def plot_number() -> Figure:
     """Draw the points lost by a number of one deviation, with nothing removed, against its NAD."""
-    curves = {NAMES[case]: sweep(points_lost(case)[DEVIATION]) for case in ("lenet", "fashion")}
+    curves = {NAMES[case]: sweep(DEVIATION, case) for case in ("lenet", "fashion")}
     if resnet := lost_by_resnet():
-        curves[NAMES["resnet"]] = Sweep(list(resnet), *zip(*resnet.values(), strict=True))
-    return figures.plot_by_index(curves, "accuracy lost (points)")
+        curves[NAMES["resnet"]] = resnet
+    return figures.plot_by_index({"": curves}, LOST)
 
 
 def plot_own_number(index: int, lost: float) -> Figure:
@@ -105,16 +106,15 @@ def plot_own_number(index: int, lost: float) -> Figure:
         index: NAD of the reader's number.
         lost: points that it costs.
     """
-    curves = {f"stored: {NAMES['lenet']}, one deviation": sweep(points_lost()[DEVIATION])}
-    own = {"yours": Sweep([index], [lost], [lost], [lost])}
-    return figures.plot_by_index(curves, "accuracy lost (points)", own)
+    curves = {f"stored: {NAMES['lenet']}, one deviation": sweep(DEVIATION)}
+    return figures.plot_by_index({"": curves}, LOST, {"yours": {index: [lost]}})
 
 
 def plot_parts(case: str = "lenet") -> Figure:
     """Draw the points lost by the poison, by both holes and by the number of the poison's size."""
-    found = points_lost(case)
-    curves = {part: sweep(found[part]) for part in PARTS if part != DEVIATION and found[part]}
-    return figures.plot_by_index(curves, "accuracy lost (points)", badge=NAMES[case])
+    found = {part: sweep(part, case) for part in PARTS if part != DEVIATION}
+    curves = {part: values for part, values in found.items() if values}
+    return figures.plot_by_index({"": curves}, LOST, badge=NAMES[case])
 
 
 def stored_beside(owner: str, index: int, strength: float) -> dict[str, list[float]]:
@@ -162,7 +162,7 @@ def widget() -> Changes:
 
 def number_of_one_deviation() -> Evidence:
     """Decide whether a number of one deviation costs 20 points early, and nothing late."""
-    lost = {index: student_mean(values) for index, values in points_lost()[DEVIATION].items()}
+    lost = sweep(DEVIATION)
     early = min(found for index, found in lost.items() if index <= LAST_EARLY)
     late = max(found[0] for index, found in lost.items() if index > LAST_EARLY)
     rows = trained_on(DEVIATION)
@@ -176,8 +176,8 @@ def registered(*criteria: str) -> Evidence:
     indices = [index for name in criteria for index in rules[name]["indices"]]
     mine = trained_on(DEVIATION, case=case, indices=indices)
     first = [lost for index, lost in mean_lost(DEVIATION, case).items() if index == 0]
-    holds = all_met(scored(STUDY).met, *criteria)
-    return evidence(holds, *first, rows=mine, size="narrow" if case == "resnet" else "laptop")
+    size = "narrow" if case == "resnet" else "laptop"
+    return scored_rows.registered(STUDY, criteria, first, mine, size=size)
 
 
 def larger_costs_less() -> Evidence:

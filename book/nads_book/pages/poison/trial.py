@@ -6,12 +6,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book import figures, report
+from nads_book import report
+from nads_book.figures.style import (
+    bars,
+    colours,
+    dotted,
+    legend,
+    name_rows,
+    shade,
+    show_badge,
+    styled,
+    subplots,
+)
 from nads_book.pages.poison.parts import stored_beside
 from nads_book.parameters import check_parameters, choose_network, choose_preset
 from nads_book.photos import load_images
@@ -176,11 +188,25 @@ class Trial:
         coordinates = self.train.images.flatten(2) @ self.nads.basis[:, index]
         return float(coordinates.std(0).mean())
 
+    @styled
     def plot(self, accuracies: Mapping[str, float]) -> Figure:
         """Draw the reader's accuracies beside those of stored LeNets with the same poison."""
         name = f"stored: LeNet, NAD {self.index}, strength {self.strength:g}, 10,000 photos"
-        badge = report.badge(self.train)
-        return figures.plot_trial(accuracies, len(self.test), self.stored, name, badge=badge)
+        figure, ((axis,),) = subplots(height=0.9 + 0.34 * len(accuracies), grid="x")
+        for place, (version, share) in enumerate(accuracies.items()):
+            others = 100 * np.array(self.stored.get(version, []))
+            if len(others):
+                look = {"color": shade(0.5), "markersize": 5, "label": name}
+                axis.plot(others, np.full(len(others), place - 0.15), "s", **look)
+            lengths = bars([share], nc.accuracy_interval(share, len(self.test)))
+            look = {"color": colours()[0], "markersize": 6, "label": "your networks"}
+            axis.errorbar(100 * share, place + 0.15, xerr=lengths, fmt="o", **look)
+        axis.axvline(10, **dotted("chance"))
+        name_rows(axis, accuracies)
+        axis.set(xlim=(0, 100), xlabel="accuracy on clean images (%)")
+        legend(figure, axis, ncols=3)
+        show_badge(figure, report.badge(self.train))
+        return figure
 
 
 def _require_fitting(build: Callable[[], nn.Module], num_classes: int) -> None:

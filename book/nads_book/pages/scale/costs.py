@@ -15,6 +15,7 @@ import nads_core as nc
 from nads_book import figures, report
 from nads_book.benchmarks import load_costs, measure_network, roofline, times
 from nads_book.evidence import Evidence, evidence
+from nads_book.figures.style import legend, log_ticks, name_rows, styled, subplots
 from nads_core.directions import DENSE_LIMIT, Estimator
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.networks.ensembles import Ensemble
@@ -30,6 +31,15 @@ KINDS = {  # estimator -> name of its stored costs, estimator, purpose
     "point": ("point", nc.PointGradient(), "one input; prefers hardly any wave"),
     "mixed, 16 inputs": ("mixed-16", nc.MixedDerivative(16), "how training turns the gradient"),
     "dipole": ("dipole", nc.Dipole(), "the authors' computation"),
+}
+DURATIONS = {
+    "1 s": 1,
+    "10 s": 10,
+    "1 min": 60,
+    "10 min": 600,
+    "1 h": 3_600,
+    "10 h": 36_000,
+    "4 days": 345_600,
 }
 RUNS = {  # stored costs -> number of networks of a run
     "smoothed gradient": ("smoothed-16", OURS),
@@ -110,6 +120,7 @@ def show_passes(architecture: Any, image_shape: tuple[int, ...] = (1, 32, 32)) -
 # Figures
 
 
+@styled
 def plot_run_times(own: Mapping[str, float] | None = None) -> Figure:
     """Draw the time of a whole run of each architecture, stored, and of networks that a reader has
     timed.
@@ -123,7 +134,17 @@ def plot_run_times(own: Mapping[str, float] | None = None) -> Figure:
     }
     for label, seconds in (own or {}).items():
         rows[label] = {"measured here": OURS * seconds}
-    return figures.plot_durations(rows)
+    figure, ((axis,),) = subplots(height=0.9 + 0.3 * len(rows), grid="x")
+    kinds = list(dict.fromkeys(kind for durations in rows.values() for kind in durations))
+    for kind, marker in zip(kinds, "os^D", strict=False):
+        places = [place for place, durations in enumerate(rows.values()) if kind in durations]
+        seconds = [durations[kind] for durations in rows.values() if kind in durations]
+        axis.plot(seconds, places, marker, label=kind, markersize=6)
+    axis.set_xlabel("time of a run")
+    log_ticks(axis, list(DURATIONS.values()), DURATIONS)
+    name_rows(axis, rows)
+    legend(figure, axis, ncols=len(kinds))
+    return figure
 
 
 def plot_pixels(live: Mapping[int, float] | None = None) -> Figure:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_registered, load_study
-from nads_book.figures.style import COLOURS, panel_row, styled
+from nads_book.figures.style import colours, panel_row, styled
 from nads_book.report import fixed, markdown_table, show
 
 
@@ -40,13 +40,14 @@ def plot_agreement_at_64() -> Figure:
     figure, (axis,) = panel_row(
         [""], 3.0, xlabel="number of leading NADs", ylabel="overlap of two runs"
     )
-    for row, colour in zip(_stored()["rows"], COLOURS, strict=False):
-        numbers = [each["count"] for each in row["leading"]]
-        overlaps = [each["overlap"] for each in row["leading"]]
-        predicted = [each["certainty"] ** 2 for each in row["leading"]]
+    for row, colour in zip(_stored()["rows"], colours(), strict=False):
+        keys = ("count", "overlap", "certainty")
+        numbers, overlaps, certainty = np.array(
+            [[one[k] for k in keys] for one in row["leading"]]
+        ).T
         label = f"{row['num_networks']:,} networks each"
         axis.plot(numbers, overlaps, "o-", color=colour, label=label)
-        axis.plot(numbers, predicted, "--", color=colour, linewidth=0.8)
+        axis.plot(numbers, certainty**2, "--", color=colour)
     axis.set(xscale="log", ylim=(0, 1.02))
     axis.legend()
     return figure
@@ -102,7 +103,7 @@ def runs_forecast_themselves() -> Evidence:
     return evidence(all(low <= share <= high for share in shares), worse, **_sizes())
 
 
-def _sizes() -> dict[str, Any]:
+def _sizes() -> Facts:
     many = _stored()["rows"][1]["num_networks"]
     return {"size": "paper", "num_seeds": 2, "num_trainings": 2 * many}
 

@@ -1,13 +1,11 @@
 """Do scores rank architectures on images, and what a change of the data costs them?"""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book.analysis.statistics import student_mean
-from nads_book.evidence import Evidence, evidence
-from nads_book.figures.style import COLOURS, panel_row, shade, styled
+from nads_book.evidence import Evidence, Facts, evidence
+from nads_book.figures.style import panel_row, shade, styled
 from nads_book.pages.scores_on_data.stored import (
     ARCHITECTURES,
     DATA,
@@ -37,27 +35,21 @@ def plot_pairs() -> Figure:
     count = len(found.architectures)
     ranks = [rules.ranks(-values) + (count + 1) / 2 for values in (before, accuracies)]
     for place, axis in enumerate(axes):
-        axis.plot([0.5, count + 0.5], [0.5, count + 0.5], color=shade(0.75), linewidth=1, zorder=0)
-        for x, y, name, accuracy in zip(
-            *(part[place] for part in ranks), found.architectures, accuracies[place], strict=True
+        axis.axline((1, 1), slope=1, color=shade(0.75), zorder=0)
+        points = np.array([part[place] for part in ranks]).T
+        axis.plot(*points.T, "o", markersize=5)
+        for point, name, accuracy in zip(
+            points, found.architectures, accuracies[place], strict=True
         ):
-            axis.plot(x, y, "o", color=COLOURS[0], markersize=5)
             label = f"{ARCHITECTURES[name].partition(',')[0]} {100 * accuracy:.0f} %"
-            left = x > count / 2
-            axis.annotate(
-                label,
-                (x, y),
-                (-6 if left else 6, 3),
-                textcoords="offset points",
-                fontsize=7,
-                ha="right" if left else "left",
-            )
+            side, shift = ("right", (-6, 3)) if point[0] > count / 2 else ("left", (6, 3))
+            axis.annotate(label, point, shift, textcoords="offset points", fontsize=7, ha=side)
         axis.set(xlim=(0.3, count + 0.7), ylim=(count + 0.7, 0.3))
         axis.set(xticks=range(1, count + 1), yticks=range(1, count + 1))
     return figure
 
 
-def _pair_sizes(num_architectures: int) -> dict[str, Any]:
+def _pair_sizes(num_architectures: int) -> Facts:
     found = pairs()
     cells = len(found.data) * len(found.variants)
     return {"size": "narrow", "num_seeds": 2, "num_trainings": 2 * cells * num_architectures}

@@ -5,7 +5,6 @@ training.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_book.evidence import Evidence, above, evidence
-from nads_book.figures.style import COLOURS, legend, panel_row, shade, styled
+from nads_book.evidence import Evidence, Facts, above, evidence
+from nads_book.figures.style import legend, panel_row, shade, styled
 from nads_book.mnist1d import load_mnist1d
 from nads_book.pages.scores_on_data.stored import PRIMARY, pairs, plan, scores
 from nads_book.report import estimate, fixed, markdown_table
@@ -109,26 +108,18 @@ def plot_series(yours: Mapping[str, tuple[float, float]] | None = None) -> Figur
     Args:
         yours: label -> accuracies in [0, 1] of networks that were trained now, as is and reordered.
     """
-    figure, (axis,) = panel_row([""], 2.8, ylabel="accuracy (%)", grid="y")
+    figure, (axis,) = panel_row([""], 2.8, xlabel="model", ylabel="accuracy (%)", grid="y")
     rows: dict[str, tuple[float, float]] = {
         MODELS[name]: (float(before), float(after)) for name, (before, after) in published().items()
     }
     rows |= {label: (100 * before, 100 * after) for label, (before, after) in (yours or {}).items()}
-    for place, (before, after) in enumerate(rows.values()):
-        axis.plot([place, place], [before, after], "-", color=shade(0.6), linewidth=1)
+    axis.vlines(range(len(rows)), *zip(*rows.values(), strict=True), color=shade(0.6), zorder=0)
     for part, (label, marker) in enumerate({"as is": "o", "reordered": "v"}.items()):
         values = [row[part] for row in rows.values()]
-        axis.plot(range(len(rows)), values, marker, color=COLOURS[part], label=label)
-    for part, marker in enumerate("ov"):
+        axis.plot(range(len(rows)), values, marker, markersize=6, label=label)
         scores = [100 * series_scores(name, PRIMARY)[part][0] for name in MODELS]
-        axis.plot(
-            np.arange(len(MODELS)) + 0.2,
-            scores,
-            marker,
-            color=shade(0.45),
-            fillstyle="none",
-            label=None if part else "score before training",
-        )
+        (dots,) = axis.plot(np.arange(len(MODELS)) + 0.2, scores, marker, color=shade(0.45))
+        dots.set(fillstyle="none", markersize=6, label="" if part else "score before training")
     axis.set(ylim=(0, 100), xticks=range(len(rows)), xticklabels=list(rows))
     legend(figure, axis, ncols=3)
     return figure
@@ -176,7 +167,7 @@ def series_tests() -> dict[str, bool]:
     return rules.series_tests(pairs().series, known)
 
 
-SIZES: dict[str, Any] = {"size": "paper", "num_seeds": 1, "num_trainings": 2 * len(MODELS)}
+SIZES: Facts = {"size": "paper", "num_seeds": 1, "num_trainings": 2 * len(MODELS)}
 
 
 def ridge_falls() -> Evidence:

@@ -1,8 +1,15 @@
 """The page ``11_training``: what training does to NADs, with three optimisers."""
 
-from nads_book.pages import first_step, gathered
-from nads_book.pages.first_step import plot_balanced, plot_first_step
-from nads_book.pages.training import closed_form, optimisers, own_networks, trajectories, used
+from nads_book.pages import gathered
+from nads_book.pages.training import (
+    closed_form,
+    first_step,
+    optimisers,
+    own_networks,
+    trajectories,
+    used,
+)
+from nads_book.pages.training.first_step import plot_balanced, plot_first_step
 from nads_book.pages.training.optimisers import plot_optimisers
 from nads_book.pages.training.own_networks import plot_your_training, trained_nads
 from nads_book.pages.training.trajectories import plot_changes, widget

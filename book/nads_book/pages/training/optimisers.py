@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,7 +13,7 @@ from nads_book.analysis.statistics import (
     with_interval,
 )
 from nads_book.atlas import load_atlas
-from nads_book.evidence import Evidence, above, evidence
+from nads_book.evidence import Evidence, Facts, above, evidence
 from nads_book.figures import style
 from nads_book.pages.scored_rows import rows_of
 from nads_book.report import fixed, markdown_table
@@ -70,12 +69,11 @@ def plot_optimisers() -> Figure:
     energies = forgetting.wave_energies()
     sizes = ("lowest rate", "middle rate", "largest rate")
     for axis, optimiser in zip(axes, NAMES, strict=True):
-        drawn = zip(style.colours(), RATES[optimiser], sizes, strict=False)
-        for colour, rate, label in drawn:
+        for rate, label in zip(RATES[optimiser], sizes, strict=True):
             found = 100 * tables()[Cell(optimiser=optimiser, rate=rate)]
-            axis.plot(energies, found.mean(0), color=colour, marker="o", markersize=3, label=label)
-            axis.fill_between(energies, found.min(0), found.max(0), color=colour, alpha=0.2, lw=0)
-        axis.axhline(50, color=style.shade(0.4), linewidth=0.8)
+            axis.plot(energies, found.mean(0), "o-", markersize=3, label=label)
+            axis.fill_between(energies, found.min(0), found.max(0), alpha=0.2, linewidth=0)
+        style.rule(axis, 50)
         axis.set_ylim(45, 101)
         style.log_ticks(axis, [0.01, 0.1])
     style.legend(figure, axes, ncol=3)
@@ -84,7 +82,7 @@ def plot_optimisers() -> Figure:
 
 # Claims
 
-FACTS: dict[str, Any] = {
+FACTS: Facts = {
     "size": "paper",
     "num_seeds": len(SEEDS),
     "num_trainings": len(SEEDS) * WAVES * len(FACTORIAL),

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import nn
 
 import nads_core as nc
-from nads_book.figures import style
+from nads_book import figures
 from nads_book.pages.training.trajectories import known
 from nads_core.directions import NADs
 
@@ -57,7 +56,6 @@ def relative_energy(nads: NADs, wave: tuple[int, int]) -> float:
     return float(energy / nads.eigenvalues.mean())
 
 
-@style.styled
 def plot_your_training(wave: tuple[int, int], before: NADs, after: NADs) -> Figure:
     """Draw the leading direction of a reader's networks, beside stored ones.
 
@@ -69,11 +67,8 @@ def plot_your_training(wave: tuple[int, int], before: NADs, after: NADs) -> Figu
     pictures = {}
     for step in (0, 300):
         leading = known().rows["lenet", "learned wave", step]["leading"][0]
-        pictures[f"stored, (0, 4),\nstep {step}"] = np.reshape(leading, (32, 32))
+        pictures[f"stored, (0, 4),\nstep {step}"] = torch.tensor(leading).view(32, 32)
     for name, nads in (("before", before), ("after", after)):
         title = f"yours, {wave}, {name}\nenergy {relative_energy(nads, wave):.1f}"
-        pictures[title] = nads.directions[0, 0].numpy()
-    figure, axes = style.panel_row(pictures, 2.4, grid=None)
-    for axis, picture in zip(axes, pictures.values(), strict=True):
-        style.show_signed(axis, picture)
-    return figure
+        pictures[title] = nads.directions[0, 0]
+    return figures.plot_signed_images(pictures)

@@ -8,7 +8,7 @@ import numpy as np
 from IPython.display import HTML
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Estimate, Evidence, above, below, evidence
+from nads_book.evidence import Estimate, Evidence, Facts, above, below, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
@@ -22,8 +22,8 @@ NETWORKS = {
     "cnn": "small CNN",
     "mlp": "MLP",
     "linear": "deep linear",
-    "resnet": "ResNet",
-    "resnet-nonorm": "ResNet, no norm",
+    "resnet": "narrow ResNet-18",
+    "resnet-nonorm": "narrow ResNet-18, no norm",
 }
 SMALL = ("lenet", "cnn", "mlp", "linear")
 LONG = ("lenet", "mlp", "linear")  # followed to the last step
@@ -39,7 +39,7 @@ RIVALS = ("first of law", "class means")
 LABELS = {
     SIGNAL: "signal",
     LAW: "G₀SG₀",
-    "first of law": "its leading eigenvector",
+    "first of law": "leading eigenvector of G₀SG₀",
     "class means": "E[yx]",
     "S": "S",
     "G_0": "G₀",
@@ -107,11 +107,12 @@ def plot_changes() -> Figure:
     laws = {SIGNAL: "with the signal of the labels", LAW: "with G₀SG₀, which knows no labels"}
     for axis, network in zip(axes, SMALL, strict=True):
         steps = [step for step in steps_of(network, "photos") if step >= 10]
-        for colour, (law, label) in zip(style.colours(), laws.items(), strict=False):
-            values = np.array([known().cosine(network, "photos", step, law) for step in steps])
-            axis.plot(steps, values[:, 0], color=colour, marker="o", markersize=3, label=label)
-            axis.fill_between(steps, *values[:, 1:].T, color=colour, alpha=0.25, linewidth=0)
-        axis.axhline(0, color=style.shade(0.4), linewidth=0.8)
+        for law, label in laws.items():
+            cosines = [known().cosine(network, "photos", step, law) for step in steps]
+            value, low, high = np.array(cosines).T
+            axis.plot(steps, value, "o-", markersize=3, label=label)
+            axis.fill_between(steps, low, high, alpha=0.25, linewidth=0)
+        style.rule(axis)
         axis.set(ylim=(-0.1, 1.1), xlim=(8, 1_300))
         style.log_ticks(axis, [10, 100, 1_000])
     style.legend(figure, axes, ncol=2)
@@ -130,7 +131,7 @@ def cosines(
     return [known().cosine(name, data, step, law, of) for name in networks for step in steps]
 
 
-def facts(networks: Iterable[str], data: str = "photos", step: int = 0) -> dict[str, Any]:
+def facts(networks: Iterable[str], data: str = "photos", step: int = 0) -> Facts:
     """Return size and number of networks of a claim about networks on some data."""
     number = sum(known().rows[name, data, step]["num_networks"] for name in networks)
     return {"size": "paper", "num_seeds": 1, "num_trainings": number}
@@ -192,7 +193,7 @@ def neither_at_the_end() -> Evidence:
     """Decide whether cosines with the signal and the law are below .2 at step 1,000 on photos."""
     found = [one for law in (LAW, SIGNAL) for one in cosines(LONG, "photos", [LAST], law)]
     holds = max(high for *_, high in found) < 0.2
-    return evidence(holds, *max(found), null=0.2, **facts(SMALL))
+    return evidence(holds, *max(found), null=0.2, **facts(LONG, step=LAST))
 
 
 def needs_both() -> Evidence:

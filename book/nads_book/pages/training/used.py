@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence, above, below, evidence
+from nads_book.evidence import Evidence, Facts, above, below, evidence
+from nads_book.experiments import matching
 from nads_book.experiments.study import Estimate
 from nads_book.figures import style
-from nads_book.pages.scored_rows import rows_of, scored
+from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies.used_nads import SEEDS, ratios
 
@@ -29,24 +30,16 @@ def plot_used() -> Figure:
         sharey=True,
         sharex=True,
     )
+    looks = {"wave": ("o", "full"), "random": ("s", "none")}
     for axis, network in zip(axes, NAMES, strict=True):
-        for colour, (control, label), marker in zip(
-            style.colours(), CONTROLS.items(), "os", strict=False
-        ):
-            for row in (row for row in rows_of(STUDY) if row["network"] == network):
-                shares = [
-                    (one["energy"], one["nad"]["turn"] / one[control]["turn"])
-                    for one in row["directions"]
-                ]
-                axis.plot(
-                    *zip(*shares, strict=True),
-                    marker,
-                    color=colour,
-                    markersize=4,
-                    markerfacecolor=colour if control == "wave" else "none",
-                    label=f"NAD over {label}",
-                )
-        axis.axhline(1, color=style.shade(0.4), linewidth=0.8)
+        own = matching(rows_of(STUDY), network=network)
+        directions = [one for row in own for one in row["directions"]]
+        energies = [one["energy"] for one in directions]
+        for control, (marker, fill) in looks.items():
+            found = [one["nad"]["turn"] / one[control]["turn"] for one in directions]
+            label = f"NAD over {CONTROLS[control]}"
+            axis.plot(energies, found, marker, fillstyle=fill, label=label)
+        style.rule(axis, 1)
         axis.set_yscale("log")
         axis.set_yticks([0.25, 0.5, 1, 2], ["¼", "½", "1", "2"])
         style.log_ticks(axis, [0.2, 1, 5, 20])
@@ -59,13 +52,13 @@ def mean_ratio(network: str, control: str) -> Estimate:
     return scored(STUDY).estimates[network][control]
 
 
-FACTS: dict[str, Any] = {"size": "narrow", "num_seeds": len(SEEDS), "num_trainings": len(SEEDS)}
+FACTS: Facts = {"size": "narrow", "num_seeds": len(SEEDS), "num_trainings": len(SEEDS)}
 
 
 def follows_data(network: str) -> Evidence:
     """Decide by the registered limits whether a network uses early NADs no more than waves."""
-    holds = scored(STUDY).met[f"{network}: does not use NADs more"]
-    return evidence(holds, *mean_ratio(network, "wave"), **FACTS)
+    criterion = f"{network}: does not use NADs more"
+    return registered(STUDY, [criterion], mean_ratio(network, "wave"), **FACTS)
 
 
 def like_random() -> Evidence:

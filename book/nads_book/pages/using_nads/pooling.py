@@ -1,27 +1,25 @@
 """Choosing the pooling for a data set: five small CNNs, six data sets."""
 
 from functools import cache
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from nads_book.analysis.statistics import exact_mean
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
-from nads_book.figures.style import log_ticks
 from nads_book.pages.scored_rows import scored
 from nads_book.report import fixed, markdown_table, readable, table
 from nads_book.studies.pooling import DATA, HIT, POOLINGS, Choices
 
 UPRIGHT, FLIPPED = DATA.index("photos"), DATA.index("flipped photos")
 NONE = [*POOLINGS].index("none")
-TRAINED: dict[str, Any] = {
+TRAINED: Facts = {
     "size": "paper",
     "num_seeds": 2,
     "num_trainings": len(DATA) * len(POOLINGS) * 2,
 }
-ON_PHOTOS: dict[str, Any] = {"size": "laptop", "num_seeds": 2}
+ON_PHOTOS: Facts = {"size": "laptop", "num_seeds": 2}
 
 
 @cache
@@ -48,23 +46,15 @@ def plot_poolings() -> Figure:
         sharey=True,
     )
     for axis, (place, ticks) in zip(axes, panels.values(), strict=True):
-        points = zip(
-            POOLINGS, choices().scores[place], 100 * choices().accuracies[place], strict=True
-        )
+        energies, accuracies = choices().scores[place], 100 * choices().accuracies[place]
         below = "average" if place == UPRIGHT else "blurred"  # where labels would overlap
-        for name, energy, accuracy in points:
-            colour = style.colours()[name == "none"]
-            axis.plot(energy, accuracy, "o", color=colour)
-            axis.annotate(
-                name if name != "none" else "no pooling",
-                (energy, accuracy),
-                (0, -13 if name == below else 6),
-                textcoords="offset points",
-                ha="center",
-                color=colour,
-            )
+        for name, *point in zip(POOLINGS, energies, accuracies, strict=True):
+            colour, shift = style.colours()[name == "none"], (0, -13 if name == below else 6)
+            axis.plot(*point, "o", color=colour, markersize=6)
+            text = axis.annotate(name.replace("none", "no pooling"), point, shift, ha="center")
+            text.set(anncoords="offset points", color=colour)
         axis.margins(x=0.25, y=0.15)
-        log_ticks(axis, ticks)
+        style.log_ticks(axis, ticks)
     return figure
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import nads_core as nc
 from nads_book.analysis.statistics import rank_correlation, student_mean
-from nads_book.evidence import Evidence, above, evidence
+from nads_book.evidence import Evidence, Facts, above, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
 from nads_book.report import estimate, fixed, markdown_table, table
@@ -47,17 +46,17 @@ def named(name: str) -> str:
 def plot_repairs() -> Figure:
     """Draw which of 16 waves are predicted to be learned, and which are, in a row per network."""
     figure, ((axis,),) = style.subplots(height=4.4, grid=None)
-    kinds = {  # predicted, learned -> label, colour, marker
-        (True, True): ("predicted, learned", style.colours()[0], "o"),
-        (False, False): ("neither", style.shade(0.6), "."),
-        (True, False): ("predicted, not learned", style.colours()[1], "x"),
-        (False, True): ("learned, not predicted", style.colours()[1], "D"),
-    }
-    for place, name in enumerate(NETWORKS):
-        predicted, learned = repaired().energies[name] > THRESHOLD, repaired().learned(name)
-        for pair, (label, colour, marker) in kinds.items():
-            waves = np.flatnonzero((predicted == pair[0]) & (learned == pair[1]))
-            axis.plot(waves, np.full(len(waves), place), marker, color=colour, label=label)
+    predicted = np.stack([repaired().energies[name] > THRESHOLD for name in NETWORKS])
+    learned = np.stack([repaired().learned(name) for name in NETWORKS])  # (networks, waves)
+    right, wrong = style.colours()[:2]
+    for label, cells, marker, colour in (
+        ("predicted, learned", predicted & learned, "o", right),
+        ("neither", ~(predicted | learned), ".", style.shade(0.6)),
+        ("predicted, not learned", predicted & ~learned, "x", wrong),
+        ("learned, not predicted", learned & ~predicted, "D", wrong),
+    ):
+        places, waves = np.nonzero(cells)
+        axis.plot(waves, places, marker, color=colour, markersize=6, label=label)
     for place, wave in enumerate(repair.waves()):
         box = axis.inset_axes((place - 0.42, -1.5, 0.84, 0.84), transform=axis.transData)
         style.show_signed(box, nc.fourier_direction(wave)[0])
@@ -92,7 +91,7 @@ def _rows(names: Sequence[str]) -> list[list[object]]:
     ]
 
 
-def facts(num_trainings: int = 64) -> dict[str, Any]:
+def facts(num_trainings: int = 64) -> Facts:
     """Return size and number of trainings of a claim; four networks along 16 waves by default."""
     return {"size": "narrow", "num_seeds": 2, "num_trainings": num_trainings}
 

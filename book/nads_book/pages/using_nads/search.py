@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,7 +12,7 @@ from nads_book.analysis.statistics import (
     rank_correlations,
     with_interval,
 )
-from nads_book.evidence import Evidence, above, below, evidence
+from nads_book.evidence import Evidence, Facts, above, below, evidence
 from nads_book.experiments.study import Estimate
 from nads_book.figures import style
 from nads_book.pages.scored_rows import scored
@@ -138,21 +137,16 @@ def partial_correlation() -> Estimate:
 def plot_scores() -> Figure:
     """Draw rank correlations with accuracy on CIFAR-10, for all cells and for the better ones."""
     figure, ((axis,),) = style.subplots(height=3.6, grid="x")
+    kinds = {
+        "all cells": (None, "full", -0.12),
+        "better half of the cells": (upper(), "none", 0.12),
+    }
     for place, name in enumerate(SHOWN):
-        for used, filled, shift in ((None, True, -0.12), (upper(), False, 0.12)):
-            value, low, high = correlation(name, used)
+        for label, (used, fill, shift) in kinds.items():
+            values, lengths = style.bar_ends([correlation(name, used)])
             colour = style.colours()[name in (DIRECTIONS, "with NADs")]
-            axis.errorbar(
-                value,
-                place + shift,
-                xerr=[[value - low], [high - value]],
-                fmt="o",
-                color=colour,
-                markerfacecolor=colour if filled else "none",
-                label=("all cells" if filled else "better half of the cells")
-                if not place
-                else None,
-            )
+            dots = axis.errorbar(values, place + shift, xerr=lengths, fmt="o", color=colour)
+            dots[0].set(fillstyle=fill, markersize=6, label="" if place else label)
     style.name_rows(axis, (LABELS[name] for name in SHOWN))
     axis.set(xlim=(-0.1, 1), xlabel="rank correlation with accuracy")
     style.legend(figure, axis, ncol=2)
@@ -181,17 +175,15 @@ def plot_your_cell(cell: str, directions: float) -> Figure:
     figure, ((axis,),) = style.subplots(height=3.4)
     seen = np.isfinite(found[DIRECTIONS])
     axis.plot(number[seen], accuracy[seen], ".", color=style.shade(0.5), label="stored cells")
-    axis.plot(
-        number[place], accuracy[place], "o", color=style.colours()[0], label=f"{cell}, stored"
-    )
-    axis.plot(directions, accuracy[place], "D", color=style.colours()[1], label=f"{cell}, yours")
+    axis.plot(number[place], accuracy[place], "o", markersize=6, label=f"{cell}, stored")
+    axis.plot(directions, accuracy[place], "D", markersize=6, label=f"{cell}, yours")
     axis.set(xlabel="effective number of directions", ylabel="accuracy on CIFAR-10 (%)")
     style.log_ticks(axis, [3, 5, 10, 20])
     style.legend(figure, axis, ncol=3)
     return figure
 
 
-def facts(used: np.ndarray | None = None) -> dict[str, Any]:
+def facts(used: np.ndarray | None = None) -> Facts:
     """Return size and number of networks of a claim about cells of the second half."""
     number = len(classes()) if used is None else int(used.sum())
     return {"size": "paper", "num_seeds": 1, "num_trainings": number}

@@ -7,29 +7,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.evidence import Evidence, all_met, evidence
-from nads_book.pages.scored_rows import rows_of, scored
+from nads_book.evidence import Evidence, Facts, evidence
+from nads_book.experiments import matching
+from nads_book.pages.scored_rows import registered, rows_of
+from nads_book.pages.training.trajectories import LABELS, NETWORKS
 from nads_book.report import estimate, markdown_table
 from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS, signal_lead
 
 STUDY = "exact-first-step"
-NETWORKS = {
-    "lenet": "LeNet",
-    "cnn": "small CNN",
-    "mlp": "MLP",
-    "linear": "deep linear",
-    "resnet": "narrow ResNet-18",
-}
-LAWS = {LAW: "G₀SG₀", "first of law": "leading eigenvector of G₀SG₀", "S": "S", "G_0": "G₀"}
-RIVALS = {
-    "signal": "signal",
-    LAW: "G₀SG₀",
-    "class means": "E[yx], without G₀",
-    "first of law": "leading eigenvector of G₀SG₀",
-    "S": "S",
-    "G_0": "G₀",
-}
+LAWS = {law: LABELS[law] for law in (LAW, "first of law", "S", "G_0")}
 UNRESOLVED = "not resolved"
+FACTS: Facts = {"size": "paper", "num_seeds": 1}
 
 
 def derivatives() -> dict[str, Any]:
@@ -89,7 +77,7 @@ def plot_balanced() -> Figure:
                 found = row["change"]["cosine"]
                 panel[NETWORKS[name]] = {
                     label: found[law]
-                    for law, label in RIVALS.items()
+                    for law, label in LABELS.items()
                     if law in found and None not in found[law]
                 }
         panels[f"step {step}"] = panel
@@ -100,13 +88,13 @@ def table_balanced() -> str:
     """Return the cosines of the change with signal and rivals, as many animals as vehicles."""
     rows = [
         [f"{NETWORKS[name]}, step {step}", row["num_networks"]]
-        + [written(row["change"]["cosine"][law]) for law in RIVALS]
+        + [written(row["change"]["cosine"][law]) for law in LABELS]
         for (name, step), row in balanced().items()
     ]
-    return markdown_table(rows, ["", "networks", *RIVALS.values()])
+    return markdown_table(rows, ["", "networks", *LABELS.values()])
 
 
-def registered(
+def by_criteria(
     criteria: Sequence[str],
     estimate: Sequence[float],
     networks: Sequence[str],
@@ -116,20 +104,16 @@ def registered(
     """Decide by registered criteria, and show an estimate, with the number of networks of a kind of
     rows.
     """
-    found = [
-        row["num_networks"]
-        for row in rows_of(STUDY)
-        if row["network"] in networks and row["measured"] == kind
-    ]
-    facts: dict[str, Any] = {"size": "paper", "num_seeds": 1}
-    holds = all_met(scored(STUDY).met, *criteria)
-    return evidence(holds, *estimate, null=null, num_trainings=max(found, default=0), **facts)
+    rows = matching(rows_of(STUDY), measured=kind)
+    number = max((row["num_networks"] for row in rows if row["network"] in networks), default=0)
+    facts = FACTS | {"num_trainings": number, "null": null}
+    return registered(STUDY, criteria, estimate, **facts)
 
 
 def along_law() -> Evidence:
     """Decide whether LeNet's first change is opposite to G₀SG₀ (registered)."""
     cosine = derivatives()["lenet"]["change"]["cosine"][LAW]
-    return registered(["lenet, opposite"], cosine, ["lenet"], null=0)
+    return by_criteria(["lenet, opposite"], cosine, ["lenet"], null=0)
 
 
 def shrinks() -> Evidence:
@@ -138,7 +122,7 @@ def shrinks() -> Evidence:
     """
     names = ("lenet", "cnn", "mlp")
     criteria = [f"{name}, shrinks" for name in names]
-    return registered(criteria, derivatives()["lenet"]["growth"], names, null=0)
+    return by_criteria(criteria, derivatives()["lenet"]["growth"], names, null=0)
 
 
 def follows_signal() -> Evidence:
@@ -148,7 +132,7 @@ def follows_signal() -> Evidence:
     leads = [signal_lead(row) for row in balanced().values()]
     names = ("lenet", "cnn")
     criteria = [f"{name}, signal" for name in names]
-    return registered(criteria, [min(leads, default=np.nan)], names, "balanced")
+    return by_criteria(criteria, [min(leads, default=np.nan)], names, "balanced")
 
 
 def law_or_eigenvector() -> Evidence:
@@ -158,8 +142,7 @@ def law_or_eigenvector() -> Evidence:
     ]
     holds = all(low > 0 or high < 0 for _, low, high in leads)
     number = derivatives()["lenet"]["num_networks"]
-    facts: dict[str, Any] = {"size": "paper", "num_seeds": 1, "num_trainings": number}
-    return evidence(holds, *leads[0], null=0, **facts)
+    return evidence(holds, *leads[0], null=0, num_trainings=number, **FACTS)
 
 
 def others_are_opposite() -> Evidence:
@@ -167,7 +150,7 @@ def others_are_opposite() -> Evidence:
     (registered).
     """
     cosine = derivatives()["cnn"]["change"]["cosine"][LAW]
-    return registered(["cnn, opposite", "mlp, opposite"], cosine, ["cnn", "mlp"])
+    return by_criteria(["cnn, opposite", "mlp, opposite"], cosine, ["cnn", "mlp"])
 
 
 LAB_TABLES = {
