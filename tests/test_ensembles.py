@@ -369,6 +369,20 @@ def test_buffers_and_factory_modules_stay_as_they_are():
     assert not state_of(ensemble.template)["1.running_mean"].any()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_layers_that_networks_share_stay_as_they_are(dtype):
+    backbone = nn.Linear(64, 5)
+    weight = backbone.weight.detach().clone()
+
+    def factory() -> nn.Module:
+        return nn.Sequential(nn.Flatten(), backbone, nn.Tanh(), nn.Linear(5, 64), nn.Linear(64, 1))
+
+    nc.compute_nads(factory, 64, image_shape=SHAPE, dtype=dtype, progress=False)
+    assert torch.equal(backbone.weight, weight) and backbone.weight.requires_grad
+    if dtype == "float64":
+        require_own_gradients(Ensemble(factory, SHAPE, dtype=dtype), factory)
+
+
 class Stopped(nn.Module):
     """A network that raises an error, or has its layers evaluated again in the backward pass."""
 
@@ -468,6 +482,19 @@ class SparseBuffer(Particular):
         self.register_buffer("graph", torch.eye(64).to_sparse())
 
 
+class MadeLater(OneLayer):
+    """A parameter that the first forward pass creates."""
+
+    def __init__(self):
+        super().__init__(nn.init.zeros_)
+        self.gain = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gain is None:
+            self.gain = nn.Parameter(torch.ones(20))
+        return self.gain * super().forward(x)
+
+
 class Recurrent(nn.Module):
     """A layer that vmap does not support."""
 
@@ -515,6 +542,7 @@ def scripted() -> nn.Module:
         (lambda: ignoring_warnings(nn.LazyLinear, 1), {}, TypeError, "lazy layers"),
         (seeded, {}, ValueError, "same weights twice"),
         (MissingWeights, {}, ValueError, "scale.* NaN"),
+        (MadeLater, {}, ValueError, "creates gain .*__init__"),
         (two_structures, {}, ValueError, "two different structures"),
         (Particular, {}, ValueError, r"shape \(2, 1, 8, 8\): expected 28 pixels"),
         (lambda: nn.Conv2d(1, 1, 3), {}, ValueError, r"for K = 2 it returned \(2, 1, 6, 6\)"),

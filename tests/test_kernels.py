@@ -519,6 +519,18 @@ def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(twins):
         Ensemble(Peeking, (1, 8, 8), device=DEVICE, kernels="triton")
 
 
+def test_a_network_that_reads_the_classes_of_its_layers_is_rejected():
+    class Choosing(nn.Sequential):
+        def forward(self, x):
+            for layer in self:
+                x = layer(x).tanh() if type(layer) is nn.Conv2d else layer(x)
+            return x
+
+    factory = lambda: Choosing(*small())  # noqa: E731
+    with pytest.raises(ValueError, match="isinstance"):
+        nc.compute_nads(factory, 8, image_shape=(1, 8, 8), device="cpu", progress=False)
+
+
 # --- the whole of it
 
 

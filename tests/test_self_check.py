@@ -77,6 +77,23 @@ class NumpyFactor(Model):
         return self.factor * x
 
 
+class InTheBackwardPass(MaskAttribute):
+    """Values do not depend on the attribute, gradients do."""
+
+    def change(self, x):
+        return x.detach() + self.masks[0] * (x - x.detach())
+
+
+class BehindALargeConstant(MaskAttribute):
+    def forward(self, x):
+        return 1e5 + super().forward(x)
+
+
+class BesideALargeOutput(MaskAttribute):
+    def forward(self, x):
+        return torch.cat([super().forward(x), 1e6 * self.last(torch.ones(len(x), 8))], 1)
+
+
 class Coin(Model):
     """A discrete buffer, rarely 1."""
 
@@ -111,6 +128,9 @@ def deep_or_shallow() -> nn.Module:
     ("factory", "named"),
     [
         (MaskAttribute, r"masks\[0\] \(a tensor as a plain attribute\)"),
+        (InTheBackwardPass, r"masks\[0\]"),
+        (BehindALargeConstant, r"masks\[0\]"),
+        (BesideALargeOutput, r"masks\[0\]"),
         (PermutationAttribute, "order"),
         (CoinAttribute, "coin"),
         (Activation, r"act \(class\) \(Tanh or ReLU\)"),

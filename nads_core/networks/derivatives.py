@@ -5,7 +5,7 @@ weight space.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -90,7 +90,7 @@ class ScalarFunction:
 
     def __call__(self, weights: State, images: Tensor) -> Tensor:
         """f(x) at K inputs: (K, C, H, W) -> (K,)."""
-        # The network may return the same memory at its next call
+        # The network may write its next result to the same memory
         return self._value(self.outputs(weights, images)).clone()
 
     def _value(self, outputs: Tensor) -> Tensor:
@@ -103,13 +103,18 @@ class ScalarFunction:
         with self._loaded(weights):
             return self._outputs_of(self.module, images)
 
-    def own_outputs(self, network: nn.Module, images: Tensor) -> Tensor:
-        """Return what `outputs` does, of another network with its own weights."""
-        if self.takes_gradients:
-            function = ScalarFunction(network, set(), self.output)
-            function.takes_gradients = True
-            return function.outputs({}, images)
-        return self._outputs_of(network, images)
+    def of(self, network: nn.Module) -> Self:
+        """Return f of another network, with its own weights."""
+        function = type(self)(network, set(), self.output)
+        function.takes_gradients = self.takes_gradients
+        return function
+
+    def own_values(self, network: nn.Module, images: Tensor) -> Tensor:
+        """Return f of another network with its own weights, at K inputs, without gradients."""
+        with torch.no_grad():
+            if self.takes_gradients:
+                return self.of(network)({}, images)
+            return self._value(self._outputs_of(network, images)).clone()
 
     def _outputs_of(self, network: nn.Module, images: Tensor) -> Tensor:
         """Return all outputs of a network with the weights that it has now."""
@@ -155,7 +160,7 @@ class ScalarFunction:
         """
         if torch.is_inference_mode_enabled():
             raise ValueError("gradients are needed: leave torch.inference_mode() for this call")
-        before = generator_state(images.device)
+        before, names = generator_state(images.device), state_of(self.module).keys()
         try:
             outputs = self._first_outputs(weights, images)
         except _OutputError as error:
@@ -163,6 +168,11 @@ class ScalarFunction:
         except Exception as error:  # whatever the network's author chose to raise
             problem = f"the network rejected inputs of shape {tuple(images.shape)}: {error}"
             raise ValueError(f"{problem}. {self._remedy(error, images)}") from error
+        if created := state_of(self.module).keys() - names:
+            raise ValueError(
+                f"the network creates {', '.join(sorted(created))} in its first forward pass: "
+                "create them in __init__, or call it once on an input in the factory"
+            )
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError(
                 "the network draws random numbers in eval mode: "

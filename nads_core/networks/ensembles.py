@@ -16,7 +16,12 @@ from torch import Tensor, nn
 
 from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import Factory
-from nads_core.networks.batches import NUM_TEST_INPUTS, Evaluated, require_independent_inputs
+from nads_core.networks.batches import (
+    NUM_TEST_INPUTS,
+    Evaluated,
+    evaluated,
+    require_independent_inputs,
+)
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
 from nads_core.networks.evaluator import EVALUATIONS, NetworkEvaluator, networks_of, prepared
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
@@ -177,6 +182,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         self._test_function(second)
         if second is not None and not from_factory:
             self._require_reproduced(second, 1)
+            self._require_same_gradients(second)
         if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
             if evaluation:
                 raise ValueError(
@@ -207,7 +213,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         with linear_calls(self.template) as calls:
             outputs = function.require_outputs(first, images[:2])
         if self.from_factory and other is not None:
-            function = self.function_of(self._prepared(other))
+            function = function.of(self._prepared(other))
         active = disturbed(function.module, function.fixed | second)
         own = self._require_independent(function, active, images, "number 1")
         if self.from_factory:
@@ -267,19 +273,31 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             return str(error).splitlines()[0]
         return None
 
+    def _reproduces(self, network: nn.Module, weights: State, which: str) -> bool:
+        """Whether the template, with the weights of a network, gives its values."""
+        images, other_kernels = self._test_images(2), self.kernels == "triton"
+        expected = self._own_values(network, images, which)
+        with torch.no_grad():
+            values = self.function(weights, images)
+            if torch.equal(values, expected):
+                return True
+            if not same_outputs(values, expected, other_kernels):
+                return False
+            # A small difference can be rounding, or one that a large constant hides
+            precise, own = (
+                function.in_float64(state, images, function)
+                for function, state in ((self.function, weights), (self.function.of(network), {}))
+            )
+        return same_outputs(precise, own, other_kernels)
+
     def _require_reproduced(self, network: nn.Module, number: int) -> None:
         """Raise a ValueError unless the template, with the weights of a new network, gives its
-        outputs.
+        values.
         """
-        state, images = state_of(self._prepared(network)), self._test_images(2)
-        weights = {
-            name: state[name].detach() for name in self.initialisation.varying if name in state
-        }
-        expected = self._own_outputs(network, images, f"number {number}")
-        with torch.no_grad():
-            outputs = self.function.outputs(weights, images)
-        if not same_outputs(outputs, expected, self.kernels == "triton"):
+        weights = self._weights_of(self._prepared(network))
+        if not self._reproduces(network, weights, f"number {number}"):
             self._require_fixed_outputs(network, f"number {number}", _TO_EXPLAIN)
+            state = state_of(network)
             fixed = {
                 name: "a buffer or parameter that two networks had in common"
                 for name, tensor in self.function.fixed.items()
@@ -287,26 +305,58 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             }
             raise not_reproduced(f"number {number}", fixed | differing(self.template, network))
 
-    def _own_outputs(self, network: nn.Module, images: Tensor, which: str) -> Tensor:
-        """Return all outputs of a network as it is, (K,) or (K, outputs)."""
-        with torch.no_grad():
-            try:
-                outputs = self.function.own_outputs(network, images)
-            except Exception as error:  # whatever the network's author chose to raise
-                raise failure(f"the network {which} failed", error) from error
-        require_real(outputs)
-        return outputs
+    def _weights_of(self, network: nn.Module) -> State:
+        """Return the weights of a network that vary between networks."""
+        state, names = state_of(network), self.initialisation.varying
+        return {name: state[name].detach() for name in names if name in state}
+
+    def _require_same_gradients(self, network: nn.Module) -> None:
+        """Raise a ValueError unless the template gives the gradients of the second network, where
+        attributes differ, which may act in the backward pass alone.
+        """
+        if differences := differing(self.template, network):
+            ours, theirs = (
+                evaluated(function, function.fixed | weights, self._test_images(2)).gradients
+                for function, weights in (
+                    (self.function, self._weights_of(network)),
+                    (self.function.of(network), {}),
+                )
+            )
+            if not same_outputs(ours, theirs, self.kernels == "triton"):
+                raise not_reproduced("number 1", differences)
+
+    def _own_values(self, network: nn.Module, images: Tensor, which: str) -> Tensor:
+        """Return f of a network as it is, (K,)."""
+        try:
+            values = self.function.own_values(network, images)
+        except Exception as error:  # whatever the network's author chose to raise
+            raise failure(f"the network {which} failed", error) from error
+        require_real(values)
+        return values
+
+    def _require_unchanged(self, network: nn.Module, which: str) -> None:
+        """Prepare a network; raise a ValueError if its values then are others."""
+        place, images = self.initialisation.origin, self._test_images(2)
+        dtype = torch.promote_types(self.dtype, torch.float32)
+        before = self._own_values(network, images.to(place, dtype), which).to(images)
+        after = self._own_values(self._prepared(network), images, which)
+        if not same_outputs(after, before, self.kernels == "triton"):
+            self._require_fixed_outputs(network, which, _TO_EXPLAIN)
+            raise ValueError(
+                f"the network {which} gives other values with faster layers: does its code "
+                "depend on the classes of its layers? Use isinstance in place of type"
+            )
 
     def _require_fixed_outputs(self, network: nn.Module, which: str, repetitions: int) -> None:
         """Raise a ValueError if a network gives other outputs at some calls, or draws random
         numbers for them.
         """
         images, moves = self._test_images(2), []
-        expected = self._own_outputs(network, images, which)
+        expected = self._own_values(network, images, which)
         same = True
         for _ in range(repetitions):
             before = foreign_generators()
-            same &= same_outputs(self._own_outputs(network, images, which), expected)
+            same &= same_outputs(self._own_values(network, images, which), expected)
             # Other threads of the caller can draw too, but not each time
             moves.append(foreign_generators() != before)
         if all(moves) or not same:
@@ -338,15 +388,17 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         self._audit(self.initialisation.build(1, seed, index)[0], index, seed)
 
     def _audit(self, network: nn.Module, index: int, seed: int) -> None:
-        which, images = f"number {index}, of torch.manual_seed({seed}),", self._test_images(2)
-        expected = self._own_outputs(self._prepared(network), images, which)
+        which, network = f"number {index}, of torch.manual_seed({seed}),", self._prepared(network)
         if self.from_factory:
             (other,) = self.initialisation.build(1, seed, index)
-            outputs = self._own_outputs(self._prepared(other), images, which)
+            one, two = (
+                self._own_values(each, self._test_images(2), which)
+                for each in (network, self._prepared(other))
+            )
+            same = same_outputs(one, two)
         else:
-            with torch.no_grad():
-                outputs = self.function.outputs(self.draw_alone(seed, index), images)
-        if same_outputs(outputs, expected, self.kernels == "triton"):
+            same = self._reproduces(network, self.draw_alone(seed, index), which)
+        if same:
             return
         self._require_fixed_outputs(network, which, _TO_EXPLAIN)
         if self.from_factory:
@@ -373,10 +425,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             (network,) = self.initialisation.build(1, seed, index)
             network._apply(partial(cast, dtype=dtype))
             which = f"number {index}, of torch.manual_seed({seed}),"
-            values = self._own_outputs(network, images.to(self.initialisation.origin, dtype), which)
-            values = (
-                values if callable(self.output) or values.dim() == 1 else values[:, self.output]
-            )
+            values = self._own_values(network, images.to(self.initialisation.origin, dtype), which)
             outputs.append(values.double().cpu())
             layers = layers or {
                 name: repr(layer)
@@ -384,7 +433,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 if not [*layer.children()]
             }
             if not index:
-                self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
+                self._require_unchanged(network, which)
+                self._require_fixed_outputs(network, which, _REPETITIONS)
             # All for small networks, one where a block is one large network
             if index < self.block_size:
                 self._audit(network, index, seed)

@@ -62,16 +62,10 @@ class NetworkEvaluator:
         other.function, other._graphs = copy.deepcopy(self.function), {}
         return other
 
-    def function_of(self, network: nn.Module) -> ScalarFunction:
-        """Return f of a network with its own weights."""
-        function = ScalarFunction(network, set(), self.output)
-        function.takes_gradients = self.function.takes_gradients
-        return function
-
     def functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
         if self.evaluation == "factory":
-            yield from ((self.function_of(self._built(i)), {}) for i in state[INDEX].tolist())
+            yield from ((self.function.of(self._built(i)), {}) for i in state[INDEX].tolist())
         else:
             yield from ((self.function, weights) for weights in networks_of(state))
 

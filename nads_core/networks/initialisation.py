@@ -5,6 +5,7 @@ on tensors with one more leading dimension. The replay is used only if, from the
 repeats the factory's own network bit for bit; otherwise the factory is called once per network.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -387,6 +388,16 @@ def state_of(network: nn.Module) -> State:
 
 
 @dataclass(frozen=True)
+class _Copying:
+    """A factory that returns copies of another one's networks."""
+
+    factory: Factory
+
+    def __call__(self) -> nn.Module:
+        return copy.deepcopy(self.factory())
+
+
+@dataclass(frozen=True)
 class Initialisation:
     """The weights that a factory draws for every network, and how to draw them for many networks at
     a time.
@@ -451,6 +462,11 @@ class Initialisation:
         random = one.random & other.random  # what one call alone drew is a cache's
         names = _varying(first, other.state, repeated, random, rebuild, differences)
         unsure = one.decides or other.decides or moved or not one.hidden <= differences.keys()
+        network, second = one.network, other.network
+        if {*map(id, one.network.parameters())} & {*map(id, other.network.parameters())}:
+            # What several networks share belongs to the caller, and is prepared in copies
+            factory = _Copying(factory)
+            network, second = copy.deepcopy(network), copy.deepcopy(second)
         tensors = {name: tensor.detach().to("meta") for name, tensor in first.items()}
         origin = next((tensor.device for tensor in first.values()), torch.device("cpu"))
         steps = recorded = None
@@ -463,8 +479,8 @@ class Initialisation:
         return cls(
             factory,
             device,
-            one.network,
-            other.network,
+            network,
+            second,
             varying,
             steps,
             recorded,
