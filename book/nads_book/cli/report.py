@@ -4,6 +4,7 @@ import argparse
 import math
 import time
 import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ def run(
     options["reinit_readout"] = inputs.begins_with_zeros(model, shape)
     if math.prod(shape) > DENSE_LIMIT:  # more networks say more than more inputs of each
         options["estimator"] = SmoothedGradient(num_inputs=4)
-    checkpoint = out.with_suffix(".ckpt")
+    identity = zlib.crc32(repr((model, options)).encode())  # each run has its own checkpoint
+    checkpoint = out.with_suffix(f".{identity:08x}.ckpt")
     if num_stored := _stored(checkpoint)[0]:
         print(f"resuming from {num_stored:,} networks in {checkpoint}")
     try:
