@@ -97,16 +97,7 @@ def test_widget_follows_and_sends_what_is_asked_for():
     assert explorer._packets["resnet18"]["bytes"] == content
     nads = {"many": random_nads(), "few": random_nads(count=5)}
     explorer = nb.explorer.show(nads=nads, index=19)
-    for key, value in {
-        "index": 20,
-        "kept": 21,
-        "photo": 99,
-        "strength": float("nan"),
-        "mix": [0.5],
-        "frequency": [1, 2, 3],
-        "parts": ["direction"],
-        "second": "toString",
-    }.items():
+    for key, value in {"index": 20, "frequency": [1, 2, 3], "parts": ["direction"]}.items():
         before = getattr(explorer, key)
         with pytest.raises(traitlets.TraitError):
             setattr(explorer, key, value)

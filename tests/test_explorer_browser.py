@@ -1,6 +1,5 @@
 """The explorer in a real browser, against the arrays that Python holds, whoever uses it and how."""
 
-import itertools
 import random
 import re
 
@@ -307,27 +306,14 @@ def test_a_number_is_typed_and_a_link_copied(reader):
 def random_addresses(count):
     """Addresses that mean something, nothing, or harm."""
     rng = random.Random(0)
-    harmful = (
-        "toString __proto__ constructor alexnet null NaN Infinity 0x10 [] {} %00 é 1e999 -1e308"
-    )
-    numbers = [str(rng.randint(-40, 1100)) for _ in range(100)]
-    fitting = {
-        "architecture": [*data.LABELS],
-        "second": [*data.LABELS],
-        "frequency": ["[0,8]", "[-3,5]", "[40,2]"],
-        "mix": [f"[{','.join(rng.choices('01', k=12))}]" for _ in range(3)],
-        "strength": ["0.1", "1.5", "3"],
-        "poisoned": ["true", "false"],
-        "part": views.PARTS,
-    }
-    anything = [*harmful.split(), "9" * 400, *numbers[:9], *itertools.chain(*fitting.values())]
-    keys = [*views.View.__dataclass_fields__, "part", *harmful.split()[:3]]
-    end = ("", "", "", "-2", "-0")
+    harmful = "toString __proto__ constructor null NaN Infinity 0x10 [] {} %00 é 1e999 -1e308"
+    fitting = "vgg11 resnet18 true [0,8] [-3,5] [40,2] [1,0,1,0,1,0,1,0,1,0,1,0] 0.1 1.5 7 300 1100"
+    values = [*harmful.split(), "9" * 400, *3 * fitting.split(), *views.PARTS]
+    keys = [*views.View.__dataclass_fields__, "part", "toString"]
 
     def pair():
-        key = rng.choice(keys)
-        value = rng.choice([rng.choice(fitting.get(key, numbers)), rng.choice(anything)])
-        return f"explorer{rng.choice(end)}.{key}={value}"
+        end = rng.choice(("", "", "", "-2", "-0"))
+        return f"explorer{end}.{rng.choice(keys)}={rng.choice(values)}"
 
     return ["&".join(pair() for _ in range(rng.randint(1, 6))) for _ in range(count)]
 
