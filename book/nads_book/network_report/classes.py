@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.network_report.parts import Figure, Section, picture
+from nads_book.network_report.parts import Figure, Section, least_width, picture
 from nads_book.network_report.sample import Estimate, Sample
 from nads_core.data import ImageSet
 
@@ -22,6 +22,7 @@ def classes(sample: Sample, images: ImageSet) -> Section:
     """Describe the energy along differences of classes, and the pairs where it is smallest."""
     overall, pairs, means = class_pairs(images, sample)
     names, total, opening, sentences = images.class_names, len(pairs), "", []
+    kind = "images" if len(sample.shape) == 3 else "inputs"
     known = [pair for pair in pairs if pair.known]
     deaf = [pair for pair in known if pair.energy.high < 1]
 
@@ -32,12 +33,12 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         opening = (
             f"Between classes the energy is {overall} times that along a random direction "
             f"(pooled over {total} pairs of classes, weighted by squared distance; "
-            f"{len(images):,} images, {images.source})."
+            f"{len(images):,} {kind}, {images.source})."
         )
         sentences.append(opening)
     if len(known) < total:
         sentences.append(
-            f"The images do not distinguish the means of {total - len(known)} of {total} pairs. "
+            f"The {kind} do not distinguish the means of {total - len(known)} of {total} pairs. "
             "No statement about single pairs includes these."
         )
     if deaf:
@@ -52,25 +53,9 @@ def classes(sample: Sample, images: ImageSet) -> Section:
             f"all {total} pairs together (Bonferroni), as these two were chosen afterwards."
         )
     sentences.append("Only class means count here, not what else distinguishes classes.")
-    figures = []
     drawn = known if overall.low > 0 else []  # otherwise the networks are too few
     if any(pair.energy.value < 0 for pair in drawn):
         sentences.append("Estimates can be negative, because their noise is subtracted.")
-    extremes = {"lowest": drawn[:_DRAWN], "highest": drawn[_DRAWN:][: -_DRAWN - 1 : -1]}
-    for kind, chosen in extremes.items():
-        for pair in chosen:
-            first, second = (means[label].numpy() for label in pair.classes)
-            one, other = (names[label] for label in pair.classes)
-            pictures = [
-                picture(first, one, signed=False),
-                picture(second, other, signed=False),
-                picture(first - second, "difference"),
-            ]
-            heading = f"The {kind} estimates" if pair is chosen[0] else ""
-            if len(drawn) == 1:
-                heading = "The only pair whose means the images distinguish"
-            below = f"energy {pair.energy} times that of a random direction"
-            figures.append(Figure(pictures, below, 70, heading, narrow=True))
     listed = [
         {
             "classes": [names[i] for i in pair.classes],
@@ -82,11 +67,43 @@ def classes(sample: Sample, images: ImageSet) -> Section:
     return Section(
         "What your classes ask for",
         sentences,
-        figures,
+        _figures(drawn, means, names),
         numbers={"lift": overall, "pairs": listed},
         opening=opening,
         num_networks=sample.num_networks,
     )
+
+
+def _figures(drawn: list[Pair], means: Tensor, names: tuple[str, ...]) -> list[Figure]:
+    """Draw the pairs of least and of most energy: both means, and their difference."""
+    lowest, highest = drawn[:_DRAWN], drawn[_DRAWN:][: -_DRAWN - 1 : -1]
+    extremes = {"The lowest estimates": lowest, "The highest estimates": highest}
+    if len(drawn) == 1:
+        extremes = {"The only pair whose means the images distinguish": drawn}
+    figures, shape = [], tuple(means.shape[1:])
+    for heading, chosen in extremes.items():
+        for number, pair in enumerate(chosen):
+            first, second = (means[label].numpy() for label in pair.classes)
+            one, other = (names[label] for label in pair.classes)
+            below = f"energy {pair.energy} times that of a random direction"
+            limit = 0.0
+            if first.ndim < 3:  # no image: all three have one scale
+                limit = float(np.abs([first, second, first - second]).max())
+            pictures = [
+                picture(first, one, signed=False, limit=limit),
+                picture(second, other, signed=False, limit=limit),
+                picture(first - second, "difference", limit=limit),
+            ]
+            figures.append(
+                Figure(
+                    pictures,
+                    below,
+                    least_width(70, shape),
+                    "" if number else heading,
+                    narrow=len(shape) == 3,
+                )
+            )
+    return figures
 
 
 @dataclass(frozen=True)

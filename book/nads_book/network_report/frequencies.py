@@ -38,10 +38,7 @@ def frequencies(sample: Sample, name: str) -> Section:
         unit = "pixel"
         references = {LABELS[key]: reference_maps()[key] for key in ("lenet", "resnet18")}
         figures.append(heat_maps({name: spectra.mean(0)} | references, _CAPTION, 136))
-        curves |= {
-            label: profile(energies / energies.mean(), energies.shape)
-            for label, energies in references.items()
-        }
+        curves |= {label: profile(one, one.shape) for label, one in references.items()}
     drawn = chart(curves, f"cycles per {unit}", f"radial profile of {name}")
     below = "Mean over waves of similar frequency, with the 95 % band."
     figures.append(Figure([drawn], below, 0))

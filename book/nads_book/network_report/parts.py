@@ -95,7 +95,9 @@ class Section:
     num_networks: int = 0
 
 
-def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = True) -> Picture:
+def picture(
+    values: np.ndarray, label: str, note: str = "", *, signed: bool = True, limit: float = 0.0
+) -> Picture:
     """Draw an input: (C, H, W) in colours, (C, L) as curves, (F,) as bars.
 
     Args:
@@ -103,10 +105,11 @@ def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = Tr
         label: text below.
         note: second line.
         signed: whether zero is in the middle of the colours.
+        limit: largest value of the scale; that of the values by default.
     """
-    limit = float(np.abs(values).max()) or 1.0
+    limit = limit or float(np.abs(values).max()) or 1.0
     if values.ndim < 3:
-        drawing = _svg(lambda axis: _draw_in_order(axis, values), (3.2, 1.6), label)
+        drawing = _svg(lambda axis: _draw_in_order(axis, values, limit), (3.2, 1.6), label)
     elif len(values) == 3:
         pixels = 0.5 + values / (2 * limit) if signed else values.clip(0, 1)
         drawing = _image(pixels.transpose(1, 2, 0), label)
@@ -116,12 +119,18 @@ def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = Tr
     return Picture(drawing, label, note)
 
 
-def _draw_in_order(axis: Axes, values: np.ndarray) -> None:
+def _draw_in_order(axis: Axes, values: np.ndarray, limit: float) -> None:
     """Draw a sequence (C, L) or features (F,) above the numbers of the first and last position."""
     draw_direction(axis, values)
+    axis.set_ylim(-1.05 * limit, 1.05 * limit)
     first, end = map(round, axis.get_xlim())
     axis.set_xticks([first + 0.5, end - 0.5], [f"{first:,}", f"{end - 1:,}"])
     axis.set_xlabel("feature" if values.ndim == 1 else "sample", fontsize="medium")
+
+
+def least_width(of_images: int, shape: tuple[int, ...]) -> int:
+    """Return the least width of pictures in pixels: those with axes need more than images."""
+    return of_images if len(shape) == 3 else 230
 
 
 def line_legend(names: Sequence[str]) -> Markup:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 from torch import Tensor
 
-from nads_book.network_report.parts import Figure, Section, line_legend, picture
+from nads_book.network_report.parts import Figure, Section, least_width, line_legend, picture
 from nads_book.network_report.sample import Estimate, Sample
 from nads_book.report import percent
 from nads_core.directions import NADs
@@ -48,7 +48,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         caption, legend = f"{_CAPTION} {_SIGNS[len(shape)]}", None
         if len(shape) == 2 and 1 < shape[0] <= _NAMED:
             legend = line_legend([f"channel {channel}" for channel in range(shape[0])]), ()
-        figures.append(Figure(pictures, caption, _width(104, shape), scale=legend))
+        figures.append(Figure(pictures, caption, least_width(104, shape), scale=legend))
     numbers: dict[str, Any] = {
         "certainty": nads.certainty[:_SHOWN].tolist(),
         "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
@@ -158,9 +158,4 @@ def _each_channel(nads: NADs) -> Figure:
         "The first directions of each channel, the others held fixed; channels that are "
         "exchangeable have the same."
     )
-    return Figure(pictures, caption, _width(90, (channels, *grid)))
-
-
-def _width(of_images: int, shape: tuple[int, ...]) -> int:
-    """Return the least width of pictures in pixels: those with axes need more."""
-    return of_images if len(shape) == 3 else 230
+    return Figure(pictures, caption, least_width(90, (channels, *grid)))

@@ -52,8 +52,7 @@ def _by_profiles(own: str, sample: Sample) -> Section:
     """Compare the radial profile with those of known networks, for images of any size."""
     maps, spectra = reference_maps(), sample.spectra()
     rings, energies = profile(spectra, sample.grid)
-    known_rings = profile(maps["lenet"], (32, 32))[0]
-    known = profile(np.stack(list(maps.values())), (32, 32))[1]
+    known_rings, known = profile(np.stack([*maps.values()]), (32, 32))
     # Rings that both have and that the networks resolve; the constant wave is left out
     shares = sample.estimate(energies, lambda e: e / e.mean(-1, keepdims=True))
     resolved = [ring for ring, share in zip(rings, shares, strict=True) if share.low > 0]
