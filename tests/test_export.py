@@ -57,6 +57,7 @@ def test_the_first_directions():
     assert torch.equal(first.eigenvalues, nads.eigenvalues[:10])
     assert first.names == nads.names[:10] and torch.equal(first.certainty, nads.certainty[:10])
     assert first.bands == (DegenerateCluster((1, 2), 0.95),) and first.provenance == nads.provenance
+    assert [len(nads[:stop].bands) for stop in (2, 3, 11, 12)] == [0, 1, 1, 2]
     assert first.overlap_interval(nads, 5) == nads.overlap_interval(nads, 5)
     assert [len(nads[:stop]) for stop in (-2, None, 99, 4)] == [10, 12, 12, 4]
     assert first.fingerprint != nads.fingerprint == nads[:].fingerprint

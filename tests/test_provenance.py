@@ -104,7 +104,11 @@ def test_versions_of_shipped_directions(monkeypatch, tmp_path):
         nads = nc.NADs(torch.ones(1, 1, 1, 1), torch.full((1,), float(version)))
         nads.save(tmp_path / "precomputed" / f"{name}.v{version}.npz")
     monkeypatch.setattr(shipped, "__file__", str(tmp_path / "directions" / "nads.py"))
-    for nads, version in ((nc.load_nads("LeNet"), 10), (nc.load_nads("lenet", version=2), 2)):
+    for nads, version in (
+        (nc.load_nads("LeNet"), 10),
+        (nc.load_nads("VGG-1_1"), 3),
+        (nc.load_nads("lenet", version=2), 2),
+    ):
         assert float(nads.eigenvalues) == nads.provenance["version"] == version
     with pytest.raises(ValueError, match=r"version 3 .*lenet .*\[1, 2, 10\]"):
         nc.load_nads("lenet", version=3)

@@ -169,7 +169,7 @@ def deviations(levels: Tensor, networks: int, noise: Tensor | None = None) -> Te
 def test_shifts_of_an_eigenvalue_add_up():
     """Near ranks and far ones push the first eigenvalues in one direction."""
     first = deviations(1 / (1 + torch.arange(200) / 50), 800)[:, :10]
-    assert 0.8 < first.square().mean().sqrt() < 1.25  # 1.5 if they were independent errors
+    assert 0.9 < first.square().mean().sqrt() < 1.15  # 1.5 if they were independent errors
 
 
 def test_noise_shifts_the_eigenvalues_that_shrinking_keeps():
@@ -368,8 +368,9 @@ def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
         assert float(torch.mv(kinds[name], row).norm()) == pytest.approx(1)
 
 
-def test_partners_stand_together_and_are_transposed():
-    result = solved(contributions(300, 7), (1, 8, 8), symmetries=SQUARE)
+@pytest.mark.parametrize("networks", [300, 2])  # of two, most eigenvalues are zero
+def test_partners_stand_together_and_are_transposed(networks):
+    result = solved(contributions(networks, 7), (1, 8, 8), symmetries=SQUARE)
     images = result.directions.view(-1, 8, 8)
     pairs = [i for i, name in enumerate(result.uncertainty.types) if name == "+-"]
     assert len(pairs) == 16

@@ -174,6 +174,10 @@ def estimate_uncertainty(
     levels = model.true_levels(values)
     of_more = replace(model, sample=sample.grown())
     simulated = of_more.simulated(levels, _DRAWS, seed=1)
+    # A shift that changes sign is not known to vanish: no error is smaller than its mean over the
+    # ranks that the run does not distinguish.
+    errors = simulated.squared_errors.clamp(min=0)
+    errors = torch.maximum(errors, _neighbours(levels, of_more.spread(levels)) @ errors)
 
     flat = _start_of_flat_tail(values, noise, sample.num_networks / float(ratios.mean()))
     # (2, k, k), of two halves of the draws
@@ -184,7 +188,7 @@ def estimate_uncertainty(
         # E (u . u')^2 of the directions u, u' of two runs is the sum over k of E u_k^2 E u'_k^2,
         # because signs are random. The square of the mean would count a draw as both runs.
         agreement=(overlaps[0] * overlaps[1]).sum(1),
-        eigenvalue_std=simulated.squared_errors.clamp(min=0).sqrt(),
+        eigenvalue_std=errors.sqrt(),
         leading=pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0)),
         bands=_bands(certainty),
     )
@@ -303,10 +307,12 @@ class _SamplingError:
     def _without_bulk(self, values: Tensor, levels: Tensor) -> Tensor:
         """Return smoothed levels (k,) that the bulk shifts to these values (k,)."""
         visible = self.bulk.invert_shrinkage(values, self.noise, self.sample.num_vectors)
-        # Standard deviation of an eigenvalue, in first order: sqrt(V_jj / N).
+        return _smoothed(visible, self.spread(levels))
+
+    def spread(self, levels: Tensor) -> Tensor:
+        """Return the standard deviation (k,) of an eigenvalue, in first order: sqrt(V_jj / N)."""
         power = levels.clamp(min=0) + self.noise
-        spread = power * (self.ratios.diagonal() / self.sample.num_networks).sqrt()
-        return _smoothed(visible, spread)
+        return power * (self.ratios.diagonal() / self.sample.num_networks).sqrt()
 
 
 def _start_of_flat_tail(values: Tensor, noise: Tensor, num_vectors: float) -> int:
@@ -349,15 +355,21 @@ def _random_from(first: int, overlaps: Tensor, num_unseen: int) -> Tensor:
     return torch.cat([head, tail], dim=1)
 
 
+def _neighbours(values: Tensor, spread: Tensor) -> Tensor:
+    """Return weights (k, k) of the values j within about one ``spread`` (k,) of value i, with sum
+    1: exp(-((v_j - v_i) / (1.5 spread_i))^2 / 2).
+    """
+    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=_TINY)
+    weights = torch.exp(-0.5 * distances**2)
+    return weights / weights.sum(1, keepdim=True)
+
+
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     """Return values (k,) by regression on their rank, local to those within about one ``spread``
     (k,), descending.
     """
     ranks = torch.arange(len(values), dtype=values.dtype)
-    # Weight of value j for value i: exp(-((v_j - v_i) / (1.5 spread_i))^2 / 2), (k, k)
-    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=_TINY)
-    weights = torch.exp(-0.5 * distances**2)
-    weights /= weights.sum(1, keepdim=True)
+    weights = _neighbours(values, spread)
     mean_rank = weights @ ranks
     mean = weights @ values
     # Slope of the weighted least squares line through the values: cov(rank, value) / var(rank)

@@ -19,6 +19,7 @@ from nads_book.experiments.stored import load_study
 from nads_book.figures.style import colours, shade, styled, subplots
 from nads_book.pages.nad_computation.estimators import Source
 from nads_book.pages.published_spectra import half_of_energy
+from nads_book.studies.calibration import ENTRIES
 from nads_core.directions import NADs
 
 COMMON = 0.02  # share of all directions above which a bin decides
@@ -40,9 +41,10 @@ def agreement() -> dict[str, np.ndarray]:
 
 
 @cache
-def diagrams() -> Any:
+def diagrams() -> dict[str, dict[str, Any]]:
     """Return the calibration of certainties, by set of runs."""
-    return load_study("reliability.json")
+    stored = load_study("reliability.json")
+    return {name: stored[name] for name in ENTRIES if name in stored}
 
 
 def bins_of(facts: dict[str, Any]) -> np.ndarray:
