@@ -17,7 +17,6 @@ class Check:
     """One simulated number, with the formula for it.
 
     Args:
-        statement: key of the paper's statement in `errata.STATEMENTS`.
         setting: sizes and parameters, in words.
         simulated: result of the simulation.
         standard_error: standard error of ``simulated``; the rounding error of float64 where nothing
@@ -27,7 +26,6 @@ class Check:
         is_bound: whether the statement is simulated <= formula rather than an equality.
     """
 
-    statement: str
     setting: str
     simulated: float
     standard_error: float

@@ -52,7 +52,6 @@ class Model:
 
     def checks(
         self,
-        statement: str,
         samples: Tensor,
         ours: Tensor,
         printed: Tensor,
@@ -65,7 +64,7 @@ class Model:
             value, std, formula, stated = (
                 float(matrix[entry]) for matrix in (mean, error, ours, printed)
             )
-            yield Check(statement, f"{setting}, {name}", value, std, formula, stated)
+            yield Check(f"{setting}, {name}", value, std, formula, stated)
 
 
 MODELS = [
@@ -167,7 +166,7 @@ def check_lemma1(num_samples: int, generator: torch.Generator) -> Iterator[Check
             "noise": (other, other),
             "aliases": (signal, m.alias),
         }
-        yield from m.checks("lemma1", samples, ours, printed, entries)
+        yield from m.checks(samples, ours, printed, entries)
 
 
 @check_function
@@ -186,7 +185,7 @@ def check_lemma1_theta(num_samples: int, generator: torch.Generator) -> Iterator
             "noise": (noise, noise),
             "mixed": (m.frequency, signal),
         }
-        yield from m.checks("lemma1-theta", samples, ours, ours, entries)
+        yield from m.checks(samples, ours, ours, entries)
 
 
 @check_function
@@ -219,7 +218,7 @@ def check_zeta(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
         setting = (
             f"D = {size}, S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
         )
-        yield Check("zeta", setting, float(ratio), float(error), formula, formula)
+        yield Check(setting, float(ratio), float(error), formula, formula)
 
 
 @check_function
@@ -237,7 +236,7 @@ def check_eq4(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
         samples = gradients[:, :, None] * gradients[:, None, :]  # (N, D, D)
         ours = deep_linear.gradient_covariance(response, m.stride, **m.scales)
         printed = deep_linear.gradient_covariance_printed(response, **m.scales)
-        yield from m.checks("eq4", samples, ours, printed, _entries(m))
+        yield from m.checks(samples, ours, printed, _entries(m))
 
 
 @check_function
@@ -266,7 +265,7 @@ def check_eq5(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
         )  # (N, D, M + D), rows pixels, columns weights -> B^T B: (N, D, D)
         ours = deep_linear.mixed_second_moment(response, m.stride, **m.scales)
         printed = deep_linear.mixed_second_moment_printed(response, m.stride, **m.scales)
-        yield from m.checks("eq5", samples, ours, printed, _entries(m))
+        yield from m.checks(samples, ours, printed, _entries(m))
 
 
 def _entries(m: Model) -> dict[str, tuple[int, int]]:

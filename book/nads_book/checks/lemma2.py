@@ -81,7 +81,6 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
 
 
 def _bounds(
-    statement: str,
     setting: str,
     ours: tuple[Tensor, Tensor],
     printed: tuple[Tensor, Tensor],
@@ -95,7 +94,6 @@ def _bounds(
         bound = float(lemma2.lemma2_bound(*ours, metric.alpha, metric.beta))
         bound_printed = float(lemma2.lemma2_bound_printed(*printed, metric.alpha, metric.beta))
         yield Check(
-            statement,
             f"{setting}, g = {metric.name}",
             float(mean),
             float(error),
@@ -105,16 +103,14 @@ def _bounds(
         )
 
 
-def _tail(statement: str, setting: str, energy: Tensor, printed: Tensor, multiple: float) -> Check:
+def _tail(setting: str, energy: Tensor, printed: Tensor, multiple: float) -> Check:
     """Compare P(q >= eta) with Markov's bound, and with the printed one, where eta is a multiple of
     E q.
     """
     level = multiple * float(energy.mean())
     share = float((energy >= level * (1 - 1e-12)).double().mean())
     error = math.sqrt(share * (1 - share) / len(energy))
-    return Check(
-        statement, setting, share, error, 1 / multiple, float(printed.mean()) / level, True
-    )
+    return Check(setting, share, error, 1 / multiple, float(printed.mean()) / level, True)
 
 
 def lemma2_checks(name: str, slopes: Tensor, rates: Tensor) -> list[Check]:
@@ -126,7 +122,7 @@ def lemma2_checks(name: str, slopes: Tensor, rates: Tensor) -> list[Check]:
         slopes: slopes of the networks, (N,): see `lemma2.dipole_statistics`.
         rates: norms of the gradients of the slopes, (N,).
     """
-    return list(_bounds("lemma2", name, (slopes, rates), (slopes, rates)))
+    return list(_bounds(name, (slopes, rates), (slopes, rates)))
 
 
 def markov_checks(name: str, slopes: Tensor) -> list[Check]:
@@ -134,7 +130,7 @@ def markov_checks(name: str, slopes: Tensor) -> list[Check]:
     given networks.
     """
     energy = slopes.square()
-    return [_tail("eq6", f"{name}, η = {m} E s²", energy, energy, m) for m in MULTIPLES]
+    return [_tail(f"{name}, η = {m} E s²", energy, energy, m) for m in MULTIPLES]
 
 
 @check_function
@@ -160,7 +156,7 @@ def check_lemma2_dipole(num_samples: int, generator: torch.Generator) -> Iterato
         ours = theta * (2 * point + 1), torch.full_like(theta, 2 * point + 1)
         printed = 2 * theta * point, torch.full_like(theta, 2 * point)
         setting = f"f = θx², x = {point}, v = 1"
-        yield from _bounds("lemma2-dipole", setting, ours, printed, (metric,))
+        yield from _bounds(setting, ours, printed, (metric,))
 
 
 @check_function
@@ -179,4 +175,4 @@ def check_eq6_dipole(num_samples: int, generator: torch.Generator) -> Iterator[C
         theta = _toy_weights(num_samples, generator, point)
         metric, linearised = (theta * (2 * point + 1)).square(), (2 * theta * point).square()
         setting = f"f = θx², x = {point}, η = {multiple} E q"
-        yield _tail("eq6-dipole", setting, metric, linearised, multiple)
+        yield _tail(setting, metric, linearised, multiple)

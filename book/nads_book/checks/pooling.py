@@ -31,7 +31,7 @@ def check_eq1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
         largest = float(x.norm(dim=-1).max() * impulse.abs().sum())
         rounding = 4 * size * torch.finfo(torch.float64).eps * largest
         setting = f"D = {size}, S = {stride}, {name}, t = {index}"
-        yield Check("eq1", setting, simulated, rounding, value, value)
+        yield Check(setting, simulated, rounding, value, value)
 
 
 @check_function
@@ -56,7 +56,7 @@ def check_eq1_indivisible(num_samples: int, generator: torch.Generator) -> Itera
         rounding = 40 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max())
         setting = f"D = {size}, S = {stride}, identity, t = {t}"
         values = float(simulated), rounding, float(leaking), float(printed)
-        yield Check("eq1-indivisible", setting, *values)
+        yield Check(setting, *values)
 
 
 def _accuracy_and_error(correct: int, num_samples: int) -> tuple[float, float]:
@@ -100,7 +100,6 @@ def simulate_bayes_accuracy(
 
 
 def _theorem1(
-    statement: str,
     setting: str,
     task: tuple[int, Tensor, int, float, float],
     phase: float | None,
@@ -110,7 +109,6 @@ def _theorem1(
     """Compare the simulated accuracy on real signals with both formulas.
 
     Args:
-        statement: key of the statement.
         setting: sizes and parameters, in words.
         task: frequency, impulse response, stride, eps and sigma.
         phase: phase of the wave; that of `layers.direction` by default.
@@ -124,7 +122,7 @@ def _theorem1(
         direction, layer, margin, noise_std, num_samples, generator=generator
     )
     ours = float(pooling.bayes_accuracy(*task, phase=phase))
-    return Check(statement, setting, *simulated, ours, float(layers.bayes_accuracy_printed(*task)))
+    return Check(setting, *simulated, ours, float(layers.bayes_accuracy_printed(*task)))
 
 
 @check_function
@@ -137,7 +135,7 @@ def check_theorem1(num_samples: int, generator: torch.Generator) -> Iterator[Che
             noise_std = 3.0 if number % 2 else 0.7
             setting = f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {1 / noise_std:.2g}"
             task = (frequency, impulse, stride, 1.0, noise_std)
-            yield _theorem1("theorem1", setting, task, None, num_samples, generator)
+            yield _theorem1(setting, task, None, num_samples, generator)
 
 
 @check_function
@@ -150,7 +148,7 @@ def check_theorem1_folded(num_samples: int, generator: torch.Generator) -> Itera
     for (stride, frequency), name, phase in tasks:
         setting = f"S = {stride}, {name}, ℓ = {frequency}, phase {phase:.2f}"
         task = (frequency, pooling.prefilter(name, 24, stride), stride, 1.0, 1.0)
-        yield _theorem1("theorem1-folded", setting, task, phase, num_samples, generator)
+        yield _theorem1(setting, task, phase, num_samples, generator)
 
 
 @check_function
@@ -178,6 +176,4 @@ def check_theorem1_complex(num_samples: int, generator: torch.Generator) -> Iter
         accuracy = _accuracy_and_error(int((scores.sign() == labels).sum()), num_samples)
         ours = float(layers.bayes_accuracy_complex(frequency, impulse, stride, 1.0, noise_std))
         printed = float(layers.bayes_accuracy_printed(frequency, impulse, stride, 1.0, noise_std))
-        yield Check(
-            "theorem1-complex", f"S = {stride}, {name}, ℓ = {frequency}", *accuracy, ours, printed
-        )
+        yield Check(f"S = {stride}, {name}, ℓ = {frequency}", *accuracy, ours, printed)

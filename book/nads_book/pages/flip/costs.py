@@ -1,6 +1,7 @@
 """What the flip and random signs cost, and the paper's sentences about it."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -166,3 +167,17 @@ def lowers_match_and_smoothness() -> Evidence:
         mean(sides["as is"], key) - mean(sides["flipped"], key) for key in ("match", "neighbours")
     )
     return evidence(smaller > 0.2, smaller, results=[maps("lenet")])
+
+
+CLAIMS = {
+    "flip-full-lenet": costs_at_full_size,
+    "flip-costs-lenet": partial(costs, "lenet"),
+    "flip-costs-resnet18": partial(costs, "resnet18"),
+    "flip-predicted-vgg11": partial(predicted_cost, "vgg11"),
+    "flip-predicted-resnet18": partial(predicted_cost, "resnet18"),
+    "signs-cost-lenet": partial(signs_cost, "lenet"),
+    "signs-cost-resnet18": partial(signs_cost, "resnet18"),
+    "flip-takes-three": lowers_match_and_smoothness,
+    "errata-flip": fits_noise,
+    "errata-flip-training": fits_training_photos,
+}

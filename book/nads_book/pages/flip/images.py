@@ -123,3 +123,6 @@ def run_full_scale(job: str, data_root: str | None = None) -> None:
     stored ones.
     """
     run_experiment(job, "paper", out=results_path(job), root=data_root, progress=False)
+
+
+CLAIMS = {"flip-is-rotation": is_rotation}

@@ -1,7 +1,7 @@
 """Does the match of photos and network explain the cost, or their smoothness?"""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -171,3 +171,13 @@ def order_within_octaves() -> Evidence:
     kept, octaves = (components("lenet", order) for order in ("kept", "shuffled in octaves"))
     lead = difference("lenet", kept, octaves)
     return evidence(-1.5 < lead[1] and lead[2] < 1.5, *lead, results=[maps("lenet")])
+
+
+CLAIMS = {
+    "match-with-smoothness": match_goes_with_smoothness,
+    "equally-rough": equally_rough,
+    "smoothness-lenet": partial(smoothness_counts, "lenet"),
+    "smoothness-resnet18": partial(smoothness_counts, "resnet18"),
+    "match-over-fourier": match_over_fourier,
+    "octave-order": order_within_octaves,
+}

@@ -84,3 +84,12 @@ def own_flip() -> Evidence:
     found = [difference("resnet18", one, own(other, "reversed")) for other in ("lenet", "fourier")]
     unresolved = all(low < 0 < high for _, low, high in found)
     return evidence(None if unresolved else False, found[0][0], results=[maps("resnet18")])
+
+
+CLAIMS = {
+    "match-open": match_is_open,
+    "best-matches": best_matches_score_higher,
+    "order-beats-shuffled": order_beats_others,
+    "smoothness-open": lambda: evidence(None, results=[maps("resnet18")]),
+    "own-flip": own_flip,
+}

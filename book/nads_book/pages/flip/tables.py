@@ -1,5 +1,7 @@
 """Tables of the lab notes."""
 
+from functools import partial
+
 from nads_book.analysis import published
 from nads_book.pages.flip.match import regressed
 from nads_book.pages.flip.stored import (
@@ -81,3 +83,12 @@ def table_of_regressions() -> str:
         "correlation of both",
     ]
     return markdown_table(rows, ["maps", "", *head])
+
+
+LAB_TABLES = {
+    "Paper and ours": table_of_paper,
+    "What the flip and random signs cost": table_of_costs,
+    "LeNet's maps": partial(table_of_maps, "lenet"),
+    "ResNet-18's maps": partial(table_of_maps, "resnet18"),
+    "Match and smoothness": table_of_regressions,
+}

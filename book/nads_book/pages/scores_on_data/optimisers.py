@@ -48,3 +48,7 @@ def table_of_optimisers() -> str:
         for _, data, variant in dict.fromkeys(("", *key[1:]) for key in losses)
     ]
     return markdown_table(rows, ["data", "variant", "Adam (points lost)", "SGD"])
+
+
+CLAIMS = {"adam-basis": adam_loses}
+LAB_TABLES = {"The MLP with Adam and with SGD": table_of_optimisers}

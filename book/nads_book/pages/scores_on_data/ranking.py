@@ -152,3 +152,15 @@ def table_of_accuracies() -> str:
         for v, variant in enumerate(found.variants)
     ]
     return markdown_table(rows, ["data", "variant", *map(ARCHITECTURES.get, found.architectures)])
+
+
+CLAIMS = {
+    "pairs-best": ranks_the_best,
+    "pairs-loss": ranks_the_losses,
+    "pairs-smoothness": smoothness_ranks_better,
+}
+LAB_TABLES = {
+    "Rank correlations of the primary score and of baselines": table_of_questions,
+    "All five registered scores": table_of_scores,
+    "Accuracies and scores of all pairs (%)": table_of_accuracies,
+}

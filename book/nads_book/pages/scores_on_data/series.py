@@ -181,3 +181,10 @@ def ridge_falls() -> Evidence:
 def lift_falls() -> Evidence:
     """Decide whether the lift of the CNN falls."""
     return above(fall("cnn", "lift"), **SIZES)
+
+
+CLAIMS = {
+    "series-ridge-falls": ridge_falls,
+    "series-lift-falls": lift_falls,
+}
+LAB_TABLES = {"MNIST-1D: accuracies and scores": table_of_series}

@@ -130,9 +130,9 @@ def not_frequency() -> Evidence:
     return evidence(min(leads) > 0, min(leads), null=0, **FACTS)
 
 
-def adam_keeps_order(num_draws: int = 10_000) -> Evidence:
+def adam_keeps_order() -> Evidence:
     """Decide whether Adam's rank correlation is lower than that of SGD by more than .1."""
-    counts = drawn_counts(range(WAVES), num_draws)
+    counts = drawn_counts(range(WAVES), 10_000)
     adam, sgd = (
         rank_correlations(
             forgetting.wave_energies(),
