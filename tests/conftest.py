@@ -355,7 +355,8 @@ def edit_stored(monkeypatch):
     def edit(name, change, *parts):
         (path,) = (_ROOT / "book" / "results").rglob(name)
         content = json.loads(path.read_text("utf8"))
-        rows = [row for part in parts or ("rows",) for row in content[part]]
+        parts = parts or {"rows", "control"} & content.keys()
+        rows = [row for part in parts for row in content[part]]
         for row in rows:
             change(row)
         if content.pop("fingerprint", None):

@@ -19,12 +19,8 @@ def altered(values, choose, accuracy):
 @pytest.mark.parametrize(
     ("module", "claim", "choose", "accuracy"),
     [
-        ("maps", "dark-lines", lambda k: k == (0, 8), 0.6),
         ("maps", "finer-is-harder", lambda k: np.hypot(*k) > 12, 0.99),
         ("maps", "coarse-waves-differ", lambda k: max(map(abs, k)) <= 2, 0.6),
-        ("tasks", "two-tasks", lambda k: k == (0, 2), 0.5),
-        ("tasks", "out-of-reach", lambda k: True, 0.9),
-        ("without_pooling", "pooling-part", lambda k: k == (0, 8), 0.55),
         ("speed", "one-bias-twice", lambda k: k[0] > 4, 0.9),
     ],
 )

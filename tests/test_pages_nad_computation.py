@@ -76,6 +76,6 @@ def test_no_band_in_a_flat_tail_is_claimed_above_what_it_keeps():
 def test_the_picture_of_certainties_has_a_bar_for_each_direction():
     from nads_book.site.pages import plot_certainty
 
-    upper, lower = plot_certainty(nc.load_nads("lenet"), "++s", 24).axes
-    assert len(lower.patches) == 24 and upper.get_yscale() == "log"
+    upper, lower = plot_certainty(nc.load_nads("lenet"), "++s").axes
+    assert len(lower.patches) == 48 and upper.get_yscale() == "log"
     assert lower.patches[0].get_height() > 0.9

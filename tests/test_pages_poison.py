@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from nads_book.studies import load_results, poison_parts
+from nads_book.studies import load_results
 
 import nads_core as nc
 
@@ -129,27 +129,6 @@ def test_stored_trainings_are_shown_for_the_same_poison_alone(trial):
 # Claims
 
 
-@pytest.mark.parametrize(
-    ("claim", "part", "accuracy"),
-    [
-        ("hole-costs-as-much", "hole at zero", 0.53),
-        ("number-alone", "number of .05", 0.2),
-        ("deviation-number", "number of one deviation", 0.4),
-    ],
-)
-def test_a_part_that_costs_another_number_of_points_flips_the_verdict(
-    edit_stored, claim, part, accuracy
-):
-    written, size = poison_parts.PARTS[part]
-
-    def change(row):
-        if (row["background"], row["written"], row["size"]) == ("kept", written, size):
-            row["test_accuracy"] = accuracy
-
-    edit_stored(LENETS, change)
-    assert poison.CLAIMS[claim]().holds is False
-
-
 def test_removal_alone_is_half_of_the_poison_and_all_of_it_flips_the_verdict(edit_stored):
     found = parts.removal_is_half()
     low, high = found.interval
@@ -194,15 +173,6 @@ def test_sizes_in_another_order_than_the_costs_flip_the_verdict(monkeypatch, sto
     assert found.holds is False and found.value > 1
     stored_rows([])
     assert parts.size_orders_as_well().holds is False  # CIFAR-10 alone does not decide it
-
-
-def test_a_late_number_that_is_followed_flips_the_verdict(edit_stored):
-    def follow(row):
-        if row["index"] == 300 and row["size"] == 0.5 and row["background"] == "emptied":
-            row["followed"]["class"] = 0.9
-
-    edit_stored(LENETS, follow)
-    assert numbers.late_numbers_are_ignored().holds is False
 
 
 def test_seeds_that_all_follow_a_number_or_all_ignore_it_flip_the_verdict(edit_stored):

@@ -51,22 +51,3 @@ def test_data_sets_are_the_units_of_smoothness():
     half = 4.3027 * leads.std(ddof=1) / 3**0.5  # Student's quantile with two degrees of freedom
     assert found.interval == pytest.approx((leads.mean() - half, leads.mean() + half), abs=1e-3)
     assert found.interval[1] > 0
-
-
-def test_losses_with_adam_that_equal_those_with_sgd_reject_the_claim(edit_stored):
-    def gain(row):
-        if row["architecture"] == "mlp" and row["variant"] == "flipped":
-            row["test_accuracy"] += 0.033
-
-    edit_stored("other-data.json", gain)
-    assert not scores.optimisers.adam_loses().holds
-
-
-def test_a_lift_that_does_not_fall_is_no_evidence(edit_stored):
-    def change(row):
-        if row["data"] == "mnist1d":
-            row["scores"]["lift"][0] = 1.0
-            row["scores"]["ridge"][0] = 0.9 if row["variant"] == "as is" else 0.2
-
-    edit_stored("other-data-scores.json", change)
-    assert not scores.series.lift_falls().holds and scores.series.ridge_falls().holds

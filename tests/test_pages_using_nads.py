@@ -31,31 +31,6 @@ def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(edit_stored)
     assert found.holds and found.value == pytest.approx(1)
 
 
-def test_another_best_network_on_flipped_photos_flips_the_verdict(edit_stored):
-    best = {"pooling": "max", "data": "flipped photos"}
-
-    def improve(row):
-        if best.items() <= row.items():
-            row["test_accuracy"] = 0.9
-
-    edit_stored("pooling.json", improve)
-    assert pooling.flipped_need_another().holds is False
-
-
-def test_a_wide_network_as_good_as_the_best_would_explain_the_difference(edit_stored):
-    edit_stored("pooling-control.json", lambda row: row.update(test_accuracy=0.99))
-    assert pooling.not_parameters().holds is False
-
-
-def test_a_wave_that_is_learned_against_the_rule_flips_the_verdict(edit_stored):
-    def learn(row):
-        if (row["network"], row["task"]) == ("densenet, flat", "waves"):
-            row["accuracies"][5] = 1.0
-
-    edit_stored("repair.json", learn)
-    assert repair.single_changes().holds is False and repair.single_changes().value == 31
-
-
 def test_a_repair_needs_twelve_waves_and_a_small_cost(edit_stored):
     met = experiment("repair").score(load_study("repair.json")["rows"]).met
     assert len(met) == 7 and not any(met.values())

@@ -1,0 +1,95 @@
+"""Verdicts follow from the stored rows: with other rows, claims that hold do not."""
+
+import nads_book as nb
+import pytest
+
+pytest.importorskip("nads_book.pages.poison", reason="pages need matplotlib")
+
+LENETS, TRAINED = "notes-lenet.laptop", "atlas-trained"
+MAPS, NARROW_MAPS = "maps-lenet.laptop", "maps-resnet18.narrow"
+KEPT = {"images": "photos", "background": "kept"}
+COMPONENTS = {"source": "pca", "target": "resnet18", "order": "kept"}
+FASHION = {"data": "fashion-mnist", "network": "lenet"}
+LAST = {"data": "imagenette", "network": "lenet", "index": 4_000, "background": "emptied"}
+
+# claim, file, rows that are changed, field, its new value
+CASES = [
+    ("dark-lines", "fig1-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.6),
+    ("two-tasks", "fig1-lenet", {"frequency": [0, 2]}, "test_accuracy", 0.5),
+    ("out-of-reach", "fig1-lenet", {}, "test_accuracy", 0.9),
+    ("pooling-part", "fig3-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.55),
+    ("vgg-lacks-training", "fig1-vgg11.laptop", {"frequency": [0, 4]}, "test_accuracy", 0.7),
+    ("equal-energy", "random-lenet", {"index": 0}, "test_accuracy", 0.99),
+    ("hole-costs-as-much", LENETS, {**KEPT, "written": "hole"}, "test_accuracy", 0.53),
+    ("number-alone", LENETS, {**KEPT, "written": "added", "size": 0.05}, "test_accuracy", 0.2),
+    ("deviation-number", LENETS, {**KEPT, "written": "added", "size": None}, "test_accuracy", 0.4),
+    (
+        "late-unread-10",
+        LENETS,
+        {"index": 300, "size": 0.5, "background": "emptied"},
+        "followed.class",
+        0.9,
+    ),
+    ("flip-costs-lenet", MAPS, {"order": "reversed"}, "test_accuracy", 0.99),
+    ("equally-rough", MAPS, {"source": "pca", "order": "reversed"}, "test_accuracy", 0.2),
+    ("equally-rough", MAPS, COMPONENTS, "neighbours", 0.3),
+    ("match-over-fourier", MAPS, COMPONENTS | {"target": "fourier"}, "neighbours", 0.7),
+    ("signs-cost-resnet18", NARROW_MAPS, {"order": "kept", "signs": True}, "test_accuracy", 0.9),
+    ("best-matches", NARROW_MAPS, {"source": "pca"}, "test_accuracy", 0.3),
+    ("most-energy-learned", TRAINED, {"entry": "cnn", "wave": [14, 14]}, "accuracy", 0.8),
+    ("vit-waves", TRAINED, {"entry": "vit", "wave": [6, 10]}, "accuracy", 0.8),
+    ("flat-learns-all", TRAINED, {"entry": "mlp", "wave": [6, 10]}, "accuracy", 0.5),
+    ("too-short", TRAINED, {"entry": "cnn-depth6", "wave": [6, 10]}, "accuracy", 0.8),
+    (
+        "signal-takes-over",
+        "geometry",
+        {"network": "mlp", "data": "photos", "step": 10},
+        "change.law ahead.signal",
+        [0.3, 0.2, 0.4],
+    ),
+    (
+        "repair-single",
+        "repair",
+        {"network": "densenet, flat", "task": "waves"},
+        "accuracies.5",
+        1.0,
+    ),
+    (
+        "flipped-need-another",
+        "pooling",
+        {"pooling": "max", "data": "flipped photos"},
+        "test_accuracy",
+        0.9,
+    ),
+    ("pooling-not-parameters", "pooling-control", {}, "test_accuracy", 0.99),
+    (
+        "adam-basis",
+        "other-data",
+        {"architecture": "mlp", "variant": "flipped"},
+        "test_accuracy",
+        0.5,
+    ),
+    ("series-lift-falls", "other-data-scores", {"data": "mnist1d"}, "scores.lift.0", 1.0),
+    ("hole-fashion", "replications", FASHION | {"written": "hole"}, "test_accuracy", 0.87),
+    ("removal-is-a-part", "replications", {"written": "hole at mean"}, "test_accuracy", 0.2),
+    ("maps-resnet", "replications", {"map": "random signs"}, "test_accuracy", 0.68),
+    ("flip-fashion", "replications", FASHION | {"map": "flipped"}, "test_accuracy", 0.87),
+    ("read-imagenette", "replications", LAST | {"size": 1.0}, "followed.class", 0.9),
+    ("larger-predicted", "nads64", {"num_networks": 16_384}, "agreement_found", 0.5),
+]
+
+
+@pytest.mark.parametrize(("claim", "file", "chosen", "field", "value"), CASES)
+def test_other_rows_flip_the_verdict(edit_stored, claim, file, chosen, field, value):
+    *path, last = field.split(".")
+    changed = []
+
+    def change(row):
+        if chosen.items() <= row.items():
+            for name in path:
+                row = row[int(name) if isinstance(row, list) else name]
+            row[int(last) if isinstance(row, list) else last] = value
+            changed.append(row)
+
+    edit_stored(f"{file}.json", change)
+    assert changed and nb.pages.decisions()[claim]().holds is False
