@@ -31,7 +31,7 @@ def small(tmp_path, monkeypatch):
         "SEEDS": (0,),
         "scratch": lambda: tmp_path,
         "IMAGES": {name: other_data.IMAGES[name] for name in ("lenet", "mlp")},
-        "load_part": _generated,
+        "load_images": _generated,
     }.items():
         monkeypatch.setattr(other_data, name, value)
     other_data.upright.cache_clear()
@@ -39,11 +39,8 @@ def small(tmp_path, monkeypatch):
     other_data.upright.cache_clear()
 
 
-def _generated(data, train):
-    count = (other_data.NUM_TRAIN if train else other_data.NUM_TEST)[data]
-    return nb.load_images(
-        "generated", train=train, num_images=count, size=other_data.SHAPES[data][1]
-    )
+def _generated(data, **options):
+    return nb.load_images("generated", **options)
 
 
 # --- Networks and variants ---

@@ -8,7 +8,7 @@ import pytest
 import torch
 from nads_book.experiments import run_study
 from nads_book.experiments.stored import load_nads, load_registered
-from nads_book.studies import replication_criteria, replications
+from nads_book.studies import pairs, replication_criteria, replications
 
 import nads_core as nc
 
@@ -29,7 +29,7 @@ def generated(monkeypatch):
             images[:num_images], torch.arange(num_images) % 10, tuple("abcdefghij"), "generated"
         )
 
-    monkeypatch.setattr(replications, "load_images", load)
+    monkeypatch.setattr(pairs, "load_images", load)
     monkeypatch.setattr(replications, "DESIGNS", {("fashion-mnist", "lenet"): SMALL})
     short = replace(replications.PHOTO_RECIPE, epochs=1, batch_size=20)
     monkeypatch.setattr(replications, "PHOTO_RECIPE", short)

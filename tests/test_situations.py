@@ -25,7 +25,6 @@ def test_generated_images_and_leading_published_directions_replace_what_is_missi
         assert shown.shape == (64, 1, 32, 32)
         assert nc.load_nads(architecture).overlap(shown, k=10) > 0.85
         assert nb.published.directions(architecture, 1023) is None
-        assert nb.published.eigenvalues(architecture, 1023) is None
     assert nb.published.directions("vgg11") is None is nb.published.eigenvalues("densenet121")
     assert len(nb.published.fourier_accuracies("lenet")) == 256
     assert len(nb.published.nad_accuracies("lenet")) == 264

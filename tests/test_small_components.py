@@ -52,12 +52,12 @@ def test_groups_are_in_the_order_of_the_components():
 
 
 def test_random_directions_are_orthonormal():
-    drawn = small_components.random_directions(2, seed=1).flatten(1)
+    drawn = small_components.random_directions(seed=1).flatten(1)
     torch.testing.assert_close(drawn @ drawn.T, torch.eye(2), atol=1e-5, rtol=0)
 
 
 def test_a_network_that_reads_one_component_changes_all_predictions_when_it_is_flipped():
-    controls = small_components.random_directions(2, seed=0)
+    controls = small_components.random_directions(seed=0)
     rows, examples = small_components.answers(ReadsFirst(), images(), DIRECTIONS, controls)
     assert all(row["nads"]["flip"] == 1 for row in rows)
     assert all(row["random"]["flip"] < 0.3 for row in rows)

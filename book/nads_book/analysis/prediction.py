@@ -68,22 +68,19 @@ class Family:
         )
 
 
-def signal_to_noise(
-    nads: NADs, directions: Tensor, num_train: int, noise_std: float, margin: float = 1.0
-) -> np.ndarray:
+def signal_to_noise(nads: NADs, directions: Tensor, num_train: int, noise_std: float) -> np.ndarray:
     """Return the ratio z for which the first-step law predicts the test accuracy Phi(z) on D(v).
 
     A linear classifier with weights w = C (1/N) sum y x, which is what one gradient step gives a
     network whose tangent kernel is x^T C x'. Its mean over training sets scores a test sample with
-    the signal margin^2 v^T C v and the noise noise_std sqrt(margin^2 norm(P C v)^2 + noise_std^2
-    norm(P C P)^2 / N), with P = I - v v^T.
+    the signal v^T C v and the noise noise_std sqrt(norm(P C v)^2 + noise_std^2 norm(P C P)^2 / N),
+    with P = I - v v^T. The margin of D(v) is 1.
 
     Args:
         nads: eigenpairs of C; its scale does not matter.
         directions: v, (m, C, H, W), unit norm.
         num_train: N.
         noise_std: sigma of D(v).
-        margin: epsilon of D(v).
 
     Returns:
         (m,), float64.
@@ -95,7 +92,7 @@ def signal_to_noise(
     responses = Responses(
         (shares @ values).numpy(), (shares @ values.square()).numpy(), float(values.square().sum())
     )
-    return responses.signal_to_noise(num_train, noise_std, margin)
+    return responses.signal_to_noise(num_train, noise_std)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,14 +120,11 @@ class Responses:
             float(covariance.square().sum()),
         )
 
-    def signal_to_noise(
-        self, num_train: float, noise_std: float, margin: float = 1.0
-    ) -> np.ndarray:
+    def signal_to_noise(self, num_train: float, noise_std: float) -> np.ndarray:
         """Return the ratios z of the first-step law, (m,), see `signal_to_noise`."""
         skewed = np.clip(self.squares - self.energies**2, 0, None)  # norm(P C v)^2
         across = self.total - 2 * self.squares + self.energies**2  # norm(P C P)^2
-        noise = noise_std * np.sqrt(margin**2 * skewed + noise_std**2 / num_train * across)
-        return margin**2 * self.energies / noise
+        return self.energies / (noise_std * np.sqrt(skewed + noise_std**2 / num_train * across))
 
 
 def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:

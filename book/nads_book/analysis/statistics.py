@@ -152,28 +152,26 @@ def resampled(
     statistic: Callable[..., float],
     *columns: np.ndarray,
     num_resamples: int = 500,
-    seed: int = 0,
 ) -> np.ndarray:
     """Return a statistic of n items, followed by those of items drawn again with replacement.
 
-    The same seed draws the same items, so that several statistics can be compared draw by draw.
+    The same items are drawn in each call, so that several statistics can be compared draw by draw.
 
     Args:
         statistic: function of the columns.
         columns: each (n,).
         num_resamples: number of draws.
-        seed: seed of the draws.
     """
     columns = [np.asarray(column) for column in columns]
-    rng, count = np.random.default_rng(seed), len(columns[0])
-    draws = rng.integers(count, size=(num_resamples, count))  # positions
+    count = len(columns[0])
+    draws = np.random.default_rng(0).integers(count, size=(num_resamples, count))  # positions
     return np.array(
         [statistic(*columns), *(statistic(*(column[draw] for column in columns)) for draw in draws)]
     )
 
 
 def resampled_correlations(
-    a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0, min_size: int = 8
+    a: np.ndarray, b: np.ndarray, num_resamples: int = 500, min_size: int = 8
 ) -> np.ndarray:
     """Return the rank correlation of n pairs, followed by those of pairs drawn again: see
     `resampled`.
@@ -183,7 +181,7 @@ def resampled_correlations(
     count = len(a)
     if count < min_size:
         return np.full(num_resamples + 1, np.nan)
-    draws = np.random.default_rng(seed).integers(count, size=(num_resamples, count))
+    draws = np.random.default_rng(0).integers(count, size=(num_resamples, count))
     counts = [np.bincount(draw, minlength=count) for draw in draws]
     return rank_correlations(a, b, np.stack([np.ones(count), *counts]))
 
@@ -297,16 +295,15 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
     return float(above.sum() / above.size)
 
 
-def drawn_groups(groups: np.ndarray, num_resamples: int) -> Iterator[np.ndarray]:
-    """Yield the indices of items when whole groups are drawn again with replacement.
+def drawn_groups(groups: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the indices of items when whole groups are drawn again with replacement, 500 times.
 
     Args:
         groups: (n,), group of each item.
-        num_resamples: number of draws.
     """
     rng = np.random.default_rng(0)
     members = [np.flatnonzero(groups == name) for name in dict.fromkeys(groups.tolist())]
-    for _ in range(num_resamples):
+    for _ in range(500):
         yield np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
 
 
@@ -334,7 +331,7 @@ def regression(
     columns = (columns - columns.mean(0)) / columns.std(0)
     design = np.concatenate([columns, np.ones((len(columns), 1))], 1)
     response, labels = np.asarray(response, dtype=float), np.asarray(clusters)
-    draws = [np.arange(len(response)), *drawn_groups(labels, 500)]
+    draws = [np.arange(len(response)), *drawn_groups(labels)]
     fits = np.array(
         [np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws]
     )
@@ -346,8 +343,7 @@ def resampled_crossed_mean(
     rows: np.ndarray,
     columns: np.ndarray,
     chosen: np.ndarray,
-    num_resamples: int,
-    seed: int,
+    num_resamples: int = 500,
 ) -> tuple[float, float]:
     """Return the 95 % interval of the mean of chosen values, where rows and columns are drawn again
     independently.
@@ -358,9 +354,8 @@ def resampled_crossed_mean(
         columns: numbers that identify the column of each, such as a setting, ``(N, P)``.
         chosen: mask of the cells that count, ``(N,)``.
         num_resamples: number of draws.
-        seed: seed of the draws.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     names, kinds = list(dict.fromkeys(rows.tolist())), np.unique(columns, axis=0)
     row_of = np.array([names.index(name) for name in rows.tolist()])
     column_of = (columns[:, None] == kinds).all(2).argmax(1)

@@ -54,14 +54,14 @@ def negative(k: Frequency, size: int = 32) -> Frequency:
     return wrapped(-k[0], -k[1], size)
 
 
-def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
+def grid_frequencies(size: int = 32) -> list[Frequency]:
     """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even
     order.
 
     Both frequencies of a pair have the same direction up to its sign, which only swaps the labels
-    of D(v): the 256 cells of the published grid (``step=2``) are 130 directions.
+    of D(v): the 256 cells of the published grid are 130 directions.
     """
-    axis = range(-size // 2, size // 2, step)
+    axis = range(-size // 2, size // 2, 2)
     chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx), size)]
     chosen.sort(key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
     return [chosen[i] for i in spread(np.array(chosen, float), period=size)]

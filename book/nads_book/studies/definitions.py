@@ -152,10 +152,10 @@ def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
     return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
 
 
-def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, object]:
+def measured_moments(network: SmallNetwork) -> Row:
     """Compare all definitions on one network: energy that lies elsewhere, and that of waves."""
     halves = {
-        label: sampled_halves(network.build, (1, SIZE, SIZE), estimator, num_networks, seed)
+        label: sampled_halves(network.build, (1, SIZE, SIZE), estimator, NUM_NETWORKS, seed)
         for seed, (label, estimator) in enumerate(DEFINITIONS.items())
     }
     moved = {
@@ -166,7 +166,7 @@ def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, obje
         label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()]
         for label, part in halves.items()
     }
-    return {"num_networks": num_networks, "moved": moved, "shares": shares}
+    return {"num_networks": NUM_NETWORKS, "moved": moved, "shares": shares}
 
 
 def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]]:
@@ -214,7 +214,7 @@ class DefinitionMoments(KeyedStudy):
     empty = {"moments": {}, "trainings": {}}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return measured_moments(NETWORKS[unit["network"]], NUM_NETWORKS)
+        return measured_moments(NETWORKS[unit["network"]])
 
 
 class DefinitionTrainings(DefinitionMoments):

@@ -314,35 +314,27 @@ def series_tests(
         accuracies: (variant, architecture) -> accuracy.
     """
     names = list(dict.fromkeys(row["architecture"] for row in rows))
-    score = {
-        (row["variant"], row["architecture"]): next(iter(row["scores"].values())) for row in rows
-    }
+    of = {(row["variant"], row["architecture"]): next(iter(row["scores"].values())) for row in rows}
+    variants = (AS_IS, "shuffled")
+    reached = np.array([[accuracies[variant, name] for name in names] for variant in variants])
+    scores, errors = np.array(
+        [[of[variant, name][:2] for name in names] for variant in variants]
+    ).transpose(2, 0, 1)  # (variants, models) each
+    fall, cost = scores[0] - scores[1], reached[0] - reached[1]
+    clear = dict(zip(names, (fall > 2 * np.hypot(*errors)).tolist(), strict=True))
+    local = np.isin(names, ["cnn", "gru"])
 
-    def fall(name: str) -> tuple[float, float]:
-        """Return the fall of the score from as is to shuffled, and its standard error."""
-        (a, a_error, *_), (b, b_error, *_) = score[AS_IS, name], score["shuffled", name]
-        return a - b, float(np.hypot(a_error, b_error))
+    def ordered(first: np.ndarray, second: np.ndarray) -> bool:
+        return bool(correlation(first, second) > 0.7)
 
-    falls = {name: fall(name)[0] for name in names}
-    costs = {name: accuracies[AS_IS, name] - accuracies["shuffled", name] for name in names}
-
-    def order(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
-        columns = (np.array([values[name] for name in names]) for values in (first, second))
-        return bool(correlation(*columns) > 0.7)
-
-    orders = [
-        order({n: score[v, n][0] for n in names}, {n: accuracies[v, n] for n in names})
-        for v in (AS_IS, "shuffled")
-    ]
-    local, others = (falls["cnn"], falls["gru"]), (falls[SAME], falls["linear"])
     return {
-        "the CNN's score falls": falls["cnn"] > 2 * fall("cnn")[1],
-        "the GRU's score falls": falls["gru"] > 2 * fall("gru")[1],
-        "the MLP's and the linear model's scores stay": max(map(abs, others)) < 0.005,
-        "local models lose more than the others": min(local) > max(others),
-        "order of the costs (correlation above .7)": order(falls, costs),
-        "order of the accuracies as is (correlation above .7)": orders[0],
-        "order of the accuracies, shuffled (correlation above .7)": orders[1],
+        "the CNN's score falls": clear["cnn"],
+        "the GRU's score falls": clear["gru"],
+        "the MLP's and the linear model's scores stay": bool(abs(fall[~local]).max() < 0.005),
+        "local models lose more than the others": bool(fall[local].min() > fall[~local].max()),
+        "order of the costs (correlation above .7)": ordered(fall, cost),
+        "order of the accuracies as is (correlation above .7)": ordered(scores[0], reached[0]),
+        "order of the accuracies, shuffled (correlation above .7)": ordered(scores[1], reached[1]),
     }
 
 

@@ -183,14 +183,18 @@ def num_parameters(data: str, name: str) -> int:
 # --- Data ---
 
 
-def load_part(data: str, train: bool) -> nc.ImageSet:
-    """Return the training or the test part of a data set."""
-    if len_of(data) == 1:
-        from nads_book.mnist1d import load_mnist1d  # which needs the authors' package
+def exact_photos(data: str, train: bool, count: int) -> nc.ImageSet:
+    """Return the first images of a data set.
 
-        return load_mnist1d(train=train)
-    count = (NUM_TRAIN if train else NUM_TEST)[data]
-    return load_images(data, train=train, num_images=count, size=SHAPES[data][1], progress=False)
+    Raises:
+        ValueError: if there are fewer, or of another shape.
+    """
+    channels, size = SHAPES[data]
+    loaded = load_images(data, train=train, num_images=count, size=size, progress=False)
+    wanted, found = (count, channels, size, size), tuple(loaded.images.shape)
+    if found != wanted:
+        raise ValueError(f"{data}: images {wanted} needed, {loaded.source} has {found}")
+    return loaded
 
 
 @lru_cache(maxsize=1)
@@ -198,14 +202,13 @@ def upright(data: str) -> tuple[Dataset, Dataset, str]:
     """Return the training and the test part of a data set, each channel standardised in training,
     and their source.
     """
-    parts = [load_part(data, train) for train in (True, False)]
-    counts, shape = [NUM_TRAIN[data], NUM_TEST[data]], SHAPES[data]
-    found, wanted = [len(part) for part in parts], (shape[0], *shape[1:] * len_of(data))
-    if found != counts or tuple(parts[0].images.shape[1:]) != wanted:
-        raise ValueError(
-            f"{data}: {counts} inputs of shape {wanted} needed, got {found} "
-            f"{parts[0].images.shape[1:]}"
-        )
+    if len_of(data) == 1:
+        from nads_book.mnist1d import load_mnist1d  # which needs the authors' package
+
+        parts = [load_mnist1d(train=train) for train in (True, False)]
+    else:
+        counts = ((True, NUM_TRAIN[data]), (False, NUM_TEST[data]))
+        parts = [exact_photos(data, train, count) for train, count in counts]
     first = parts[0].images.transpose(0, 1).flatten(1)  # (C, N D)
     mean, std = (value.view(-1, *[1] * len_of(data)) for value in (first.mean(1), first.std(1)))
     train, test = (((part.images - mean) / std, part.labels) for part in parts)

@@ -27,6 +27,15 @@ from nads_book.studies.injection_responses import following
 Estimate = list[float]  # a value, alone or with its 95 % interval
 CELLS = [("fashion-mnist", "lenet"), ("imagenette", "lenet"), ("imagenette", "resnet")]
 _LEAST = 5.0  # points that a replacement has to cost somewhere, or nothing is decided about it
+Map = tuple[str, str, bool]  # basis whose coordinates are mapped to NADs, order, random signs
+MAPS: dict[str, Map] = {
+    "as is": ("nads", "kept", False),
+    "flipped": ("nads", "reversed", False),
+    "random signs": ("nads", "kept", True),
+    "shuffled": ("nads", "shuffled", False),
+    "matched": ("pca", "kept", True),
+    "opposed": ("pca", "reversed", True),
+}
 SHORTCUT_FIELDS = ("index", "background", "written", "size")
 
 
@@ -34,13 +43,7 @@ def rows_on_cifar10() -> list[Row]:
     """Return chapter 7's and 8's results on CIFAR-10 in the form of these: LeNet, logistic
     regression, ResNet-18.
     """
-    names = {
-        ("kept", False): "as is",
-        ("reversed", False): "flipped",
-        ("kept", True): "random signs",
-        ("shuffled", False): "shuffled",
-    }
-    matched = {"kept": "matched", "reversed": "opposed"}
+    names = {fields: name for name, fields in MAPS.items()}
     found: list[Row] = []
     for network, size in (("lenet", "laptop"), ("logreg", "laptop"), ("resnet18", "narrow")):
         cell = {"data": "cifar10", "network": network.removesuffix("18")}
@@ -48,11 +51,9 @@ def rows_on_cifar10() -> list[Row]:
             if row["images"] == "photos" and row["index"] is not None:
                 found.append({**row, **cell, "map": None})
         own = "lenet" if network == "logreg" else network  # logistic regression has no NADs
-        for row in stored(f"maps-{network}", size).rows:
-            name = matched.get(row["order"]) if row["source"] == "pca" else None
-            if row["source"] == own:
-                name = names.get((row["order"], row["signs"]))
-            if row["draw"] == 0 and row["target"] == own and name is not None:
+        for row in matching(stored(f"maps-{network}", size).rows, draw=0, target=own):
+            source = "nads" if row["source"] == own else row["source"]
+            if name := names.get((source, row["order"], row["signs"])):
                 found.append({**row, **cell, "map": name})
     return found
 

@@ -26,10 +26,16 @@ from nads_book.experiments import (
     matching,
     train_network,
 )
-from nads_book.photos import load_images
 from nads_book.studies.injection import followed_row
-from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
-from nads_book.studies.replication_criteria import design_of, judge
+from nads_book.studies.pairs import (
+    NUM_NETWORKS,
+    SHAPES,
+    build,
+    exact_photos,
+    flipping_nads,
+    second_moments,
+)
+from nads_book.studies.replication_criteria import MAPS, design_of, judge
 from nads_book.studies.shortcut_injection import ShortcutInjection
 from nads_book.studies.transforms import (
     covariance,
@@ -47,7 +53,6 @@ Injection = tuple[
     str, str, float | None
 ]  # background, mode and size, by the names of chapter 7's results
 Measure = Callable[[nn.Module], Row]  # of a trained network
-Map = tuple[str, str, bool]  # basis whose coordinates are mapped to NADs, order, random signs
 HOLES: tuple[Injection, ...] = (
     ("kept", "replaced", 0.05),
     ("kept", "hole", None),
@@ -55,14 +60,6 @@ HOLES: tuple[Injection, ...] = (
     ("kept", "added", 0.05),
     ("emptied", "none", None),
 )
-MAPS: dict[str, Map] = {
-    "as is": ("nads", "kept", False),
-    "flipped": ("nads", "reversed", False),
-    "random signs": ("nads", "kept", True),
-    "shuffled": ("nads", "shuffled", False),
-    "matched": ("pca", "kept", True),
-    "opposed": ("pca", "reversed", True),
-}
 
 
 @dataclass(frozen=True)
@@ -134,19 +131,7 @@ def trainings() -> list[Unit]:
     return [dict(zip(FIELDS, values, strict=True)) for values in found]
 
 
-@lru_cache(maxsize=2)
-def photos(data: str, train: bool, count: int) -> nc.ImageSet:
-    """Return the first images of a data set: grey 32 x 32 of Fashion-MNIST, coloured 64 x 64 of
-    Imagenette.
-    """
-    channels, size = SHAPES[data]
-    loaded = load_images(data, train=train, num_images=count, size=size, progress=False)
-    if tuple(loaded.images.shape) != (count, channels, size, size):
-        raise ValueError(
-            f"{count} images of {SHAPES[data]} expected, {loaded.source} has "
-            f"{tuple(loaded.images.shape)}"
-        )
-    return loaded
+photos = lru_cache(maxsize=2)(exact_photos)
 
 
 @lru_cache(maxsize=2)

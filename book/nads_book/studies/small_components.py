@@ -49,11 +49,11 @@ def without(images: Tensor, amounts: Tensor, directions: Tensor, factor: float) 
     return images - factor * change
 
 
-def random_directions(count: int, seed: int) -> Tensor:
-    """Return orthonormal random images, (k, 1, 32, 32)."""
+def random_directions(seed: int) -> Tensor:
+    """Return two orthonormal random images, (k, 1, 32, 32)."""
     generator = torch.Generator().manual_seed(seed_sequence(seed, 23))
-    drawn = torch.randn(1_024, count, generator=generator)
-    return torch.linalg.qr(drawn)[0].T.reshape(count, 1, 32, 32)
+    drawn = torch.randn(1_024, NUM_NADS, generator=generator)
+    return torch.linalg.qr(drawn)[0].T.reshape(NUM_NADS, 1, 32, 32)
 
 
 def groups_of(norms: Tensor) -> list[Tensor]:
@@ -124,7 +124,7 @@ class SmallComponents(FileStudy):
             nc.LENET.build, NUM_TRAIN, NUM_TEST, unit["seed"], context
         )
         directions = load_nads("lenet", 2).directions[:NUM_NADS]
-        controls = random_directions(NUM_NADS, unit["seed"])
+        controls = random_directions(unit["seed"])
         groups, examples = answers(network, images, directions, controls)
         return less(row, "train_accuracy") | {"groups": groups, "examples": examples}
 

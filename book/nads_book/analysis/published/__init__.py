@@ -127,9 +127,9 @@ def directions(architecture: str, num_required: int = 1) -> Tensor | None:
     )
 
 
-def eigenvalues(architecture: str, num_required: int = 1) -> Tensor | None:
+def eigenvalues(architecture: str) -> Tensor | None:
     """Return the eigenvalues (n,) of these NADs, up to a common factor; None if fewer than required
     are available.
     """
-    array = _array(architecture, "singular_values", num_required)
+    array = _array(architecture, "singular_values", 1)
     return None if array is None else array.square()

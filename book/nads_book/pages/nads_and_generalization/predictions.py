@@ -64,7 +64,7 @@ def improvement(before: str, after: str) -> Estimate:
     nads = np.array([nad for nad, *_ in predictions()])
     cells = np.array([cell for _, *cell in predictions()])
     gained = off[0] - off[1]
-    low, high = statistics.resampled_crossed_mean(gained, nads, cells, said, 500, 0)
+    low, high = statistics.resampled_crossed_mean(gained, nads, cells, said)
     return float(gained[said].mean()), low, high
 
 

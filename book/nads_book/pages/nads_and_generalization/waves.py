@@ -101,7 +101,7 @@ def drawn(name: str, label: str, measure: str) -> np.ndarray:
     (keys, accuracies), score = arrays(name), scores(name)[label]
     groups = np.abs(keys) @ (100, 1)
     found = []
-    for draw in (np.arange(len(keys)), *statistics.drawn_groups(groups, 500)):
+    for draw in (np.arange(len(keys)), *statistics.drawn_groups(groups)):
         learned = accuracies[draw] > LEARNED
         if measure == "area":
             found.append(area_under_curve(score[draw], learned))
