@@ -2,10 +2,8 @@
 computed.
 """
 
-import nads_book as nb
 import pytest
 import torch
-from nads_book.experiments.stored import load_study
 from nads_book.studies.definitions import (
     SIZE,
     SmallNetwork,
@@ -55,20 +53,3 @@ def test_small_networks(network):
     assert network.build(3)(torch.zeros(2, 1, SIZE, SIZE)).shape == (2, 3)
     halves = sampled_halves(network.build, (1, SIZE, SIZE), nc.SmoothedGradient(2), 4, seed=0)
     assert halves.shape == (4, 2, SIZE**2) and halves.any()
-
-
-@pytest.mark.stored
-def test_what_was_measured():
-    measured = load_study("definitions.json")
-    assert {facts["num_networks"] for facts in measured["moments"].values()} == {512}
-    for facts in measured["moments"].values():
-        for shares in facts["shares"].values():
-            assert float(torch.tensor(shares).sum()) == pytest.approx(1, abs=1e-3)
-    for facts in measured["trainings"].values():
-        assert len({tuple(wave) for wave in facts["waves"]}) == len(facts["accuracies"][0]) == 16
-    for facts in measured["deep"].values():
-        assert [tuple(wave) for wave in facts["waves"]] == list(
-            nb.waves.predicted_energies("vgg11")
-        )
-        for groups in facts["shares"].values():
-            assert torch.tensor(groups).shape == (8, len(facts["waves"]))

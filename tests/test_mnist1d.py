@@ -12,16 +12,13 @@ from nads_book.mnist1d import load_mnist1d
 def test_the_published_data_set():
     data = pytest.importorskip("mnist1d.data", reason="pip install mnist1d")
     published = data.make_dataset(data.get_dataset_args())
-    train, test = load_mnist1d(), load_mnist1d(train=False)
-    assert train.images.shape == (4_000, 1, 40) and test.images.shape == (1_000, 1, 40)
-    assert train.images.dtype == torch.float32 and train.labels.dtype == torch.int64
-    np.testing.assert_allclose(train.images[:, 0], published["x"], atol=1e-6)
-    np.testing.assert_allclose(test.images[:, 0], published["x_test"], atol=1e-6)
-    assert train.labels.tolist() == published["y"].tolist()
-    assert test.labels.tolist() == published["y_test"].tolist()
-    whole = torch.cat([train.images, test.images])
+    parts = {"": load_mnist1d(), "_test": load_mnist1d(train=False)}
+    for name, part in parts.items():
+        np.testing.assert_allclose(part.images[:, 0], published[f"x{name}"], atol=1e-6)
+        assert part.labels.tolist() == published[f"y{name}"].tolist()
+    whole = torch.cat([part.images for part in parts.values()])
     assert abs(float(whole.mean())) < 1e-4 and float(whole.std()) == pytest.approx(1, abs=1e-4)
-    assert not torch.equal(load_mnist1d(seed=1).images, train.images)
+    assert not torch.equal(load_mnist1d(seed=1).images, parts[""].images)
 
 
 def test_generators_of_python_and_numpy_stay_as_they_are():

@@ -381,6 +381,7 @@ def correlation_interval(a: np.ndarray, b: np.ndarray) -> Estimate:
     replacement.
 
     Up to 8 pairs all draws are enumerated: how often each pair is drawn, with its probability.
+    Draws in which all values are equal have no correlation and do not count.
 
     Args:
         a: (n,).
@@ -390,14 +391,13 @@ def correlation_interval(a: np.ndarray, b: np.ndarray) -> Estimate:
         return with_interval(resampled_correlations(a, b, MANY, min_size=2))
     chosen = combinations_with_replacement(range(len(a)), len(a))
     counts = np.array([np.bincount(draw, minlength=len(a)) for draw in chosen])  # (draws, n)
-    counts = counts[(counts > 0).sum(1) > 1]  # one pair alone has no correlation
     # n! / (c_1! ... c_n!) of the n^n draws have the counts c.
-    ways = [
-        math.factorial(len(a)) / math.prod(map(math.factorial, draw)) for draw in counts.tolist()
-    ]
+    ways = np.array(
+        [math.factorial(len(a)) / math.prod(map(math.factorial, draw)) for draw in counts.tolist()]
+    )
     ranks = rank_correlations(a, b, counts)
-    order = np.argsort(ranks)
-    cumulative = np.array(ways)[order].cumsum()
+    order = np.argsort(ranks)[: np.isfinite(ranks).sum()]  # nan comes last
+    cumulative = ways[order].cumsum()
     places = np.searchsorted(cumulative, np.array([0.025, 0.975]) * cumulative[-1])
     low, high = ranks[order][places]
     return rank_correlation(a, b, 2), float(low), float(high)
