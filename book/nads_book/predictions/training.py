@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from nads_book.studies import experiment, forgetting, stored
 from nads_book.studies.used_nads import ratios
 
 LAW, SIGNAL = "G_0 S G_0", "signal"
-SMALL_NETWORKS = ("linear", "mlp", "lenet", "cnn")
 NETWORKS = {
     "lenet": "LeNet",
     "cnn": "small CNN",
@@ -30,7 +28,6 @@ NETWORKS = {
     "resnet": "ResNet-18",
     "resnet-nonorm": "ResNet-18 without batch norm",
 }
-MISSING = [np.nan] * 3
 
 
 # forgetting.toml
@@ -92,73 +89,51 @@ class Trajectories:
         value, low, high = (-one for one in self.ahead(network, data, step, SIGNAL))
         return [value, high, low]
 
-    def over_data(self, network: str) -> list[float]:
-        """Return by how much G_0 S G_0 is closer to the first change on photos than S."""
-        return self.ahead(network, "photos", "small", "S")
-
 
 def geometry_predictions() -> list[Prediction]:
     """Return what was expected of the change of the second moment while networks train."""
     content = load_study("geometry.json")
-    known = Trajectories(content["rows"])
+    known, middle = Trajectories(content["rows"]), "wave in the middle"
     late = [step for step in content["steps"] if step >= 10]
     to_100 = [step for step in content["steps"] if step <= 100]
-    exact = "By finite differences; `exact_first_step` decides it by derivatives."
-    found = []
-
-    def add(text: str, networks: Sequence[str], *arguments: Any, **options: Any) -> None:
-        for network in networks:
-            value = arguments[0](network)
-            label = f"{NETWORKS[network]}: {text}"
-            found.append(resolved(label, value, *arguments[1:], **options))
-
-    def first(network: str) -> list[float]:
-        return known.cosine(network, "photos", "small")
-
-    first_change = "first change on photos, cosine with G₀SG₀"
-    add(first_change, ["linear"], first, high=-0.9)
-    add(first_change, ["mlp", "lenet", "cnn"], first, high=-0.7, note=exact)
-    add(f"{first_change}, lead over S", ["lenet", "cnn"], known.over_data, 0.0)
-    add(first_change, ["resnet-nonorm"], first, -0.7, 0.0)
-    add(first_change, ["resnet"], first, -0.5, 0.5)
-    for data in ("photos", "learned wave"):
-        lead = partial(lambda data, name, step: known.lead(name, data, step), data)
-        leads = worst(lead, late, min)
-        text = f"smallest lead of the signal over G₀SG₀ from step 10 on, {data}"
-        add(text, SMALL_NETWORKS, leads, 0.0)
-    middle = "wave in the middle"
-    add(
-        f"cosine with the signal at step 10, {middle}",
-        ["lenet", "cnn"],
-        lambda name: known.cosine(name, middle, 10, SIGNAL),
-        high=0.5,
+    first, lead = (
+        "first change on photos, cosine with G₀SG₀",
+        "smallest lead of the signal over G₀SG₀",
     )
-    random = worst(
-        lambda name, step: known.cosine(name, "random labels", step),
-        [step for step in late if step <= 100],
-        max,
-    )
-    text = "random labels, largest cosine with G₀SG₀ from step 10 to 100"
-    add(text, ["linear", "mlp", "lenet"], random, 0.7)
-    start = worst(lambda name, step: known.cosine(name, middle, step, "G_0", "moment"), to_100, min)
-    add(f"smallest cosine of G with G₀ until step 100, {middle}", ["lenet"], start, 0.5)
-    return found
+    measured: dict[str, Callable[[str], list[float]]] = {
+        first: lambda name: known.cosine(name, "photos", "small"),
+        f"{first}, lead over S": lambda name: known.ahead(name, "photos", "small", "S"),
+        f"{lead} from step 10 on, photos": lambda name: extreme(
+            min, (known.lead(name, "photos", step) for step in late)
+        ),
+        f"{lead} from step 10 on, learned wave": lambda name: extreme(
+            min, (known.lead(name, "learned wave", step) for step in late)
+        ),
+        f"cosine with the signal at step 10, {middle}": lambda name: known.cosine(
+            name, middle, 10, SIGNAL
+        ),
+        "random labels, largest cosine with G₀SG₀ from step 10 to 100": lambda name: extreme(
+            max, (known.cosine(name, "random labels", step) for step in late if step in to_100)
+        ),
+        f"smallest cosine of G with G₀ until step 100, {middle}": lambda name: extreme(
+            min, (known.cosine(name, middle, step, "G_0", "moment") for step in to_100)
+        ),
+    }
+    return [
+        resolved(
+            f"{NETWORKS[network]}: {one['text']}",
+            measured[one["text"]](network),
+            *one["range"],
+            note=one.get("note", ""),
+        )
+        for one in in_words("geometry")
+        for network in one["networks"]
+    ]
 
 
-def worst(
-    values: Callable[[str, int], list[float]],
-    steps: Sequence[int],
-    choose: Callable[..., list[float]],
-) -> Callable[[str], list[float]]:
-    """Return a function that gives the smallest or largest estimate of a network over steps, with
-    its interval.
-    """
-
-    def of(network: str) -> list[float]:
-        found = [value for step in steps if not np.isnan((value := values(network, step))[0])]
-        return choose(found, key=lambda value: value[0]) if found else MISSING
-
-    return of
+def extreme(choose: Callable[..., list[float]], values: Iterable[list[float]]) -> list[float]:
+    """Return the smallest or largest of the known estimates, with its interval."""
+    return choose((one for one in values if not np.isnan(one[0])), default=[np.nan] * 3)
 
 
 # used_nads.toml
@@ -169,7 +144,7 @@ def used_predictions() -> list[Prediction]:
     found = []
     for row in load_study("used-nads.json")["rows"]:
         network = row["network"]
-        label = f"narrow {NARROW[network]}, seed {row['seed']}"
+        label = f"{USING[network]}, seed {row['seed']}"
 
         def logs(control: str, early: bool, row: Any = row) -> np.ndarray:
             return np.log(ratios([row], row["network"], control, early=early)[0])
@@ -199,7 +174,7 @@ def used_predictions() -> list[Prediction]:
     return found
 
 
-NARROW = {"resnet": "ResNet-18", "vgg11": "VGG-11"}
+USING = {"resnet": "narrow ResNet-18", "vgg11": "VGG-11"}
 
 
 # law.toml
