@@ -80,7 +80,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Scored:
     """What a registered rule says about the rows of a study.
 
     Args:
@@ -180,7 +180,7 @@ class Study(ABC):
             rows = self.run(unit, context)
             keep(unit, rows if isinstance(rows, list) else [rows])
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered rule to the rows of all units."""
         raise ValueError(f"{self.name} has no registered rule")
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from nads_book import evidence
 from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Evidence as Scored
-from nads_book.experiments.study import Row
+from nads_book.experiments.study import Row, Scored
 from nads_book.experiments.study_files import FileStudy
 from nads_book.studies import experiment
 

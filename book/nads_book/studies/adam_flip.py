@@ -16,11 +16,11 @@ from nads_book.analysis.statistics import pooled_variance
 from nads_book.experiments import (
     Context,
     Estimates,
-    Evidence,
     FileStudy,
     Met,
     Row,
     Rows,
+    Scored,
     Unit,
     accuracies,
     recipe_steps,
@@ -138,7 +138,7 @@ class AdamFlip(FileStudy):
         row = trained((train, labels), (test, truth), unit["treatment"], unit["seed"])
         return row | {"effective_inputs": round(effective, 1), "source": source}
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Return the points lost by treatment and basis, with Student's intervals, and the criteria
         met; None where a basis was not trained.
         """
@@ -153,7 +153,7 @@ class AdamFlip(FileStudy):
         for name, rule in self.registered["criteria"].items():
             of = [estimates[rule["treatment"]].get(basis) for basis in rule["bases"]]
             met[name] = None if None in of else all(within(one[0], rule) for one in of if one)
-        return Evidence(estimates, met)
+        return Scored(estimates, met)
 
 
 def points_lost(rows: Rows) -> dict[str, dict[str, list[float]]]:

@@ -25,11 +25,11 @@ from nads_book.experiments import (
     Context,
     Estimate,
     Estimates,
-    Evidence,
     FileStudy,
     Met,
     Row,
     Rows,
+    Scored,
     Unit,
     logit_difference,
 )
@@ -216,7 +216,7 @@ class ExactFirstStep(FileStudy):
         found = in_parts(differentiate, f"{network}, first", NUM_DERIVATIVES[network], context)
         return [first_change(*found, laws_of("photos", initial(network, context)))]
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Return cosines and growth by network, and the registered criteria met; None where rows
         are missing or a direction is not resolved.
         """
@@ -238,7 +238,7 @@ class ExactFirstStep(FileStudy):
                 met[name] = None if np.isnan(leads).any() else min(leads) > 0
             else:
                 met[name] = holds(derived[network], kind, limit) if network in derived else None
-        return Evidence(estimates, met)
+        return Scored(estimates, met)
 
 
 def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) -> Row:

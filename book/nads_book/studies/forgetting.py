@@ -31,13 +31,13 @@ from nads_book.analysis.waves import predicted_energies
 from nads_book.experiments import (
     Context,
     Estimates,
-    Evidence,
     Facts,
     FileStudy,
     Keep,
     Met,
     Row,
     Rows,
+    Scored,
     Unit,
     factorial,
     recipe_steps,
@@ -352,7 +352,7 @@ class Forgetting(FileStudy):
             for (wave, seed), row in zip(tasks, rows, strict=True):
                 keep({"cell": asdict(cell), "wave": list(wave), "seed": seed}, [row])
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Compare the registered effects with their predicted ranges, and order the waves of each
         treatment.
         """
@@ -363,7 +363,7 @@ class Forgetting(FileStudy):
             for response, (low, high) in ranges.items():
                 value = estimates[effect][response][0]
                 met[f"{effect}, {response}"] = bool(low <= value <= high)
-        return Evidence(estimates, met)
+        return Scored(estimates, met)
 
 
 def task_of(unit: Unit) -> Task:

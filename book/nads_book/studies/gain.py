@@ -22,10 +22,10 @@ from nads_book.experiments import (
     Context,
     Estimate,
     Estimates,
-    Evidence,
     Facts,
     Met,
     Rows,
+    Scored,
     Unit,
     factorial,
     load_registered,
@@ -147,7 +147,7 @@ class GainStudy(DirectionStudy):
             row[arm] = self.row(result)
         return row
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered rule (``law.toml``), see `judge`."""
         self.require_complete(rows)
         return judge(rows, load_design(self.architecture.name), load_registered("law"))
@@ -203,7 +203,7 @@ def causes(design: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def judge(rows: Rows, design: Mapping[str, np.ndarray], registered: Mapping[str, Any]) -> Evidence:
+def judge(rows: Rows, design: Mapping[str, np.ndarray], registered: Mapping[str, Any]) -> Scored:
     """Return what the experiment measured, and which of the registered criteria it meets.
 
     Args:
@@ -257,7 +257,7 @@ def judge(rows: Rows, design: Mapping[str, np.ndarray], registered: Mapping[str,
             closer(new, f"{rule}, held_out") for rule in ("isotonic", "fitted_without_gain")
         ),
     }
-    return Evidence(found, met)
+    return Scored(found, met)
 
 
 def _mean(values: np.ndarray) -> Estimate:

@@ -24,11 +24,11 @@ from nads_book.analysis.statistics import rank_correlation
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
     Context,
-    Evidence,
     Facts,
     FileStudy,
     Row,
     Rows,
+    Scored,
     Unit,
     training_steps,
 )
@@ -481,7 +481,7 @@ class Geometry(FileStudy):
         )
         return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered rules: what the first step does on photos, and whether labels
         decide.
 
@@ -504,4 +504,4 @@ class Geometry(FileStudy):
             "at the start, training shrinks G along G_0 S G_0": shrinks,
             "then labels decide": sum(lead > 0 for lead, *_ in leads.values()) >= 3,
         }
-        return Evidence({"first change": first, "lead of the signal at the last step": leads}, met)
+        return Scored({"first change": first, "lead of the signal at the last step": leads}, met)

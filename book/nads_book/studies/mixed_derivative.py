@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 import nads_core as nc
-from nads_book.experiments import Context, Evidence, Facts, FileStudy, Row, Rows, Unit
+from nads_book.experiments import Context, Facts, FileStudy, Row, Rows, Scored, Unit
 from nads_core.directions import Estimator
 
 NETWORKS = {each.name: each for each in (nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121)}
@@ -75,7 +75,7 @@ class MixedDerivativeStudy(FileStudy):
         }
         return {"overlaps": overlaps(runs)}
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Judge by the registered rules; with too few networks they are undecided."""
         similar, stable = self.registered["criteria"].values()
         where = "averaged over inputs"
@@ -103,4 +103,4 @@ class MixedDerivativeStudy(FileStudy):
                 [lead > stable["lead_above"] for lead in leads], stable["networks"]
             ),
         }
-        return Evidence({}, met)
+        return Scored({}, met)

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_book.experiments import (
     Context,
-    Evidence,
     Facts,
     FileStudy,
     Row,
     Rows,
+    Scored,
     Unit,
     factorial,
 )
@@ -265,7 +265,7 @@ class ArchitectureSearch(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         return measures(unit["benchmark"], unit["key"])
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Compare the chosen score with published proxies where it was not chosen, see
         `nas_contest.score`.
         """
@@ -275,4 +275,4 @@ class ArchitectureSearch(FileStudy):
             f"{name} above {goal:g}": found["cifar10"][name][1] > goal
             for name, goal in GOALS.items()
         }
-        return Evidence(found, met)
+        return Scored(found, met)

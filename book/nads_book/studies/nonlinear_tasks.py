@@ -19,12 +19,12 @@ from nads_book.analysis.statistics import means, rank_correlation
 from nads_book.experiments import (
     Context,
     Estimates,
-    Evidence,
     Facts,
     FileStudy,
     Met,
     Row,
     Rows,
+    Scored,
     Unit,
     load_nads,
     matching,
@@ -159,7 +159,7 @@ class NonlinearTasks(FileStudy):
         frequency = round(mean_frequency(directions), 4)
         return row | {"energy": round(energy, 6), "frequency": frequency}
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Return rank correlations by network and task, and which registered criteria are met; None
         where pairs are missing, or a task is too easy or too hard.
         """
@@ -194,7 +194,7 @@ class NonlinearTasks(FileStudy):
         count, name = len(met), "order ahead of frequency"
         met[name] = sum(ahead) >= criteria[name]["cells"] if len(ahead) == count else None
         met["no later than linear"] = not any(later) if len(later) == count else None
-        return Evidence(estimates, met)
+        return Scored(estimates, met)
 
 
 def by_pair(rows: Rows, network: str, task: str, value: str = "test_accuracy") -> dict[int, float]:

@@ -18,9 +18,9 @@ from nads_book.evidence import all_met
 from nads_book.experiments import (
     Estimate,
     Estimates,
-    Evidence,
     Met,
     Rows,
+    Scored,
     load_registered,
     matching,
 )
@@ -338,7 +338,7 @@ def series_tests(
     }
 
 
-def judge(scores: Mapping[str, Any], trained: Rows) -> Evidence:
+def judge(scores: Mapping[str, Any], trained: Rows) -> Scored:
     """Return all statistics, and apply the registered criteria.
 
     Args:
@@ -360,4 +360,4 @@ def judge(scores: Mapping[str, Any], trained: Rows) -> Evidence:
     tests = series_tests(table.series, published)
     met: Met = {f"MNIST-1D: {name}": holds for name, holds in tests.items()}
     met |= verdicts(found, fewer, registered["criteria"]["enough"])
-    return Evidence(estimates, met)
+    return Scored(estimates, met)

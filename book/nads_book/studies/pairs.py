@@ -26,11 +26,11 @@ from nads_book.checkout import build_folder
 from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
-    Evidence,
     Facts,
     FileStudy,
     Row,
     Rows,
+    Scored,
     Unit,
     accuracies,
     factorial,
@@ -632,7 +632,7 @@ class PairTrainings(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         return train_unit(unit, self.by_sgd, context.device)
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered criteria, see `judge`."""
         self.require_complete(rows)
         return judge(sealed_scores(), rows)
@@ -656,5 +656,5 @@ class PairControl(PairTrainings):
     def prepare(self, units: Sequence[Unit]) -> None:
         """Need no seal: the control was added after the first results."""
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         raise ValueError(f"{self.name} has no registered rule")

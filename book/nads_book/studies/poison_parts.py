@@ -18,12 +18,12 @@ from nads_book.experiments import (
     Context,
     Criteria,
     Estimates,
-    Evidence,
     FileStudy,
     Met,
     Results,
     Row,
     Rows,
+    Scored,
     Unit,
     less,
     load_study,
@@ -144,7 +144,7 @@ class PoisonParts(FileStudy):
         row: Row = study.run(known, place)
         return less(row, *known)
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered rule (``poison_parts.toml``)."""
         return judge(
             {case: points_lost(case, rows) for case in CASES},
@@ -157,7 +157,7 @@ def judge(
     lost: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]],
     sizes: Mapping[str, Mapping[int, float]],
     criteria: Criteria,
-) -> Evidence:
+) -> Scored:
     """Return how NADs and sizes order the costs of a number, and the registered criteria met.
 
     Args:
@@ -197,4 +197,4 @@ def judge(
             met[name] = (
                 None if np.isnan(mean / zero) else rule["low"] <= mean / zero <= rule["high"]
             )
-    return Evidence(estimates, met)
+    return Scored(estimates, met)

@@ -24,12 +24,12 @@ from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
-    Evidence,
     Facts,
     FileStudy,
     KeyedStudy,
     Row,
     Rows,
+    Scored,
     Unit,
     load_study,
     train_network,
@@ -217,7 +217,7 @@ class Pooling(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         return train_one(**unit, context=context)
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered rule. All draws of data sets count, so that no seed decides."""
         self.require_complete(rows)
         found = Choices.of(load_study(self.file)["prediction"], rows)
@@ -245,7 +245,7 @@ class Pooling(FileStudy):
             },
             "choice by the highest energy": without_intervals(choice),
         }
-        return Evidence(estimates, met)
+        return Scored(estimates, met)
 
 
 class PoolingControl(Pooling):
@@ -257,11 +257,11 @@ class PoolingControl(Pooling):
     needs = ()
     design = {"seed": SEEDS, "data": DATA, "pooling": (WIDE,)}
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Judge by the registered rule whether parameters explain what max pooling loses."""
         self.require_complete(rows)
         content = load_study(Pooling.file)
         lost = Choices.of(content["prediction"], content["rows"], rows).lost
         wide = float(lost[CONTROL].mean())
         met = {"parameters explain less than half": bool(wide > lost["always max"].mean() / 2)}
-        return Evidence({"points lost": without_intervals({"the wide network": wide})}, met)
+        return Scored({"points lost": without_intervals({"the wide network": wide})}, met)

@@ -24,11 +24,11 @@ from nads_book.atlas.small_networks import densenet, resnet
 from nads_book.experiments import (
     Context,
     Estimate,
-    Evidence,
     Facts,
     FileStudy,
     Row,
     Rows,
+    Scored,
     Unit,
     load_study,
     matching,
@@ -184,7 +184,7 @@ class Repair(FileStudy):
         _, row, _ = train_on_photos(build, NUM_PHOTOS, NUM_PHOTOS, seed, context)
         return {"accuracies": [row["test_accuracy"]]}
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Judge by the registered rule which changes repair their network."""
         self.require_complete(rows)
         found = Repaired.of(load_study(self.file)["prediction"], rows)
@@ -211,4 +211,4 @@ class Repair(FileStudy):
                 {"share that the rule is right about": float(right)}
             ),
         }
-        return Evidence(estimates, met)
+        return Scored(estimates, met)

@@ -13,11 +13,11 @@ from nads_book.analysis.statistics import grouped, pooled_variance
 from nads_book.experiments import (
     Criteria,
     Estimates,
-    Evidence,
     Facts,
     Met,
     Row,
     Rows,
+    Scored,
     matching,
     without_intervals,
 )
@@ -223,7 +223,7 @@ def measured(cell: Cell) -> dict[str, float]:
     }
 
 
-def judge(rows: Rows, designs: Criteria) -> Evidence:
+def judge(rows: Rows, designs: Criteria) -> Scored:
     """Apply the criteria to each data set and network, and return the measured values.
 
     Args:
@@ -239,4 +239,4 @@ def judge(rows: Rows, designs: Criteria) -> Evidence:
         linear = Cell(everything, data, "logreg", designs.get(f"{data}, logreg"))
         met |= {f"{label}: {name}": holds for name, holds in criteria(cell, linear).items()}
         estimates[label] = without_intervals(measured(cell))
-    return Evidence(estimates, met)
+    return Scored(estimates, met)

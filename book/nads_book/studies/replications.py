@@ -17,11 +17,11 @@ import nads_core as nc
 from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
-    Evidence,
     Facts,
     FileStudy,
     Row,
     Rows,
+    Scored,
     Unit,
     matching,
     train_network,
@@ -231,6 +231,6 @@ class Replications(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         return measured(unit, context.device)
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered criteria, see `judge`."""
         return judge(rows, self.facts()["designs"])

@@ -23,11 +23,11 @@ from nads_book.experiments import (
     Context,
     Criteria,
     Estimates,
-    Evidence,
     FileStudy,
     Met,
     Row,
     Rows,
+    Scored,
     Unit,
     load_registered,
     load_study,
@@ -187,7 +187,7 @@ class RivalTheory(FileStudy):
         row = kernel_row(network, v, noise_std, own % 2**31)
         return row | {name: float(f"{value:.6g}") for name, value in facts.items()}
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered rule (``rival_theory.toml``) to the cells that are complete."""
         found = {cell: one for cell in cells() if (one := predictions(rows, *cell))}
         return judge(found, self.registered["criteria"])
@@ -250,7 +250,7 @@ def predictions(rows: Rows, network: str, family: str) -> Predicted | None:
     return Predicted(values, np.array([trained[name] for name in names]))
 
 
-def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Evidence:
+def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Scored:
     """Return rank correlations with trained accuracies, leads, and the criteria met.
 
     Args:
@@ -284,4 +284,4 @@ def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Evi
         above = rule.get("interval_above")
         holds = value > rule["lead_above"] if above is None else low > above
         met[name] = None if np.isnan(value) else bool(holds)
-    return Evidence(estimates, met)
+    return Scored(estimates, met)

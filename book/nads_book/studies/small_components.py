@@ -17,12 +17,12 @@ from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
     Estimates,
-    Evidence,
     Facts,
     FileStudy,
     Met,
     Row,
     Rows,
+    Scored,
     Unit,
     less,
     load_nads,
@@ -128,13 +128,13 @@ class SmallComponents(FileStudy):
         groups, examples = answers(network, images, directions, controls)
         return less(row, "train_accuracy") | {"groups": groups, "examples": examples}
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Return the shares in the first and last group with Student's intervals, and the
         registered criteria met.
         """
         criteria = self.registered["criteria"]
         if not rows:
-            return Evidence({}, dict.fromkeys(criteria))
+            return Scored({}, dict.fromkeys(criteria))
         estimates: Estimates = {}
         for kind, change in itertools.product(("nads", "random"), FACTORS):
             table = shares(rows, kind, change)
@@ -153,7 +153,7 @@ class SmallComponents(FileStudy):
             )
             above = "times_random" not in rule or value > rule["times_random"] * random
             met[name] = bool(above) and within(value, rule)
-        return Evidence(estimates, met)
+        return Scored(estimates, met)
 
 
 def shares(rows: Rows, kind: str, change: str) -> np.ndarray:

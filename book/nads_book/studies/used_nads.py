@@ -18,12 +18,12 @@ from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
     Estimates,
-    Evidence,
     Facts,
     FileStudy,
     Met,
     Row,
     Rows,
+    Scored,
     Unit,
     matching,
     train_on_photos,
@@ -159,7 +159,7 @@ class UsedNADs(FileStudy):
             "directions": measured(nads, network, images, seed),
         }
 
-    def score(self, rows: Rows) -> Evidence:
+    def score(self, rows: Rows) -> Scored:
         """Apply the registered rule to each network: geometric means over NADs 0 to 40, by seed."""
         self.require_complete(rows)
         estimates: Estimates = {}
@@ -173,4 +173,4 @@ class UsedNADs(FileStudy):
             same = (seeds > SAME[0]) & (seeds < SAME[1])
             met[f"{network}: does not use NADs more"] = bool(same.all())
             met[f"{network}: uses NADs more"] = bool((seeds > MORE).all())
-        return Evidence(estimates, met)
+        return Scored(estimates, met)

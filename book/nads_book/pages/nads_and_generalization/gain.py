@@ -9,7 +9,7 @@ from nads_book.analysis.prediction import predicted_accuracy
 from nads_book.analysis.statistics import MANY, drawn_counts, with_interval
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.results import Results
-from nads_book.experiments.study import Evidence as Scored
+from nads_book.experiments.study import Scored
 from nads_book.figures.style import legend, log_ticks, panel_row, rule, styled
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import gain, stored
