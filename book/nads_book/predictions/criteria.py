@@ -70,7 +70,10 @@ def in_text(name: str) -> list[Prediction]:
     criteria, note = table.pop("criteria", {}), table.pop("note", "")
     return [
         *of_numbers(table, scored.estimates, note=note),
-        *(answered(text, expected, scored.met[text]) for text, expected in criteria.items()),
+        *(
+            answered(in_words("names").get(key, key), expected, scored.met[key])
+            for key, expected in criteria.items()
+        ),
     ]
 
 
