@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from nads_book.atlas.entries import ATLAS
 from nads_core.directions.nads import NADs, Similarities, SubspaceSimilarity, load_nads
 from nads_core.directions.uncertainty import CERTAIN, DirectionUncertainty
 
@@ -16,10 +17,9 @@ def load_entry_nads(name: str) -> NADs:
     Raises:
         ValueError: if the atlas has no such entry.
     """
-    paths = {path.stem: path for path in sorted(NADS_FOLDER.glob("*.npz"))}
-    if name not in paths:
-        raise ValueError(f"the atlas has no {name}: choose from {', '.join(paths)}")
-    return NADs.load(paths[name])
+    if name not in ATLAS:
+        raise ValueError(f"the atlas has no {name}: choose from {', '.join(ATLAS)}")
+    return NADs.load(NADS_FOLDER / f"{name}.npz")
 
 
 def load_known_nads(name: str) -> NADs:
@@ -52,8 +52,7 @@ def most_similar(nads: NADs, k: int | None = None) -> Similarities:
             "network with one input channel of that size, or compare two of yours by `compare`"
         )
     own, similarities = _uncertainty(nads), []
-    entries = (f"atlas/{path.stem}" for path in sorted(NADS_FOLDER.glob("*.npz")))
-    for name in (*_PAPER, *entries):
+    for name in (*_PAPER, *(f"atlas/{entry}" for entry in ATLAS)):
         other = load_known_nads(name)
         size = _best_known(own, _uncertainty(other)) if k is None else k
         if size is not None and size <= len(other):

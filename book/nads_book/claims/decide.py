@@ -8,9 +8,8 @@ from pathlib import Path
 
 from nads_book.claims.history import first_in_history
 from nads_book.claims.register import REDUCED, ROOT, Claim, ClaimError, load, verdict
-from nads_book.claims.statements import marked, texts
+from nads_book.claims.statements import marked, records, texts
 from nads_book.evidence import Evidence
-from nads_book.report import CLAIM
 
 
 def places(executed: Iterable[Path]) -> dict[str, str]:
@@ -18,13 +17,10 @@ def places(executed: Iterable[Path]) -> dict[str, str]:
     import nbformat
 
     return {
-        output["data"][CLAIM][
-            "id"
-        ]: f"notebooks/{path.stem}.html#evidence-{output['data'][CLAIM]['id']}"
+        record["id"]: f"notebooks/{path.stem}.html#evidence-{record['id']}"
         for path in executed
         for cell in nbformat.read(path, as_version=4).cells
-        for output in cell.get("outputs", [])
-        if CLAIM in output.get("data", {})
+        for record in records(cell)
     }
 
 
@@ -63,8 +59,7 @@ def decide(
     Raises:
         ClaimError: for evidence of no claim, or of an unknown size.
     """
-    claims = load(root)
-    cells = cells or {}
+    claims, cells = load(root), cells or {}
     worded = {key for key, claim in claims.items() if claim.statement}
     if unknown := sorted({*found, *cells} - set(claims)):
         raise ClaimError(f"{', '.join(unknown)} is decided, which is no claim of book/claims.toml")
@@ -97,11 +92,9 @@ def _decide_by_others(claim: Claim, claims: dict[str, Claim]) -> None:
     """Decide a claim by those that it follows from: it is no better than the weakest of them."""
     others = [claims[key] for key in claim.follows]
     claim.holds = all(claims[key].verdict == wanted for key, wanted in claim.follows.items())
-    claim.size = next(
-        (one.size for one in others if one.size in (*REDUCED, "live")), others[0].size
-    )
+    sizes = [one.size for one in others]
+    claim.size = next((size for size in sizes if size in (*REDUCED, "live")), sizes[0])
     claim.verdict = verdict(claim.holds, claim.size or "theory")
     claim.cell = claim.cell or others[0].cell
-    claim.sources += [
-        source for one in others for source in one.sources if source not in claim.sources
-    ]
+    sources = [source for one in (claim, *others) for source in one.sources]
+    claim.sources = list(dict.fromkeys(sources))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from nads_book.claims.register import ROOT, VERDICTS, Claim, ClaimError
-from nads_book.claims.statements import MARK, texts
+from nads_book.claims.statements import MARK, records, texts
 from nads_book.report import CLAIM, estimate, readable
 
 if TYPE_CHECKING:
@@ -107,14 +107,12 @@ def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nb
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_badges(cell.source, claims)
-        outputs = cell.get("outputs", [])
-        records = [output["data"][CLAIM] for output in outputs if CLAIM in output.get("data", {})]
-        if records:  # an anchor among the outputs of a figure would become another figure
-            cell.outputs = [output for output in outputs if CLAIM not in output.get("data", {})]
+        if found := records(cell):  # an anchor among outputs of a figure would be another figure
+            cell.outputs = [one for one in cell.outputs if CLAIM not in one.get("data", {})]
             anchor = '<div class="claim-anchor" id="evidence-{}"></div>'
-            cells.append(new_markdown_cell("".join(anchor.format(one["id"]) for one in records)))
+            cells.append(new_markdown_cell("".join(anchor.format(one["id"]) for one in found)))
         cells.append(cell)
-        for claim in (claims[record["id"]] for record in records if record.get("shown")):
+        for claim in (claims[record["id"]] for record in found if record.get("shown")):
             shown = conclusion(claim, badge(claim))
             cells.append(new_markdown_cell(f":::{{div}} conclusion\n{shown}\n:::"))
     notebook.cells = cells
@@ -124,9 +122,8 @@ def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nb
 def titles(root: Path) -> dict[str, str]:
     """Return the titles of all pages, in order."""
     found = {name: re.search(r"^# (.*)$", text, re.MULTILINE) for name, text in texts(root).items()}
-    return {name: title[1] if title else name for name, title in found.items()} | {
-        "README": "README"
-    }
+    titles = {name: title[1] if title else name for name, title in found.items()}
+    return titles | {"README": "README"}
 
 
 def places(claim: Claim) -> list[str]:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from nads_book.claims.register import ROOT, ClaimError, load
+from nads_book.report import CLAIM
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
 # What a notebook shows as a paragraph, and a page in a box; the comments are seen in neither.
@@ -52,6 +54,12 @@ def unregistered(text: str) -> list[str]:
     return missing
 
 
+def records(cell: Any) -> list[dict[str, Any]]:
+    """Return the marks of claims among the outputs of a cell, see `nads_book.report.publish`."""
+    data = [output.get("data", {}) for output in cell.get("outputs", [])]
+    return [content[CLAIM] for content in data if CLAIM in content]
+
+
 def chapter_text(notebook: Path) -> str:
     """Return the text cells of a notebook."""
     import nbformat
@@ -64,15 +72,10 @@ def texts(root: Path) -> dict[str, str]:
     """Return the texts in which claims may be stated: page -> text, for chapters, pages of the
     book, and README.
     """
-    found = {
-        f"notebooks/{path.stem}": chapter_text(path)
-        for path in sorted(root.glob("notebooks/*.ipynb"))
-    }
-    found |= {
-        f"book/{path.stem}": path.read_text("utf8") for path in sorted(root.glob("book/*.md"))
-    }
-    readme = root / "README.md"
-    return found | ({"README": readme.read_text("utf8")} if readme.is_file() else {})
+    notebooks, pages = (sorted(root.glob(kind)) for kind in ("notebooks/*.ipynb", "book/*.md"))
+    found = {f"notebooks/{path.stem}": chapter_text(path) for path in notebooks}
+    found |= {f"book/{path.stem}": path.read_text("utf8") for path in pages}
+    return found | {path.stem: path.read_text("utf8") for path in root.glob("README.md")}
 
 
 def check_pages(root: Path = ROOT) -> None:
@@ -83,20 +86,10 @@ def check_pages(root: Path = ROOT) -> None:
     if not (root / "book" / "claims.toml").is_file():
         return
     for page, text in texts(root).items():
-        problems += [
-            f"{page} refers to {key!r}, which is no claim"
-            for key, _ in marked(text)
-            if key not in claims
-        ]
-        problems += [
-            f"{page}, takeaway: no claim is registered for “{one}”" for one in unregistered(text)
-        ]
+        unknown = [key for key, _ in marked(text) if key not in claims]
+        problems += [f"{page} refers to {key!r}, which is no claim" for key in unknown]
+        missing = unregistered(text)
+        problems += [f"{page}, takeaway: no claim is registered for “{one}”" for one in missing]
     if problems:
-        raise ClaimError(
-            "\n".join(
-                [
-                    *problems,
-                    "Register it in book/claims.toml, and put <!-- claim: ID --> behind it.",
-                ]
-            )
-        )
+        advice = "Register it in book/claims.toml, and put <!-- claim: ID --> behind it."
+        raise ClaimError("\n".join([*problems, advice]))
