@@ -50,9 +50,7 @@ class ClassDifferences:
         return [int(i) for i in self.between.argsort(descending=True)[:count]]
 
 
-def class_differences(
-    images: ImageSet, nads: NADs, *, seed: int = 0, progress: bool = False
-) -> ClassDifferences:
+def class_differences(images: ImageSet, nads: NADs, *, seed: int = 0) -> ClassDifferences:
     """Compare the classes of images along NADs, by an analysis of variance along each.
 
     Args:
@@ -60,14 +58,11 @@ def class_differences(
             of the NADs.
         nads: NADs with one channel, or with those of the images; all directions of the input space.
         seed: seed of the random labellings and of the parts of the jackknife.
-        progress: whether to show a progress bar.
 
     Raises:
         ValueError: if NADs do not fit the images or are only a part of a basis, or if classes are
             too small.
     """
-    from tqdm import tqdm
-
     labels = images.labels.long()  # bytes and booleans would select as masks
     counts = torch.bincount(labels, minlength=len(images.class_names))
     if len(counts) < 2 or int(counts.min()) < _PARTS:
@@ -80,9 +75,7 @@ def class_differences(
         labels[torch.randperm(len(labels), generator=generator)] for _ in range(_LABELLINGS)
     )
     chance = torch.stack([analysis(other)[2] for other in shuffled]).quantile(0.95, dim=0)
-    parts = tqdm(
-        _jackknife_weights(labels, generator), desc="jackknife", total=_PARTS, disable=not progress
-    )
+    parts = _jackknife_weights(labels, generator)
     lifts = torch.tensor(
         [_lift(analysis(labels, weights)[0], nads.eigenvalues) for weights in parts]
     )

@@ -34,6 +34,7 @@ class NetworkFamily:
     image_shape: Shape  # (C, H, W)
     config: TrainConfig
     device: torch.device
+    graph: bool = False  # whether a step is captured as a CUDA graph
 
     def network(self, network_id: int) -> nn.Module:
         """Return a network with its initial weights."""
@@ -60,7 +61,8 @@ class NetworkFamily:
         if self.device.type == "cpu" and not self.config.mixed_precision:
             network = faster_max_pooling(network)
         with seeded(seed_sequence(self.config.seed, 3, network_id), self.device):
-            result = fit(network, (train(), test()), self.config, **options)
+            datasets = train(), test()
+            result = fit(network, datasets, self.config, graph=self.graph, **options)
         return result if measure is None else replace(result, measured=measure(network))
 
     def obstacle(self, together: bool = True) -> str | None:

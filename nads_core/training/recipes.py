@@ -95,7 +95,6 @@ class TrainConfig:
         mixed_precision: whether layers run in bfloat16 and channels last (weights and updates keep
             ``dtype``); None means yes for `train_networks` in float32 on a GPU that supports it,
             and no otherwise.
-        cuda_graph: whether the step is captured as a CUDA graph; None means on every GPU.
         stop_loss: mean of the last 20 losses at which a training stops.
         stop_at_full_accuracy: whether a training stops after an epoch that lowered its mean loss,
             if then no test image is misclassified. The test set then decides when to stop, so that
@@ -107,7 +106,6 @@ class TrainConfig:
     device: torch.device | str | None = None
     dtype: torch.dtype = torch.float32
     mixed_precision: bool | None = None
-    cuda_graph: bool | None = None
     stop_loss: float | None = None
     stop_at_full_accuracy: bool = False
 

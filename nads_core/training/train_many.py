@@ -66,7 +66,7 @@ def train_networks(
             and labels (N,). Items are requested when their network is due; those of a sequence that
             is not a list, in a worker.
         test_datasets: B test sets.
-        config: options of every training; its ``cuda_graph`` is set by ``method``.
+        config: options of every training.
         num_classes: number of outputs of networks of an `Architecture` or of a library's model.
         network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by
             default.
@@ -128,7 +128,10 @@ def train_networks(
         method = _choose_method(family, datasets)
     elif method == "vmap" and (obstacle := family.obstacle()):
         raise ValueError(f"{obstacle}: method 'vmap' cannot train them, choose 'auto'")
-    family = replace(family, config=replace(config, cuda_graph=method == "graph"))
+    if method == "graph":
+        if workers is None and device.type != "cuda":
+            raise ValueError(f"CUDA graphs need a GPU, got device {device}: choose method='auto'")
+        family = replace(family, graph=True)
     logger.info("training %d networks on %s by the method %r", len(ids), device, method)
     absent = [None] * len(ids)
     deadline = math.inf if timeout is None else time.monotonic() + timeout

@@ -66,14 +66,16 @@ def train_network(
     Raises:
         ValueError: if data have the wrong shape or type, the network has no output for a label or
             rejects a last batch of one image, weights are complex or of several types,
-            ``stop_at_full_accuracy`` is set without a test set, the device is not available or
-            cannot capture CUDA graphs, or a loss became NaN (checked after every epoch).
+            ``stop_at_full_accuracy`` is set without a test set, the device is not available,
+            or a loss became NaN (checked after every epoch).
         TrainingTimeout: if training takes longer than ``timeout`` seconds.
     """
     config = merge_options(config, options)
     seconds = math.inf if timeout is None else timeout
-    with seeded(seed_sequence(config.seed, 1), usable_device(config.device)):
-        return fit(network, (train, test), config, timeout=seconds, bar=Bar("training", progress))
+    device, bar = usable_device(config.device), Bar("training", progress)
+    with seeded(seed_sequence(config.seed, 1), device):
+        graph = device.type == "cuda"
+        return fit(network, (train, test), config, graph=graph, timeout=seconds, bar=bar)
 
 
 class Bar(NamedTuple):
@@ -88,6 +90,7 @@ def fit(
     datasets: tuple[Dataset, Dataset | None],
     config: TrainConfig,
     *,
+    graph: bool,
     timeout: float = math.inf,
     bar: Bar,
     state: TrainingState | None = None,
@@ -95,7 +98,8 @@ def fit(
     """Train one network in place; random layers draw from torch's global generators as they are.
 
     With a ``state`` the training resumes from its file, with the numbers of an uninterrupted
-    training. Images are converted to the type of the weights.
+    training. Images are converted to the type of the weights. With ``graph`` a step is captured as
+    a CUDA graph.
     """
     (train, test), device, label = datasets, usable_device(config.device), bar.label
     require_dataset(train, "train")
@@ -103,15 +107,11 @@ def fit(
         require_dataset(test, "test")
     if config.stop_at_full_accuracy and test is None:
         raise ValueError("stop_at_full_accuracy needs a test set: pass one")
-    if config.cuda_graph and device.type != "cuda":
-        raise ValueError(
-            f"CUDA graphs need a GPU, got device {device}: leave cuda_graph (or method='graph') out"
-        )
     start, recipe = time.perf_counter(), config.recipe
     require_classifier(network.to(device), train, recipe, test)
     trainee = Trainee(network, train, config, device)
     step, num_samples = trainee.step, len(train[1])
-    if config.cuda_graph or (config.cuda_graph is None and device.type == "cuda"):
+    if graph:
         step = _captured(trainee, min(recipe.batch_size, num_samples))
     changing = trainee.changing
     total, losses = recipe.num_steps(num_samples), []
@@ -173,12 +173,7 @@ def _identity(network: nn.Module, train: Dataset, config: TrainConfig, weights: 
     values.
     """
     options = {name: plain(value) for name, value in asdict(config).items()}
-    # Graphs change nothing
-    options |= {
-        "device": weights.device.type,
-        "dtype": str(weights.dtype),
-        "cuda_graph": None,
-    }
+    options |= {"device": weights.device.type, "dtype": str(weights.dtype)}
     shapes = {name: list(tensor.shape) for name, tensor in state_of(network).items()}
     labels = fingerprint(train[1].cpu().numpy())
     return {"config": options, "images": list(train[0].shape), "labels": labels, "network": shapes}
