@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nads_core.networks.derivatives import cast
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.evaluator import networks_of
-from nads_core.networks.initialisation import State, state_of
+from nads_core.networks.modules import State, state_of
 from nads_core.runtime.seeds import seeded
 
 Factory = Callable[[], nn.Module]

@@ -20,8 +20,10 @@ from torch.utils.checkpoint import checkpoint
 import nads_core as nc
 from nads_core.directions.estimators import Draw
 from nads_core.networks.derivatives import ScalarFunction
-from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.initialisation import Recording, state_of, without_overwritten
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.modules import state_of
+from nads_core.networks.recording import Recording, without_overwritten
+from nads_core.networks.threaded import ThreadedEnsemble
 from nads_core.runtime.seeds import seed_sequence
 
 ALL = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]

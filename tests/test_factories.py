@@ -13,7 +13,8 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions.evaluation import _AUDITED_OF
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.initialisation import Initialisation, Recording
+from nads_core.networks.initialisation import Initialisation
+from nads_core.networks.recording import Recording
 
 SHAPE = (1, 4, 4)
 OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}

@@ -10,7 +10,8 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.initialisation import Initialisation, state_of
+from nads_core.networks.initialisation import Initialisation
+from nads_core.networks.modules import state_of
 from nads_core.networks.self_check import differing
 
 SHAPE = (1, 4, 4)

@@ -19,7 +19,7 @@ from torch.utils._pytree import register_dataclass, tree_map, tree_map_only
 
 from nads_core.directions.moments import split_halves
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.initialisation import State
+from nads_core.networks.modules import State
 from nads_core.runtime.arguments import make_plain, require_integers, require_positive
 
 NUM_INPUTS = (

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
-from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.initialisation import failure
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.modules import failure
 from nads_core.networks.readouts import described
+from nads_core.networks.threaded import ThreadedEnsemble
 from nads_core.runtime.memory import available_memory
 
 # Number of the block, and number of its networks: only the last block may be incomplete

@@ -14,7 +14,8 @@ from nads_core.kernels.cpu_layers import (
     faster_layers,
     faster_max_pooling,
 )
-from nads_core.kernels.random_weights import RandomParameter, draw_weights
+from nads_core.kernels.random_parameter import RandomParameter
+from nads_core.kernels.random_weights import draw_weights
 from nads_core.kernels.second_moments import add_second_moments
 
 __all__ = [

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from nads_core.kernels.random_weights import RandomParameter
+from nads_core.kernels.random_parameter import RandomParameter
 
 _COUNTERS = 512  # a program; each gives four numbers
 _ALIGNMENT = 4  # parameters begin at multiples of 16 bytes

@@ -13,8 +13,9 @@ from nads_core.networks.architectures import (
     VGG11,
     Architecture,
 )
-from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
+from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
+from nads_core.networks.threaded import ThreadedEnsemble
 
 __all__ = [
     "ARCHITECTURES",

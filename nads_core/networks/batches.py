@@ -15,7 +15,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.derivatives import ScalarFunction
-from nads_core.networks.initialisation import State
+from nads_core.networks.modules import State
 
 NUM_TEST_INPUTS = 4  # an even number, as pairs of inputs can act on each other
 _ROWS = (1,)  # of the images that are compared with themselves alone: others come before and after

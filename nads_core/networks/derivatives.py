@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from nads_core.networks.initialisation import State, state_of
+from nads_core.networks.modules import State, state_of
 from nads_core.runtime.seeds import generator_state
 
 _Result = TypeVar("_Result")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import partial
-from typing import NotRequired, Self, TypedDict, TypeVar
+from typing import NotRequired, Self, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -24,8 +20,8 @@ from nads_core.networks.batches import (
 )
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
 from nads_core.networks.evaluator import EVALUATIONS, NetworkEvaluator, networks_of, prepared
-from nads_core.networks.initialisation import Initialisation, State, failure, state_of
-from nads_core.networks.interleaving import interleaved
+from nads_core.networks.initialisation import Initialisation
+from nads_core.networks.modules import State, failure, state_of
 from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
 from nads_core.networks.sampler import NetworkSampler
 from nads_core.networks.self_check import (
@@ -42,17 +38,11 @@ from nads_core.runtime.arguments import (
     usable_device,
     usable_dtype,
 )
-from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_for
-
-logger = logging.getLogger(__name__)
 
 _IDENTIFYING = 8  # networks by which a factory is recognised
 _SCALES = (1.0, 1.0, 10.0, 100.0)  # of the inputs at which it is recognised
 _REPETITIONS = 4  # evaluations of the first network, which must agree
 _TO_EXPLAIN = 200  # evaluations of a network that differs, for the error
-_PAUSES = 8  # parts of one evaluation, between which another one is inserted
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 def require_image_shape(image_shape: Sequence[int]) -> Shape:
@@ -205,7 +195,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Raise a ValueError unless f is a function of one input; find out whether it is linear in
         a last layer.
         """
-        images, function = self._test_images(NUM_TEST_INPUTS), self.function
+        images, function = self.test_images(NUM_TEST_INPUTS), self.function
         if self.from_factory:
             first, second = {}, {}
         else:
@@ -239,7 +229,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """
         function, weights = next(self.functions_and_weights(state))
         if at_once > max(len(images), NUM_TEST_INPUTS):
-            more = self._test_images(at_once)
+            more = self.test_images(at_once)
             self._require_independent(function, weights, more, "number 0", with_gradients=False)
         if len(images) > NUM_TEST_INPUTS:
             self._require_independent(function, weights, images, "number 0")
@@ -265,7 +255,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Return why these networks cannot be evaluated together, for example a recurrent layer;
         None if they can.
         """
-        state, images = self.draw_first(2), self._test_images(2, 2)
+        state, images = self.draw_first(2), self.test_images(2, 2)
         try:
             self.outputs(state, images)
             self.input_gradients(state, images)
@@ -275,7 +265,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
 
     def _reproduces(self, network: nn.Module, weights: State, which: str) -> bool:
         """Whether the template, with the weights of a network, gives its values."""
-        images, other_kernels = self._test_images(2), self.kernels == "triton"
+        images, other_kernels = self.test_images(2), self.kernels == "triton"
         expected = self._own_values(network, images, which)
         with torch.no_grad():
             values = self.function(weights, images)
@@ -316,7 +306,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """
         if differences := differing(self.template, network):
             ours, theirs = (
-                evaluated(function, function.fixed | weights, self._test_images(2)).gradients
+                evaluated(function, function.fixed | weights, self.test_images(2)).gradients
                 for function, weights in (
                     (self.function, self._weights_of(network)),
                     (self.function.of(network), {}),
@@ -336,7 +326,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
 
     def _require_unchanged(self, network: nn.Module, which: str) -> None:
         """Prepare a network; raise a ValueError if its values then are others."""
-        place, images = self.initialisation.origin, self._test_images(2)
+        place, images = self.initialisation.origin, self.test_images(2)
         dtype = torch.promote_types(self.dtype, torch.float32)
         before = self._own_values(network, images.to(place, dtype), which).to(images)
         after = self._own_values(self._prepared(network), images, which)
@@ -351,7 +341,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Raise a ValueError if a network gives other outputs at some calls, or draws random
         numbers for them.
         """
-        images, moves = self._test_images(2), []
+        images, moves = self.test_images(2), []
         expected = self._own_values(network, images, which)
         same = True
         for _ in range(repetitions):
@@ -392,7 +382,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         if self.from_factory:
             (other,) = self.initialisation.build(1, seed, index)
             one, two = (
-                self._own_values(each, self._test_images(2), which)
+                self._own_values(each, self.test_images(2), which)
                 for each in (network, self._prepared(other))
             )
             same = same_outputs(one, two)
@@ -444,7 +434,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             "layers": layers,
         }
 
-    def _test_images(self, *counts: int) -> Tensor:
+    def test_images(self, *counts: int) -> Tensor:
         """Return the same random images (*counts, C, H, W) at every call."""
         generator = torch.Generator().manual_seed(0)
         return torch.randn(*counts, *self.image_shape, generator=generator).to(
@@ -459,54 +449,11 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         other.restart()
         return other
 
-    def can_clone(self) -> bool:
-        """Whether threads can evaluate clones at once.
-
-        Two clones evaluate one network each, in turns after every instruction of the network's
-        code. Their values and gradients must be those of this ensemble, which evaluates one after
-        the other: what a module, a class or a hook keeps is shared by all copies of a network.
-        """
-        state, images = self.draw_first(2), self._test_images(2, 2)
-
-        def evaluated(ensemble: Ensemble, row: int) -> tuple[Tensor, Tensor]:
-            own = {name: tensor[row : row + 1] for name, tensor in state.items()}
-            inputs = images[row : row + 1]
-            # first: a result that is kept with it cannot be copied
-            gradients = ensemble.input_gradients(own, inputs)
-            return gradients, ensemble.outputs(own, inputs)
-
-        def alike(results: list[tuple[Tensor, Tensor]] | None) -> bool:
-            return results is not None and all(
-                same_outputs(value, right)
-                for result, truth in zip(results, expected, strict=True)
-                for value, right in zip(result, truth, strict=True)
-            )
-
-        start = time.perf_counter()
-        expected = [evaluated(self, row) for row in range(2)]
-        patience = 1 + 10 * (time.perf_counter() - start)
-        try:
-            one, other = self.clone(), self.clone()
-        except Exception:  # of deepcopy
-            return False
-        interleave = partial(
-            interleaved, lambda: evaluated(one, 0), lambda: evaluated(other, 1), patience
-        )
-        results, steps = interleave()
-        pauses = sorted({steps * part // _PAUSES for part in range(1, _PAUSES)} - {0})
-        separate = alike(results) and all(alike(interleave(pause).results) for pause in pauses)
-        if not separate and not alike([evaluated(self, row) for row in range(2)]):
-            raise ValueError(
-                "copies of a network share something that an evaluation leaves changed: "
-                "keep it in self"
-            )
-        return separate
-
     def zero_init(self) -> dict[str, float]:
         """Return the parameters that silence a part of the network at initialisation, see
         `find_zero_init`.
         """
-        weights, images = next(networks_of(self.draw_first(1)), {}), self._test_images(1)
+        weights, images = next(networks_of(self.draw_first(1)), {}), self.test_images(1)
         return find_zero_init(
             self.template,
             self.function.fixed,
@@ -545,48 +492,3 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             for name, tensor in self.function.fixed.items()
         }
         return {name: (drawn | fixed)[name] for name in state_of(self.template)}
-
-
-class ThreadedEnsemble:
-    """Threads that work on different networks at once, each with a clone of one ensemble.
-
-    There are as many as the caller gave torch, each with a single thread of torch
-    (`runtime.threads`). Results do not depend on their number. There is a single one on a GPU,
-    where the factory has to be called for every network, which draws from torch's one global
-    generator, and for networks that cannot be copied or share something with their copies
-    (`Ensemble.can_clone`): operations of large networks then have all threads.
-
-    Args:
-        ensemble: ensemble that the threads draw from and evaluate.
-    """
-
-    def __init__(self, ensemble: Ensemble):
-        alone = (
-            ensemble.device.type != "cpu"
-            or ensemble.evaluation == "vmap"
-            or not ensemble.vectorised_init
-        )
-        self._ensemble, self._thread, threads = ensemble, threading.local(), num_threads()
-        self.size = 1 if alone else threads
-        with one_thread():
-            if self.size > 1 and not ensemble.can_clone():
-                logger.warning(
-                    "one thread evaluates the networks: "
-                    "copies of a network share something, or have locks"
-                )
-                self.size = 1
-        self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
-
-    def _start_thread(self) -> None:
-        torch.set_num_threads(1)  # of this thread of Python alone
-        self._thread.ensemble = self._ensemble.clone()
-
-    def map(
-        self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]
-    ) -> list[_Result]:
-        """Return ``function(ensemble, item)`` for each item, in order; raise the first error."""
-        if self.size == 1:
-            with threads_for(LARGE if self._ensemble.block_size == 1 else 0):
-                return [function(self._ensemble, item) for item in items]
-        with one_thread():
-            return list(self._pool.map(lambda item: function(self._thread.ensemble, item), items))

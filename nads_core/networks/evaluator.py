@@ -13,7 +13,7 @@ from torch.func import grad, jacrev, vmap
 
 from nads_core.kernels import faster_layers, few_channel_convolutions
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, combine
-from nads_core.networks.initialisation import State
+from nads_core.networks.modules import State
 from nads_core.networks.readouts import Readout
 from nads_core.networks.sampler import INDEX
 from nads_core.runtime.graphs import capture

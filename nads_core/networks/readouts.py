@@ -22,7 +22,8 @@ from torch.utils._pytree import tree_leaves
 from nads_core.networks.architectures import Factory
 from nads_core.networks.batches import Evaluated, evaluated
 from nads_core.networks.derivatives import ScalarFunction
-from nads_core.networks.initialisation import State, Step
+from nads_core.networks.modules import State
+from nads_core.networks.recording import Step
 from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seeded
 

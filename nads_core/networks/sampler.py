@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from nads_core.kernels import RandomParameter, draw_weights
 from nads_core.networks.derivatives import cast
-from nads_core.networks.initialisation import Initialisation, State
+from nads_core.networks.initialisation import Initialisation
+from nads_core.networks.modules import State
 from nads_core.networks.readouts import Readout
 from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seed_sequence

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Factory
-from nads_core.networks.initialisation import State, require_module, state_of
+from nads_core.networks.modules import State, require_module, state_of
 from nads_core.networks.self_check import differing
 from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seed_sequence, seeded

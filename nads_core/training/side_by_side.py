@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nads_core.data.separable import SeparableDatasets
-from nads_core.networks.initialisation import state_of
+from nads_core.networks.modules import state_of
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.family import TrainingRun, load

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.networks.initialisation import state_of
+from nads_core.networks.modules import state_of
 from nads_core.runtime.arguments import Facts, plain, usable_device
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.provenance import fingerprint

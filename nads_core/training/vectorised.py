@@ -11,7 +11,7 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
 from nads_core.data.separable import SeparableDatasets
-from nads_core.networks.initialisation import State
+from nads_core.networks.modules import State
 from nads_core.training.family import TrainingRun, load
 from nads_core.training.recipes import Dataset, batches, descend
 from nads_core.training.result import TrainingTimeout, require_finite

@@ -30,7 +30,8 @@ from nads_core.directions.evaluation import fitting_batch
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.run import empty_moments
 from nads_core.networks.architectures import Architecture
-from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.threaded import ThreadedEnsemble
 from nads_core.training import Recipe, train_networks
 
 _FEWEST, _MOST = 3, 20  # repeats

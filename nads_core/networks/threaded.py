@@ -1,0 +1,113 @@
+"""Threads that evaluate different networks of one ensemble at once, where copies share nothing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.interleaving import interleaved
+from nads_core.networks.self_check import same_outputs
+from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_for
+
+logger = logging.getLogger(__name__)
+
+_PAUSES = 8  # parts of one evaluation, between which another one is inserted
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class ThreadedEnsemble:
+    """Threads that work on different networks at once, each with a clone of one ensemble.
+
+    There are as many as the caller gave torch, each with a single thread of torch
+    (`runtime.threads`). Results do not depend on their number. There is a single one on a GPU,
+    where the factory has to be called for every network, which draws from torch's one global
+    generator, and for networks that cannot be copied or share something with their copies
+    (`_can_clone`): operations of large networks then have all threads.
+
+    Args:
+        ensemble: ensemble that the threads draw from and evaluate.
+    """
+
+    def __init__(self, ensemble: Ensemble):
+        alone = (
+            ensemble.device.type != "cpu"
+            or ensemble.evaluation == "vmap"
+            or not ensemble.vectorised_init
+        )
+        self._ensemble, self._thread, threads = ensemble, threading.local(), num_threads()
+        self.size = 1 if alone else threads
+        with one_thread():
+            if self.size > 1 and not _can_clone(ensemble):
+                logger.warning(
+                    "one thread evaluates the networks: "
+                    "copies of a network share something, or have locks"
+                )
+                self.size = 1
+        self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
+
+    def _start_thread(self) -> None:
+        torch.set_num_threads(1)  # of this thread of Python alone
+        self._thread.ensemble = self._ensemble.clone()
+
+    def map(
+        self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]
+    ) -> list[_Result]:
+        """Return ``function(ensemble, item)`` for each item, in order; raise the first error."""
+        if self.size == 1:
+            with threads_for(LARGE if self._ensemble.block_size == 1 else 0):
+                return [function(self._ensemble, item) for item in items]
+        with one_thread():
+            return list(self._pool.map(lambda item: function(self._thread.ensemble, item), items))
+
+
+def _can_clone(ensemble: Ensemble) -> bool:
+    """Whether threads can evaluate clones at once.
+
+    Two clones evaluate one network each, in turns after every instruction of the network's
+    code. Their values and gradients must be those of the ensemble, which evaluates one after
+    the other: what a module, a class or a hook keeps is shared by all copies of a network.
+    """
+    state, images = ensemble.draw_first(2), ensemble.test_images(2, 2)
+
+    def evaluated(each: Ensemble, row: int) -> tuple[Tensor, Tensor]:
+        own = {name: tensor[row : row + 1] for name, tensor in state.items()}
+        inputs = images[row : row + 1]
+        # first: a result that is kept with it cannot be copied
+        gradients = each.input_gradients(own, inputs)
+        return gradients, each.outputs(own, inputs)
+
+    def alike(results: list[tuple[Tensor, Tensor]] | None) -> bool:
+        return results is not None and all(
+            same_outputs(value, right)
+            for result, truth in zip(results, expected, strict=True)
+            for value, right in zip(result, truth, strict=True)
+        )
+
+    start = time.perf_counter()
+    expected = [evaluated(ensemble, row) for row in range(2)]
+    patience = 1 + 10 * (time.perf_counter() - start)
+    try:
+        one, other = ensemble.clone(), ensemble.clone()
+    except Exception:  # of deepcopy
+        return False
+    interleave = partial(
+        interleaved, lambda: evaluated(one, 0), lambda: evaluated(other, 1), patience
+    )
+    results, steps = interleave()
+    pauses = sorted({steps * part // _PAUSES for part in range(1, _PAUSES)} - {0})
+    separate = alike(results) and all(alike(interleave(pause).results) for pause in pauses)
+    if not separate and not alike([evaluated(ensemble, row) for row in range(2)]):
+        raise ValueError(
+            "copies of a network share something that an evaluation leaves changed: keep it in self"
+        )
+    return separate
