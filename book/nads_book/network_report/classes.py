@@ -80,29 +80,21 @@ def _figures(drawn: list[Pair], means: Tensor, names: tuple[str, ...]) -> list[F
     extremes = {"The lowest estimates": lowest, "The highest estimates": highest}
     if len(drawn) == 1:
         extremes = {"The only pair whose means the images distinguish": drawn}
-    figures, shape = [], tuple(means.shape[1:])
+    are_images, width = means.dim() == 4, least_width(70, tuple(means.shape[1:]))
+    figures = []
     for heading, chosen in extremes.items():
         for number, pair in enumerate(chosen):
             first, second = (means[label].numpy() for label in pair.classes)
             one, other = (names[label] for label in pair.classes)
-            below = f"energy {pair.energy} times that of a random direction"
-            limit = 0.0
-            if first.ndim < 3:  # no image: all three have one scale
-                limit = float(np.abs([first, second, first - second]).max())
+            limit = 0.0 if are_images else float(np.abs([first, second, first - second]).max())
             pictures = [
                 picture(first, one, signed=False, limit=limit),
                 picture(second, other, signed=False, limit=limit),
                 picture(first - second, "difference", limit=limit),
             ]
-            figures.append(
-                Figure(
-                    pictures,
-                    below,
-                    least_width(70, shape),
-                    "" if number else heading,
-                    narrow=len(shape) == 3,
-                )
-            )
+            below = f"energy {pair.energy} times that of a random direction"
+            above = "" if number else heading
+            figures.append(Figure(pictures, below, width, above, narrow=are_images))
     return figures
 
 

@@ -39,7 +39,7 @@ def frequencies(sample: Sample, name: str) -> Section:
         references = {LABELS[key]: reference_maps()[key] for key in ("lenet", "resnet18")}
         figures.append(heat_maps({name: spectra.mean(0)} | references, _CAPTION, 136))
         curves |= {label: profile(one, one.shape) for label, one in references.items()}
-    drawn = chart(curves, f"cycles per {unit}", f"radial profile of {name}")
+    drawn = chart(curves, f"cycles per {unit}", f"energy by frequency in {name}")
     below = "Mean over waves of similar frequency, with the 95 % band."
     figures.append(Figure([drawn], below, 0))
     sentences = []

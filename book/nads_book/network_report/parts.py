@@ -159,7 +159,7 @@ def heat_maps(maps: Mapping[str, np.ndarray], caption: str, width: int) -> Figur
 
 
 def chart(curves: Mapping[str, tuple[np.ndarray, Sequence[Any]]], xlabel: str, alt: str) -> Picture:
-    """Draw radial profiles on a logarithmic axis.
+    """Draw energies by frequency, on a logarithmic axis.
 
     Args:
         curves: name -> frequencies (k,) and energies, (k,) or with their intervals, (k, 3).
