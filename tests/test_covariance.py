@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nads_core.directions.covariance import DEBIASINGS, debias, gram_eigenpairs
+from nads_core.directions.covariance import DEBIASINGS, FLOOR, debias, gram_eigenpairs
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 
@@ -127,7 +127,7 @@ def test_merged_workers_equal_one(cut, kind, seed):
     [
         (lambda: DenseMoments(3).moments(), "no network"),
         (lambda: rows(GramMoments(3)), "no network"),
-        (lambda: debias(torch.eye(2), torch.eye(2), "shrink", floor=0), "floor .*got 0"),
+        (lambda: debias(torch.eye(2), torch.eye(2), "shrnk"), "'shrnk': choose from .*'none'"),
         (lambda: symmetrize(torch.eye(10), (1, 2, 5), ("transpose",)), "got 2 x 5"),
     ],
 )
@@ -157,7 +157,7 @@ def test_shrink_is_positive_and_lies_between_its_ends(seed, strength, rank):
     noise = normal(rank, 6, seed=seed)
     noise = noise.T @ noise + (0 if rank < 6 else 1e-3) * torch.eye(6)
     seen = noise + strength * definite(6, seed + 1) * noise.trace() / 6
-    shrunk = debias(seen, noise, "shrink", floor=0.1)
+    shrunk = debias(seen, noise)
     scale = float(seen.trace())
     assert torch.linalg.eigvalsh((shrunk + shrunk.T) / 2).min() > -1e-9 * scale
     # Never below subtract.
@@ -167,8 +167,8 @@ def test_shrink_is_positive_and_lies_between_its_ends(seed, strength, rank):
 
 def test_shrink_keeps_the_floor_where_noise_dominates():
     noise = definite(5, 3)
-    close(debias(noise, noise, "shrink", floor=0.1), 0.1 * noise)
-    close(debias(0.7 * noise, noise, "shrink", floor=0.25), 0.25 * noise)
+    close(debias(noise, noise), FLOOR * noise)
+    close(debias(0.7 * noise, noise), FLOOR * noise)
 
 
 @given(seed=SEEDS)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_core.directions.moments import GramMoments, Moments
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.arguments import Shape, require_choice, require_positive
+from nads_core.runtime.arguments import Shape, require_choice
 from nads_core.runtime.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
@@ -20,32 +20,28 @@ _LEAST_NOISE = 1e-6  # of the mean noise
 _GRAM_COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
-def debias(
-    second_moment: Tensor, noise_moment: Tensor, method: str = "shrink", floor: float = FLOOR
-) -> Tensor:
+def debias(second_moment: Tensor, noise_moment: Tensor, method: str = "shrink") -> Tensor:
     """Estimate C = M - W, the second moment without the noise of finitely many inputs.
 
     ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small
     against W its error buries it and eigenvalues turn negative. ``"none"`` returns M: biased
     towards W, but every direction keeps a relative accuracy. ``"shrink"`` lies between the two: in
     the basis where W is the identity and M is diagonal, the eigenvalue 1 + r of M holds r, the
-    ratio of signal to noise; it keeps max(r, floor) times W. So it subtracts where r exceeds the
+    ratio of signal to noise; it keeps max(r, `FLOOR`) times W. So it subtracts where r exceeds the
     floor, and no eigenvalue is negative.
 
     Args:
         second_moment: M, (D, D).
         noise_moment: W, (D, D).
         method: one of ``"shrink"``, ``"subtract"``, ``"none"``.
-        floor: smallest signal-to-noise ratio; below it C is taken as floor * W.
 
     Returns:
         (D, D) in float64; positive semi-definite for ``"shrink"`` and ``"none"``.
 
     Raises:
-        ValueError: for an unknown method or a floor that is not positive.
+        ValueError: for an unknown method.
     """
     require_choice("debiasing", method, DEBIASINGS)
-    require_positive(floor=floor)
     second_moment, noise_moment = second_moment.double(), noise_moment.double()
     scale = noise_moment.diagonal().mean()
     # As with one contribution per network
@@ -58,7 +54,7 @@ def debias(
     # (D,): 1 + r; (D, D)
     ratios, rotation = torch.linalg.eigh(whitener.T @ second_moment @ whitener)
     axes = axes @ rotation  # columns a with W = sum a a^T and M = sum (1 + r) a a^T
-    return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
+    return (axes * (ratios - 1).clamp(min=FLOOR)) @ axes.T
 
 
 def _whitening(noise: Tensor) -> tuple[Tensor, Tensor]:
