@@ -167,9 +167,13 @@ def deviations(levels: Tensor, networks: int, noise: Tensor | None = None) -> Te
 
 
 def test_shifts_of_an_eigenvalue_add_up():
-    """Near ranks and far ones push the first eigenvalues in one direction."""
-    first = deviations(1 / (1 + torch.arange(200) / 50), 800)[:, :10]
-    assert 0.9 < first.square().mean().sqrt() < 1.15  # 1.5 if they were independent errors
+    """Near ranks and far ones push the first eigenvalues up, and the last ones down."""
+    first, between, last = (
+        float(part.square().mean().sqrt())
+        for part in deviations(1 / (1 + torch.arange(200) / 50), 800).split([10, 90, 100], dim=1)
+    )
+    assert 0.9 < first < 1.15  # 1.5 if they were independent errors
+    assert max(between, last) < 1  # 2.9 if the shift were known to vanish where its sign changes
 
 
 def test_noise_shifts_the_eigenvalues_that_shrinking_keeps():
@@ -368,12 +372,13 @@ def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
         assert float(torch.mv(kinds[name], row).norm()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("networks", [300, 2])  # of two, most eigenvalues are zero
-def test_partners_stand_together_and_are_transposed(networks):
-    result = solved(contributions(networks, 7), (1, 8, 8), symmetries=SQUARE)
-    images = result.directions.view(-1, 8, 8)
+@pytest.mark.parametrize(("networks", "size"), [(300, 8), (2, 16)])  # few leave zeros
+def test_partners_stand_together_and_are_transposed(networks, size):
+    drawn = contributions(networks, 7, levels=torch.exp(-torch.arange(size**2) / 8))
+    result = solved(drawn, (1, size, size), symmetries=SQUARE)
+    images = result.directions.view(-1, size, size)
     pairs = [i for i, name in enumerate(result.uncertainty.types) if name == "+-"]
-    assert len(pairs) == 16
+    assert len(pairs) == size**2 // 4
     for i in pairs:
         assert result.uncertainty.types[i + 1] == "-+"
         assert result.eigenvalues[i] == result.eigenvalues[i + 1]
@@ -445,6 +450,7 @@ def test_levels_are_corrected_for_the_bulk():
         value, noise, 2 * value.square()[None], SampleSize(networks), bulk
     )
     assert float(certificate.certainty) == pytest.approx(float(retained), abs=0.01)
+    assert float(certificate.eigenvalue_std) == pytest.approx(float(shift), rel=0.01)
 
 
 def test_a_run_ends_when_enough_directions_are_certain():
