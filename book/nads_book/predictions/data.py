@@ -1,12 +1,10 @@
-"""Predictions about architectures and data: repair, pooling, search, scores, replications,
-64 x 64.
-"""
+"""Predictions about data: scores of pairs, replications, 64 x 64."""
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
-from nads_book.experiments import Facts, load_registered, load_study
+from nads_book.experiments import load_registered, load_study, matching
 from nads_book.predictions.prediction import Prediction, answered, of_numbers, ranged
 from nads_book.studies import experiment, pair_statistics, replication_criteria
 
@@ -29,60 +27,44 @@ def pair_predictions() -> list[Prediction]:
         outcome = words[scored.met[name]]
         met = "met" if outcome == verdict else "failed"
         found.append(Prediction(name, verdict, outcome, met))
-    table = pair_statistics.Table.of(scores, trained)
-    return found + in_prose(table, scores["rows"])
+    return found + in_prose(pair_statistics.Table.of(scores, trained))
 
 
-def in_prose(table: Any, rows: list[Facts]) -> list[Prediction]:
-    """Return the predictions that the registration makes in its text alone, which no script had
-    scored.
+def in_prose(table: pair_statistics.Table) -> list[Prediction]:
+    """Return the predictions that the registration makes in its text alone.
 
     Args:
-        table: accuracies of the pairs.
-        rows: rows of scores.
+        table: scores and accuracies of the pairs; the first variant is "as is".
     """
-    means = 100 * table.means()
-    as_is, phases = (table.variants.index(name) for name in (pair_statistics.AS_IS, PHASES))
-    costs = {
-        (data, name): means[d, as_is, a] - means[d, phases, a]
-        for d, data in enumerate(table.data)
-        if data != "fashion-mnist"
-        for a, name in enumerate(table.architectures)
-        if name != pair_statistics.SAME
+    means, ridge = 100 * table.means(), 100 * table.predictors["ridge"]
+    photos = np.isin(table.data, ["cifar10", "imagenette"])
+    others = np.array(table.architectures) != pair_statistics.SAME
+    costs = means[:, 0] - means[:, table.variants.index("random phases")]
+    costs = costs[photos][:, others]
+    outside = [f"{cost:.1f}" for cost in costs[(costs < 5) | (costs > 15)]]
+    deep = np.isin(table.architectures, ["vit", "mixer", "resnet"])
+    falls = (ridge[:, :1] - ridge[:, 1:])[..., deep]
+    cnn = {
+        row["variant"]: 100 * row["scores"]["ridge"][0]
+        for row in matching(table.series, architecture="cnn")
     }
-    outside = [f"{cost:.1f}" for cost in costs.values() if not 5 <= cost <= 15]
-    primary = {
-        (row["data"], row["variant"], row["architecture"]): 100 * row["scores"]["ridge"][0]
-        for row in rows
-    }
-    falls = [
-        primary[data, pair_statistics.AS_IS, name] - primary[data, variant, name]
-        for data in table.data
-        for variant in table.variants
-        if variant != pair_statistics.AS_IS
-        for name in ("vit", "mixer", "resnet")
-    ]
-    series = pair_statistics.SERIES
-    fall = primary[series, pair_statistics.AS_IS, "cnn"] - primary[series, "shuffled", "cnn"]
+    fall = cnn[pair_statistics.AS_IS] - cnn["shuffled"]
     return [
         answered(
             "random phases cost all but the MLP 5 to 15 points on photos (CIFAR-10, Imagenette)",
             True,
             not outside,
-            shown=f"{len(costs) - len(outside)} of {len(costs)}; outside: {', '.join(outside)}",
+            shown=f"{costs.size - len(outside)} of {costs.size}; outside: {', '.join(outside)}",
         ),
         answered(
             "scores of ViT, Mixer and ResNet hardly fall (at most 2 points)",
             True,
-            bool(max(map(abs, falls)) <= 2),
-            shown=f"they fall by {_signed(min(falls))} to {_signed(max(falls))} points",
+            bool(abs(falls).max() <= 2),
+            shown=f"they fall by {_signed(falls.min())} to {_signed(falls.max())} points",
             note="“Hardly” was registered without a number.",
         ),
         ranged("MNIST-1D: fall of the CNN's ridge score (points)", fall, 2, 10),
     ]
-
-
-PHASES = "random phases"
 
 
 # replications.toml
