@@ -325,12 +325,11 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         return values
 
     def _require_unchanged(self, network: nn.Module, which: str) -> None:
-        """Prepare a network; raise a ValueError if its values then are others."""
-        place, images = self.initialisation.origin, self.test_images(2)
-        dtype = torch.promote_types(self.dtype, torch.float32)
-        before = self._own_values(network, images.to(place, dtype), which).to(images)
+        """Prepare a network; raise a ValueError if faster layers change its values."""
+        images = self.test_images(2)
+        before = self._own_values(network, images, which)
         after = self._own_values(self._prepared(network), images, which)
-        if not same_outputs(after, before, self.kernels == "triton"):
+        if not same_outputs(after, before, other_kernels=True):
             self._require_fixed_outputs(network, which, _TO_EXPLAIN)
             raise ValueError(
                 f"the network {which} gives other values with faster layers: does its code "
@@ -409,13 +408,14 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         images = scales * torch.randn(
             len(_SCALES), *self.image_shape, generator=generator, dtype=torch.float64
         )
+        images = images.to(self.initialisation.origin, dtype)
         outputs, layers = [], dict[str, str]()
         for index in range(_IDENTIFYING):
             seed = self.audit_seed(index)
             (network,) = self.initialisation.build(1, seed, index)
             network._apply(partial(cast, dtype=dtype))
             which = f"number {index}, of torch.manual_seed({seed}),"
-            values = self._own_values(network, images.to(self.initialisation.origin, dtype), which)
+            values = self._own_values(network, images, which)
             outputs.append(values.double().cpu())
             layers = layers or {
                 name: repr(layer)
@@ -423,8 +423,9 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 if not [*layer.children()]
             }
             if not index:
-                self._require_unchanged(network, which)
-                self._require_fixed_outputs(network, which, _REPETITIONS)
+                if images.device == self.device and dtype == self.dtype:
+                    self._require_unchanged(network, which)
+                self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
             # All for small networks, one where a block is one large network
             if index < self.block_size:
                 self._audit(network, index, seed)

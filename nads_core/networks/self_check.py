@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 # Of the largest output; 0.05 for less precise types
-_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 # Parameters, buffers, children and hooks, and lists of parameters in recurrent layers
 _OF_ANY_MODULE = {*vars(nn.Module()), "_flat_weights", "_flat_weight_refs"} - {"training"}
 
