@@ -455,7 +455,7 @@ def initial(network: str, data: str, context: Context) -> Tensor:
 
 
 class Geometry(FileStudy):
-    """How do NADs change while networks train? 29 conditions (``geometry.toml``)."""
+    """How do NADs change while networks train? See ``geometry.toml``."""
 
     name = "geometry"
     unit_fields = ("network", "data")
