@@ -369,20 +369,3 @@ def edit_stored(monkeypatch):
     yield edit
     monkeypatch.undo()
     clear()
-
-
-@pytest.fixture
-def stored_rows(monkeypatch):
-    """Return a function that replaces the stored rows of all studies that pages score."""
-    scored_rows = pytest.importorskip("nads_book.pages.scored_rows")
-
-    def clear():
-        scored_rows.rows_of.cache_clear()
-        scored_rows.scored.cache_clear()
-
-    def store(rows):
-        clear()
-        monkeypatch.setattr(scored_rows, "load_study", lambda file: {"rows": rows})
-
-    yield store
-    clear()

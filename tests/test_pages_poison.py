@@ -149,30 +149,13 @@ def test_removal_alone_is_half_of_the_poison_and_all_of_it_flips_the_verdict(edi
     assert parts.removal_is_half().value == pytest.approx(1)
 
 
-def test_registered_predictions_are_open_without_trainings_and_decided_with_them(stored_rows):
-    names = "fashion, early numbers cost", "fashion, late numbers cost nothing"
-    row = {"case": "fashion", "written": "added", "size": None, "seed": 3, "deviation": 1.0}
-    stored_rows([])
-    assert parts.registered(*names).holds is None
-    early = [row | {"index": index, "test_accuracy": 0.5} for index in (0, 10, 30)]
-    late = [row | {"index": index, "test_accuracy": 0.87} for index in (100, 300, 1000)]
-    stored_rows(early + late)
-    found = parts.registered(*names)
-    assert found.holds and found.value > 30 and found.num_trainings == 8
-    assert len(parts.plot_number().axes[0].containers) == 2
-    stored_rows(early + [one | {"test_accuracy": 0.5} for one in late])
-    assert parts.registered(*names).holds is False
-
-
-def test_sizes_in_another_order_than_the_costs_flip_the_verdict(monkeypatch, stored_rows):
-    stored_rows(parts.rows_of(parts.STUDY))
+def test_sizes_in_another_order_than_the_costs_flip_the_verdict(edit_stored, monkeypatch):
+    edit_stored("poison-parts.json", lambda row: None)
     sizes = parts.poison_parts.deviations
     reverse = lambda *args: {index: -size for index, size in sizes(*args).items()}  # noqa: E731
     monkeypatch.setattr(parts.poison_parts, "deviations", reverse)
     found = parts.size_orders_as_well()
     assert found.holds is False and found.value > 1
-    stored_rows([])
-    assert parts.size_orders_as_well().holds is False  # CIFAR-10 alone does not decide it
 
 
 def test_seeds_that_all_follow_a_number_or_all_ignore_it_flip_the_verdict(edit_stored):

@@ -56,9 +56,7 @@ def table_tasks() -> str:
     for network in NETWORKS:
         for task in TASKS:
             means = by_pair(rows_of(STUDY), network, task)
-            cells = [
-                fixed(100 * means[first], 1) if first in means else "–" for first in FIRST_NADS
-            ]
+            cells = [fixed(100 * means[first], 1) for first in FIRST_NADS]
             rows.append([LABELS[network], TASK_LABELS[task], *cells])
     return markdown_table(rows, ["", "task", *(f"NADs {i}, {i + 1}" for i in FIRST_NADS)])
 
@@ -79,11 +77,9 @@ def table_orders() -> str:
 
 
 def correlations(score: str) -> dict[str, float]:
-    """Return the rank correlation of a score with what is learned, in each cell that is stored."""
+    """Return the rank correlation of a score with what is learned, in each cell."""
     found = scored(STUDY).estimates
-    return {
-        cell: found[cell][f"rank correlation with {score}"][0] for cell in CELLS if cell in found
-    }
+    return {cell: found[cell][f"rank correlation with {score}"][0] for cell in CELLS}
 
 
 def nonlinear_rows() -> list[Row]:
@@ -110,8 +106,6 @@ def nads_order_tasks() -> Evidence:
     A task that is too easy or too hard decides nothing.
     """
     found = correlations("NADs")
-    if not found:
-        return registered(STUDY, CELLS)
     weakest = max(found, key=found.__getitem__)
     estimate = [found[weakest], *drawn_again(*weakest.split(", "))]
     return registered(STUDY, CELLS, estimate, nonlinear_rows())
@@ -122,8 +116,8 @@ def nads_before_frequency() -> Evidence:
     (registered).
     """
     nads, frequency = (np.array([*correlations(name).values()]) for name in ("NADs", "frequency"))
-    lead = np.mean(frequency - nads) if len(nads) else np.nan
-    return registered(STUDY, ["order ahead of frequency"], [float(lead)], nonlinear_rows())
+    lead = [float(np.mean(frequency - nads))]
+    return registered(STUDY, ["order ahead of frequency"], lead, nonlinear_rows())
 
 
 LAB_TABLES = {

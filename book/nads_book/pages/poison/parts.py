@@ -94,8 +94,7 @@ def lost_by_resnet() -> dict[int, Estimate]:
 def plot_number() -> Figure:
     """Draw the points lost by a number of one deviation, with nothing removed, against its NAD."""
     curves = {NAMES[case]: sweep(DEVIATION, case) for case in ("lenet", "fashion")}
-    if resnet := lost_by_resnet():
-        curves[NAMES["resnet"]] = resnet
+    curves[NAMES["resnet"]] = lost_by_resnet()
     return figures.plot_by_index({"": curves}, LOST)
 
 
@@ -170,12 +169,12 @@ def number_of_one_deviation() -> Evidence:
 
 
 def registered(*criteria: str) -> Evidence:
-    """Decide by registered criteria of the study `poison-parts`, once its trainings are stored."""
+    """Decide by registered criteria of the study `poison-parts`."""
     case = criteria[0].partition(",")[0]
     rules = load_registered("poison_parts")["criteria"]
     indices = [index for name in criteria for index in rules[name]["indices"]]
     mine = trained_on(DEVIATION, case=case, indices=indices)
-    first = [lost for index, lost in mean_lost(DEVIATION, case).items() if index == 0]
+    first = [mean_lost(DEVIATION, case)[0]]
     size = "narrow" if case == "resnet" else "laptop"
     return scored_rows.registered(STUDY, criteria, first, mine, size=size)
 
@@ -188,7 +187,7 @@ def larger_costs_less() -> Evidence:
         for early, late in combinations(sorted(lost), 2)
         if sizes[late] > sizes[early]
     ]
-    most = max(less, default=float("nan"))
+    most = max(less)
     return evidence(most > 10, most, rows=trained_on(DEVIATION, case="resnet"), size="narrow")
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures
@@ -105,7 +104,7 @@ def by_criteria(
     rows.
     """
     rows = matching(rows_of(STUDY), measured=kind)
-    number = max((row["num_networks"] for row in rows if row["network"] in networks), default=0)
+    number = max(row["num_networks"] for row in rows if row["network"] in networks)
     facts = FACTS | {"num_trainings": number, "null": null}
     return registered(STUDY, criteria, estimate, **facts)
 
@@ -132,7 +131,7 @@ def follows_signal() -> Evidence:
     leads = [signal_lead(row) for row in balanced().values()]
     names = ("lenet", "cnn")
     criteria = [f"{name}, signal" for name in names]
-    return by_criteria(criteria, [min(leads, default=np.nan)], names, "balanced")
+    return by_criteria(criteria, [min(leads)], names, "balanced")
 
 
 def law_or_eigenvector() -> Evidence:

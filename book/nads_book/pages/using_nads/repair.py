@@ -60,8 +60,8 @@ def plot_repairs() -> Figure:
     for place, wave in enumerate(repair.waves()):
         box = axis.inset_axes((place - 0.42, -1.5, 0.84, 0.84), transform=axis.transData)
         style.show_signed(box, nc.fourier_direction(wave)[0])
-    axis.set(xlim=(-0.7, 15.7), ylim=(len(NETWORKS) - 0.5, -1.7), xticks=[0, 15])
-    axis.set_xticklabels(["coarsest wave", "finest wave"])
+    axis.set(xlim=(-0.7, 15.7), ylim=(len(NETWORKS) - 0.5, -1.7), xlabel="wave")
+    axis.set_xticks([0, 15], ["coarsest", "finest"])
     axis.set_yticks(range(len(NETWORKS)), map(named, NETWORKS))
     axis.spines[:].set_visible(False)
     style.legend(figure, axis, ncol=2)
