@@ -17,6 +17,7 @@ from nads_core.runtime.arguments import require_positive
 
 _VERSIONS = (60, 180, math.inf)  # seconds after which the first versions are due
 _FIRST, _FEWEST, _MOST = 4, 16, 100_000  # networks: to take the time, of a version, of the last
+_MOST_VECTORS = 1_024  # networks whose vectors are kept: eigenpairs take the cube of their number
 _WORTHWHILE = 1.15  # growth of the number of networks from which on another version is computed
 _CODE = """import nads_book as nb
 import nads_core as nc
@@ -135,6 +136,7 @@ def _versions(
     nads, warned, overhead = _compute(model, count, checkpoint, options)
     block = nads.provenance["block_size"]  # networks that are drawn and stored at a time
     fewest = max(_FEWEST, block)
+    most = _MOST if math.prod(options["image_shape"]) <= DENSE_LIMIT else _MOST_VECTORS
     if count < fewest:
         count = fewest
         nads, warned, overhead = _compute(model, count, checkpoint, options)
@@ -142,7 +144,7 @@ def _versions(
         num_stored, taken = _stored(checkpoint)
         left = start + after - time.monotonic() - overhead
         affordable = num_stored * left / max(taken, 1e-4)
-        target = int(min(_MOST, count + affordable)) // block * block
+        target = int(min(most, count + affordable)) // block * block
         if target >= _WORTHWHILE * count:
             count = target
             nads, warned, overhead = _compute(model, count, checkpoint, options)
