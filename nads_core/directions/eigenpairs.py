@@ -223,8 +223,8 @@ class EigenProblem:
         count = min(self.count, len(kind))
         used = min(_SIMULATED, spectrum.spanned)
         halves = kind.coordinates(self.half_samples.halves())  # (P, n, R, 2, d)
-        # Of M - W also where it is shrunk: that keeps the axes, and the eigenvalues above the floor,
-        # which the levels below it have shifted.
+        # Of M - W also where it is shrunk: that keeps the axes, and the eigenvalues above the
+        # floor, which the levels below it have shifted.
         uncertainty = self._uncertainty(
             spectrum.levels[:used],
             spectrum.noise[:used],

@@ -1,4 +1,4 @@
-"""The networks that a factory returns, as modules whose weights can be replaced, and their state."""
+"""Networks that a factory returns, as modules whose weights can be replaced, and their state."""
 
 import torch
 from torch import Tensor, nn

@@ -184,7 +184,7 @@ def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, Facts]:
 
 
 def injected(unit: Unit, design: Design) -> tuple[Dataset, Dataset, Measure]:
-    """Return the training and the test set of an injection, and the measure of a trained network."""
+    """Return training and test set of an injection, and the measure of a trained network."""
     data, standard = unit["data"], scaling(unit["data"], design.num_train)
     first, last = photos(data, True, design.num_train), photos(data, False, design.num_test)
     injection = ShortcutInjection(first.images, nads_of(data, unit["network"]), unit["index"])
