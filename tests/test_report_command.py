@@ -336,10 +336,11 @@ def test_classes_that_are_too_small_are_reported_before_networks_are_drawn(
 
 
 @pytest.mark.parametrize(("dense_limit", "most"), [(8192, "_MOST"), (0, "_MOST_VECTORS")])
-def test_time_without_end_draws_the_most_networks(folder, monkeypatch, dense_limit, most):
+def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, dense_limit, most):
     monkeypatch.setattr(report, "DENSE_LIMIT", dense_limit)
     monkeypatch.setattr(report, most, 64)
     assert main(["report", "report_nets:row", "--minutes", "inf"]) == 0
+    assert capsys.readouterr().out.count("report.html") == 1  # the last version alone
     assert page_numbers(folder / "report.html")[0]["What was drawn"]["num_networks"] == 64
 
 

@@ -149,7 +149,10 @@ def _versions(
             count = target
             nads, warned, overhead = _compute(model, count, checkpoint, options)
         before = time.monotonic()
-        yield nads, warned, after < seconds
+        more = after < seconds and count < most // block * block
+        yield nads, warned, more
+        if not more:
+            return
         overhead += time.monotonic() - before
 
 
