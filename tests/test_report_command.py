@@ -405,6 +405,20 @@ def test_a_section_names_the_networks_that_it_is_of(run, images):
     assert not any(section.num_networks for section in made.sections)
 
 
+def test_of_networks_that_count_as_few_no_nad_is_known(run):
+    nads, _ = run
+    certain = torch.full_like(nads.certainty, 0.95)
+    known = replace(nads.uncertainty, certainty=certain, leading_certainty=certain)
+
+    def drawn(effective):
+        facts = nads.provenance | {"effective_networks": effective}
+        of_these = nc.NADs(nads.directions, nads.eigenvalues, facts, known)
+        return nb.report_on(of_these).sections[0]
+
+    assert drawn(31.0).opening
+    assert drawn(5.0).sentences[0] == "No NAD is known yet." and not drawn(5.0).opening
+
+
 def test_a_name_is_text_and_missing_numbers_are_null(run):
     nads, path = run
     facts = nads.provenance | {"architecture": "<b>net</b>$", "asymmetry": math.nan}

@@ -20,14 +20,17 @@ _SHOWN, _OF_CHANNEL = 10, 4  # directions that are drawn, and of each channel
 _NAMED = 4  # channels of a sequence that have a legend, at most
 _SPAN = "the space of all their combinations (their span)"
 _SIMILAR = 0.1  # certainty from which on a direction is drawn
+_FEWEST = 30  # networks of equal weight from which on certainties are told
 COMPARED = 64  # leading directions whose span is of interest, at most
 
 
 def preferences(nads: NADs, sample: Sample) -> Section:
     """Describe the first NADs, joint and of each channel."""
     shape, first = sample.shape, range(min(_SHOWN, len(nads)))
-    certain = [i for i in first if nads.certainty[i] >= CERTAIN]
-    sentences = _what_is_known(nads, certain)
+    effective = float(nads.provenance.get("effective_networks", math.inf))
+    enough = effective >= _FEWEST  # a few networks span directions that others do not share
+    certain = [i for i in first if enough and nads.certainty[i] >= CERTAIN]
+    sentences = _what_is_known(nads, certain) if enough else []
     # The mean energy is known better than that of any direction: its error is left out
     mean = float((sample.x * sample.y).sum(2).mean()) / math.prod(shape)
     value, error = (float(of[0]) / mean for of in (nads.eigenvalues, nads.eigenvalue_std))
@@ -37,11 +40,13 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     opening = "".join(sentences[:1])
     if not sentences:
         sentences = ["No NAD is known yet."]
+        if not enough:
+            sentences.append(f"The networks count as {effective:.2g} of equal weight, too few.")
     drawn = first if math.prod(shape) <= DENSE_LIMIT else certain
     pictures = [
         picture(nads[i].numpy(), f"NAD {i}", f"certainty {_two_digits(nads.certainty[i])}")
         for i in drawn
-        if _worth_drawing(nads, i)
+        if enough and _worth_drawing(nads, i)
     ]
     figures = []
     if pictures:
