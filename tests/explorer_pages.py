@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import nads_book as nb
 import numpy as np
+import pytest
 import torch
 from nads_book.explorer import AtlasGallery, Changes, Playground, Stack, bundle, views
 from nads_book.explorer.data import compressed
@@ -21,6 +22,7 @@ class _Shipped(dict):
         return self.setdefault(name, shipped_nads(name, None))  # the same as those of the results
 
 
+pytest.importorskip("matplotlib.cbook", reason="what draws the book is not installed")
 NADS = _Shipped()
 PHOTOS = nb.explorer.load_pictures()
 FOURIER, BY_NAD = nb.load_results("fig1-lenet"), nb.load_results("fig6-lenet")
