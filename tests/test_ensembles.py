@@ -342,7 +342,7 @@ def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
     state, readouts = loop.draw(0), loop.draw_readouts(0, 3, 2)
     for inputs in (4, 2, 4):
         images = loop.randn(0, 1, inputs, *SHAPE)
-        mixing = torch.randn(3, inputs, dtype=torch.float64)
+        mixing = torch.randn(3, inputs).to(images)
         for arguments in ((), (readouts,), (readouts, mixing), (None, mixing)):
             ours, theirs = (
                 ensemble.input_gradients(state, images, *arguments) for ensemble in (graph, loop)

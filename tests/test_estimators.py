@@ -138,24 +138,20 @@ def test_noise_of_inputs_that_cannot_be_seen_is_warned_of(estimator, warns):
     assert ("input_noise" in nads.provenance) == warns
 
 
-def test_a_gpu_evaluates_fewer_networks_of_an_estimator_with_more_inputs(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (8 * 10**10, 0))
+def test_a_gpu_evaluates_as_many_networks_as_a_quarter_of_its_memory_holds(monkeypatch):
+    """Two networks that take 3e6 bytes each, beside weights of 1e6 numbers, drawn and joined."""
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 10**6)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 7 * 10**6)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda _: None)
+    monkeypatch.setattr("nads_core.directions.evaluation.available_memory", lambda _: free)
     on_a_gpu = SimpleNamespace(
-        device=torch.device("cuda"), image_shape=(1, 32, 32), num_parameters=10**6, block_size=2
+        device=torch.device("cuda"), num_parameters=10**6, dtype=torch.float32, block_size=64
     )
-    many, eight, sixteen, mixed, dipole, point = (
-        fitting_batch(on_a_gpu, estimator)
-        for estimator in (
-            nc.SmoothedGradient(64),
-            nc.SmoothedGradient(16, readouts=8),
-            nc.SmoothedGradient(16),
-            nc.MixedDerivative(16),
-            nc.Dipole(),
-            nc.PointGradient(),
-        )
+    estimator = SimpleNamespace(
+        draw=lambda *_: list(range(64)), contributions=lambda _, draw: len(draw) == 2 or 1 / 0
     )
-    assert sixteen == mixed == 10**10 // (4 * (3 * 10**6 + 16 * 64 * 1024 * 40))
-    assert many < eight < sixteen and 1 < dipole < sixteen < point
+    for free, expected in ((6 * 10**8, 10), (10**6, 1), (10**12, 512)):
+        assert fitting_batch(on_a_gpu, estimator) == expected
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,7 @@ def test_trained_weights_are_left_to_torch():
     plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU())
     plain.load_state_dict(layer.state_dict())
     x = normal(2, 2, 5, 5)
-    for network in (layer, plain):
+    for network in (layer.to(x.device), plain.to(x.device)):
         network(x).square().sum().backward()
     torch.testing.assert_close(layer[0].weight.grad, plain[0].weight.grad)
     weight = normal(1, 3, 2, 3, 3).requires_grad_()

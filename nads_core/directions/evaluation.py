@@ -24,6 +24,7 @@ _TRIED_NETWORKS = 128  # where the first ones ignore their input
 _MOST_AT_ONCE = 512  # a dipole evaluates so many inputs at once
 # The last 4 of so many networks are compared with what the factory builds
 _AUDITED, _AUDITED_OF = 4, 256
+_MEASURED_NETWORKS, _MOST_NETWORKS = 2, 512  # of which memory is measured; evaluated together
 _PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
 
 
@@ -212,17 +213,17 @@ def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> 
 
 
 def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
-    """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free
-    memory holds.
+    """Networks evaluated together: one block on a CPU; on a GPU as many as a quarter of its free
+    memory holds, by the memory that a few need.
     """
     if ensemble.device.type != "cuda":
         return ensemble.block_size
-    free, _ = torch.cuda.mem_get_info(ensemble.device)
-    dimension = math.prod(ensemble.image_shape)
-    passes = estimator.passes(dimension)
-    back = passes.backward + passes.mixed
-    # Memory of a ResNet with layers of 64 channels, which is more than most networks need: 38
-    # layers per input are kept for the backward pass, and every pass needs two more.
-    layers = 38 * passes.forward + 2 * back if back else 2 * passes.forward
-    network_bytes = 4 * (3 * ensemble.num_parameters + 64 * dimension * layers)
-    return int(max(1, min(256, free // 8 // network_bytes)))
+    draw = estimator.draw(ensemble, 0)[:_MEASURED_NETWORKS]
+    before = torch.cuda.memory_allocated(ensemble.device)
+    torch.cuda.reset_peak_memory_stats(ensemble.device)
+    estimator.contributions(ensemble, draw)
+    used = torch.cuda.max_memory_allocated(ensemble.device) - before
+    # Drawn, and once more where several blocks are joined
+    weights = 3 * ensemble.num_parameters * ensemble.dtype.itemsize
+    free = available_memory(ensemble.device) or 0
+    return int(max(1, min(_MOST_NETWORKS, free / 4 / (used / len(draw) + weights))))

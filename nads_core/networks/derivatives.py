@@ -258,7 +258,8 @@ class ScalarFunction:
                     "the network's output does not depend on its input: "
                     "f(x) carries no gradient to x"
                 )
-            sums = torch.eye(values.shape[1]).to(values)  # rows: the sum of one output over K
+            # Rows: the sum of one output over K
+            sums = torch.eye(values.shape[1], dtype=values.dtype, device=values.device)
             gradients = []
             for index, one in enumerate(sums, start=1):
                 try:

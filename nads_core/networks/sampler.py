@@ -21,6 +21,8 @@ from nads_core.runtime.seeds import seed_sequence
 
 # Weights drawn from one generator: a block of networks is this large, or one network
 _BLOCK_WEIGHTS = 2**21
+# On a GPU, where starting a draw takes as long as 10^6 numbers
+_GPU_BLOCK_WEIGHTS = 2**28
 # Weights drawn by one launch of a kernel, which has no generator to share
 _COUNTER_BLOCK_WEIGHTS = 2**26
 _MAX_BLOCK = 64
@@ -60,7 +62,8 @@ class NetworkSampler:
         self.initialisation, self.from_factory = initialisation, from_factory
         self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
         self._counted = None if kernels == "torch" else initialisation.random_parameters()
-        together = _COUNTER_BLOCK_WEIGHTS if self.counter_based else _BLOCK_WEIGHTS
+        of_device = _GPU_BLOCK_WEIGHTS if device.type == "cuda" else _BLOCK_WEIGHTS
+        together = _COUNTER_BLOCK_WEIGHTS if self.counter_based else of_device
         per_block = together // max(1, self.num_parameters)
         # A power of two
         self.block_size = min(_MAX_BLOCK, 2 ** max(0, per_block.bit_length() - 1))
