@@ -1,8 +1,8 @@
-"""Seconds of each Triton kernel and of what PyTorch offers instead:
+"""Seconds of the Triton kernel and of what PyTorch offers instead:
 ``python benchmarks/kernels.py``.
 
-Writes ``results/kernels-DEVICE.json``, a row for each (problem, method), and prints which kernels
-are the fastest method of their problems; tiles are methods. All kernels are compiled first, in
+Writes ``results/kernels-DEVICE.json``, a row for each (problem, method), and prints whether
+the kernel is the fastest method of its problems; tiles are methods. All are compiled first, in
 parallel processes. ``--smoke`` runs all of it at toy sizes, also without a GPU if
 TRITON_INTERPRET=1 is set.
 """
@@ -25,10 +25,7 @@ import torch
 from nads_book.benchmarks.roofline import data_sheet
 from torch.nn import functional as F
 
-import nads_core as nc
-from nads_core.directions.moments import DenseMoments
-from nads_core.kernels import draw_weights, require_kernels
-from nads_core.networks import Ensemble, Initialisation
+from nads_core.kernels import require_kernels
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
@@ -51,70 +48,6 @@ class Case:
     @property
     def ours(self) -> bool:
         return self.method.startswith("triton")
-
-
-def draw_cases(
-    name: str, count: int, image_size: int, device: torch.device, smoke: bool
-) -> Iterator[Case]:
-    """Draw the weights of ``count`` networks."""
-    architecture, shape = nc.ARCHITECTURES[name], (1, image_size, image_size)
-
-    def factory() -> torch.nn.Module:
-        return architecture.build(1, image_size, 1)
-
-    shipped, together = (Ensemble(factory, shape, device=device) for _ in range(2))
-    together.block_size = count
-    problem, blocks = f"weights of {count} {name}", -(-count // shipped.block_size)
-    size = 4.0 * count * shipped.num_parameters
-    parameters = Initialisation.of(factory, device).random_parameters()
-    draw = partial(draw_weights, parameters, seed=1, first=0, count=count, stream=0, device=device)
-    yield Case(problem, "triton", draw, size)
-    draw_all = lambda: [shipped.draw(block) for block in range(blocks)]  # noqa: E731
-    yield Case(problem, "torch, as shipped", draw_all, size)
-    yield Case(problem, "torch, one block", lambda: together.draw(0), size)
-
-
-def moment_cases(
-    count: int, per_network: int, size: int, device: torch.device, smoke: bool
-) -> Iterator[Case]:
-    """Add the contributions of ``count`` networks to both sums."""
-    from nads_core.kernels.second_moments_triton import TUNING, launch
-
-    problem = f"moments of {count} x {per_network} x {size}"
-    contributions = torch.randn(count, per_network, size, device=device)
-    seen, noise = (torch.zeros(size, size, dtype=torch.float64, device=device) for _ in range(2))
-    products = per_network + 1 if per_network > 1 else 1
-    num_bytes = 4.0 * contributions.numel() + 2 * 8 * (2 if per_network > 1 else 1) * size**2
-    flop = 1.0 * count * products * size * (size + 1)  # of the lower triangle
-    case = partial(Case, problem, num_bytes=num_bytes, flop=flop)
-    tiles = product((32, 64), (32,), (4, 8)) if not smoke else [(32, 32, 4)]
-    tuned = {
-        "TILE": TUNING["TILE"],
-        "NETWORKS": TUNING["NETWORKS"],
-        "num_warps": TUNING["num_warps"],
-    }
-    choices = [tuned, *(dict(zip(tuned, tile, strict=True)) for tile in tiles)]
-    for choice in choices if size == 1024 or smoke else choices[:1]:
-        method = "triton, " + ", ".join(f"{name} {value}" for name, value in choice.items())
-        yield case(method, partial(launch, seen, noise, contributions, **choice), precision="tf32")
-    moments = DenseMoments(size, device)
-
-    def shipped() -> None:
-        moments.update(contributions)
-        moments.sums()
-
-    yield case("torch, as shipped", shipped, precision="float64")
-    for precision in ("float64", "float32", "tf32"):
-        kind = torch.float64 if precision == "float64" else torch.float32
-        rows = contributions.flatten(0, 1).to(kind)
-        total = torch.zeros(size, size, dtype=kind, device=device)
-
-        def multiply(rows=rows, total=total, tf32=precision == "tf32") -> None:
-            torch.backends.cuda.matmul.allow_tf32 = tf32
-            total.addmm_(rows.T, rows)
-            torch.backends.cuda.matmul.allow_tf32 = False
-
-        yield case(f"addmm alone, {precision}", multiply, precision=precision)
 
 
 def convolution_cases(
@@ -171,8 +104,6 @@ def problems(smoke: bool) -> list[Problem]:
     if smoke:
         return [
             partial(convolution_cases, 2, 2, (1, 2), 3, 1, 8),
-            partial(draw_cases, "logreg", 3, 8),
-            partial(moment_cases, 5, 2, 70),
         ]
     convolutions = [
         (512, 16, (1, 6), 5, 0, 32),
@@ -180,13 +111,7 @@ def problems(smoke: bool) -> list[Problem]:
         (256, 16, (1, 16), 3, 1, 32),
         (256, 16, (16, 16), 3, 1, 16),  # the small CNN
     ]
-    draws = [("lenet", 256), ("vgg11", 32), ("resnet18", 32), ("densenet121", 32)]
-    moments = [(256, 8, 1024), (2048, 1, 1024), (256, 8, 3072)]
-    return [
-        *(partial(convolution_cases, *shape) for shape in convolutions),
-        *(partial(moment_cases, *shape) for shape in moments),
-        *(partial(draw_cases, *pair, 32) for pair in draws),
-    ]
+    return [partial(convolution_cases, *shape) for shape in convolutions]
 
 
 def compile_kernels(index: int, smoke: bool, device: str) -> None:

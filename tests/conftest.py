@@ -105,16 +105,8 @@ class _ConvolutionTwin:
 
 @pytest.fixture
 def twins(monkeypatch) -> None:
-    """Replace Triton's kernels by their PyTorch references; importing the kernels fails."""
-    from nads_core.directions import moments
-    from nads_core.kernels import references as kernel_references
-    from nads_core.networks import sampler
-
+    """Replace Triton's kernel by its reference in PyTorch; importing the kernel fails."""
     monkeypatch.setattr("nads_core.kernels.choice._require_triton", lambda device: None)
-    for module, name in ((sampler, "draw_weights"), (moments, "add_second_moments")):
-        monkeypatch.setattr(module, name, getattr(kernel_references, name))
-    for name in ("random_weights_triton", "second_moments_triton"):
-        monkeypatch.setitem(sys.modules, f"nads_core.kernels.{name}", None)
     monkeypatch.setitem(sys.modules, "nads_core.kernels.convolutions_triton", _ConvolutionTwin)
 
 

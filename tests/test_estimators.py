@@ -150,7 +150,8 @@ def test_a_gpu_evaluates_as_many_networks_as_a_quarter_of_its_memory_holds(monke
     estimator = SimpleNamespace(
         draw=lambda *_: list(range(64)), contributions=lambda _, draw: len(draw) == 2 or 1 / 0
     )
-    for free, expected in ((6 * 10**8, 10), (10**6, 1), (10**12, 512)):
+    for memory, expected in ((6 * 10**8, 10), (10**6, 1), (10**12, 512)):
+        free = memory
         assert fitting_batch(on_a_gpu, estimator) == expected
 
 

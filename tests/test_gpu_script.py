@@ -132,13 +132,18 @@ def test_an_evaluation_is_the_default_from_a_factor_of_1_2():
 
 
 def test_kernels_are_the_default_where_they_are_faster_as_a_whole():
-    rows = [row("lenet", 100.0), row("lenet", 121.0, kernels="triton"), row("cnn", 100.0)]
-    rows += [row("cnn", 119.0, kernels="triton"), {**row("vit", 1.0), "networks_per_second": None}]
+    """By whole calls, not by the networks alone."""
+    rows = [row("lenet", 100.0), row("lenet", 1e6, kernels="triton"), row("vit", 1.0)]
     rows += [row("resnet18", None, error="out of memory"), row("resnet18", 5.0, "loop")]
-    found = decided(rows)
+    calls = [
+        {"network": name, "variant": variant, "method": "library", "networks_per_second": rate}
+        for name, kernels in (("lenet", 121.0), ("cnn", 119.0), ("vit", None))
+        for variant, rate in (("library", 100.0), ("library, triton", kernels))
+    ]
+    found = decided(rows, calls)
     assert found["kernels for lenet"] == "triton" and found["kernels for cnn"] == "torch"
     assert found["kernels for vit"] == found["kernels for resnet18"] == "not known"
-    assert found["evaluation of vit"] == "not known" and found["evaluation of resnet18"] == "loop"
+    assert found["evaluation of cnn"] == "not known" and found["evaluation of resnet18"] == "loop"
 
 
 @pytest.mark.parametrize(
@@ -189,18 +194,27 @@ def test_the_error_falls_as_one_over_the_number_of_networks():
 
 
 def test_times_on_gpus_are_measured_where_a_row_is_there():
+    """Elsewhere they are estimated, by the share of the limits that was reached on another GPU."""
     work = Work(0, 3e12, 3e12, 0.0, 0.0, 0.0, 0.0)
-    t4, h100 = (gpu_durations(100, work, "lenet", [])[gpu] for gpu in GPUS)
+    t4, h100 = (gpu_durations(100, work, "lenet", [])[gpu] for gpu in ("T4", "H100"))
     assert t4.source == h100.source == "" and str(t4).startswith("≈")
     assert t4.seconds == pytest.approx(100 * 6e12 / DATA_SHEETS["T4"].rates["float32"] / 0.3)
     assert h100.seconds == pytest.approx(100 * 6e12 / DATA_SHEETS["H100"].rates["tf32"] / 0.3)
-    common = {"network": "lenet", "device": "NVIDIA H100 80GB HBM3"}
-    rates = (("float32", 20.0), ("float32", 50.0), ("bfloat16", 90.0))
-    rows = [common | {"dtype": kind, "networks_per_second": rate} for kind, rate in rates]
-    rows += [common | {"network": "cnn", "dtype": "float32", "networks_per_second": 1e9}]
-    rows += [common | {"dtype": "float32", "error": "out of memory"}]
+    common = {"device": "NVIDIA H100 80GB HBM3", "roofline_share": 0.1}
+    rows = [
+        row("lenet", rate, dtype=dtype, kernels=kernels) | common
+        for rate, dtype, kernels in (
+            (20.0, "float32", "torch"),
+            (50.0, "float32", "triton"),
+            (90.0, "bfloat16", "torch"),
+            (99.0, "float32", "one that was removed"),
+        )
+    ]
+    rows += [row("cnn", 1e9) | common, {**rows[0], "error": "out of memory"}]
+    del rows[-1]["networks_per_second"]
     found = gpu_durations(100, work, "lenet", rows)
-    assert found["H100"] == Duration(2.0, "measured on NVIDIA H100 80GB HBM3") and found["T4"] == t4
+    assert found["H100"] == Duration(2.0, "measured on NVIDIA H100 80GB HBM3")
+    assert found["T4"].seconds == pytest.approx(3 * t4.seconds) and not found["T4"].source
 
 
 @pytest.mark.stored
@@ -211,4 +225,5 @@ def test_the_table_of_the_page_is_complete():
         laptop, h100 = by_device["laptop"], by_device["H100"]
         assert count >= FEWEST and list(by_device) == ["laptop", *GPUS]
         assert laptop.source and laptop.seconds > h100.seconds
+        assert by_device["H200"].source
     assert more["lenet"][0] == pytest.approx(10 * found["lenet"][0], rel=0.01)

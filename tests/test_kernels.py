@@ -6,7 +6,6 @@ are not there.
 
 import copy
 import importlib.util
-import math
 import os
 import subprocess
 import sys
@@ -19,36 +18,25 @@ import torch
 from convergence import second_moment
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core import kernels
 from nads_core.cli import main
-from nads_core.directions.moments import FusedMoments
 from nads_core.kernels import (
-    RandomParameter,
     faster_first_convolutions,
     faster_max_pooling,
     few_channel_convolutions,
     require_kernels,
 )
-from nads_core.kernels import references as kernel_references
 from nads_core.kernels.convolutions import _Convolution
-from nads_core.kernels.references import philox
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.initialisation import Initialisation
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(
     not importlib.util.find_spec("triton"), reason="there is no Triton for this platform"
 )
-EITHER = pytest.mark.parametrize(
-    "backend", ["reference", pytest.param("triton", marks=needs_triton)]
-)
-BACKENDS = {"triton": kernels, "reference": kernel_references}
 
 
 @pytest.fixture(autouse=True)
@@ -136,208 +124,12 @@ def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bia
         torch.testing.assert_close(ours, theirs)
 
 
-# --- weights from a counter
-
-PARAMETERS = (
-    RandomParameter((3, 7), "uniform", 0.0, 0.3),
-    RandomParameter((2100,), "normal", 1.0, 2.0),
-    RandomParameter((), "uniform", 2.0, 0.5),
-    RandomParameter((0, 4), "normal"),
-)
-
-
-@pytest.mark.parametrize(
-    ("counter", "key", "words"),
-    [
-        ((0, 0, 0, 0), 0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-        ((2**32 - 1,) * 4, 2**64 - 1, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-        (
-            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
-            0x299F31D0A4093822,
-            "d16cfe09 94fdcceb 5001e420 24126ea1",
-        ),
-    ],
-)
-def test_philox_gives_the_words_that_its_authors_publish(counter, key, words):
-    """From kat_vectors of the Random123 library."""
-    assert (
-        " ".join(f"{int(word):08x}" for word in philox([torch.tensor(c) for c in counter], key))
-        == words
-    )
-
-
-@needs_triton
-@pytest.mark.parametrize(
-    ("seed", "first", "count"), [(1, 0, 1), (2**63 - 5, 7, 3), (2**31, 2**31 - 2, 2)]
-)
-def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
-    arguments = {"seed": seed, "first": first, "count": count, "stream": 2, "device": DEVICE}
-    ours, theirs = (
-        backend.draw_weights(PARAMETERS, **arguments) for backend in (kernels, kernel_references)
-    )
-    for parameter, a, b in zip(PARAMETERS, ours, theirs, strict=True):
-        assert a.shape == b.shape == (count, *parameter.shape)
-        assert a.is_contiguous() and a.dtype == torch.float32
-        if parameter.distribution == "uniform":
-            assert torch.equal(a, b)
-        else:
-            torch.testing.assert_close(a, b, rtol=2e-6, atol=2e-6 * parameter.scale)
-
-
-def test_numbers_have_the_distributions_they_should_have():
-    size = 200_000
-    kinds = (("uniform", 1.0, 0.5), ("normal", -1.0, 3.0))
-    parameters = [RandomParameter((size,), *kind) for kind in kinds]
-    uniform, normal = (
-        tensor[0] for tensor in kernel_references.draw_weights(parameters, seed=3, first=0, count=1)
-    )
-    assert stats.kstest(uniform, stats.uniform(0.5, 1.0).cdf).pvalue > 1e-3
-    assert stats.kstest(normal, stats.norm(-1.0, 3.0).cdf).pvalue > 1e-3
-    rows = torch.stack([uniform, uniform.roll(1), uniform.roll(4), normal, normal.roll(1)]).double()
-    assert torch.corrcoef(rows).fill_diagonal_(0).abs().max() < 4.5 / math.sqrt(size)
-
-
-# --- ensembles that draw by the kernel
-
-
 def small() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 1))
 
 
-@pytest.mark.parametrize("name", ["lenet", "vgg11"])
-def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name, twins):
-    factory = lambda: nc.ARCHITECTURES[name].build(1, 32, 1)  # noqa: E731
-    ensemble = Ensemble(factory, (1, 32, 32), device="cpu", kernels="triton")
-    assert ensemble.counter_based
-    drawn = Initialisation.of(factory, "cpu")
-    for parameter, (weights, tensor) in zip(
-        drawn.random_parameters(), drawn.varying.items(), strict=True
-    ):
-        values = ensemble.template.get_parameter(weights).detach()  # the factory's own
-        assert parameter.shape == tuple(tensor.shape) == tuple(values.shape)
-        variance = parameter.scale**2 / (3 if parameter.distribution == "uniform" else 1)
-        assert parameter.shift == 0
-        if values.numel() > 1000:
-            assert abs(values.double().square().mean() / variance - 1) < 5 * math.sqrt(
-                2 / values.numel()
-            )
-
-
-@EITHER
-def test_weights_and_inputs_of_a_network_do_not_depend_on_the_block(backend, request):
-    if backend == "reference":
-        request.getfixturevalue("twins")
-    drawn = []
-    for block_size in (3, 1):
-        networks = Ensemble(small, (1, 8, 8), seed=2, device=DEVICE, kernels="triton")
-        networks.block_size = block_size
-        block, row = divmod(4, block_size)
-        state, images = networks.draw(block), networks.randn(block, 1, 2, 1, 8, 8)
-        tensors = (*state.values(), images, *networks.probes(block, 2).values())
-        drawn.append([tensor[row] for tensor in tensors])
-    assert all(torch.equal(a, b) for a, b in zip(*drawn, strict=True))
-    first = {float(tensor.flatten()[0]) for tensor in drawn[0]}
-    assert len(first) == len(drawn[0])  # no number is used twice
-
-
-class Truncated(nn.Module):
-    """A network whose weights take several operations each."""
-
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(64, 1)
-        nn.init.trunc_normal_(self.linear.weight)
-
-    def forward(self, x):
-        return self.linear(x.flatten(1))
-
-
-def double() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 1, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("factory", [Truncated, double])
-def test_other_networks_stay_with_torch(factory, twins):
-    theirs, ours = (
-        Ensemble(factory, (1, 8, 8), device="cpu", kernels=kind) for kind in ("torch", "triton")
-    )
-    assert not ours.counter_based and ours.block_size == theirs.block_size
-    for a, b in zip(ours.draw(1).values(), theirs.draw(1).values(), strict=True):
-        assert torch.equal(a, b)
-    assert Ensemble(small, (1, 8, 8), device="cpu", kernels="triton").counter_based
-
-
-# --- second moments
-
-
 def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
-
-
-def added(contributions: Tensor, backend: str = "triton") -> Tensor:
-    """Both sums, (2, D, D), added to something that is not zero."""
-    size = contributions.shape[-1]
-    start = torch.arange(size * size, dtype=torch.float64, device=DEVICE).view(size, size) / size**2
-    seen, noise = start + start.T, 2 * (start + start.T)
-    BACKENDS[backend].add_second_moments(seen, noise, contributions)
-    return torch.stack([seen, noise])
-
-
-def exact_sums(contributions: Tensor) -> Tensor:
-    """Both sums, (2, D, D), by the formulas of the module's docstring."""
-    g = contributions.double()
-    count, means = g.shape[1], g.mean(1)
-    spreads = (g - means[:, None]).flatten(0, 1)
-    return torch.stack([means.T @ means, spreads.T @ spreads / max(1, count * (count - 1))])
-
-
-SHAPES = [(5, 3, 70), (33, 1, 64), (40, 8, 130), (1, 2, 1), (3, 5, 7), (0, 4, 9)]
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_twin_gives_the_formulas(shape):
-    # TF32 holds these, their means and their deviations.
-    contributions = shape[1] * (2 * normal(*shape) + 3).round()
-    whole, start = (added(part, "reference") for part in (contributions, contributions[:0]))
-    difference = whole - start
-    torch.testing.assert_close(difference, exact_sums(contributions), rtol=1e-10, atol=1e-10)
-
-
-@needs_triton
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_fused_second_moments_equal_those_of_the_twin(shape):
-    contributions = normal(*shape) + 3
-    ours, theirs = (added(contributions, backend=backend) for backend in ("triton", "reference"))
-    scale = theirs.abs().amax((1, 2), keepdim=True)
-    tolerance = 2e-6 if DEVICE == "cpu" else 1e-5  # tensor cores cut off their sums
-    assert ((ours - theirs).abs() <= tolerance * scale).all()
-    torch.testing.assert_close(ours, ours.mT, rtol=1e-6, atol=1e-6)
-    if shape[1] == 1:  # one contribution has no information about the noise
-        assert torch.equal(ours[1], theirs[1])
-
-
-@needs_triton
-def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
-    contributions = normal(4, 6, 20) + 1000 * normal(4, 1, 20, seed=1)
-    ours, noise = added(contributions)[1], exact_sums(contributions)[1]
-    assert (ours - added(contributions[:0])[1] - noise).abs().max() < 1e-3 * noise.abs().max()
-
-
-def test_fused_moments_do_not_depend_on_the_partition(twins):
-    contributions = normal(1100, 4, 5)
-    whole, parts = FusedMoments(5, DEVICE), FusedMoments(5, DEVICE)
-    whole.update(contributions)
-    for part in contributions.split(37):
-        restored = parts.empty()
-        restored.load_state_dict(parts.state_dict())
-        restored.update(part)
-        parts = restored
-    assert parts.num_networks == whole.num_networks == 1100
-    assert parts.state_dict()["num_networks"] == 1024  # the rest waits for a full launch
-    assert all(torch.equal(a, b) for a, b in zip(whole.moments(), parts.moments(), strict=True))
-    parts.merge(whole)
-    assert parts.num_networks == 2200
-    torch.testing.assert_close(parts.moments()[0], whole.moments()[0])
 
 
 # --- convolutions of many networks
@@ -535,45 +327,24 @@ def test_a_network_that_reads_the_classes_of_its_layers_is_rejected():
 
 
 @needs_triton
-def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch, request):
+def test_nads_by_the_kernel_are_those_of_torch(monkeypatch):
     # Triton's interpreter takes its time.
     monkeypatch.setattr("nads_core.networks.sampler._MAX_BLOCK", 4)
-    options = {
-        "image_shape": (1, 8, 8),
-        "device": DEVICE,
-        "progress": False,
-        "estimator": nc.SmoothedGradient(4),
-    }
-    ours = nc.compute_nads(small, 6, **options, kernels="triton")
-    request.getfixturevalue("twins")
-    theirs, batched, others = (
-        nc.compute_nads(small, 6, **options, **extra)
-        for extra in ({"kernels": "triton"}, {"kernels": "triton", "batch_size": 6}, {})
+    compute = partial(
+        nc.compute_nads,
+        small,
+        6,
+        image_shape=(1, 8, 8),
+        device=DEVICE,
+        progress=False,
+        estimator=nc.SmoothedGradient(4),
     )
+    ours, theirs = (compute(kernels=kind) for kind in ("triton", "torch"))
     torch.testing.assert_close(
         second_moment(ours),
         second_moment(theirs),
         rtol=1e-3,
         atol=1e-5 * float(theirs.eigenvalues[0]),
-    )
-    assert torch.equal(second_moment(theirs), second_moment(batched))
-    assert (ours.provenance["kernels"], others.provenance["kernels"]) == ("triton", "torch")
-    assert ours.overlap(others, 5) < 0.999  # other networks of the same distribution
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(torch.float64, 1e-4), (torch.bfloat16, 0.1)], ids=str
-)
-def test_networks_of_other_types_have_the_same_weights(dtype, tolerance, twins):
-    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "kernels": "triton"}
-    single, other = (
-        nc.compute_nads(small, 64, **options, dtype=kind) for kind in (torch.float32, dtype)
-    )
-    torch.testing.assert_close(
-        second_moment(other),
-        second_moment(single),
-        rtol=0,
-        atol=tolerance * float(single.eigenvalues[0]),
     )
 
 
@@ -583,12 +354,8 @@ def test_kernels_that_cannot_run_are_rejected(monkeypatch, tmp_path, capsys):
     require_kernels("torch", "cpu")
     triton = pytest.importorskip("triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    for call in (
-        lambda: Ensemble(small, (1, 8, 8), device="cpu", kernels="triton"),
-        lambda: FusedMoments(5),
-    ):
-        with pytest.raises(ValueError, match="needs a GPU"):
-            call()
+    with pytest.raises(ValueError, match="needs a GPU"):
+        Ensemble(small, (1, 8, 8), device="cpu", kernels="triton")
     command = ["compute", "logreg", "--out", str(tmp_path / "x.npz"), "--device", "cpu"]
     assert main([*command, "--kernels", "triton"]) == 2
     assert "TRITON_INTERPRET=1" in capsys.readouterr().err
@@ -604,19 +371,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 import triton.language as tl
-from nads_core.kernels import convolutions_triton, random_weights_triton, second_moments_triton
+from nads_core.kernels import convolutions_triton
 
-tuning = second_moments_triton.TUNING
-moments = dict(second_moment="*fp64", noise_moment="*fp64", contributions="*fp32")
-moments |= dict(networks="i32", size="i32")
-tiles = {name: tuning[name] for name in ("TILE", "NETWORKS")}
-tables = dict(parameter_of_tile="*i32", integers="*i64", floats="*fp32")
-draw = dict(out="*fp32", **tables, seed="i64", first="i32", stream="i32")
-options = {name: tuning[name] for name in ("num_warps", "num_stages")} | dict(enable_fp_fusion=True)
-counters = dict(COUNTERS=random_weights_triton._COUNTERS)
-kernels = [(random_weights_triton._draw, draw, counters, dict(enable_fp_fusion=False))]
-for count in (2, 8):
-    kernels.append((second_moments_triton._second_moments, moments, tiles | dict(J=count), options))
+kernels = []
 convolution = dict.fromkeys(("out", "source", "taps", "bias", "output"), "*fp32")
 convolution |= dict(samples="i32", output_samples="i32")
 tuned = dict(convolutions_triton.TUNING)
@@ -687,7 +444,7 @@ def test_the_kernels_compile_for_gpus_that_are_not_there(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     rows = [tuple(map(int, line.split())) for line in result.stdout.splitlines()]
-    assert len(rows) == (3 + 2 * len(CONVOLUTIONS)) * len(SHARED)
+    assert len(rows) == 2 * len(CONVOLUTIONS) * len(SHARED)
     for capability, threads, registers, spilled, shared in rows:
         assert (
             registers <= 255

@@ -176,6 +176,17 @@ def test_a_checkpoint_of_a_gpu_loads_where_there_is_none(tmp_path, monkeypatch):
     assert nads.provenance["num_networks"] == 200 and nads.provenance["drawn_on"] == ["cuda", "cpu"]
 
 
+def test_a_checkpoint_is_continued_with_its_own_blocks(tmp_path, monkeypatch):
+    """A GPU draws larger blocks than a CPU."""
+    with monkeypatch.context() as patch:
+        patch.setattr("nads_core.networks.sampler._MAX_BLOCK", 16)
+        whole = checkpointed(tmp_path / "whole.ckpt")
+        checkpointed(tmp_path / "{run}.ckpt", 48)
+    continued = checkpointed(tmp_path / "{run}.ckpt")
+    assert continued.provenance["block_size"] == 16
+    torch.testing.assert_close(continued.eigenvalues, whole.eigenvalues)
+
+
 @pytest.mark.parametrize(
     ("kind", "shown"),
     [

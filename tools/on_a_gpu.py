@@ -22,7 +22,6 @@ decisions. ``--dry-run`` runs every part at toy size on a CPU, with Triton's int
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import re
@@ -37,7 +36,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -66,7 +64,6 @@ JOBS = (
     ("fig7-resnet18", 8),
     ("fig1-densenet121", 130),
 )
-DRAWS = "triton, but for convolutions"  # kernels that draw weights and sum moments
 LOSS_DIFFERENCE = 1e-3  # relative, after 50 steps in float32
 _MARGIN = 10  # seconds that are left for the summary
 
@@ -241,16 +238,14 @@ def run_networks(options: Options) -> None:
     estimator = nc.SmoothedGradient(4 if options.dry_run else 16)
 
     def ensemble(build: Callable[[], Any], evaluation: str, dtype: str, kernels: str) -> Ensemble:
-        plain = mock.patch("nads_core.networks.evaluator.few_channel_convolutions", lambda net: net)
-        with plain if kernels == DRAWS else contextlib.nullcontext():
-            return Ensemble(
-                build,
-                _image_shape(options.dry_run),
-                device=device,
-                evaluation=evaluation,
-                kernels="torch" if kernels == "torch" else "triton",
-                dtype=dtype,
-            )
+        return Ensemble(
+            build,
+            _image_shape(options.dry_run),
+            device=device,
+            evaluation=evaluation,
+            kernels=kernels,
+            dtype=dtype,
+        )
 
     def measured(*choice: Any) -> dict[str, Any]:
         found = measure_network(
@@ -282,7 +277,6 @@ def run_networks(options: Options) -> None:
     choices = [
         ("vmap", "float32", "torch"),
         ("vmap", "float32", "triton"),
-        ("vmap", "float32", DRAWS),
         ("graph", "float32", "torch"),
         ("vmap", "bfloat16", "torch"),
         ("loop", "float32", "torch"),

@@ -74,7 +74,8 @@ class Accumulation:
         dense = isinstance(moments, DenseMoments)
         self._images = tuple(description.get("image_shape", ())) if dense else ()
         self.powers = self._powers(torch.zeros(0, 1, 2, moments.dimension))
-        self.name = fingerprint(canonical(self.description))[:8]
+        # Devices draw blocks of different sizes: a file is continued with its own
+        self.name = fingerprint(canonical(self.description | {"block_size": None}))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
         self.blocks_done, self.seconds = 0, 0.0
         self._clock_start, self._pause = time.perf_counter(), _CHECKPOINT_SECONDS
@@ -85,6 +86,7 @@ class Accumulation:
             self._restore(read_checkpoint(self.path))
 
     def _restore(self, saved: Facts) -> None:
+        self.description["block_size"] = saved["description"]["block_size"]
         if different := differences(saved["description"], self.description):
             raise self._of_another(different)
         for group, state in zip(self.groups, saved["moments"], strict=True):

@@ -48,8 +48,12 @@ class BatchEvaluator:
 
     def __post_init__(self) -> None:
         self._threads = ThreadedEnsemble(self.ensemble)
+        self.set_block_size(self.ensemble.block_size)
+
+    def set_block_size(self, size: int) -> None:
+        """Draw blocks of this size, such as those of a checkpoint of another device."""
+        self.ensemble.block_size = size
         self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
-        size = self.ensemble.block_size
         self._part = min(size, fitting_part(self.ensemble, self.estimator, self._threads.size))
         networks = self._part  # of a thread at once
         if self._part == size:

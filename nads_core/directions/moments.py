@@ -9,9 +9,9 @@ y_i. With their mean m_i = (x_i + y_i) / 2 and half difference d_i = (x_i - y_i)
 so M - W = (1/N) sum_i (x_i y_i^T + y_i x_i^T) / 2 estimates C = E[E[g|network] E[g|network]^T]
 without bias. A single contribution is its own other half, and its noise remains in M. Two halves
 take a quarter of the products of eight contributions, whose U-statistic has only half of the noise
-of second order. All kinds have the same statistics: `DenseMoments` as D x D matrices,
-`FusedMoments` as well but summed by one kernel, and `GramMoments` as the vectors themselves, for D
-larger than their number. `HalfSamples` has vectors of some networks, for moments of fourth order.
+of second order. Both kinds have the same statistics: `DenseMoments` as D x D matrices,
+`GramMoments` as the vectors themselves, for D larger than their number. `HalfSamples` has vectors
+of some networks, for moments of fourth order.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from typing import NamedTuple, TypedDict
 import torch
 from torch import Tensor
 
-from nads_core.kernels import add_second_moments, require_kernels
 from nads_core.runtime import distributed
 from nads_core.runtime.threads import threads_for
 
 BUFFERED_ROWS = 512  # rows converted to float64 and multiplied at a time
 SAMPLED_NETWORKS = 512  # whose vectors are stored, for moments of fourth order
-FUSED_ROWS = 2048  # contributions summed in float32 before they are added to the float64 sums
 
 
 class DenseState(TypedDict):
@@ -68,11 +66,6 @@ class DenseMoments:
         return self._num_summed + sum(len(parts[0]) for parts in self._buffer)
 
     @staticmethod
-    def _capacity(num_contributions: int) -> int:
-        """Return the number of networks in a product."""
-        return BUFFERED_ROWS // min(2, num_contributions)
-
-    @staticmethod
     def _split(contributions: Tensor) -> tuple[Tensor, ...]:
         """(B, J, D) -> means (B, D), and half differences (B, D), or none for J = 1."""
         x, y = split_halves(contributions)
@@ -91,7 +84,7 @@ class DenseMoments:
             contributions: (B, J, D).
         """
         contributions = contributions.to(self.device)
-        capacity = max(1, self._capacity(contributions.shape[1]))
+        capacity = BUFFERED_ROWS // min(2, contributions.shape[1])  # networks of a product
         while len(contributions):
             free = capacity - sum(len(parts[0]) for parts in self._buffer)
             self._buffer.append(self._split(contributions[:free]))
@@ -149,41 +142,6 @@ class DenseMoments:
         if self.num_networks == 0:
             raise ValueError("no network has been added yet")
         return second_moment / self.num_networks, noise_moment / self.num_networks
-
-
-class FusedMoments(DenseMoments):
-    """The sums of `DenseMoments`, from products of numbers rounded to TF32 that are partly summed
-    in float32.
-
-    The Triton kernel adds up 2,048 contributions in float32 before they join the float64 sums. In
-    its interpreter on a CPU that changes the sums by 2e-7 in Frobenius norm, at most a hundredth of
-    the effect of TF32 factors. Sums in float64 throughout would take twice the registers, without a
-    gain in accuracy. On a GPU it is not measured yet. With TF32 factors the NADs of LeNet overlap
-    those from float64 by 1 - 4e-7 or more (benchmarks/README.md).
-
-    Args:
-        dimension: number of pixels, D.
-        device: device of the sums.
-    """
-
-    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        super().__init__(dimension, device)
-        require_kernels("triton", device)
-
-    @staticmethod
-    def _capacity(num_contributions: int) -> int:
-        return FUSED_ROWS // min(2, num_contributions)
-
-    @staticmethod
-    def _split(contributions: Tensor) -> tuple[Tensor, ...]:
-        half = contributions.dtype in (torch.bfloat16, torch.float16)
-        contributions = contributions.float() if half else contributions
-        if contributions.shape[1] > 2:
-            contributions = torch.stack(split_halves(contributions), dim=1)
-        return (contributions,)  # the kernel takes means and differences
-
-    def _add(self, contributions: Tensor) -> None:  # type: ignore[override]
-        add_second_moments(self._second_moment, self._noise_moment, contributions)
 
 
 class GramMoments:

@@ -55,15 +55,14 @@ class ComputeOptions:
             it: slower, but right for networks that differ in more than weights and buffers, such as
             a random permutation in a plain attribute, a random activation or a random structure. It
             takes ``readouts=1`` only.
-        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64,
-            by Triton 2,048 vectors at a time in float32. ``torch.bfloat16`` halves the time of
-            large networks, on CPUs with AVX-512 or AMX too, and draws the numbers of float32,
-            rounded.
+        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64.
+            ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too,
+            and draws the numbers of float32, rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
-        kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the
-            moments by Triton kernels on a GPU; it draws other networks than "torch", which uses
-            PyTorch's generators. The default is "torch": no device has timed the kernels yet
-            (benchmarks/kernels.py does).
+        kernels: "triton" convolves the inputs of many networks by one kernel on a GPU, if a
+            convolution has at most 32 channels. On one H200 it makes LeNets three times as fast;
+            the default is "torch" because a whole call gains less than a fifth
+            (benchmarks/README.md).
     """
 
     num_directions: int | None = None

@@ -19,7 +19,6 @@ from nads_core.directions.estimators import Estimator, SmoothedGradient, require
 from nads_core.directions.evaluation import BatchEvaluator, require_gradients
 from nads_core.directions.moments import (
     DenseMoments,
-    FusedMoments,
     GramMoments,
     HalfSamples,
     Moments,
@@ -156,7 +155,7 @@ class Run:
         Raises:
             ValueError: if the file is damaged or that of another run.
         """
-        drawn_on = "any" if self.ensemble.counter_based else self.ensemble.device.type
+        drawn_on = self.ensemble.device.type
         state = Accumulation(
             self.description,
             empty_moments(self.ensemble),
@@ -165,6 +164,7 @@ class Run:
             device=drawn_on,
             scale=distributed.broadcast(self.scale),  # processors differ in their last bits
         )
+        self.evaluator.set_block_size(state.description["block_size"])
         state.identify(self.identity)
         return state
 
@@ -276,8 +276,7 @@ def empty_moments(ensemble: Ensemble) -> Moments:
     device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
     if dimension > DENSE_LIMIT:
         return GramMoments(dimension, device)
-    fused = ensemble.kernels != "torch" and ensemble.dtype != torch.float64
-    return (FusedMoments if fused else DenseMoments)(dimension, device)
+    return DenseMoments(dimension, device)
 
 
 def _require_memory(

@@ -11,9 +11,8 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
     """Raise a ValueError unless ``kernels`` is known and can run on ``device``.
 
     Args:
-        kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch
-            draws the weights of many networks, one adds up their moments, and one is a convolution
-            of all of them.
+        kernels: ``"torch"``, or ``"triton"``, where one launch convolves the inputs of many
+            networks.
         device: device of the tensors.
     """
     require_choice("kernels", kernels, KERNELS)

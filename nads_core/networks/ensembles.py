@@ -98,10 +98,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             are copied (on a CPU by the same calls). ``"factory"`` evaluates each network as the
             factory builds it, one at a time: for factories whose networks differ in structure, in
             activations or in tensors that are plain attributes.
-        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with
-            other values, and one convolves all networks, where a convolution has few channels. If a
-            parameter is not drawn by one ``uniform_`` or ``normal_`` in float32, torch draws the
-            weights; see `counter_based`.
+        kernels: ``"torch"``, or ``"triton"``, where one launch convolves the inputs of all
+            networks, if a convolution has few channels.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
@@ -157,7 +155,6 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             plain(self.seed),
             device,
             dtype,
-            kernels=self.kernels,
             from_factory=from_factory,
         )
         NetworkEvaluator.__init__(

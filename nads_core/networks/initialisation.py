@@ -12,7 +12,6 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from nads_core.kernels import RandomParameter
 from nads_core.networks.architectures import Factory
 from nads_core.networks.modules import State, called, state_of
 from nads_core.networks.recording import Recording, Step, address, without_overwritten
@@ -224,20 +223,6 @@ class Initialisation:
                 f"({', '.join(sorted(names)[:4])})"
                 ": use evaluation='factory'"
             )
-
-    def random_parameters(self) -> list[RandomParameter] | None:
-        """Return how each varying parameter is drawn; None unless one uniform_ or normal_ in
-        float32 draws each.
-        """
-        steps = self.steps or []
-        drawn = {step.name: distribution for step in steps if (distribution := step.distribution())}
-        once = len(drawn) == len(steps) == len(self.varying)
-        if not once or {tensor.dtype for tensor in self.varying.values()} != {torch.float32}:
-            return None
-        return [
-            RandomParameter(tuple(tensor.shape), *drawn[name])
-            for name, tensor in self.varying.items()
-        ]
 
 
 def _of_seed_1(factory: Factory, device: torch.device | str) -> State:

@@ -6,12 +6,12 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from nads_core.kernels import RandomParameter, draw_weights
 from nads_core.networks.derivatives import cast
 from nads_core.networks.initialisation import Initialisation
 from nads_core.networks.modules import State
@@ -23,8 +23,6 @@ from nads_core.runtime.seeds import seed_sequence
 _BLOCK_WEIGHTS = 2**21
 # On a GPU, where starting a draw takes as long as 10^6 numbers
 _GPU_BLOCK_WEIGHTS = 2**28
-# Weights drawn by one launch of a kernel, which has no generator to share
-_COUNTER_BLOCK_WEIGHTS = 2**26
 _MAX_BLOCK = 64
 # The random stream of the weights; those of the estimators are in `directions.estimators`
 _WEIGHTS = 0
@@ -36,7 +34,7 @@ class NetworkSampler:
 
     On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: each block of
     ``block_size`` networks has a generator of its own. A GPU's generators give other numbers than a
-    CPU's, unless `counter_based`.
+    CPU's.
 
     Args:
         initialisation: description of how the factory draws its weights.
@@ -44,7 +42,6 @@ class NetworkSampler:
         device: device of all numbers.
         dtype: number type of all numbers. Weights are drawn in the factory's own type and then
             converted.
-        kernels: ``"torch"``, or ``"triton"`` to draw weights by a kernel where it can.
         from_factory: whether the factory builds every network, so that none is drawn here.
     """
 
@@ -55,15 +52,12 @@ class NetworkSampler:
         device: torch.device,
         dtype: torch.dtype,
         *,
-        kernels: str,
         from_factory: bool,
     ):
         self.seed, self.device, self.dtype = seed, device, dtype
         self.initialisation, self.from_factory = initialisation, from_factory
         self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
-        self._counted = None if kernels == "torch" else initialisation.random_parameters()
-        of_device = _GPU_BLOCK_WEIGHTS if device.type == "cuda" else _BLOCK_WEIGHTS
-        together = _COUNTER_BLOCK_WEIGHTS if self.counter_based else of_device
+        together = _GPU_BLOCK_WEIGHTS if device.type == "cuda" else _BLOCK_WEIGHTS
         per_block = together // max(1, self.num_parameters)
         # A power of two
         self.block_size = min(_MAX_BLOCK, 2 ** max(0, per_block.bit_length() - 1))
@@ -83,13 +77,6 @@ class NetworkSampler:
         each).
         """
         return self.initialisation.steps is not None and not self.from_factory
-
-    @property
-    def counter_based(self) -> bool:
-        """Whether (seed, network, element) fixes each weight and input, whatever the block and the
-        device.
-        """
-        return self._counted is not None
 
     @property
     def num_features(self) -> int:
@@ -143,9 +130,6 @@ class NetworkSampler:
         first = block * self.block_size
         if self.from_factory:
             return {INDEX: torch.arange(self.block_size) + first}
-        if self._counted is not None:
-            tensors = self._draw_counted(self._counted, block, _WEIGHTS)
-            return dict(zip(self.initialisation.varying, tensors, strict=True))
         return self._converted(
             self.initialisation.draw(self.block_size, self.seed_of(block), self._check_built, first)
         )
@@ -175,19 +159,6 @@ class NetworkSampler:
         """Move weights to the device, and convert those that are floating-point numbers."""
         return {name: cast(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
 
-    def _draw_counted(
-        self, parameters: Sequence[RandomParameter], block: int, stream: int
-    ) -> list[Tensor]:
-        drawn = draw_weights(
-            parameters,
-            seed=seed_sequence(self.seed),
-            first=block * self.block_size,
-            count=self.block_size,
-            stream=stream,
-            device=self.device,
-        )
-        return [tensor.to(self.dtype) for tensor in drawn]
-
     def _generator(self, block: int, stream: int) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(self.seed_of(block, stream))
 
@@ -197,18 +168,10 @@ class NetworkSampler:
         """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded
         from ``dtype``.
         """
-        if self.counter_based:
-            parameters = [RandomParameter(shape, "normal") for shape in shapes]
-            numbers = self._draw_counted(parameters, block, stream)
-        else:
-            generator, sizes = (
-                self._generator(block, stream),
-                [(self.block_size, *s) for s in shapes],
-            )
-            numbers = [
-                torch.randn(size, generator=generator, device=self.device, dtype=dtype)
-                for size in sizes
-            ]
+        draw = partial(
+            torch.randn, generator=self._generator(block, stream), device=self.device, dtype=dtype
+        )
+        numbers = [draw((self.block_size, *shape)) for shape in shapes]
         return [tensor.to(self.dtype)[self._rows] for tensor in numbers]
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
@@ -223,7 +186,7 @@ class NetworkSampler:
             shape: shape of the numbers of one network.
         """
         dtype = torch.promote_types(self.dtype, torch.float32)
-        on_cpu = self.device.type == "cpu" and not self.counter_based
+        on_cpu = self.device.type == "cpu"
         if self._rows == slice(None) or not on_cpu or self.block_size % _aligned(shape):
             return self._normal(block, stream, [shape], dtype)[0]
         numbers = self._started.streams.get(stream)

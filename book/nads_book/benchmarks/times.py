@@ -21,9 +21,10 @@ from nads_core.networks.ensembles import Ensemble
 
 CERTAINTY = 0.99
 FEWEST = 64  # networks: from fewer, no run knows its certainty
-# Of its limits that a GPU is assumed to reach where nobody has timed it: the goal of the kernels.
+# Of its limits that a GPU is assumed to reach where nobody has timed a network: the goal of kernels.
 SHARE = 0.3
-GPUS = ("T4", "H100")
+GPUS = ("T4", "H100", "H200")
+KERNELS = ("torch", "triton")  # rows may be of others, which were removed
 # Name: label, and number of first NADs whose subspace is to be certain: the ViT's eigenvalues come
 # in groups of 16.
 NETWORKS = {
@@ -48,7 +49,7 @@ class Duration:
     source: str = ""
 
     def __str__(self) -> str:
-        if self.seconds < 1 and not self.source:  # what the estimate leaves out takes longer
+        if self.seconds < 1:  # what is left out takes longer
             return "< 1 s"
         unit, size = next(
             (unit, size)
@@ -83,30 +84,45 @@ def gpu_durations(
     count: int, work: Work, network: str, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, Duration]:
     """Return the time of ``count`` networks on each of `GPUS`: by the best row, else by the limits
-    of the data sheet.
+    of the data sheet, at the share of them that the network has reached on any GPU.
 
     Args:
         count: number of networks.
         work: work of one network.
         network: name of the network in the rows.
-        rows: rows of ``tools/on_a_gpu.py`` with network, device, dtype and networks_per_second.
+        rows: rows of ``tools/on_a_gpu.py`` with network, device, dtype, kernels,
+            networks_per_second and roofline_share.
     """
     durations = {}
+    timed = [
+        row
+        for row in rows
+        if row.get("network") == network
+        and row["dtype"] == "float32"
+        and row["kernels"] in KERNELS
+        and "networks_per_second" in row
+    ]
+    share = max((row["roofline_share"] for row in timed), default=SHARE)
     for gpu in GPUS:
         rates = [
-            (row["networks_per_second"], row["device"])
-            for row in rows
-            if row.get("network") == network
-            and gpu in row["device"]
-            and row.get("dtype") == "float32"
-            and "networks_per_second" in row
+            (row["networks_per_second"], row["device"]) for row in timed if gpu in row["device"]
         ]
         if rates:
             rate, device = max(rates)
             durations[gpu] = Duration(count / rate, f"measured on {device}")
         else:
-            durations[gpu] = Duration(count * work.seconds(DATA_SHEETS[gpu], "tf32") / SHARE)
+            durations[gpu] = Duration(count * work.seconds(DATA_SHEETS[gpu], "tf32") / share)
     return durations
+
+
+def _gpu_rows(part: str) -> list[dict[str, Any]]:
+    """Return the rows of a part of ``tools/on_a_gpu.py``, none where no GPU was there."""
+    # Opened in any case: the build sees that it was looked for.
+    with contextlib.suppress(FileNotFoundError):
+        content = (results_folder() / f"gpu-{part}.json").read_text("utf8")
+        rows: list[dict[str, Any]] = json.loads(content)["rows"]
+        return rows
+    return []
 
 
 def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Duration]]]:
@@ -118,10 +134,7 @@ def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Durati
     """
     folder = results_folder()
     loops = json.loads((folder / "own_loop-counts.json").read_text("utf8"))
-    rows: list[dict[str, Any]] = []
-    # Opened in any case: the build sees that it was looked for.
-    with contextlib.suppress(FileNotFoundError):
-        rows = json.loads((folder / "gpu-networks.json").read_text("utf8"))["rows"]
+    rows = _gpu_rows("networks")
     durations = {}
     for name, (_, leading) in NETWORKS.items():
         shipped = name in ARCHITECTURES
@@ -168,15 +181,29 @@ def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: 
     if any(not duration.source for duration in everything):
         text += (
             " The others are estimates: the limits of the data sheet for the operations and bytes "
-            f"that are counted, at {100 * SHARE:.0f} % of them. They leave out the start of "
-            "kernels, random numbers and the eigenvectors."
+            "that are counted, at the share of them that the same network has reached on a GPU that "
+            f"was measured, else at {100 * SHARE:.0f} %: rather too long, because a slower GPU reaches more."
         )
     unknown = [
         gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())
     ]
     if unknown:
-        text += (
-            f" **No {' and no '.join(unknown)} has timed these networks**: which share of its "
-            "limits a GPU reaches, and which evaluation is fastest, is not known."
-        )
-    return text
+        text += f" No {' and no '.join(unknown)} has timed these networks."
+    return f"{text} {whole_calls(_gpu_rows('own_loop'))}"
+
+
+def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how long whole calls for LeNets took on a GPU, and the same loop of one's own."""
+    seconds = {
+        variant: [row for row in rows if row["network"] == "lenet" and row["variant"] == variant]
+        for variant in ("library", "library, triton", "own loop")
+    }
+    if not all(seconds.values()):
+        return ""
+    plain, kernel, loop = (found[0] for found in seconds.values())
+    return (
+        "On GPUs the networks alone are timed. Whole calls also test the factory, audit networks on "
+        f"the processor and find eigenvectors: on an {plain['device']} {plain['networks']:,} "
+        f"LeNets took {plain['seconds']:.2g} s, {kernel['seconds']:.2g} s with the kernel for "
+        f"convolutions, and {loop['seconds']:.2g} s by a loop of one's own."
+    )

@@ -43,8 +43,9 @@ class Sample(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The network, with its width."""
-        return LABELS[self.name] + (", a quarter as wide" if self.preset == "narrow" else "")
+        """The network, with its width or size."""
+        sizes = {"narrow": ", a quarter as wide", "paper": ", the paper's size"}
+        return LABELS[self.name] + sizes.get(self.preset, "")
 
     @property
     def ours(self) -> Map:
@@ -93,6 +94,8 @@ SAMPLES = (
     Sample("densenet121", "narrow"),
 )
 DECISIVE = SAMPLES[:3]  # those that `decides`: a test holds them to it
+FULL = Sample("resnet18", "paper")
+_SAME = 0.05  # largest difference of two accuracies that are called the same
 
 
 # A smaller training of LeNet
@@ -128,12 +131,22 @@ def laptop_vgg() -> Evidence:
 
 
 def plot_deep_networks() -> Figure:
-    """Draw our accuracies of deep networks of reduced size against the authors'."""
+    """Draw our accuracies of deep networks against the authors'."""
     panels = {}
-    for sample in DECISIVE:
+    for sample in (*DECISIVE, FULL):
         pairs = np.array(common_pairs(sample.theirs, sample.ours)).T
         panels[sample.label] = ("authors' test accuracy", "ours", *pairs)
     return figures.plot_agreement(panels)
+
+
+def resnet_repeats() -> Evidence:
+    """Decide whether a ResNet-18 of the paper's size learns the same waves as the authors', with
+    the same accuracies.
+    """
+    ours, theirs = FULL.ours, {k: FULL.theirs[k] for k in FULL.ours}
+    largest = max(abs(ours[k] - theirs[k]) for k in ours)
+    holds = learned(ours) == learned(theirs) and largest < _SAME
+    return evidence(holds, 100 * largest, results=[FULL.results])
 
 
 def energy_orders_deep() -> Evidence:
@@ -206,7 +219,7 @@ def vgg_lacks_training() -> Evidence:
 def table_of_pairs() -> str:
     """Return how many pairs of waves each score puts in the authors' order."""
     rows = []
-    for sample in SAMPLES:
+    for sample in (*SAMPLES, FULL):
         scores = sample.ours, sample.energies, {k: -length(k) for k in sample.ours}
         counts = [count_ordered(score, sample.theirs) for score in scores]
         best, other = best_other_map(sample)
@@ -276,6 +289,7 @@ LAB_TABLES = {
     "Predictions": table_of_predictions,
 }
 CLAIMS = {
+    "resnet-repeats": resnet_repeats,
     "laptop-order": laptop_order,
     "laptop-vgg": laptop_vgg,
     "energy-orders-deep": energy_orders_deep,
