@@ -21,7 +21,7 @@ from nads_core.networks.ensembles import Ensemble
 
 CERTAINTY = 0.99
 FEWEST = 64  # networks: from fewer, no run knows its certainty
-# Of its limits that a GPU is assumed to reach where nobody has timed a network: the goal of kernels.
+# Of its limits that a GPU is assumed to reach for a network that nobody has timed: the goal
 SHARE = 0.3
 GPUS = ("T4", "H100", "H200")
 KERNELS = ("torch", "triton")  # rows may be of others, which were removed
@@ -182,7 +182,8 @@ def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: 
         text += (
             " The others are estimates: the limits of the data sheet for the operations and bytes "
             "that are counted, at the share of them that the same network has reached on a GPU that "
-            f"was measured, else at {100 * SHARE:.0f} %: rather too long, because a slower GPU reaches more."
+            f"was measured, else at {100 * SHARE:.0f} %. They are rather too long, because a slower "
+            "GPU reaches more."
         )
     unknown = [
         gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())
@@ -202,8 +203,8 @@ def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
         return ""
     plain, kernel, loop = (found[0] for found in seconds.values())
     return (
-        "On GPUs the networks alone are timed. Whole calls also test the factory, audit networks on "
-        f"the processor and find eigenvectors: on an {plain['device']} {plain['networks']:,} "
+        "On GPUs the networks alone are timed. Whole calls also test the factory, audit networks "
+        f"and find eigenvectors: on an {plain['device']} {plain['networks']:,} "
         f"LeNets took {plain['seconds']:.2g} s, {kernel['seconds']:.2g} s with the kernel for "
         f"convolutions, and {loop['seconds']:.2g} s by a loop of one's own."
     )

@@ -135,7 +135,7 @@ def plot_deep_networks() -> Figure:
     panels = {}
     for sample in (*DECISIVE, FULL):
         pairs = np.array(common_pairs(sample.theirs, sample.ours)).T
-        panels[sample.label] = ("authors' test accuracy", "ours", *pairs)
+        panels[sample.label.replace(", ", "\n")] = ("authors'", "ours", *pairs)
     return figures.plot_agreement(panels)
 
 
