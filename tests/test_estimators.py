@@ -154,6 +154,12 @@ def test_a_gpu_evaluates_as_many_networks_as_a_quarter_of_its_memory_holds(monke
         free = memory
         assert fitting_batch(on_a_gpu, estimator) == expected
 
+    def too_large(*_):
+        raise torch.OutOfMemoryError
+
+    estimator.contributions = too_large
+    assert fitting_batch(on_a_gpu, estimator) == 1
+
 
 @pytest.mark.parametrize(
     "estimator", [nc.SmoothedGradient(6, 2.5), nc.MixedDerivative(6, 2.5)], ids=repr

@@ -225,7 +225,10 @@ def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
     draw = estimator.draw(ensemble, 0)[:_MEASURED_NETWORKS]
     before = torch.cuda.memory_allocated(ensemble.device)
     torch.cuda.reset_peak_memory_stats(ensemble.device)
-    estimator.contributions(ensemble, draw)
+    try:
+        estimator.contributions(ensemble, draw)
+    except torch.OutOfMemoryError:
+        return 1
     used = torch.cuda.max_memory_allocated(ensemble.device) - before
     # Drawn, and once more where several blocks are joined
     weights = 3 * ensemble.num_parameters * ensemble.dtype.itemsize
