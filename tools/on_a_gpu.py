@@ -288,15 +288,11 @@ def run_networks(options: Options) -> None:
                 return
             row = dict(zip(("evaluation", "dtype", "kernels"), choice, strict=True))
             _attempt(report, partial(measured, build, *choice), network=name, **row)
-        if choice == choices[0]:
-            for name, build in networks.items():
-                _attempt(
-                    report,
-                    partial(profiled, build, *choice),
-                    profile=name,
-                    evaluation="vmap",
-                    dtype="float32",
-                )
+    for name, build in networks.items():  # last: reading a profile takes seconds
+        if options.left < 15 and not options.dry_run:
+            return
+        run = partial(profiled, build, *choices[0])
+        _attempt(report, run, profile=name, evaluation="vmap", dtype="float32")
     report.write(complete=True)
 
 
@@ -313,58 +309,54 @@ def run_own_loop(options: Options) -> None:
     shape = _image_shape(options.dry_run)
     report = Report(options.out / "own_loop.json", options)
     counts = {"lenet": 4_096, "cnn": 4_096, "resnet18": 64, "vit": 512, "densenet121": 32}
-    for name, build in _networks(options.dry_run).items():
-        count = 4 if options.dry_run else counts[name]
-        inputs = 2 if options.dry_run else 16
-        common = {"image_shape": shape, "device": device}
+    inputs = 2 if options.dry_run else 16
+    common: dict[str, Any] = {"image_shape": shape, "device": device}
 
-        def library(
-            number: int, seed: int, build=build, inputs=inputs, common=common, **more: Any
-        ) -> Any:
-            estimator = nc.SmoothedGradient(inputs, readouts=1)
-            nads = nc.compute_nads(
-                build, number, estimator=estimator, seed=seed, progress=False, **common, **more
-            )
-            return nads.directions.flatten(1)
+    def library(build: Callable[[], Any], number: int, seed: int, **more: Any) -> Any:
+        estimator = nc.SmoothedGradient(inputs, readouts=1)
+        nads = nc.compute_nads(
+            build, number, estimator=estimator, seed=seed, progress=False, **common, **more
+        )
+        return nads.directions.flatten(1)
 
-        def loop(
-            number: int, seed: int, batch: int, build=build, inputs=inputs, common=common
-        ) -> Any:
-            return own_loop(build, number, inputs, seed, batch=batch, **common)
+    def loop(build: Callable[[], Any], number: int, seed: int, batch: int) -> Any:
+        return own_loop(build, number, inputs, seed, batch=batch, **common)
 
-        methods: dict[str, Callable[[int, int], Any]] = {
-            "own loop": partial(loop, batch=32),
-            "own loop, 256 at once": partial(loop, batch=256),
-            "library": library,
-            "library, triton": partial(library, kernels="triton"),
-        }
-        reference = library(2 * count, 1)[:10]
-        for method, directions in methods.items():
+    methods: dict[str, Callable[..., Any]] = {  # by what is asked first, where time is short
+        "own loop": partial(loop, batch=32),
+        "library": library,
+        "library, triton": partial(library, kernels="triton"),
+        "own loop, 256 at once": partial(loop, batch=256),
+    }
+    networks = _networks(options.dry_run)
+    references: dict[str, Any] = {}
+    for method, directions in methods.items():
+        for name, build in networks.items():
             if options.left < 5:
                 return
+            count = 4 if options.dry_run else counts[name]
 
-            def measured(directions=directions, count=count, reference=reference) -> dict[str, Any]:
-                directions(min(count, 64), 2)  # warm up
+            def measured(
+                name: str = name,
+                build: Callable[[], Any] = build,
+                count: int = count,
+                directions: Callable[..., Any] = directions,
+            ) -> dict[str, Any]:
+                if name not in references:
+                    references[name] = library(build, 2 * count, 1)[:10]
+                directions(build, min(count, 64), 2)  # warm up
                 start = time.perf_counter()
-                found = directions(count, 0)
+                found = directions(build, count, 0)
                 seconds = time.perf_counter() - start
-                agreement = overlap(found, reference)
                 return {
                     "seconds": seconds,
                     "networks_per_second": count / seconds,
-                    "overlap": agreement,
+                    "overlap": overlap(found, references[name]),
                 }
 
             kind = "own loop" if method.startswith("own loop") else method
-            _attempt(
-                report,
-                measured,
-                network=name,
-                method=kind,
-                variant=method,
-                networks=count,
-                dtype="float32",
-            )
+            row = {"network": name, "method": kind, "variant": method, "networks": count}
+            _attempt(report, measured, dtype="float32", **row)
     report.write(complete=True)
 
 
