@@ -115,7 +115,7 @@ def gpu_durations(
     return durations
 
 
-def _gpu_rows(part: str) -> list[dict[str, Any]]:
+def gpu_rows(part: str) -> list[dict[str, Any]]:
     """Return the rows of a part of ``tools/on_a_gpu.py``, none where no GPU was there."""
     # Opened in any case: the build sees that it was looked for.
     with contextlib.suppress(FileNotFoundError):
@@ -134,7 +134,7 @@ def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Durati
     """
     folder = results_folder()
     loops = json.loads((folder / "own_loop-counts.json").read_text("utf8"))
-    rows = _gpu_rows("networks")
+    rows = gpu_rows("networks")
     durations = {}
     for name, (_, leading) in NETWORKS.items():
         shipped = name in ARCHITECTURES
@@ -190,7 +190,7 @@ def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: 
     ]
     if unknown:
         text += f" No {' and no '.join(unknown)} has timed these networks."
-    return f"{text} {whole_calls(_gpu_rows('own_loop'))}"
+    return f"{text} {whole_calls(gpu_rows('own_loop'))}"
 
 
 def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -270,6 +270,13 @@ def certainty_not_bought() -> Evidence:
     return evidence(common < 0.05 and falls < 10, common, size="paper")
 
 
+def undetermined_at_128() -> Evidence:
+    """Decide whether two runs at 1 × 128 × 128 share none of their first NADs, and say so."""
+    run = max(times.gpu_rows("large"), key=lambda row: row["networks"])
+    shared, claimed = (max(run[name].values()) for name in ("overlap_of_two_seeds", "certainty"))
+    return evidence(shared < 0.1 and claimed < 0.1, shared, size="paper")
+
+
 def sooner_head() -> Evidence:
     """Decide how much sooner the smoothed gradient reaches the dipole's error of the first ten."""
     ratios = [
@@ -292,6 +299,7 @@ CLAIMS = {
     "memory-proportional": memory_proportional,
     "time-proportional": time_proportional,
     "certainty-not-bought": certainty_not_bought,
+    "undetermined-at-128": undetermined_at_128,
     "sooner-head": sooner_head,
 }
 LAB_TABLES = {
