@@ -280,10 +280,16 @@ def test_a_checkpoint_of_another_computation_is_rejected_and_kept(tmp_path, opti
     assert path.read_bytes() == before
 
 
+class Silent(nn.Linear):
+    """A layer that begins with zeros."""
+
+    def reset_parameters(self):
+        super().reset_parameters()
+        nn.init.zeros_(self.weight)
+
+
 def silent_at_first() -> nn.Module:
-    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 1))
-    nn.init.zeros_(network[3].weight)
-    return network
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), Silent(8, 1))
 
 
 def test_a_reinit_readout_is_part_of_the_description(tmp_path):

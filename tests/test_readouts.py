@@ -5,6 +5,7 @@ Each row is a small network, adapted from a public bug report or written to defe
 """
 
 import copy
+import re
 import warnings
 from collections.abc import Callable
 
@@ -112,7 +113,45 @@ def retrieving(net: nn.Module, x: Tensor) -> Tensor:
     return net.last(h)
 
 
+class Casting(nn.Linear):
+    """A layer as timm has it, which casts its weights to the type of its input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight.to(x.dtype), self.bias.to(x.dtype))
+
+
+class Cosine(nn.Linear):
+    """A classifier by angles: the norms of its rows do not matter."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 4 * F.linear(F.normalize(x), F.normalize(self.weight))
+
+
+class Shaped(nn.Linear):
+    """A layer that insists on its number of outputs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(self.weight) != self.out_features:
+            raise RuntimeError
+        return super().forward(x)
+
+
+class Paired(nn.Linear):
+    """A layer that returns its bias beside its result, and is called with its input by name."""
+
+    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        return F.linear(hidden, self.weight), self.bias
+
+
+def ending_in(last: nn.Module) -> nn.Module:
+    return Net(lambda net, x: net.last(net.features(x)), last=last)
+
+
 NOT_LINEAR = {
+    "a cosine classifier": lambda: ending_in(Cosine(24, 10)),
+    "a subclass with a fixed number of rows": lambda: ending_in(Shaped(24, 10)),
+    "a pair": lambda: Net(lambda net, x: net.last(hidden=net.features(x))[0], last=Paired(24, 10)),
+    "weight norm": lambda: ending_in(nn.utils.parametrizations.weight_norm(nn.Linear(24, 10))),
     "ReLU in place, mostly off": lambda: layers(nn.ReLU(inplace=True), bias=-0.4),
     "exp_": lambda: layers(applied(torch.Tensor.exp_)),
     "dropout and ELU in place": lambda: layers(nn.Dropout(0.5, inplace=True), nn.ELU(inplace=True)),
@@ -145,9 +184,17 @@ def test_a_last_layer_is_one_only_if_the_output_is_linear_in_it(name):
     rejecting_readouts(NOT_LINEAR[name])
 
 
-def test_the_provenance_says_why_there_is_one_readout():
-    nads = computed(NOT_LINEAR["a column in place"], 64)
-    assert "in place" in nads.provenance["one_readout"]
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a column in place", "last .*in place"),
+        ("a cosine classifier", "not the product of last"),
+        ("a subclass with a fixed number of rows", "last cannot be replaced .*RuntimeError"),
+    ],
+)
+def test_the_provenance_says_why_there_is_one_readout(name, reason):
+    nads = computed(NOT_LINEAR[name], 16)
+    assert re.search(reason, nads.provenance["one_readout"])
     assert "readouts=1" in nads.provenance["estimator"]
 
 
@@ -159,6 +206,7 @@ LINEAR = {
     "a large bias": lambda: layers(bias=1e3),
     "dropout that does nothing": lambda: layers(nn.Dropout(0.5)),
     "a hook that looks": lambda: hooked(lambda y: None),
+    "a subclass": lambda: ending_in(Casting(24, 10)),
     "a keyword": lambda: Net(lambda net, x: net.last(input=net.features(x))),
     "its first layer twice": lambda: Net(
         lambda net, x: net.last(net.features(net.features(x).repeat(1, 2)[:, :36]))

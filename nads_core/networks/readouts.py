@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -177,9 +177,10 @@ class Readout:
             # Rounding may be the reason
             linear = _agree(function.in_float64(weights, images, precise_pairs))
         except Exception as error:  # whatever the network's author chose to raise
-            raise NoReadout(f"{layer} cannot be replaced ({str(error).splitlines()[0]})") from error
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise NoReadout(f"{layer} cannot be replaced ({reason})") from error
         if not linear:
-            raise NoReadout(f"the output is not linear in {layer}")
+            raise NoReadout(f"the output is not the product of {layer}'s input and weights")
 
     def replaced(self, state: State, rows: Tensor) -> State:
         """Return the weights of B networks with the rows (B, R, F) for a last layer, which then has
@@ -212,14 +213,15 @@ def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
     calls: list[LinearCall] = []
 
     def record(
-        name: str, _: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor], result: Tensor
+        name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: object
     ) -> None:
-        features = args[0] if args else kwargs["input"]
-        calls.append(LinearCall(name, features.detach().clone(), result, result._version))
+        features = [*args, *kwargs.values()][0]
+        if isinstance(features, Tensor) and isinstance(result, Tensor):
+            calls.append(LinearCall(name, features.detach().clone(), result, result._version))
 
     with ExitStack() as hooks:
         for name, layer in network.named_modules():
-            if type(layer) is nn.Linear:
+            if isinstance(layer, nn.Linear):
                 handle = layer.register_forward_hook(
                     partial(record, name), prepend=True, with_kwargs=True
                 )
@@ -330,7 +332,8 @@ def with_reinit_readout(factory: Factory, image_shape: Shape) -> Factory:
 
     def fresh() -> nn.Module:
         drawn = factory()
-        drawn.get_submodule(last[0]).reset_parameters()  # type: ignore[operator]  # of an nn.Linear
+        # A subclass may reset its weights to zeros
+        nn.Linear.reset_parameters(drawn.get_submodule(last[0]))  # type: ignore[arg-type]
         return drawn
 
     fresh.__qualname__ = getattr(factory, "__qualname__", type(factory).__name__)
