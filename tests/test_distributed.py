@@ -29,6 +29,15 @@ def small():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 1))
 
 
+def uneven():  # process 1 evaluates twice as many blocks between two sums over processes
+    from nads_core.directions import accumulation, evaluation
+
+    accumulation._EXCHANGE_SECONDS = 0
+    rank = int(os.environ.get("RANK", 0))
+    evaluation.fitting_batch = lambda ensemble, _: 64 << rank
+    return small()
+
+
 class Slow(nn.Sequential):
     def forward(self, x):  # once there is a checkpoint, only when the file `hold` is gone
         time.sleep(0.002)
@@ -100,6 +109,12 @@ def same(ours, theirs):
 def test_processes_give_what_one_process_gives(folder, processes):
     output = finish(torchrun(folder, processes, *compute(folder)))
     assert output.count("out.npz") == 1  # one of them speaks
+    assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
+
+
+def test_processes_need_not_evaluate_equally_many_blocks_at_once(folder):
+    """They have other numbers of threads, or free memory."""
+    finish(torchrun(folder, 2, *compute(folder, "factories:uneven")))
     assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
 
 

@@ -230,7 +230,9 @@ def accumulate(
     )
     checks = rule.check_schedule(size)
     check = next(number for number in checks if number >= state.blocks_done)
-    batches, enough = 1, False  # batches of each process between two sums over processes
+    # Between two sums over processes, which differ in threads and free memory
+    blocks_at_once = int(distributed.broadcast(evaluator.blocks_at_once))
+    batches, enough = 1, False
 
     def stop_if_interrupted() -> None:
         if any(distributed.all_gather(bool(interrupted))):
@@ -248,7 +250,7 @@ def accumulate(
                 check = next(checks)
             if not blocks:
                 break
-            at_once = distributed.size() * evaluator.blocks_at_once * batches
+            at_once = distributed.size() * blocks_at_once * batches
             count = int(min(at_once, check - state.blocks_done))
             batch, blocks = blocks[:count], blocks[count:]
             seconds = _add_shared(state, evaluator, batch, bar.update)
