@@ -245,6 +245,7 @@ def accumulate(
                     state.groups, state.half_samples, state.norms.effective_share
                 )
                 bar.set_postfix(values)
+                enough = bool(distributed.broadcast(enough))  # processors round differently
                 if enough:
                     break
                 check = next(checks)
