@@ -27,7 +27,7 @@ book: $(READY)
 
 test: $(READY)
 	$(PYTEST) -m "not slow"
-	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(BIN)/python -m pytest -m "stored and not slow" $$(grep -l mark.stored tests/test_*.py)
+	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(PYTEST) -m "stored and not slow" $$(grep -l mark.stored tests/test_*.py)
 
 test-slow: $(READY)
 	$(PYTEST) -m slow tests

@@ -49,9 +49,11 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the chapters begin, which take longest; the pages, which show them, follow last."""
-    rank = {"test_chapters.py": 0, "test_pages.py": 2}
-    items.sort(key=lambda item: rank.get(item.path.name, 1))
+    """Let what takes longest begin: one worker executes chapters, another one those that the
+    first has not come to, and renders the pages.
+    """
+    rank = {"test_chapters.py": 0, "test_pages.py": 1}
+    items.sort(key=lambda item: rank.get(item.path.name, 2))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -131,9 +133,9 @@ SITUATIONS = {
 }
 
 
-# Chapters whose figures are drawn with all variants, which take longer than the figures;
+# The chapter whose figures are drawn with all variants, which take longer than the figures;
 # tests/test_figures.py draws those of every figure.
-WITH_VARIANTS = ("04_pooling_theory", "08_flip")
+WITH_VARIANTS = "08_flip"
 
 # A chapter that failed is not executed again for the next test.
 _failures: dict[tuple[str, str], Exception] = {}
@@ -171,7 +173,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
         one_core = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}
         for name, value in (one_core | SITUATIONS[situation]).items():
             patch.setenv(name, value)
-        if chapter not in WITH_VARIANTS:
+        if chapter != WITH_VARIANTS:
             patch.setattr(execution, "OPTIONS", (*OPTIONS, NO_VARIANTS))
         try:
             execution.execute(f"notebooks/{chapter}", folder, "smoke")
@@ -286,10 +288,18 @@ def serve() -> Iterator[Callable[[Path], str]]:
 
 @pytest.fixture(scope="session")
 def site_folder(tmp_path_factory) -> Path:
-    """Write pages as the book has them, without the book around."""
+    """Write pages as the book has them, without the book around, once for all workers of a run."""
     from explorer_pages import write_site
+    from filelock import FileLock
 
-    return write_site(tmp_path_factory.mktemp("site"))
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "complete").exists():
+            folder.mkdir()
+            write_site(folder)
+            (folder / "complete").touch()
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments.stored import load_nads
 from nads_book.explorer import AtlasGallery, Changes, Playground, Stack, bundle, views
 from nads_book.explorer.data import compressed
 from nads_book.explorer.wave_bet import Guess
-from nads_book.studies.trainings import shipped_nads
 
 import nads_core as nc
 
@@ -19,7 +19,7 @@ class _Shipped(dict):
     """NADs that ship, loaded when they are first asked for: collection imports this file."""
 
     def __missing__(self, name):
-        return self.setdefault(name, shipped_nads(name, None))  # the same as those of the results
+        return self.setdefault(name, load_nads(name))  # the same as those of the results
 
 
 pytest.importorskip("matplotlib.cbook", reason="what draws the book is not installed")

@@ -328,21 +328,6 @@ def test_each_claim_is_decided_once_and_cells_decide_nothing():
         assert not re.search(r"\bclaim\(|^\s*assert\b", code, re.MULTILINE), name
 
 
-@pytest.mark.slow
-def test_every_claim_is_decided_as_registered(capsys):
-    assert verification.verify() == 0, capsys.readouterr().err
-
-
-@pytest.mark.parametrize("module", pages.MODULES)
-def test_tables_of_lab_notes_have_rows_of_equal_length(module):
-    page = pytest.importorskip(f"nads_book.pages.{module}", reason="figures need matplotlib")
-    for title, make in getattr(page, "LAB_TABLES", {}).items():
-        head, *lines = make().splitlines()
-        assert not re.search(r"\bnan\b", "".join(lines)), title
-        if head.startswith("|"):  # others are sentences
-            assert len(lines) > 1 and len({line.count(" | ") for line in lines[1:]}) == 1, title
-
-
 # What a reader sees
 
 

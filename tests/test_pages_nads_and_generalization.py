@@ -82,7 +82,7 @@ def test_nads_have_their_energy_where_the_authors_networks_learn():
 def test_the_law_of_a_flat_spectrum_is_the_same_along_all_directions(edit_stored, monkeypatch):
     flat = nc.NADs(nc.load_nads("lenet").directions, torch.ones(1024))
     law.ratios.cache_clear()
-    monkeypatch.setattr(nc, "load_nads", lambda name: flat)
+    monkeypatch.setattr(law, "load_nads", lambda name: flat)
     values = law.ratios(law.FAMILIES["fig6-lenet"])
     assert np.ptp(values) < 1e-3 * values.mean()
 

@@ -98,3 +98,9 @@ def test_text_is_shown_as_text_even_if_it_names_a_file(capsys, monkeypatch):
     for text in (".", __file__, "https://example.org"):
         report.show(text)
         assert shown.pop().data == text
+
+
+@pytest.mark.parametrize("row", [["one"], ["two", "three | four"]])
+def test_a_row_of_another_length_is_no_row_of_a_table(row):
+    with pytest.raises(ValueError, match=f"{2 * len(row) - 1} cells .*2 columns.*{row[0]}"):
+        report.markdown_table([["a", "b"], row], ["head", "line"])

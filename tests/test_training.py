@@ -418,7 +418,7 @@ def test_training_stops_when_no_test_image_is_wrong():
 @pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
 def test_a_time_limit_ends_what_takes_longer(method):
     datasets, _ = datasets_and_directions()
-    ready, options = [], {"recipe": nc.Recipe(epochs=100_000), "timeout": 2.0, "workers": 1}
+    ready, options = [], {"recipe": nc.Recipe(epochs=100_000), "timeout": 0.3, "workers": 1}
     with pytest.raises(nc.TrainingTimeout):
         train_many(small_network, datasets, method=method, on_result=ready.append, **options)
     assert not ready

@@ -111,12 +111,18 @@ def markdown_table(rows: Iterable[Sequence[object]], head: Sequence[object]) -> 
         rows: cells of each row, of any type that `str` takes.
         head: titles of the columns.
 
+    Raises:
+        ValueError: if a row has another number of cells.
+
     >>> print(markdown_table([["LeNet", 3]], ["", "layers"]))
     |  | layers |
     |---|---|
     | LeNet | 3 |
     """
-    lines = (" | ".join(str(cell).replace("\n", " ") for cell in row) for row in (head, *rows))
+    lines = [" | ".join(str(cell).replace("\n", " ") for cell in row) for row in (head, *rows)]
+    for line in lines:
+        if (count := line.count(" | ") + 1) != len(head):
+            raise ValueError(f"a row of {count} cells in a table of {len(head)} columns: {line}")
     first, *others = (f"| {line} |" for line in lines)
     return "\n".join([first, "|---" * len(head) + "|", *others])
 

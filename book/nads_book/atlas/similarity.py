@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from nads_book.atlas.entries import ATLAS
-from nads_core.directions.nads import NADs, Similarities, SubspaceSimilarity, load_nads
+from nads_book.experiments.stored import load_nads
+from nads_core.directions.nads import NADs, Similarities, SubspaceSimilarity
 from nads_core.directions.uncertainty import CERTAIN, DirectionUncertainty
 
 FEWEST = 4  # smallest dimension of leading subspaces that is chosen to be compared

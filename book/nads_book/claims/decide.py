@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -76,13 +77,13 @@ def decide(
         for claim in claims.values():
             if page == "book/errata" and claim.id.startswith("errata-"):
                 claim.pages.append(page)
+    in_history = functools.cache(first_in_history)
     for claim in claims.values():
         if claim.follows and all(claims[other].verdict for other in claim.follows):
             _decide_by_others(claim, claims)
         if claim.preregistered:
-            older, claim.history = first_in_history(
-                claim.preregistered["first"], claim.preregistered["then"], root
-            )
+            first, then = claim.preregistered["first"], claim.preregistered["then"]
+            older, claim.history = in_history(first, then, root)
             if older is False:
                 claim.verdict, claim.holds = "falsified", False
     return claims

@@ -1,6 +1,7 @@
 """Stored results of studies, in ``book/results/studies/``, and the NADs that results refer to."""
 
 import contextlib
+import functools
 import json
 import tomllib
 from pathlib import Path
@@ -17,9 +18,10 @@ def study_path(name: str) -> Path:
     return checkout_folder("book/results/studies") / name
 
 
+@functools.lru_cache(maxsize=16)
 def load_nads(name: str, version: int | None = None) -> NADs:
     """Return NADs that ship with the library, or version 1, which is in the checkout: results refer
-    to it.
+    to it. They are read once.
 
     Args:
         name: name of the architecture, as `nads_core.load_nads` takes it.

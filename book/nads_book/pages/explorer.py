@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import figures
 from nads_book.evidence import Estimate, Evidence, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments.stored import load_nads, load_study
 from nads_book.report import LABELS, estimate, markdown_table
 
 NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
@@ -21,7 +21,7 @@ def overlaps() -> dict[tuple[str, str], Estimate]:
     """Return the overlap of the first ten shipped NADs of two networks, and the interval of the
     exact subspaces'.
     """
-    nads = {name: nc.load_nads(name) for name in NETWORKS}
+    nads = {name: load_nads(name) for name in NETWORKS}
     return {
         (a, b): (nads[a].overlap(nads[b], 10), *nads[a].overlap_interval(nads[b], k=10))
         for a, b in permutations(NETWORKS, 2)
@@ -57,7 +57,7 @@ def plot_common(nads: dict[str, nc.NADs]) -> Figure:
         nads: name of the network -> its NADs, of images of one size; two of them.
     """
     leading = np.array([k for k in LEADING if k < min(map(len, nads.values()))])
-    stored = {LABELS[name]: nc.load_nads(name) for name in ("lenet", "resnet18")}
+    stored = {LABELS[name]: load_nads(name) for name in ("lenet", "resnet18")}
     panels = {}
     for title, pair in {"yours": nads, "stored, 32 × 32": stored}.items():
         one, other = pair.values()

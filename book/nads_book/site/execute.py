@@ -12,9 +12,12 @@ import threading
 import time
 from pathlib import Path
 
-import papermill
+# The grammar of URIs, by which schemas of notebooks check none, is built for a second otherwise.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
-from nads_book.site.dependencies import results_folder, traced
+import papermill  # noqa: E402
+
+from nads_book.site.dependencies import results_folder, traced  # noqa: E402
 
 
 def end_with_parent() -> None:

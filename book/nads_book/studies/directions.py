@@ -14,7 +14,8 @@ from torch import Tensor
 from nads_book.analysis.waves import grid_frequencies, spread, stratified_frequencies
 from nads_book.experiments import Context, Facts, Unit, factorial
 from nads_book.experiments.presets import Size, TrainingSize
-from nads_book.studies.trainings import Sets, TrainingStudy, shipped_nads
+from nads_book.experiments.stored import load_nads
+from nads_book.studies.trainings import Sets, TrainingStudy
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.networks.architectures import Architecture
@@ -111,7 +112,7 @@ class Fig6(DirectionStudy):
         """Return about ``num_directions`` indices, half of them evenly and half geometrically
         spaced.
         """
-        count, last = size.num_directions, len(shipped_nads(model, nads_version)) - 1
+        count, last = size.num_directions, len(load_nads(model, nads_version)) - 1
         even = np.linspace(0, last, count // 2)
         geometric = np.geomspace(1, last + 1, count - count // 2) - 1
         indices = np.unique(np.concatenate([even, geometric]).round().astype(int))

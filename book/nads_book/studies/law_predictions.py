@@ -41,6 +41,7 @@ from nads_book.experiments import (
     train_along,
 )
 from nads_book.experiments.presets import TrainingSize
+from nads_book.experiments.stored import load_nads
 from nads_book.studies import stored
 from nads_book.studies.calibration import separate
 from nads_core.directions.symmetry import symmetrize
@@ -175,7 +176,7 @@ def candidate_family(name: str) -> Row:
     """
     family, ratios, gains = seen(name)
     others = [other for other in FITTED if other != name]
-    nads = nc.load_nads("lenet")
+    nads = load_nads("lenet")
     columns = {
         "shipped": signal_to_noise(nads, family.directions, 10_000, family.noise_std),
         "independent": ratios,
@@ -267,7 +268,7 @@ class LawPredictions(FileStudy):
     def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
         made = content.get("prediction", {})
         if rows and not made:
-            nads = nc.load_nads("lenet")
+            nads = load_nads("lenet")
             made = {
                 "nads": {"version": nads.provenance["version"], "fingerprint": nads.fingerprint},
                 "num_networks": independent_covariance()[1],
@@ -276,7 +277,7 @@ class LawPredictions(FileStudy):
         return content | {"prediction": made | {"rows": [less(row, "pair") for row in rows]}}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
-        nads = nc.load_nads("lenet")
+        nads = load_nads("lenet")
         responses = Responses.of(independent_covariance()[0], nads.directions)
         gains, corrections = filter_gain(nads.directions), laws()
         index, rows = chosen_pairs(responses, gains)[unit["pair"]], []
@@ -323,7 +324,7 @@ class LawTrainings(FileStudy):
         recipe = replace(nc.SEPARABLE_RECIPE, epochs=unit["epochs"])
         found = train_along(
             nc.LENET,
-            nc.load_nads("lenet").directions[indices],
+            load_nads("lenet").directions[indices],
             unit["noise_std"],
             TrainingSize(unit["num_train"], NUM_TEST, recipe),
             unit["seed"],

@@ -35,6 +35,7 @@ from nads_book.experiments import (
     train_network,
     without_intervals,
 )
+from nads_book.experiments.stored import load_nads
 from nads_book.photos import load_images
 from nads_core.data.images import ImageSet
 from nads_core.networks.architectures import Architecture
@@ -83,9 +84,7 @@ def photos(train: bool, flipped: bool) -> ImageSet:
     order.
     """
     loaded = load_images("cifar10", train=train, num_images=NUM_SAMPLES)
-    return (
-        replace(loaded, images=nc.flip(loaded.images, nc.load_nads("lenet"))) if flipped else loaded
-    )
+    return replace(loaded, images=nc.flip(loaded.images, load_nads("lenet"))) if flipped else loaded
 
 
 def dataset(data: str, train: bool, seed: int) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.analysis import published
 from nads_book.experiments import Context, FileStudy, KeyedStudy, Row, Unit, train_along
+from nads_book.experiments.stored import load_nads
 from nads_book.studies.directions import Fig6
 from nads_core.runtime.seeds import seed_sequence
 
@@ -43,7 +44,7 @@ def authors_directions(name: str) -> Tensor:
 
 def law_of(name: str) -> Row:
     """Return the energies of the authors' directions of a network under our second moments."""
-    nads = nc.load_nads(name)
+    nads = load_nads(name)
     values, keys = nads.eigenvalues.double(), list(published.nad_accuracies(name))
     shares = (authors_directions(name)[keys].flatten(1) @ nads.basis).double().square()  # (m, D)
     total = float(values.square().sum())
@@ -89,7 +90,7 @@ def spectrum_of(name: str) -> Row:
         raise FileNotFoundError("the authors' table of Fig. 6 is needed: NADS_REFERENCE names it")
     with path.open(newline="") as file:
         theirs = np.array([float(row[f"eig_{SPECTRA[name]}"]) ** 2 for row in csv.DictReader(file)])
-    nads = nc.load_nads(name)
+    nads = load_nads(name)
     ours = nads.eigenvalues.double().clamp(min=0).numpy()
     keys = list(published.nad_accuracies(name))
     spectra = {"published": theirs, "ours": ours}

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -27,8 +27,6 @@ THIN = ("width", "growth")  # options of architectures that make them thin
 # LeNet and 1.7 for logistic regression (benchmarks/results/training_step-*.json).
 DEEP = ("vgg11", "resnet18", "densenet121")
 Sets = tuple[Sequence[Dataset], Sequence[Dataset]]  # a training and a test set for each unit
-
-shipped_nads = lru_cache(maxsize=16)(load_nads)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,7 @@ class TrainingStudy(TrainingSize, Study):
             raise ValueError(f"{cls.figure}-{model} is not about NADs: leave nads_version out")
         version = None
         if cls.about_nads:
-            version = shipped_nads(model, nads_version).provenance["version"]
+            version = load_nads(model, nads_version).provenance["version"]
         targets = cls.targets(model, size, version)
         seeds = size.paired_seeds if cls.same_weights else size.seeds
         units = tuple(target | {"seed": seed} for seed in seeds for target in targets)
@@ -163,7 +161,7 @@ class TrainingStudy(TrainingSize, Study):
         """
         if not self.about_nads:
             raise ValueError(f"{self.name} is not about NADs")
-        return shipped_nads(self.architecture.name, self.nads_version)
+        return load_nads(self.architecture.name, self.nads_version)
 
     def network_ids(self, units: Sequence[Unit]) -> list[int]:
         """Return the numbers that fix the initial weights of units."""

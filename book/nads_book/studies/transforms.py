@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from nads_book.experiments import Context, Facts, Unit
 from nads_book.experiments.presets import Size
+from nads_book.experiments.stored import load_nads
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
-from nads_book.studies.trainings import shipped_nads
 from nads_core.data.fourier import fourier_basis
 from nads_core.data.images import normalize
 from nads_core.directions import NADs
@@ -174,7 +174,7 @@ def _basis(name: str, draw: int, covariance: Tensor) -> Tensor:
     if name == "random":
         generator = torch.Generator().manual_seed(seed_sequence(draw, 7))
         return torch.linalg.qr(torch.randn(1024, 1024, generator=generator)).Q
-    return shipped_nads(name, NADS_VERSION).complete_basis().basis
+    return load_nads(name, NADS_VERSION).complete_basis().basis
 
 
 def matrix_of(unit: Facts, covariance: Tensor) -> Tensor:
@@ -228,7 +228,7 @@ class TransformStudy(PhotoStudy):
         bases = {
             name: {
                 "version": NADS_VERSION,
-                "fingerprint": shipped_nads(name, NADS_VERSION).fingerprint,
+                "fingerprint": load_nads(name, NADS_VERSION).fingerprint,
             }
             for name in names
         }
@@ -243,5 +243,5 @@ class TransformStudy(PhotoStudy):
         """Return what a unit's transform does to photos; the network does not matter."""
         spread = _photo_covariance(*self.source(context.root))
         name = self.architecture.name
-        nads = None if name == "logreg" else shipped_nads(name, NADS_VERSION)
+        nads = None if name == "logreg" else load_nads(name, NADS_VERSION)
         return describe(nads, matrix_of(unit, spread), spread)

@@ -28,6 +28,7 @@ from nads_book.experiments import (
     matching,
     train_on_photos,
 )
+from nads_book.experiments.stored import load_nads
 from nads_core.networks.architectures import Architecture
 from nads_core.training import predicted_classes
 
@@ -82,7 +83,7 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[F
     """Return a record for each NAD: shares along it, along waves of its photo energy, and along
     random directions.
     """
-    nads, waves = nc.load_nads(name), nc.fourier_basis(32)[0].to(images)
+    nads, waves = load_nads(name), nc.fourier_basis(32)[0].to(images)
     before = predicted_classes(network, images)
     energies = photo_energies(images, waves)
     generator, records = torch.Generator().manual_seed(seed), []

@@ -8,6 +8,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.results import results_path
+from nads_book.experiments.stored import load_nads
 from nads_book.photos import load_images
 from nads_book.studies import load_results, run_experiment
 from nads_book.studies.transforms import orthogonal_map, transform
@@ -26,7 +27,7 @@ def nads_of_flips(name: str = "lenet") -> nc.NADs:
     has none stored.
     """
     results = load_results(f"fig8-{name}")
-    return (results.experiment().nads if results else nc.load_nads(name)).complete_basis()
+    return (results.experiment().nads if results else load_nads(name)).complete_basis()
 
 
 def mapped(images: Tensor, nads: nc.NADs, name: str, seed: int = 0) -> Tensor:

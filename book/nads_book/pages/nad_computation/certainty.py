@@ -15,7 +15,7 @@ from nads_book.analysis.statistics import grouped
 from nads_book.benchmarks import load_costs
 from nads_book.benchmarks.stored import results_folder
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments.stored import load_nads, load_study
 from nads_book.figures.style import colours, shade, styled, subplots
 from nads_book.pages.nad_computation.estimators import Source
 from nads_book.pages.published_spectra import half_of_energy
@@ -34,7 +34,7 @@ def agreement() -> dict[str, np.ndarray]:
         ValueError: if the stored comparison is of other NADs than those that ship.
     """
     stored = load_study("agreement.json")["lenet"]
-    if stored["fingerprint"] != nc.load_nads("lenet").fingerprint:
+    if stored["fingerprint"] != load_nads("lenet").fingerprint:
         raise ValueError("agreement.json is about other NADs of LeNet than those that ship")
     names = {"by_index": "by_index", "by_name": "by_name", "foretold": "predicted"}
     return {new: np.array(stored[old]) for old, new in names.items()}
@@ -270,7 +270,7 @@ def table_shipped() -> str:
     """Return the networks, the concentration and the reliable directions of the NADs that ship."""
     rows = []
     for label in report.LABELS.values():
-        nads = nc.load_nads(label)
+        nads = load_nads(label)
         values = nads.eigenvalues
         half = half_of_energy(nads)
         certain = int((nads.certainty >= 0.9).sum()) if nads.uncertainty else "–"

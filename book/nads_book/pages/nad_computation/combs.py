@@ -12,6 +12,7 @@ import nads_core as nc
 from nads_book import figures
 from nads_book.atlas import load_atlas
 from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_nads
 from nads_core.directions import NADs
 
 STEPS = np.arange(17)  # vertical frequencies of images of 32 rows
@@ -70,7 +71,7 @@ def small_network(
 @cache
 def measured() -> dict[str, np.ndarray]:
     """Return `rows_of` the NADs that ship, of the networks that are predicted."""
-    return {label: rows_of(nc.load_nads(label)) for label in predicted()}
+    return {label: rows_of(load_nads(label)) for label in predicted()}
 
 
 def predicted() -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_book import figures, report
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments.stored import load_nads, load_study
 from nads_book.pages import published_spectra
 from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.studies.mixed_derivative import KINDS, NETWORKS, PAIRS, shared
@@ -40,7 +40,7 @@ def stored_beside(nads: NADs) -> dict[str, NADs]:
     label = report.LABELS.get(nads.name, nads.name)
     bases = {f"{label},\n{count:,} networks": nads}
     if nads.name in nc.ARCHITECTURES:
-        stored = nc.load_nads(nads.name)
+        stored = load_nads(nads.name)
         if stored.directions.shape[1:] == nads.directions.shape[1:]:
             many = stored.provenance["num_networks"]
             return {f"{label}, stored,\n{many:,} networks": stored} | bases
@@ -104,7 +104,7 @@ def odd_part() -> Evidence:
     x = torch.randn(NUM_SINGLE, 1, 1, 32, 32, generator=generator)
     one_sided, symmetric = [], []
     for index in (0, 300):
-        v = 100 * nc.load_nads("lenet").directions[index]
+        v = 100 * load_nads("lenet").directions[index]
         f = ensemble.outputs(weights, torch.cat([x, x + v, x - v], dim=1))
         one_sided.append(float((f[:, 1] - f[:, 0]).std()))
         symmetric.append(float((f[:, 1] - f[:, 2]).std()))
@@ -206,9 +206,7 @@ def overlaps_between() -> dict[tuple[str, str], float]:
     """Return the overlaps of the first 100 NADs of each two of the paper's convolutional
     networks.
     """
-    shipped = {
-        label: nc.load_nads(name) for name, label in report.LABELS.items() if name != "logreg"
-    }
+    shipped = {label: load_nads(name) for name, label in report.LABELS.items() if name != "logreg"}
     return {(a, b): float(shipped[a].overlap(shipped[b], 100)) for a, b in combinations(shipped, 2)}
 
 

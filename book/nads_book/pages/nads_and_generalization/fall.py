@@ -14,7 +14,7 @@ from nads_book.analysis.statistics import OrderTest
 from nads_book.analysis.waves import negative
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.results import Results
-from nads_book.experiments.stored import load_study
+from nads_book.experiments.stored import load_nads, load_study
 from nads_book.figures.style import bars, colours, dotted, shade, styled, subplots
 from nads_book.pages.nads_and_generalization.waves import DEEP
 from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
@@ -73,7 +73,7 @@ def plot_accuracy_by_nad() -> Figure:
             look = {"color": colours()[0], "capsize": 1.5, "elinewidth": 0.8, "markersize": 3.5}
             top.errorbar(one.keys, 100 * shares, lengths, fmt="o", label="ours", **look)
         top.axhline(50, **dotted("chance"))
-        values = nc.load_nads(name).eigenvalues.numpy()
+        values = load_nads(name).eigenvalues.numpy()
         bottom.plot(values / values[0], color=colours()[2])
         spectrum = np.array(theirs[name]["published"])
         bottom.plot(theirs[name]["key"], spectrum / spectrum.max(), "--", color=grey)

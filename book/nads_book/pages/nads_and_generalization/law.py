@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-import nads_core as nc
 from nads_book.analysis import statistics
 from nads_book.analysis.prediction import (
     Family,
@@ -16,7 +15,7 @@ from nads_book.analysis.prediction import (
     signal_to_noise,
 )
 from nads_book.evidence import Evidence, above, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments.stored import load_nads, load_study
 from nads_book.figures.style import legend, panel_row, shade, styled
 from nads_book.pages.nads_and_generalization.fall import family, lenets, two_seeds
 from nads_book.pages.nads_and_generalization.paper import random_family
@@ -41,7 +40,7 @@ def families() -> dict[str, Family]:
 def ratios(label: str) -> np.ndarray:
     """Return the signal-to-noise ratios that the law predicts from the shipped NADs, (n,)."""
     one = families()[label]
-    return signal_to_noise(nc.load_nads("lenet"), one.directions, one.num_train, one.noise_std)
+    return signal_to_noise(load_nads("lenet"), one.directions, one.num_train, one.noise_std)
 
 
 @styled
@@ -122,7 +121,7 @@ def misses_repeat() -> Evidence:
 
 def equal_energy() -> Evidence:
     """Decide whether LeNet learns the NAD of mean energy better than every random direction."""
-    values = nc.load_nads("lenet").eigenvalues.double().numpy()
+    values = load_nads("lenet").eigenvalues.double().numpy()
     twin = int(np.abs(values - values.mean()).argmin())
     measured = np.interp(twin, family().keys, statistics.isotonic_fit(family().accuracies))
     beyond = 100 * (measured - random_family().accuracies.max())
@@ -170,7 +169,7 @@ def missed(name: str, law: str) -> float:
 
 def directions_count() -> Evidence:
     """Decide whether energies from other networks bring the law closer, along uncertain NADs."""
-    lenet, one = nc.load_nads("lenet"), seen("fig6-lenet")
+    lenet, one = load_nads("lenet"), seen("fig6-lenet")
     trained = lenets().experiment().nads
     keys = sorted({row["index"] for row in lenets().rows})
     closeness, place = lenet.coordinates(trained.directions[keys].double()).square().max(-1)

@@ -10,6 +10,7 @@ import nads_core as nc
 from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Family, predicted_accuracy, signal_to_noise
 from nads_book.evidence import Evidence, evidence
+from nads_book.experiments.stored import load_nads
 from nads_book.pages.nads_and_generalization.fall import curves
 from nads_book.pages.nads_and_generalization.waves import DEEP, LEARNED
 from nads_book.pages.published_spectra import half_of_energy
@@ -41,7 +42,7 @@ def falls() -> dict[str, Fall]:
     """Return where each network falls: by eigenvalues, by the law, and as published."""
     found = {}
     for name in DEEP:
-        nads, curve = nc.load_nads(name), curves()[f"{LABELS[name]}, paper"]
+        nads, curve = load_nads(name), curves()[f"{LABELS[name]}, paper"]
         ratios = signal_to_noise(nads, nads.directions, 10_000, 1.0)
         law = int((predicted_accuracy(ratios) > 0.75).sum())
         authors = statistics.first_below(curve.keys, curve.accuracies, 0.75)
@@ -103,7 +104,7 @@ def supports() -> dict[str, float]:
     for name in DEEP:
         cells = published.fourier_accuracies(name)
         rows, columns = np.array(list(cells)).T + 16
-        energy = nc.spectrum(nc.load_nads(name).directions[:10, 0]).numpy()[:, rows, columns]
+        energy = nc.spectrum(load_nads(name).directions[:10, 0]).numpy()[:, rows, columns]
         learned = np.array(list(cells.values())) > LEARNED
         found[name] = float(energy[:, learned].sum() / energy.sum())
     return found
@@ -115,7 +116,7 @@ def ordering() -> dict[str, float]:
     radius = np.hypot(*np.meshgrid(np.arange(-16, 16), np.arange(-16, 16)))
     found = {}
     for name in DEEP:
-        spectra = nc.spectrum(nc.load_nads(name).directions[:, 0]).numpy()
+        spectra = nc.spectrum(load_nads(name).directions[:, 0]).numpy()
         mean = (spectra * radius).sum((1, 2))
         found[name] = statistics.rank_correlation(np.arange(len(mean), dtype=float), mean)
     return found

@@ -15,6 +15,7 @@ from nads_book.analysis.statistics import grouped, means, pooled_variance
 from nads_book.evidence import Evidence, above, around, evidence
 from nads_book.experiments import matching
 from nads_book.experiments.results import Results
+from nads_book.experiments.stored import load_nads
 from nads_book.experiments.study import Row
 from nads_book.explorer import load_pictures
 from nads_book.figures.poison import index_axis
@@ -75,7 +76,7 @@ def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> 
 
 def number_gives_class() -> Evidence:
     """Decide whether one rule reads the classes, and only one coordinate changes."""
-    pictures, nads, index, strength = load_pictures(), nc.load_nads("lenet"), 1000, 0.05
+    pictures, nads, index, strength = load_pictures(), load_nads("lenet"), 1000, 0.05
     changed = nc.poison(pictures.images, pictures.labels, nads, index, strength)
     coordinates = ((changed - pictures.images).flatten(2) @ nads.basis).abs() > 1e-4
     right = read_classes(changed, nads, index, strength) == pictures.labels

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book import report
+from nads_book.experiments.stored import load_nads
 from nads_book.figures.style import (
     bars,
     colours,
@@ -244,4 +245,4 @@ def _load_nads(name: str, architecture: str) -> nc.NADs:
         name = architecture if architecture in ARCHITECTURES else "lenet"
     if name not in ARCHITECTURES and Path(name).is_file():
         return nc.NADs.load(name)
-    return nc.load_nads(name)
+    return load_nads(name)
