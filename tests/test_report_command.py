@@ -249,6 +249,30 @@ def test_nothing_is_said_where_nothing_is_preferred(images):
     assert not any(pair.known for pair in pairs)
 
 
+@pytest.mark.parametrize("ratio", [1, 4])
+def test_equal_eigenvalues_are_distinguished_from_others(ratio):
+    """Gradients with noise, of a known spectrum: half of the eigenvalues are larger."""
+    generator = torch.Generator().manual_seed(0)
+    levels = torch.tensor([1.0, ratio]).repeat_interleave(96)
+    gradients = torch.randn(400, 1, 192, generator=generator) * levels.sqrt()
+    x, y = (gradients + torch.randn(400, 1, 192, generator=generator) for _ in range(2))
+    found = Sample(x, y, (3, SIZE, SIZE)).inequality()
+    assert found.low < 192 * levels.square().sum() / levels.sum() ** 2 < found.high
+    assert found.high - found.low < 0.1
+
+
+def test_a_white_spectrum_prefers_no_direction(tmp_path):
+    path, options = tmp_path / "nads.ckpt", {"image_shape": (192,), "progress": False}
+    estimator = nc.SmoothedGradient(num_inputs=4, readouts=1)
+    options |= {"checkpoint": path, "estimator": estimator}
+    nads = nc.compute_nads(lambda: nn.Linear(192, 1), 256, **options)
+    section = nb.report_on(nads, checkpoint=path).sections[0]
+    _, low, high = section.numbers["inequality"]
+    assert low < 1 < high and section.opening
+    without_networks = nb.report_on(nads).sections[0]
+    assert math.isnan(without_networks.numbers["inequality"].value) and not without_networks.opening
+
+
 def test_differences_below_five_percent_are_not_mentioned():
     for value, error, mentioned in ((1.04, 0.001, False), (1.2, 0.01, True), (1.2, 0.1, False)):
         for number in (value, 2 - value):
@@ -335,13 +359,27 @@ def test_classes_that_are_too_small_are_reported_before_networks_are_drawn(
     assert "19" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("dense_limit", "most"), [(8192, "_MOST"), (0, "_MOST_VECTORS")])
-def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, dense_limit, most):
-    monkeypatch.setattr(report, "DENSE_LIMIT", dense_limit)
+@pytest.mark.parametrize(("large", "most"), [(6, "_MOST"), (5, "_MOST_OF_LARGE")])
+def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, large, most):
+    monkeypatch.setattr(report, "_LARGE", large)
     monkeypatch.setattr(report, most, 64)
     assert main(["report", "report_nets:row", "--minutes", "inf"]) == 0
     assert capsys.readouterr().out.count("report.html") == 1  # the last version alone
     assert page_numbers(folder / "report.html")[0]["What was drawn"]["num_networks"] == 64
+
+
+def test_the_first_page_comes_before_networks_for_the_second_are_drawn(folder, monkeypatch):
+    counts, compute = [], report.compute_nads
+
+    def counted(model, count, **options):
+        counts.append((count, (folder / "report.html").exists()))
+        return compute(model, count, **options)
+
+    monkeypatch.setattr(report, "compute_nads", counted)
+    monkeypatch.setattr(report, "_MOST", 256)
+    assert main(["report", "report_nets:small", "--image-shape", "3", "8", "8"]) == 0
+    (fewest, *before), (most, after) = counts[-2:]
+    assert fewest == 64 and before == [False] and most == 256 and after
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])

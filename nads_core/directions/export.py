@@ -117,15 +117,17 @@ def draw_direction(axis: Axes, direction: Tensor | np.ndarray) -> None:
         picture = np.concatenate(gaps, axis=1)[:, :-1]
         axis.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     else:
-        for channel in np.atleast_2d(values):
-            axis.stairs(channel, fill=values.ndim == 1)
-        axis.axhline(0, color="0.5", linewidth=0.5)
-        axis.set(ylim=(-1.05 * limit, 1.05 * limit), xmargin=0)
-        if values.ndim == 2 and values.shape[1] > _POSITIONS:
+        start, end = 0, values.shape[-1]
+        if values.ndim == 2 and end > _POSITIONS:
             energy = np.convolve(np.square(values).sum(0), np.ones(_POSITIONS), "valid")
-            first = int(energy.argmax())
-            axis.set_xlim(first, first + _POSITIONS)
-            axis.set_xlabel(f"{first} to {first + _POSITIONS - 1} of {values.shape[1]}", fontsize=7)
+            start = int(energy.argmax())
+            axis.set_xlabel(f"{start} to {start + _POSITIONS - 1} of {end}", fontsize=7)
+            end = start + _POSITIONS
+        for channel in np.atleast_2d(values):
+            edges = np.arange(start, end + 1)
+            axis.stairs(channel[start:end], edges, fill=values.ndim == 1)
+        axis.axhline(0, color="0.5", linewidth=0.5)
+        axis.set(xlim=(start, end), ylim=(-1.05 * limit, 1.05 * limit))
     axis.set(xticks=[], yticks=[])
 
 

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from nads_core.cli import output_file
 from nads_core.directions import NADs, SmoothedGradient, compute_nads
-from nads_core.directions.accumulation import read_checkpoint
-from nads_core.directions.run import DENSE_LIMIT
 from nads_core.runtime.arguments import require_positive
+from nads_core.runtime.files import require_undamaged
 
-_VERSIONS = (60, 180, math.inf)  # seconds after which the first versions are due
-_FIRST, _FEWEST, _MOST = 4, 16, 100_000  # networks: to take the time, of a version, of the last
-_MOST_VECTORS = 1_024  # networks whose vectors are kept: eigenpairs take the cube of their number
+_VERSIONS = (0, 60, 180, math.inf)  # seconds after which versions are due
+_FEWEST, _MOST = 16, 100_000  # networks of the first version, and of the last
+_LARGE = 3_072  # numbers of an input, above which all eigenpairs take longer than the networks,
+_MOST_OF_LARGE = 1_024  # so that the rank is bounded: that of networks with one vector each
 _WORTHWHILE = 1.15  # growth of the number of networks from which on another version is computed
 _CODE = """import nads_book as nb
 import nads_core as nc
@@ -92,11 +94,13 @@ def run(
     options["image_shape"] = shape
     options["output"] = int(output) if output.isdigit() else output
     options["reinit_readout"] = inputs.begins_with_zeros(model, shape)
-    if math.prod(shape) > DENSE_LIMIT:  # more networks say more than more inputs of each
+    if math.prod(shape) > _LARGE:  # more networks say more than more inputs of each
         options["estimator"] = SmoothedGradient(num_inputs=4)
     identity = zlib.crc32(repr((model, options)).encode())  # each run has its own checkpoint
     checkpoint = out.with_suffix(f".{identity:08x}.ckpt")
-    if num_stored := _stored(checkpoint)[0]:
+    if checkpoint.exists():
+        require_undamaged(checkpoint)
+        num_stored, _ = _stored(checkpoint)
         print(f"resuming from {num_stored:,} networks in {checkpoint}")
     try:
         for nads, warned, more in _versions(model, checkpoint, start, 60 * minutes, options):
@@ -110,7 +114,7 @@ def run(
                 checkpoint=checkpoint,
                 warnings=warned,
                 code=_CODE.format(nads=call, arguments=", ".join(arguments)),
-                status="First version: more networks are being drawn." * more,
+                status="More networks are being drawn." * more,
             ).save(out)
             written = f"{out} has {count:,} networks"
             print(f"{written}; more are being drawn" if more else written)
@@ -132,24 +136,26 @@ def _versions(
         seconds: time from then on in which to draw networks.
         options: options of `compute_nads`.
     """
-    count = max(_FIRST, _stored(checkpoint)[0])
+    large = math.prod(options["image_shape"]) > _LARGE
+    count = max(_FEWEST, _stored(checkpoint)[0])
     nads, warned, overhead = _compute(model, count, checkpoint, options)
     block = nads.provenance["block_size"]  # networks that are drawn and stored at a time
-    fewest = max(_FEWEST, block)
-    most = _MOST if math.prod(options["image_shape"]) <= DENSE_LIMIT else _MOST_VECTORS
-    if count < fewest:
-        count = fewest
+    if count < block:
+        count = block
         nads, warned, overhead = _compute(model, count, checkpoint, options)
+    most = (_MOST_OF_LARGE if large else _MOST) // block * block
     for after in sorted({min(version, seconds) for version in _VERSIONS}):
         num_stored, taken = _stored(checkpoint)
         left = start + after - time.monotonic() - overhead
         affordable = num_stored * left / max(taken, 1e-4)
         target = int(min(most, count + affordable)) // block * block
+        more = after < seconds and max(count, target) < most
         if target >= _WORTHWHILE * count:
             count = target
             nads, warned, overhead = _compute(model, count, checkpoint, options)
+        elif after and more:
+            continue
         before = time.monotonic()
-        more = after < seconds and count < most // block * block
         yield nads, warned, more
         if not more:
             return
@@ -172,5 +178,6 @@ def _stored(checkpoint: Path) -> tuple[int, float]:
     """Return the number of networks in a checkpoint, and the seconds that they took."""
     if not checkpoint.exists():
         return 0, 0.0
-    saved = read_checkpoint(checkpoint)
+    # Mapped, not read: moments can take a gigabyte
+    saved = torch.load(checkpoint, weights_only=True, map_location="cpu", mmap=True)
     return int(saved["blocks_done"] * saved["description"]["block_size"]), saved["seconds"]

@@ -30,18 +30,20 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         return f"{' – '.join(names[label] for label in pair.classes)}, {pair.energy}"
 
     if overall.differs_from(1):
+        pooled = f"pooled over {total} pairs of classes, weighted by squared distance; "
         opening = (
             f"Between classes the energy is {overall} times that along a random direction "
-            f"(pooled over {total} pairs of classes, weighted by squared distance; "
-            f"{len(images):,} {kind}, {images.source})."
+            f"({pooled * (total > 1)}{len(images):,} {kind}, {images.source})."
         )
         sentences.append(opening)
-    if len(known) < total:
+    if total == 1 > len(known):
+        sentences.append(f"The {kind} do not distinguish the means of the two classes.")
+    elif len(known) < total:
         sentences.append(
             f"The {kind} do not distinguish the means of {total - len(known)} of {total} pairs. "
             "No statement about single pairs includes these."
         )
-    if deaf:
+    if deaf and total > 1:
         opening = (
             f"Deaf: {len(deaf)} of {total} pairs differ along directions to which the network "
             f"responds less than to a random one: {'; '.join(map(named, deaf[:_DRAWN]))}."

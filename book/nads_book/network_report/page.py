@@ -59,7 +59,10 @@ class Report:
 
         Floats have five digits, and None stands for those that are not finite.
         """
-        numbers = {section.title: section.numbers for section in self.sections}
+        numbers = {section.title: dict(section.numbers) for section in self.sections}
+        for section in self.sections:
+            if section.num_networks:
+                numbers[section.title]["networks"] = section.num_networks
         numbers["What was drawn"] = self.facts | {"warnings": self.warnings}
         plain: dict[str, Any] = json.loads(
             json.dumps(numbers),

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import svds
 from torch import Tensor
 
 from nads_book.network_report.parts import Figure, Section, least_width, line_legend, picture
-from nads_book.network_report.sample import Estimate, Sample
+from nads_book.network_report.sample import NEGLIGIBLE, Estimate, Sample
 from nads_book.report import percent
 from nads_core.directions import NADs
 from nads_core.directions.run import DENSE_LIMIT
@@ -37,6 +37,13 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     along = Estimate.student(value, error, len(sample))
     if 0 in certain and along.differs_from(1):
         sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
+    inequality = sample.inequality()
+    if enough and not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
+        sentences = [
+            "No direction is preferred: the eigenvalues are equal within their errors, and differ "
+            f"from their mean by at most {percent(math.sqrt(inequality.high - 1))} (root mean "
+            "square, 95 %)."
+        ]
     opening = "".join(sentences[:1])
     if not sentences:
         sentences = ["No NAD is known yet."]
@@ -58,6 +65,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         "certainty": nads.certainty[:_SHOWN].tolist(),
         "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
         "first to mean": along,
+        "inequality": inequality,
     }
     if len(shape) > 1 and shape[0] > 1:
         *shares, common = sample.estimate(
@@ -121,7 +129,8 @@ def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
         few = min(COMPARED, nads.basis.shape[0] // 10)  # a larger span is known by chance
         assert nads.uncertainty is not None
         spans = nads.uncertainty.leading_certainty[:few]
-        if known := (spans >= CERTAIN).nonzero().flatten().tolist():
+        known = (spans >= CERTAIN).nonzero().flatten().tolist()
+        if known and known[-1]:  # of one direction there is nothing to combine
             span = _two_digits(spans[known[-1]])
             sentences.append(
                 f"No single NAD is known. Of the first {known[-1] + 1}, {_SPAN} is known "
@@ -156,7 +165,7 @@ def _each_channel(nads: NADs) -> Figure:
         start = np.random.default_rng(0).normal(size=fewer)
         *_, vectors = svds(block, min(_OF_CHANNEL, fewer - 1), v0=start)  # in ascending order
         pictures += [
-            picture(vector.reshape(1, *grid), f"channel {channel}, {number}")
+            picture(vector.reshape(1, *grid), f"channel {channel}", f"direction {number}")
             for number, vector in enumerate(vectors[::-1])
         ]
     caption = (

@@ -25,7 +25,7 @@ from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.moments import HalfSamples
 
 FEWEST_NETWORKS = 16  # below which nothing is decided: leaving out one moves ratios too far
-_NEGLIGIBLE = 0.05  # relative difference that is not worth a sentence
+NEGLIGIBLE = 0.05  # relative difference that is not worth a sentence
 _KNOWN_RANKS = 64  # whose errors stand for those of all energies
 
 
@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
 
     def differs_from(self, other: float) -> bool:
         """Whether the interval leaves out another number, and all within 5 % of it."""
-        return self.low > (1 + _NEGLIGIBLE) * other or self.high < (1 - _NEGLIGIBLE) * other
+        return self.low > (1 + NEGLIGIBLE) * other or self.high < (1 - NEGLIGIBLE) * other
 
     def map(self, function: Callable[[float], float]) -> Estimate:
         """Return an increasing function of the number and of its interval."""
@@ -176,6 +176,27 @@ class Sample:
             return torch.cat([(x * y).sum(2), common], dim=1).mean(0)
 
         return self._energies(of_channels)
+
+    def inequality(self) -> Estimate:
+        """Return D tr C^2 / (tr C)^2 of the second moment C: 1 where all eigenvalues are equal.
+
+        Sums are over pairs of networks, of one last layer each, so that noise adds nothing:
+        tr C^2 = E [(x_i . x_j) (y_i . y_j) + (x_i . y_j) (y_i . x_j)] / 2, i != j. NaN where there
+        are no networks, or few.
+        """
+        if self.num_networks < FEWEST_NETWORKS:
+            return Estimate(math.nan, math.nan, math.nan)
+        x, y = self.x[:, 0].float(), self.y[:, 0].float()  # (n, D) each
+        xx, yy, xy = ((a @ b.T).double().numpy() for a, b in ((x, x), (y, y), (x, y)))  # (n, n)
+        energies = xy.diagonal()
+        pairs = np.stack([(xx * yy + xy * xy.T) / 2, np.outer(energies, energies)])
+        of_each = pairs.sum(2) - pairs.diagonal(axis1=1, axis2=2)  # (2, n)
+        total = of_each.sum(1, keepdims=True)
+        # Of all networks, and without one each, which is on either side of its pairs
+        squares, square = np.hstack([total, total - 2 * of_each])
+        with np.errstate(invalid="ignore", divide="ignore"):  # no network responds
+            value, *left_out = x.shape[1] * squares / square
+        return Estimate.student(value, math.sqrt((len(x) - 1) * np.var(left_out)), len(x))
 
     def estimate(
         self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], num_compared: int = 1

@@ -129,6 +129,9 @@ def _section(
 
 
 def _label(name: str) -> str:
-    """Return the name of a known network with what it is."""
+    """Return what a known network is, and its name in the atlas."""
     entry = ATLAS.get(name.removeprefix("atlas/"))
-    return LABELS.get(name, name) if entry is None else f"{name} ({entry.family}, {entry.change})"
+    if entry is None:
+        return LABELS.get(name, name)
+    family = f"{entry.family}, " if entry.factor else ""  # without a change, the label is whole
+    return f"{family}{entry.change} ({name})"
