@@ -84,6 +84,8 @@ class SymmetryType:
 # torch 2.11 warns without this
 @torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[untyped-decorator]
 def _spmm(basis: Tensor, matrix: Tensor) -> Tensor:
+    if basis.shape[0] == basis.shape[1]:  # the identity: there is one type, of all images
+        return matrix.contiguous()
     return torch.sparse.mm(basis.to(matrix.device, matrix.dtype), matrix)
 
 

@@ -125,7 +125,7 @@ def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
             f"NADs {', '.join(map(str, others))} and {last} cannot be distinguished from each "
             f"other, but {_SPAN} is known (certainty {_two_digits(band.certainty)})."
         )
-    if not certain:
+    if not sentences:
         few = min(COMPARED, nads.basis.shape[0] // 10)  # a larger span is known by chance
         assert nads.uncertainty is not None
         spans = nads.uncertainty.leading_certainty[:few]
