@@ -36,12 +36,12 @@ def classes(sample: Sample, images: ImageSet) -> Section:
             f"({pooled * (total > 1)}{len(images):,} {kind}, {images.source})."
         )
         sentences.append(opening)
-    if total == 1 > len(known):
-        sentences.append(f"The {kind} do not distinguish the means of the two classes.")
-    elif len(known) < total:
+    if len(known) < total:
+        few = (
+            f"{total - len(known)} of {total} pairs. No statement about single pairs includes these"
+        )
         sentences.append(
-            f"The {kind} do not distinguish the means of {total - len(known)} of {total} pairs. "
-            "No statement about single pairs includes these."
+            f"The {kind} do not distinguish the means of {few if total > 1 else 'the classes'}."
         )
     if deaf and total > 1:
         opening = (
@@ -56,8 +56,6 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         )
     sentences.append("Only class means count here, not what else distinguishes classes.")
     drawn = known if overall.low > 0 else []  # otherwise the networks are too few
-    if any(pair.energy.value < 0 for pair in drawn):
-        sentences.append("Estimates can be negative, because their noise is subtracted.")
     listed = [
         {
             "classes": [names[i] for i in pair.classes],
@@ -72,7 +70,6 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         _figures(drawn, means, names),
         numbers={"lift": overall, "pairs": listed},
         opening=opening,
-        num_networks=sample.num_networks,
     )
 
 

@@ -54,7 +54,6 @@ def frequencies(sample: Sample, name: str) -> Section:
         figures,
         numbers={"fine": fine, "rings": [*zip(centres.tolist(), rings, strict=True)]},
         opening="".join(sentences),
-        num_networks=sample.num_networks,
     )
 
 
@@ -84,7 +83,6 @@ def _features(sample: Sample) -> Section:
         tables=[Table(("feature", "energy / mean"), rows)],
         numbers={"features": shares},
         opening="".join(sentences),
-        num_networks=sample.num_networks,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,7 @@ class Report:
     Args:
         name: name of the network.
         sections: sections in their order.
-        facts: provenance of the NADs.
+        facts: provenance of the NADs, and the number of the first networks, which are compared.
         warnings: warnings of the run.
         code: Python that computes it again, if known.
         status: sentence about a computation that goes on; "" when it is done.
@@ -48,21 +47,12 @@ class Report:
     status: str = ""
 
     @property
-    def input_std(self) -> str:
-        """Standard deviation of the inputs that slopes are averaged over; "" where not."""
-        found = re.match(r"SmoothedGradient\(.*input_std=([^,)]+)", self.facts.get("estimator", ""))
-        return readable(float(found[1])) if found else ""
-
-    @property
     def numbers(self) -> dict[str, Any]:
         """The numbers of each section by its title, as the page holds them in JSON.
 
         Floats have five digits, and None stands for those that are not finite.
         """
-        numbers = {section.title: dict(section.numbers) for section in self.sections}
-        for section in self.sections:
-            if section.num_networks:
-                numbers[section.title]["networks"] = section.num_networks
+        numbers = {section.title: section.numbers for section in self.sections}
         numbers["What was drawn"] = self.facts | {"warnings": self.warnings}
         plain: dict[str, Any] = json.loads(
             json.dumps(numbers),
@@ -135,4 +125,5 @@ def report_on(
         classes(sample, images) if images else None,
     ]
     drawn = [*filter(None, sections)]
-    return Report(nads.name, drawn, dict(nads.provenance), warnings, code, status)
+    facts = nads.provenance | {"first_networks": sample.num_networks}
+    return Report(nads.name, drawn, facts, warnings, code, status)

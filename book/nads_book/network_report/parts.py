@@ -82,8 +82,6 @@ class Section:
         tables: tables below the figures.
         numbers: content for JSON.
         opening: sentence for the summary that opens the report; "" where nothing is decided.
-        num_networks: number of networks behind the numbers, where these are the first of more; 0
-            where all count.
     """
 
     title: str
@@ -92,7 +90,6 @@ class Section:
     tables: Sequence[Table] = ()
     numbers: dict[str, Any] = field(default_factory=dict)
     opening: str = ""
-    num_networks: int = 0
 
 
 def picture(

@@ -37,13 +37,19 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     along = Estimate.student(value, error, len(sample))
     if 0 in certain and along.differs_from(1):
         sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
-    inequality = sample.inequality()
-    if enough and not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
-        sentences = [
-            "No direction is preferred: the eigenvalues are equal within their errors, and differ "
-            f"from their mean by at most {percent(math.sqrt(inequality.high - 1))} (root mean "
-            "square, 95 %)."
-        ]
+    numbers: dict[str, Any] = {
+        "certainty": nads.certainty[:_SHOWN].tolist(),
+        "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
+        "first to mean": along,
+    }
+    if sample.num_networks:
+        numbers["inequality"] = inequality = sample.inequality()
+        if enough and not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
+            sentences = [
+                "No direction is preferred: the eigenvalues are equal within their errors, and "
+                f"differ from their mean by at most {percent(math.sqrt(inequality.high - 1))} (root "
+                "mean square, 95 %)."
+            ]
     opening = "".join(sentences[:1])
     if not sentences:
         sentences = ["No NAD is known yet."]
@@ -61,21 +67,12 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         if len(shape) == 2 and 1 < shape[0] <= _NAMED:
             legend = line_legend([f"channel {channel}" for channel in range(shape[0])]), ()
         figures.append(Figure(pictures, caption, least_width(104, shape), scale=legend))
-    numbers: dict[str, Any] = {
-        "certainty": nads.certainty[:_SHOWN].tolist(),
-        "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
-        "first to mean": along,
-        "inequality": inequality,
-    }
     if len(shape) > 1 and shape[0] > 1:
         *shares, common = sample.estimate(
             sample.channels(), lambda energy: energy / energy[..., :-1].sum(-1, keepdims=True)
         )
         numbers |= {"channels": shares, "common": common}
-        of_channels = _of_channels(shares, common)
-        if of_channels and sample.num_networks < nads.provenance.get("num_networks", 0):
-            of_channels.append(f"These shares are of the first {sample.num_networks:,} networks.")
-        sentences += of_channels
+        sentences += _of_channels(shares, common)
         if pictures:
             figures.append(_each_channel(nads))
     title = "What your network prefers"

@@ -19,7 +19,7 @@ import torch
 from scipy.stats import t
 from torch import Tensor
 
-from nads_book.report import readable
+from nads_book.report import estimate, readable
 from nads_core.directions import NADs
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.moments import HalfSamples
@@ -67,17 +67,11 @@ class Estimate(NamedTuple):
         digits, relative = 2, (self.high - self.low) / 2 / max(abs(self.value), 1e-300)
         if 0 < relative < 1:
             digits = min(4, 2 + math.floor(-math.log10(relative)))
-        value, low, high = (_with_decimals(number, self.value, digits) for number in self)
+        size = math.floor(math.log10(max(abs(self.value), 1e-9)))
+        if -3 <= size < 5 and math.isfinite(self.high):
+            return estimate(self, max(0, digits - 1 - size))
+        value, low, high = (readable(number, digits) for number in self)
         return f"{value} ({low} to {high})"
-
-
-def _with_decimals(number: float, like: float, digits: int) -> str:
-    """Return a number with as many decimals as another one has in significant digits."""
-    size = math.floor(math.log10(abs(like))) if 0 < abs(like) < math.inf else -9
-    if not -3 <= size < 5 or not math.isfinite(number):
-        return readable(number, digits)
-    decimals = digits - 1 - size
-    return f"{round(number, decimals) + 0.0:,.{max(0, decimals)}f}".replace("-", "−")
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,23 +174,16 @@ class Sample:
     def inequality(self) -> Estimate:
         """Return D tr C^2 / (tr C)^2 of the second moment C: 1 where all eigenvalues are equal.
 
-        Sums are over pairs of networks, of one last layer each, so that noise adds nothing:
-        tr C^2 = E [(x_i . x_j) (y_i . y_j) + (x_i . y_j) (y_i . x_j)] / 2, i != j. NaN where there
-        are no networks, or few.
+        tr C^2 = E (x_i . x_j) (y_i . y_j), over networks i of the first half and j of the second.
+        The interval is that of the second half: the first does not matter if C is a unit matrix.
         """
-        if self.num_networks < FEWEST_NETWORKS:
-            return Estimate(math.nan, math.nan, math.nan)
-        x, y = self.x[:, 0].float(), self.y[:, 0].float()  # (n, D) each
-        xx, yy, xy = ((a @ b.T).double().numpy() for a, b in ((x, x), (y, y), (x, y)))  # (n, n)
-        energies = xy.diagonal()
-        pairs = np.stack([(xx * yy + xy * xy.T) / 2, np.outer(energies, energies)])
-        of_each = pairs.sum(2) - pairs.diagonal(axis1=1, axis2=2)  # (2, n)
-        total = of_each.sum(1, keepdims=True)
-        # Of all networks, and without one each, which is on either side of its pairs
-        squares, square = np.hstack([total, total - 2 * of_each])
-        with np.errstate(invalid="ignore", divide="ignore"):  # no network responds
-            value, *left_out = x.shape[1] * squares / square
-        return Estimate.student(value, math.sqrt((len(x) - 1) * np.var(left_out)), len(x))
+        half = len(self) // 2
+        x, y = self.x[:, 0].float(), self.y[:, 0].float()  # (n, D) each, of one last layer
+        shared = (x[half:] @ x[:half].T) * (y[half:] @ y[:half].T)  # (n - half, half)
+        energies = (x * y).sum(1)
+        unit = x.shape[1] / float(energies[:half].mean())
+        rows = torch.stack([shared.mean(1), energies[half:]], dim=1).double().numpy()
+        return self.estimate(rows, lambda e: unit * e[..., :1] / e[..., 1:])[0]
 
     def estimate(
         self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], num_compared: int = 1

@@ -87,7 +87,7 @@ def _by_profiles(own: str, sample: Sample) -> Section:
     shown = {own: spectra.mean(0)} | {name: maps[name] for name in (best, *others[:2])}
     figure = heat_maps(shown, _CAPTION, 110)
     head = f"average factor between the profiles, over {len(common)} of {len(shared)} ranges"
-    return _section(closest, equal, factors, head, [figure], sample.num_networks)
+    return _section(closest, equal, factors, head, [figure])
 
 
 def _section(
@@ -96,7 +96,6 @@ def _section(
     measures: dict[str, Estimate],
     head: str,
     figures: Sequence[Figure] = (),
-    num_networks: int = 0,
 ) -> Section:
     """Return the section, which names the closest network only where few others are as close.
 
@@ -106,7 +105,6 @@ def _section(
         measures: name of each known network -> similarity, or distance, the closest first.
         head: title of the column of these numbers.
         figures: pictures.
-        num_networks: number of networks, see `Section`.
     """
     sentences = [closest]
     if not closest or len(equal) > _MOST_NAMED:
@@ -124,7 +122,6 @@ def _section(
         [Table(("known network", head), rows)] if rows else [],
         {"closest": {name: measures[name] for name in listed}, "not distinguished": equal},
         "" if equal else closest,
-        num_networks,
     )
 
 
@@ -133,5 +130,5 @@ def _label(name: str) -> str:
     entry = ATLAS.get(name.removeprefix("atlas/"))
     if entry is None:
         return LABELS.get(name, name)
-    family = f"{entry.family}, " if entry.factor else ""  # without a change, the label is whole
+    family = "" if entry.family in entry.change else f"{entry.family}, "
     return f"{family}{entry.change} ({name})"
