@@ -121,7 +121,7 @@ def page_numbers(path):
 
 def test_energies_equal_a_loop_over_networks_and_waves(run):
     nads, path = run
-    sample = Sample.of_checkpoint(path)
+    sample = Sample.of_checkpoint(path, nads)
     spectra = sample.spectra()
     axis = torch.arange(SIZE, dtype=torch.float64)
     for network, (ky, kx) in itertools.product((0, 5), ((0, 0), (1, 0), (2, 7), (4, 4))):
@@ -179,7 +179,7 @@ def test_the_jackknife_leaves_out_one_network_at_a_time():
 
 def test_class_pairs_equal_a_loop_over_parts(run, images):
     nads, path = run
-    sample = Sample.of_checkpoint(path)
+    sample = Sample.of_checkpoint(path, nads)
     overall, pairs, _ = class_pairs(images, sample)
     x, y = (half.flatten(0, 1).double() for half in (sample.x, sample.y))
     trace = float((x * y).sum(1).mean())
@@ -219,7 +219,7 @@ def test_errors_of_class_pairs_are_those_of_fresh_inputs_and_networks(images):
 
 def test_the_network_is_deaf_to_fine_stripes_alone(run, images):
     nads, path = run
-    _, pairs, _ = class_pairs(images, Sample.of_checkpoint(path))
+    _, pairs, _ = class_pairs(images, Sample.of_checkpoint(path, nads))
     # Dark and stripes; the bright class differs from both in its mean
     assert [pair.classes for pair in pairs if pair.energy.high < 1] == [(0, 2)]
     section = nb.report_on(nads, images, checkpoint=path).sections[3]

@@ -136,14 +136,13 @@ def _versions(
         seconds: time from then on in which to draw networks.
         options: options of `compute_nads`.
     """
-    large = math.prod(options["image_shape"]) > _LARGE
     count = max(_FEWEST, _stored(checkpoint)[0])
     nads, warned, overhead = _compute(model, count, checkpoint, options)
     block = nads.provenance["block_size"]  # networks that are drawn and stored at a time
     if count < block:
         count = block
         nads, warned, overhead = _compute(model, count, checkpoint, options)
-    most = (_MOST_OF_LARGE if large else _MOST) // block * block
+    most = (_MOST_OF_LARGE if "estimator" in options else _MOST) // block * block
     for after in sorted({min(version, seconds) for version in _VERSIONS}):
         num_stored, taken = _stored(checkpoint)
         left = start + after - time.monotonic() - overhead

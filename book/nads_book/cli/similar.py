@@ -32,7 +32,9 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
             both know best.
     """
     require_integers(count=count)
-    similarities = most_similar(read_nads(nads), num_directions)
+    is_file = nads.endswith(".npz") or Path(nads).is_file()
+    known = NADs.load(nads) if is_file else load_known_nads(nads)
+    similarities = most_similar(known, num_directions)
     if not similarities:
         raise ValueError(
             f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more "
@@ -41,9 +43,3 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
     for similarity in similarities[:count]:
         print(similarity)
     return 0
-
-
-def read_nads(name: str) -> NADs:
-    """Return the NADs of a file, or those that are known under a name."""
-    is_file = name.endswith(".npz") or Path(name).is_file()
-    return NADs.load(name) if is_file else load_known_nads(name)

@@ -77,22 +77,19 @@ def _figures(drawn: list[Pair], means: Tensor, names: tuple[str, ...]) -> list[F
     """Draw the pairs of least and of most energy: both means, and their difference."""
     lowest, highest = drawn[:_DRAWN], drawn[_DRAWN:][: -_DRAWN - 1 : -1]
     extremes = {"The lowest estimates": lowest, "The highest estimates": highest}
-    if len(drawn) == 1:
-        extremes = {"The only pair whose means the images distinguish": drawn}
     are_images, width = means.dim() == 4, least_width(70, tuple(means.shape[1:]))
     figures = []
     for heading, chosen in extremes.items():
         for number, pair in enumerate(chosen):
             first, second = (means[label].numpy() for label in pair.classes)
-            one, other = (names[label] for label in pair.classes)
             limit = 0.0 if are_images else float(np.abs([first, second, first - second]).max())
             pictures = [
-                picture(first, one, signed=False, limit=limit),
-                picture(second, other, signed=False, limit=limit),
-                picture(first - second, "difference", limit=limit),
+                picture(means[label].numpy(), names[label], signed=False, limit=limit)
+                for label in pair.classes
             ]
+            pictures.append(picture(first - second, "difference", limit=limit))
             below = f"energy {pair.energy} times that of a random direction"
-            above = "" if number else heading
+            above = "" if number or len(drawn) == 1 else heading
             figures.append(Figure(pictures, below, width, above, narrow=are_images))
     return figures
 

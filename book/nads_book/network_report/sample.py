@@ -92,7 +92,7 @@ class Sample:
     relative_errors: np.ndarray | None = None
 
     @classmethod
-    def of_checkpoint(cls, path: str | os.PathLike[str], nads: NADs | None = None) -> Sample:
+    def of_checkpoint(cls, path: str | os.PathLike[str], nads: NADs) -> Sample:
         """Return the first networks of a run of `compute_nads`, at most 512.
 
         Args:
@@ -103,8 +103,7 @@ class Sample:
             ValueError: if the NADs are of another run.
         """
         saved, first = read_checkpoint(Path(path)), HalfSamples()
-        run = saved["description"]
-        facts = run if nads is None else nads.provenance
+        run, facts = saved["description"], nads.provenance
         for key in ("image_shape", "architecture", "estimator", "output", "seed"):
             if facts.get(key) != run[key]:
                 raise ValueError(
