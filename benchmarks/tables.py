@@ -1,356 +1,398 @@
-"""The tables of this folder's README.md, made from the results files alone: python
-benchmarks/tables.py.
+"""The tables of this folder's README.md, made from the results files: python benchmarks/tables.py.
+
+Each stands between ``<!-- table NAME -->`` and ``<!-- end -->``, where NAME is a key of `TABLES`.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from nads_book.benchmarks import load_costs
 from nads_book.benchmarks.measuring import CASES
-from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work
+from nads_book.benchmarks.stored import results_folder
 
 from nads_core.networks.architectures import ARCHITECTURES
 
 PAGE = Path(__file__).with_name("README.md")
-START, END = "<!-- made by python benchmarks/tables.py -->", "<!-- end -->"
+_BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def _table(rows: list[list[str]], head: list[str]) -> str:
-    alignment = ["---", "---", *["--:"] * (len(head) - 2)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, alignment, *rows))
+def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
+    head_lines = [f"| {head} |", f"|---|{'--:|' * head.count(' | ')}"]
+    return "\n".join([*head_lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def _short(value: float) -> str:
-    """Return a number with two to three digits."""
+def _short(value: float | None) -> str:
+    """Return a number with two to three digits, nothing for None."""
+    if value is None:
+        return ""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.995 else f"{value:.2g}"
 
 
-def _work_table(costs: list[dict]) -> str:
-    sheet, rows = DATA_SHEETS["H200"], []
-    for cost in costs:
-        work = Work(**cost["work"])
-        bound = [
-            work.operations_seconds(sheet, precision)
-            for precision in ("float32", "tf32", "bfloat16")
-        ]
-        if work.precision == "bfloat16":
-            bound[:2] = None, None
-        times = [
-            "" if seconds is None else _short(1e6 * seconds)
-            for seconds in (*bound, work.bytes_seconds(sheet))
-        ]
-        count = [work.weights / 1e6, work.forward / 1e9, work.backward / 1e9, work.moments / 1e9]
-        sizes = [work.weight_bytes / 1e6, work.activation_bytes / 1e6]
-        rows.append(
-            [cost["architecture"], cost["method"], *map(_short, count), *map(_short, sizes), *times]
-        )
-    head = [
-        "",
-        "",
-        "weights drawn, M",
-        "forward, Gflop",
-        "backward",
-        "outer products",
-        "weights, MB",
-        "activations",
-    ]
-    return _table(rows, [*head, "H200: float32, µs", "TF32", "bfloat16", "bytes"])
+def _where(*results: dict[str, Any]) -> str:
+    dates = sorted({one["date"] for one in results})
+    return f"*{results[0]['device']}, {' and '.join(dates)}*"
 
 
-def _measured_table(costs: list[dict]) -> str:
+def _stored(name: str) -> Any:
+    return json.loads((results_folder() / f"{name}.json").read_text("utf8"))
+
+
+def costs() -> str:
+    """Return milliseconds per network of each estimator, the parts of those for 16 inputs first."""
     rows = []
-    for cost in costs:
-        parts, least = cost["parts"], cost.get("limit_seconds", {})
-        times = [
-            least.get("operations"),
-            least.get("bytes"),
-            cost["seconds_per_network"],
-            *parts.values(),
-        ]
-        memory = cost["peak_memory_bytes"]
+    for name in ARCHITECTURES:
+        found = [_stored(f"cost-{name}-{case}-cpu") for case in CASES]
+        cost = found[0]
+        times = [max(cost["limit_seconds"].values()), *cost["parts"].values()]
+        times += [one["seconds_per_network"] for one in found]
+        memory = max(one["peak_memory_bytes"] for one in found) / 1e9
+        rows.append([name, *(_short(1e3 * seconds) for seconds in times), _short(memory)])
+    head = " | ".join(["network | limit | draw | gradients | moments", *CASES, "most memory, GB"])
+    return f"{_table(head, rows)}\n\n{_where(cost)}"
+
+
+def pixels() -> str:
+    """Return the costs of torchvision's ResNet-18 at growing inputs."""
+    results, rows = load_costs("scale"), []
+    for result in sorted(results, key=lambda result: result["image_shape"]):
+        last = result["eigenvectors"]
+        times = [max(result["limit_seconds"].values()), result["seconds_per_network"]]
         rows.append(
             [
-                cost["architecture"],
-                cost["method"],
-                *("" if t is None else _short(1e3 * t) for t in times),
-                _short(cost["times_limit"]) if least else "",
-                "" if memory is None else _short(memory / 1e9),
-            ]
-        )
-    head = [
-        "",
-        "",
-        "limit: operations, ms",
-        "bytes",
-        "measured, ms",
-        "draw",
-        "gradients",
-        "moments",
-    ]
-    return _table(rows, [*head, "measured / limit", "peak memory, GB"])
-
-
-def _scale_table(results: list[dict]) -> str:
-    rows = []
-    for result in sorted(results, key=lambda r: r["image_shape"]):
-        shape, last = result["image_shape"], result["eigenvectors"]
-        used = "" if last["bytes"] is None else _short(last["bytes"] / 1e9)
-        least = max(result["limit_seconds"].values()) if "limit_seconds" in result else None
-        rows.append(
-            [
-                " × ".join(map(str, shape)),
-                f"{shape[0] * shape[1] * shape[2]:,}",
-                "" if least is None else _short(1e3 * least),
-                _short(1e3 * result["seconds_per_network"]),
+                " × ".join(map(str, result["image_shape"])),
+                *(_short(1e3 * seconds) for seconds in times),
                 {"dense": "D × D", "gram": "vectors"}[last["kind"]],
                 _short(last["seconds"]),
-                used,
+                _short(last["bytes"] / 1e9),
             ]
         )
-    eigenvectors = f"eigenvectors of {last['num_vectors']}, s"
-    head = ["input", "D", "limit, ms per network", "measured", "stored", eigenvectors, "GB"]
-    return _table(rows, head)
+    head = f"input | limit, ms | measured | stored | eigenvectors of {last['num_vectors']}, s | GB"
+    return f"{_table(head, rows)}\n\n{_where(*results)}"
 
 
-def _large_lines(results: list[dict]) -> str:
-    lines = []
+def large() -> str:
+    """Return what the first NADs at 3 x 224 x 224 took, and how much halves of the networks share."""
+    (result,) = load_costs("large")
+    seconds, first = result["seconds"], result["first_directions"]
+    shared = ", ".join(
+        f"first {count} {one['half_overlap']:.1e} ({one['chance']:.1e})"
+        for count, one in first.items()
+    )
+    return (
+        f"The {result['problem']}: {result['num_networks']} networks in {result['dtype']} took "
+        f"{seconds['networks']:.0f} s, the eigenvectors {seconds['eigenvectors']:.0f} s. Overlap "
+        f"between halves of the networks (by chance): {shared}. {_where(result)}"
+    )
+
+
+def equal_error() -> str:
+    """Return the times to the dipole's error."""
+    results, rows = load_costs("equal_error"), []
     for result in results:
-        seconds, memory = result["seconds"], result["peak_memory_bytes"]
-        known = ", ".join(
-            f"first {k}: {found['half_overlap']:.2g} (by chance {found['chance']:.1g})"
-            for k, found in result["first_directions"].items()
-        )
-        lines.append(
-            f"The {result['problem']}, on {result['device']} ({result['date']}), `{result['method']}` in "
-            f"{result['dtype']}: {result['num_networks']} networks in {seconds['networks']:.0f} s and the eigenvectors "
-            f"in {seconds['eigenvectors']:.1f} s; "
-            + ("" if memory is None else f"peak memory {memory / 1e9:.1f} GB. ")
-            + f"Overlap between halves of the networks: {known}."
-        )
-    return "\n\n".join(lines)
+        ratios = dict(zip(result["measures"], result["times_less"], strict=True))
+        reached = dict(zip(result["measures"], result["dipole"], strict=True))
+        for measure in dict.fromkeys(name.partition(", ")[0] for name in ratios):
+            published, own = (
+                ratios[f"{measure}, against {whose}"]
+                for whose in ("published directions", "its own long run")
+            )
+            rows.append(
+                [
+                    f"{result['dipole_networks']:,} × {result['problem'].split()[2].rstrip(',')}",
+                    measure,
+                    _short(result["dipole_seconds"]),
+                    f"{reached[f'{measure}, against published directions']:.4f}",
+                    _short(published) or "not reached",
+                    _short(own) or "not reached",
+                ]
+            )
+    head = "dipoles | measure | s | reached | times as fast | against its own long run"
+    return f"{_table(head, rows)}\n\n{_where(*results)}"
 
 
-def _equal_error_table(results: list[dict]) -> str:
-    rows = [
-        [
-            f"{result['dipole_networks']:,} dipoles of {result['problem'].split()[2].rstrip(',')}",
-            measure,
-            _short(result["dipole_seconds"]),
-            f"{value:.4f}",
-            "not reached" if less is None else _short(result["dipole_seconds"] / less),
-            "" if less is None else _short(less),
-        ]
+def own_loop() -> str:
+    """Return seconds of equal numbers of networks."""
+    result, rows = _stored("own_loop-counts"), []
+    methods = ("own loop", "library, 1 readout", "library")
+    for name, case in result["cases"].items():
+        of_methods = (case[method]["seconds"] for method in methods)
+        for count, *seconds in zip(case["networks"], *of_methods, strict=True):
+            ratio = seconds[0] / seconds[1]
+            rows.append([name, f"{count:,}", *map(_short, seconds), f"{ratio:.2f}"])
+    head = f"network | networks | own loop, s | 1 readout | {result['readouts']} readouts"
+    return f"{_table(f'{head} | own loop / 1 readout', rows)}\n\n{_where(result)}"
+
+
+def goals() -> str:
+    """Return seconds until the overlap with a long run is the goal."""
+    results = [one for one in load_costs("own_loop") if "readouts" not in one]
+    rows = sorted(
+        [name, *(_seconds_to_goal(case[method]) for method in ("own loop", "library"))]
         for result in results
-        for measure, value, less in zip(
-            result["measures"], result["dipole"], result["times_less"], strict=True
-        )
-    ]
-    return _table(rows, ["against", "measure", "dipole, s", "reaches", "ours, s", "speed-up"])
-
-
-def _runs_table(results: list[dict]) -> str:
-    """Return the table of durations, for results without further columns."""
-    rows = [
-        [
-            result["problem"],
-            result["method"],
-            _short(result["seconds_alone"]),
-            _short(result["seconds_together"]),
-            f"{result['throughput_gained']:.2f}",
-            f"{result['relative_difference']:.1g}",
-        ]
-        for result in results
-    ]
-    return _table(
-        rows, ["problem", "method", "one process, s", "together, s", "speed-up", "difference"]
+        for name, case in result["cases"].items()
+        if "curve" in case["library"]
     )
+    head = f"network | own loop, s to {results[0]['goal']} | library"
+    return f"{_table(head, rows)}\n\n{_where(*results)}"
 
 
-def _training_table(results: list[dict]) -> str:
-    rows = [
-        [
-            result["problem"],
-            result["method"],
-            f"{result['num_networks']}",
-            _short(result["seconds"]),
-            _short(result["seconds_per_network"]),
-            f"{result['mean_test_accuracy']:.3f}",
-        ]
-        for result in sorted(results, key=lambda r: -r["seconds"])
-    ]
-    return _table(
-        rows, ["problem", "method", "networks", "s", "s per network", "mean test accuracy"]
-    )
+def _seconds_to_goal(method: dict[str, Any]) -> str:
+    first, last, reached = method["curve"][0], method["curve"][-1], method["seconds_to_goal"]
+    if reached is None:
+        return f"{last['overlap']:.3f} after {_short(last['seconds'])}"
+    return "≤ " * (reached <= first["seconds"]) + _short(reached)
 
 
-def _steps_table(results: list[dict]) -> str:
-    names = list(ARCHITECTURES)
-    rows = [
-        [
-            result["problem"],
-            result["precision"],
-            _short(1e3 * result["seconds_per_step"]),
-            _short(result["flop"] / 1e9),
-            _short(result["limit_flop_per_second"] / 1e9),
-            f"{result['share_of_limit']:.0%}",
-        ]
-        for result in sorted(
-            results, key=lambda r: (names.index(r["architecture"]), r["precision"] != "float32")
-        )
-    ]
-    return _table(
-        rows,
-        ["problem", "precision", "ms per step", "Gflop", "limit, Gflop/s", "share of the limit"],
-    )
-
-
-def _own_loop_table(results: list[dict]) -> str:
-    methods, rows = ("own loop", "library, 1 readout", "library"), []
-    # The first runs do not name the readouts of the default.
-    cases = [(run.get("readouts", 4), *case) for run in results for case in run["cases"].items()]
-    for readouts, name, case in cases:
-        if isinstance(case["networks"], list):
-            for count, *seconds in zip(
-                case["networks"], *(case[who]["seconds"] for who in methods), strict=True
-            ):
-                ratios = [f"{seconds[0] / each:.2f}" for each in seconds[1:]]
-                rows.append([name, f"{count:,}", f"{readouts}", *map(_short, seconds), *ratios])
-    head = [
-        "network",
-        "networks",
-        "default readouts",
-        "own loop, s",
-        "1 readout, s",
-        "default, s",
-        "own loop / 1 readout",
-    ]
-    return _table(rows, [*head, "/ default"])
-
-
-def _goals_table(results: list[dict]) -> str:
-    rows = []
-    for result in results:
-        for name, case in result["cases"].items():
-            if "curve" not in case["library"]:
-                continue
-            row = [name, f"{result['date']}"]
-            for who in ("own loop", "library"):
-                last, first = case[who]["curve"][-1], case[who]["curve"][0]
-                reached = case[who]["seconds_to_goal"]
-                if reached is None:
-                    row.append(f"{last['overlap']:.3f} after {_short(last['seconds'])}")
-                else:
-                    row.append("≤ " * (reached <= first["seconds"]) + _short(reached))
-            rows.append(row)
-    return _table(rows, ["network", "date", f"own loop, s to {results[0]['goal']}", "library"])
-
-
-def _grid_table(results: list[dict]) -> str:
-    cases = results[0]["cases"]
-    pairs = [(row["inputs"], row["readouts"]) for row in next(iter(cases.values()))["rows"]]
-    found = {
-        name: {(row["inputs"], row["readouts"]): f"{row['relative']:.2f}" for row in case["rows"]}
-        for name, case in cases.items()
+def grid() -> str:
+    """Return error x time over the best, of the second moment and of the first ten directions."""
+    results = [_stored(f"estimator_{kind}-cpu") for kind in ("grid", "leading")]
+    columns = {
+        f"{name}{addition}": {(row["inputs"], row["readouts"]): row for row in case["rows"]}
+        for result, addition in zip(results, ("", ", first 10"), strict=True)
+        for name, case in result["cases"].items()
     }
-    rows = [[f"{k}", f"{r}", *(case[k, r] for case in found.values())] for k, r in pairs]
-    return _table(rows, ["inputs", "readouts", *found])
+    pairs = sorted({pair for rows in columns.values() for pair in rows})
+    rows = [
+        [f"{pair[0]}", f"{pair[1]}"]
+        + [f"{rows[pair]['relative']:.2f}" if pair in rows else "" for rows in columns.values()]
+        for pair in pairs
+    ]
+    return f"{_table(' | '.join(['inputs', 'readouts', *columns]), rows)}\n\n{_where(*results)}"
 
 
-def _order(cost: dict) -> tuple[int, int]:
-    return list(ARCHITECTURES).index(cost["architecture"]), list(CASES).index(cost["method"])
-
-
-def _where(result: dict) -> str:
-    limits = result.get("limits")
-    what = (
-        f"{result['device']} of {result['processor']}"
-        if "processor" in result
-        else result["device"]
-    )
-    if limits is None:
-        return f"{what}, torch {result['torch']}, {result['date']}"
-    rates = Limits(**limits).rates
-    share = limits["cores"] or 1
-    each = ", ".join(
-        f"{name} {_short(rate / share / 1e9)}"
-        for name, rate in rates.items()
-        if name != "tf32" or not limits["cores"]
-    )
-    per = "Gflop/s per core" if limits["cores"] else "Gflop/s"
-    memory = f"{_short(limits['bandwidth'] / 1e9)} GB/s"
-    return f"{what}, torch {result['torch']}, {result['date']}; limits: {each} {per}, {memory}"
-
-
-def tables(folder: Path | None = None) -> str:
-    """Return all tables as Markdown: work per network, measurements on each device, and growing
-    inputs.
-    """
-    costs = sorted(load_costs("cost", folder), key=_order)
-    parts, devices = [], sorted({cost["device"] for cost in costs})
-    unique = {(cost["architecture"], cost["method"]): cost for cost in costs}
-    if costs:
-        parts += [
-            "**What a network needs**, at 1 × 32 × 32, and the minimum time on an H200.",
-            _work_table(list(unique.values())),
+def steps() -> str:
+    """Return the times of a step of training, and the share of a core's limit."""
+    rows, precisions = [], ("float32", "bfloat16")
+    for name in ARCHITECTURES:
+        found = [_stored(f"training_step-{name}-{precision}-cpu") for precision in precisions]
+        cells = [
+            [_short(1e3 * one["seconds_per_step"]), f"{one['share_of_limit']:.0%}"] for one in found
         ]
-    for device in devices:
-        here = [cost for cost in costs if cost["device"] == device]
-        parts += [f"**Measured**: {_where(here[0])}.", _measured_table(here)]
-    scale = load_costs("scale", folder)
-    for device in sorted({result["device"] for result in scale}):
-        here = [result for result in scale if result["device"] == device]
-        title = f"**Growing inputs**: torchvision's ResNet-18, `{here[0]['method']}`; {_where(here[0])}."
-        parts += [title, _scale_table(here)]
-    for kind, title, write in (
-        ("large", "**Large inputs**", _large_lines),
-        ("equal_error", "**Time to the same error**, by `equal_error.py`", _equal_error_table),
-        ("processes", "**Several processes**, by `processes.py`", _runs_table),
-        ("train_networks", "**Training**, by `train_networks.py`", _training_table),
-        (
-            "training_step",
-            "**A step of training on one core**, by `training_step.py`",
-            _steps_table,
-        ),
-        (
-            "own_loop",
-            "**Equal numbers of networks, library and own loop**, by `own_loop.py`",
-            _own_loop_table,
-        ),
-        ("own_loop", "**Time to the overlap that is the goal**", _goals_table),
-        (
-            "estimator_grid",
-            "**Error of the second moment × time, over the best**, by `estimator_grid.py`",
-            _grid_table,
-        ),
-        (
-            "estimator_leading",
-            "**Error of the first ten directions × time, over the best**",
-            _grid_table,
-        ),
-    ):
-        if results := load_costs(kind, folder):
-            parts += [f"{title}; {_where(results[0])}.", write(results)]
-    return "\n\n".join(parts)
+        rows.append([found[0]["problem"], *cells[0], *cells[1]])
+    head = "network | float32, ms per step | of the limit | bfloat16 | of the limit"
+    return f"{_table(head, rows)}\n\n{_where(*found)}"
 
 
-def rewrite(text: str, folder: Path | None = None) -> str:
-    """Return a page with the tables between its two markers replaced.
+def trainings() -> str:
+    """Return the times of whole trainings."""
+    results = sorted(load_costs("train_networks"), key=lambda result: -result["seconds"])
+    rows = [
+        [one["method"], _short(one["seconds_per_network"]), f"{one['mean_test_accuracy']:.3f}"]
+        for one in results
+    ]
+    head = f"{results[0]['num_networks']} × {results[0]['problem']} | s per network | accuracy"
+    return f"{_table(head, rows)}\n\n{_where(*results)}"
+
+
+def sharing() -> str:
+    """Return what two processes gain."""
+    results = load_costs("processes")
+    rows = [
+        [
+            one["problem"],
+            *(_short(one[key]) for key in ("seconds_alone", "seconds_together")),
+            f"{one['throughput_gained']:.2f}",
+            f"{one['relative_difference']:.0e}",
+        ]
+        for one in results
+    ]
+    head = f"networks | one process, s | {results[0]['method']} | speed-up | difference"
+    return f"{_table(head, rows)}\n\n{_where(*results)}"
+
+
+def busy() -> str:
+    """Return the times of LeNets beside another program."""
+    result, rows = _stored("busy"), []
+    for place, label in (("idle", "idle machine"), ("busy", "beside another program")):
+        medians = result["medians"][place]["this"]
+        rows.append([label, *(_short(medians[threads]) for threads in ("default", "1"))])
+    head = f"{result['networks']} LeNets | default threads, s | one thread"
+    return f"{_table(head, rows)}\n\n{_where(result)}"
+
+
+def audits() -> str:
+    """Return what audits cost and find."""
+    result = _stored("audits")
+    rows = [
+        [name, _short(one["network_ms"]), _short(one["audit_ms"]), f"{100 * one['share']:.1f} %"]
+        for name, one in result["costs"].items()
+    ]
+    found = ", ".join(
+        f"{100 * rate:.0f} % (at {100 * float(share):.0f} %)"
+        for share, rate in result["rejected"].items()
+    )
+    head = f"network | ms per network | ms per audit | share of {result['networks']:,} networks"
+    return f"{_table(head, rows)}\n\nRejected: {found} of the factories. {_where(result)}"
+
+
+def playground() -> str:
+    """Return how long a reader of the playground waits."""
+    result = _stored("playground")
+    names = ("picture", "stable", "all", "training")
+    rows = [
+        [f"{row['workers']}", *(_short(row[name]) for name in names)]
+        for row in result["rows"]
+        if row["slowdown"] == 1
+    ]
+    head = "workers | first picture, s | stable NAD 0 | all networks | a training"
+    return f"{_table(head, rows)}\n\n{_where(result)}"
+
+
+def heavy_tails() -> str:
+    """Return what two runs share, where norms of gradients have heavy tails, and what is promised."""
+    result = _stored("heavy_tails")
+    rows = []
+    for kind, label in (("before", "number"), ("after", "effective number")):
+        excess = {
+            name: case[kind]["mean_promised"] - case[kind]["mean_kept"]
+            for name, case in result["cases"].items()
+        }
+        ends = [end(excess, key=lambda name: excess[name]) for end in (max, min)]
+        rows.append([label, *(f"{excess[name]:+.2f} ({name})" for name in ends)])
+    head = f"promised by the | most too high, of {len(excess)} | most too low"
+    return f"{_table(head, rows)}\n\n{_where(result)}"
+
+
+def zoo() -> str:
+    """Return how many models of each source ran, and their largest difference from a plain loop."""
+    models, rows = _stored("zoo"), []
+    for source in dict.fromkeys(name.partition(":")[0] for name in models):
+        own = [row for name, row in models.items() if name.startswith(source)]
+        ran = [row for row in own if row["result"] == "ran"]
+        scores = [row[key] or 0.0 for row in ran for key in ("z_trace", "z_energy")]
+        numbers = (len(own), len(ran), len(own) - len(ran))
+        rows.append([source, *map(str, numbers), f"{max(map(abs, scores)):.1f}"])
+    return _table("source | models | ran | rejected | largest difference, standard errors", rows)
+
+
+def gpu_networks() -> str:
+    """Return networks per second by evaluation, on a GPU."""
+    rows = _stored("gpu-networks")["rows"]
+    today, before = dict.fromkeys(row["commit"] for row in rows)
+    all_kernels = "triton, also for weights and moments"
+    columns = {
+        "`loop`": ("loop", "float32", "torch", before),
+        "`vmap`, blocks of a CPU": ("vmap", "float32", "torch", before),
+        "the same in bfloat16": ("vmap", "bfloat16", "torch", before),
+        "with three kernels": ("vmap", "float32", all_kernels, before),
+        "`vmap`, blocks of today": ("vmap", "float32", "torch", today),
+        "with three kernels ": ("vmap", "float32", all_kernels, today),
+    }
+    keys = ("evaluation", "dtype", "kernels", "commit")
+    rates = {(row["network"], *(row[key] for key in keys)): row for row in rows if "network" in row}
+    table = []
+    for name in dict.fromkeys(network for network, *_ in rates):
+        found = [rates.get((name, *choice)) for choice in columns.values()]
+        share = 100 * rates[name, "vmap", "float32", "torch", today]["roofline_share"]
+        speeds = [f"{row['networks_per_second']:,.0f}" if row else "" for row in found]
+        table.append([name, *speeds, f"{share:.1f} %"])
+    head = " | ".join(["networks per second", *columns, "share of the limits"])
+    return f"{_table(head, table)}\n\n{_where(rows[0])}"
+
+
+def gpu_kernels() -> str:
+    """Return the times of kernels and of PyTorch, on a GPU."""
+    rows, table = _stored("gpu-kernels")["rows"], []
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        of_problem = [row for row in rows if row["problem"] == problem]
+        found = {row["method"]: row for row in of_problem}
+        kernels = [row for row in of_problem if row["method"].startswith("triton")]
+        tile = "triton, PIXELS 256, warps 4"  # the one that is used
+        kernel = found.get(tile) or min(kernels, key=lambda row: row["seconds"])
+        plain = found.get("vmap") or found["torch, as shipped"]
+        block = found.get("torch, one block")
+        times = [kernel["seconds"], plain["seconds"], block and block["seconds"]]
+        cells = [_short(seconds and 1e6 * seconds) for seconds in times]
+        table.append([problem, *cells, f"{100 * kernel['share_of_limit']:.0f} %"])
+    head = "problem | kernel, µs | PyTorch | PyTorch, one block | kernel's share of the limits"
+    return f"{_table(head, table)}\n\n{_where(rows[0])}"
+
+
+def gpu_calls() -> str:
+    """Return seconds of whole calls and of an own loop, on a GPU."""
+    rows, table = _stored("gpu-own_loop")["rows"], []
+    for count in sorted({row["networks"] for row in rows}):
+        seconds = {
+            method: min(
+                row["seconds"]
+                for row in rows
+                if (row["networks"], row["method"]) == (count, method)
+            )
+            for method in ("own loop", "library", "library, triton")
+        }
+        ratio = seconds["own loop"] / seconds["library"]
+        table.append([f"{count:,}", *map(_short, seconds.values()), f"{ratio:.1f}"])
+    head = "LeNets | own loop, s | library | with kernels | own loop / library"
+    return f"{_table(head, table)}\n\n{_where(rows[0])}"
+
+
+def gpu_rest() -> str:
+    """Return the outcomes of the other parts of ``tools/on_a_gpu.py``."""
+    tests = [row["outcome"] for row in _stored("gpu-tests")["rows"]]
+    before, last = _stored("gpu-large")["rows"]
+    trained = _stored("gpu-trainings")["rows"]
+    one, many = [row for row in trained if "steps_per_second" in row]
+    (losses,) = [row["loss_difference"] for row in trained if "loss_difference" in row]
+    shared, promised = last["overlap_of_two_seeds"], last["certainty"]
+    more = last["networks"] - before["networks"]
+    return "\n".join(
+        [
+            f"- **Tests.** {tests.count('PASSED')} of {len(tests)} passed.",
+            f"- **1 × 128 × 128.** {more:,} further LeNets took {max(last['seconds']):.0f} s. Two "
+            f"runs of {last['networks']:,} share {_short(shared['1'])} of the first NAD and "
+            f"{_short(shared['50'])} of the first 50; their certainties are "
+            f"{_short(promised['1'])} and {_short(promised['50'])}.",
+            f"- **Training** of ResNet-18 in {one['precision']}: {one['steps_per_second']:.0f} "
+            f"steps per second alone, {many['steps_per_second']:.0f} with {many['at_once']} in one "
+            f"graph. After {trained[0]['steps']} steps in float32 the loss differs by {losses:.0e} "
+            "from that on a CPU.",
+        ]
+    )
+
+
+TABLES = {
+    each.__name__: each
+    for each in (
+        costs,
+        pixels,
+        large,
+        equal_error,
+        own_loop,
+        goals,
+        grid,
+        steps,
+        trainings,
+        sharing,
+        busy,
+        audits,
+        playground,
+        heavy_tails,
+        zoo,
+        gpu_networks,
+        gpu_kernels,
+        gpu_calls,
+        gpu_rest,
+    )
+}
+
+
+def rewrite(text: str) -> str:
+    """Return a page with its tables made anew.
 
     Raises:
-        ValueError: if the page has no markers.
+        ValueError: if a table is missing on the page.
     """
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise ValueError(
-            f"the page lacks the lines {START!r} and {END!r}, between which the tables go"
-        )
-    return f"{before}{START}\n\n{tables(folder)}\n\n{END}{after}"
+    if missing := TABLES.keys() - {name for _, name, _ in _BLOCK.findall(text)}:
+        raise ValueError(f"the page lacks <!-- table NAME --> for {', '.join(sorted(missing))}")
+    return _BLOCK.sub(lambda block: f"{block[1]}{TABLES[block[2]]()}\n{block[3]}", text)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(rewrite(PAGE.read_text("utf8"), PAGE.with_name("results")), "utf8")
-    print(f"-> {PAGE}")
+    PAGE.write_text(rewrite(PAGE.read_text("utf8")), "utf8")

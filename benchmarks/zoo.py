@@ -37,26 +37,22 @@ LARGE = 3.0  # a z beyond it is looked at again
 
 # Names with the size of the image.
 TIMM = """
-resnet18 32, resnet26d 32, resnetv2_50 32, seresnet50 32, ecaresnet26t 64, skresnet18 32, res2net50_26w_4s 32,
-resnest14d 64, densenet121 32, vgg11_bn 32, mobilenetv2_100 32, mobilenetv3_small_100 64, mnasnet_small 32,
-efficientnet_b0 64, ghostnet_100 64, hardcorenas_a 64, tf_efficientnetv2_b0 64, regnetx_002 32, regnety_002 32,
-convnext_atto 64, convnextv2_atto 64, dm_nfnet_f0 64, eca_nfnet_l0 64, inception_v3 96, xception41 64, dpn48b 32,
-hrnet_w18_small 64, cspresnet50 64, darknet53 64, rexnet_100 64, selecsls42b 64, tresnet_m 64, vovnet39a 64,
-repvgg_a0 32, mobileone_s0 64, fastvit_t8 64, edgenext_xx_small 64, starnet_s1 64, poolformer_s12 64, caformer_s18
-64, inceptionnext_atto 64, mambaout_femto 64, rdnet_tiny 64, vit_tiny_patch16_224 64, deit_tiny_patch16_224 64,
-deit3_small_patch16_224 64, beit_base_patch16_224 64, cait_xxs24_224 64, xcit_nano_12_p16_224 64,
-swin_tiny_patch4_window7_224 224, swinv2_tiny_window8_256 256, pit_ti_224 224, levit_128s 224, mixer_s32_224 224,
-resmlp_12_224 224, gmlp_ti16_224 224, coat_tiny 64, twins_svt_small 64, pvt_v2_b0 64, maxvit_rmlp_pico_rw_256 256,
-coatnet_pico_rw_224 224, mobilevit_xxs 64, mobilevitv2_050 64, efficientformer_l1 224, efficientvit_b0 64,
-davit_tiny 64, focalnet_tiny_srf 64, hiera_tiny_224 224, crossvit_tiny_240 240, tiny_vit_5m_224 224,
-eva02_tiny_patch14_224 224, convmixer_768_32 32, volo_d1_224 224, sequencer2d_s 224, nextvit_small 64,
-ghostnetv3_050 64
+resnet18 32, resnet26d 32, resnetv2_50 32, seresnet50 32, ecaresnet26t 64, skresnet18 32,
+res2net50_26w_4s 32, resnest14d 64, densenet121 32, vgg11_bn 32, mobilenetv2_100 32,
+mobilenetv3_small_100 64, mnasnet_small 32, efficientnet_b0 64, ghostnet_100 64, hardcorenas_a 64,
+tf_efficientnetv2_b0 64, regnetx_002 32, regnety_002 32, convnext_atto 64, convnextv2_atto 64,
+dm_nfnet_f0 64, eca_nfnet_l0 64, inception_v3 96, xception41 64, dpn48b 32, hrnet_w18_small 64,
+cspresnet50 64, darknet53 64, rexnet_100 64, selecsls42b 64, tresnet_m 64, vovnet39a 64, repvgg_a0
+32, mobileone_s0 64, fastvit_t8 64, edgenext_xx_small 64, starnet_s1 64, poolformer_s12 64,
+caformer_s18 64, mambaout_femto 64, rdnet_tiny 64, vit_tiny_patch16_224 64, deit_tiny_patch16_224
+64, deit3_small_patch16_224 64, beit_base_patch16_224 64, cait_xxs24_224 64, xcit_nano_12_p16_224
+64, swin_tiny_patch4_window7_224 224
 """
 
 TORCHVISION = """
-alexnet 64, squeezenet1_1 32, googlenet 64, shufflenet_v2_x0_5 32, mobilenet_v3_small 32, mnasnet0_5 32,
-resnext50_32x4d 32, wide_resnet50_2 32, regnet_y_400mf 32, efficientnet_b0 32, convnext_tiny 32, vit_b_32 64, swin_t
-32, swin_v2_t 32, maxvit_t 224
+alexnet 64, squeezenet1_1 32, googlenet 64, shufflenet_v2_x0_5 32, mobilenet_v3_small 32, mnasnet0_5
+32, resnext50_32x4d 32, wide_resnet50_2 32, regnet_y_400mf 32, efficientnet_b0 32, convnext_tiny 32,
+vit_b_32 64, swin_t 32, swin_v2_t 32, maxvit_t 224
 """
 
 
