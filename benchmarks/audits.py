@@ -1,7 +1,7 @@
 """What audits of a factory cost, and which factories they reject: ``python benchmarks/audits.py``.
 
-A run of `compute_nads` audits its first eight networks (one, if a network is large) and then four in
-256. Cost: CPU time of the audits of 2,000 networks, as a share of that of the networks, on one
+A run of `compute_nads` audits its first eight networks (one, if a network is large) and then four
+in 256. Cost: CPU time of the audits of 2,000 networks, as a share of that of the networks, on one
 thread. Power: share of 300 factories that are rejected within 2,000 networks, if one network in
 ten, twenty or a hundred is another one by a number that torch does not draw. It writes
 ``results/audits.json`` in some minutes.
@@ -44,7 +44,8 @@ def cost(name: str, count: int, repetitions: int = 5) -> dict[str, float]:
     evaluation = BatchEvaluator(ensemble, nc.SmoothedGradient(readouts=8), name)
     size = ensemble.block_size
     blocks = [(1_000 + block, size) for block in range(count // size)]
-    evaluation.ensemble.audit = lambda index: None  # type: ignore[method-assign]  # timed separately
+    # Audits are timed separately
+    evaluation.ensemble.audit = lambda index: None  # type: ignore[method-assign]
     network = (
         min(cpu_seconds(lambda: evaluation.contributions(blocks)) for _ in range(repetitions))
         / count

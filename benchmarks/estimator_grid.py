@@ -1,7 +1,7 @@
-"""Which number of inputs and readouts has the least error per second?
+"""Which numbers of inputs and readouts have the least error per second?
 ``python benchmarks/estimator_grid.py``.
 
-For each architecture and each pair (inputs, readouts) of a small grid, ``seeds`` runs estimate the
+For each architecture and each pair (inputs, readouts) of a small grid, four runs estimate the
 second moment C of the smoothed gradient, without symmetries and with the variance over inputs
 subtracted, so that all estimate the same C. The error is the mean of |C_i - C_j|^2 / 2 over pairs
 of runs (Frobenius norm), divided by |C|^2, which is the mean of <C_i, C_j> over all pairs of the
@@ -31,29 +31,11 @@ from torch import Tensor
 
 import nads_core as nc
 
-# The default first
-GRID = [
-    (16, 4),
-    (16, 1),
-    (16, 2),
-    (16, 8),
-    (8, 1),
-    (8, 4),
-    (8, 8),
-    (4, 4),
-    (4, 8),
-    (32, 4),
-]
+GRID = [(16, 4), (16, 1), (16, 2), (16, 8), (8, 1), (8, 4), (8, 8), (4, 4), (4, 8), (32, 4)]
 CASES = {"lenet": 384, "cnn": 256, "resnet18": 24, "vit": 48, "mlp": 192}
-# Networks of each pair
-LEADING = {
-    (16, 4): 700,
-    (16, 1): 1_540,
-    (16, 8): 420,
-    (8, 4): 735,
-    (32, 4): 434,
-    (64, 4): 252,
-}
+# Pair: number of networks
+LEADING = {(16, 4): 700, (16, 1): 1_540, (16, 8): 420, (8, 4): 735, (32, 4): 434, (64, 4): 252}
+SEEDS = 4
 FEWEST = 8  # networks of the run whose time is subtracted
 
 
@@ -71,11 +53,11 @@ def run(name: str, count: int, num_inputs: int, readouts: int, seed: int) -> tup
     return (basis * nads.eigenvalues.double()) @ basis.T, seconds
 
 
-def measure(name: str, count: int, num_inputs: int, readouts: int, seeds: int) -> dict[str, float]:
+def measure(name: str, count: int, num_inputs: int, readouts: int) -> dict[str, float]:
     """Return the error and the seconds of one pair."""
     fewest = min(run(name, FEWEST, num_inputs, readouts, seed)[1] for seed in range(2))
     moments, seconds = zip(
-        *(run(name, count, num_inputs, readouts, seed) for seed in range(seeds)), strict=True
+        *(run(name, count, num_inputs, readouts, seed) for seed in range(SEEDS)), strict=True
     )
     pairs = list(itertools.combinations(moments, 2))
     return {
@@ -89,7 +71,7 @@ def measure(name: str, count: int, num_inputs: int, readouts: int, seeds: int) -
     }
 
 
-def leading(name: str, seeds: int) -> list[dict[str, float]]:
+def leading(name: str) -> list[dict[str, float]]:
     """Return the error of the first ten directions times seconds, relative to the best, for each
     pair.
     """
@@ -97,7 +79,7 @@ def leading(name: str, seeds: int) -> list[dict[str, float]]:
     goal = reference(name, LONG_RUNS[name][1])
     for (num_inputs, readouts), count in LEADING.items():
         estimator, errors, seconds = nc.SmoothedGradient(num_inputs, readouts=readouts), [], []
-        for seed in range(seeds):
+        for seed in range(SEEDS):
             start = time.process_time()
             nads = nc.compute_nads(
                 lambda: build(1, 32, 1),
@@ -129,8 +111,6 @@ def leading(name: str, seeds: int) -> list[dict[str, float]]:
 def main() -> None:
     """Measure, write and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument(
         "--leading",
         action="store_true",
@@ -141,27 +121,22 @@ def main() -> None:
     results: dict = {}
     if options.leading:
         for name in ("lenet", "cnn"):
-            results[name] = {"rows": leading(name, options.seeds)}
-        write_result("estimator_leading-cpu", {"seeds": options.seeds, "cases": results})
+            results[name] = {"rows": leading(name)}
+        write_result("estimator_leading-cpu", {"seeds": SEEDS, "cases": results})
         return
-    for name in options.cases:
-        count = CASES[name]
+    for name, count in CASES.items():
         run(name, FEWEST, 16, 4, 0)  # warm up
-        rows = [measure(name, count, *pair, options.seeds) for pair in GRID]
+        rows = [measure(name, count, *pair) for pair in GRID]
         # |C|^2, which is the same for all
         norm = float(np.mean([row.pop("product") for row in rows]))
         for row in rows:
             row["error"] /= norm
         best = min(row["error"] * row["seconds"] for row in rows)
-        print(
-            f"{name}: inputs, readouts, ms per network, error x networks, error x seconds over the best"
-        )
         for row in rows:
             row["relative"] = row["error"] * row["seconds"] / best
-            line = f"{row['inputs']:4} {row['readouts']:4} {1e3 * row['seconds']:9.2f} {count * row['error']:9.2f}"
-            print(f"{line} {row['relative']:7.2f}", flush=True)
+            print(name, row, flush=True)
         results[name] = {"networks": count, "rows": rows}
-    write_result("estimator_grid-cpu", {"seeds": options.seeds, "cases": results})
+    write_result("estimator_grid-cpu", {"seeds": SEEDS, "cases": results})
 
 
 if __name__ == "__main__":

@@ -1,22 +1,18 @@
 """Are bands of directions known as well as is claimed where a spectrum is flat? Samples of known C.
 
-.venv/bin/python benchmarks/flat_tails.py    # about a minute on one core
+python benchmarks/flat_tails.py    # about a minute on one core
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import torch
+from nads_book.benchmarks.stored import write_result
 from torch import Tensor
 
 from nads_core.directions import simulation
 from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, HalfSamples
-from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import environment
 
 DIMENSION, NOISE, SEEDS = 256, 0.02, 10
 RANKS = torch.arange(DIMENSION, dtype=torch.float32)
@@ -29,7 +25,6 @@ SPECTRA = {  # eigenvalues of C, descending
 }
 SIZES = ((200, 1), (200, 8), (1_600, 1))  # networks, readouts of each
 MANY = 16  # directions of a band, from which on it counts here
-RESULTS = Path(__file__).parent / "results" / "flat_tails.json"
 
 
 def draw(levels: Tensor, networks: int, readouts: int, seed: int) -> Tensor:
@@ -80,8 +75,7 @@ def main() -> None:
                 row = {"rule": rule, "spectrum": name, "networks": networks, "readouts": readouts}
                 rows.append(row | {"bands": compared(levels, networks, readouts)})
                 print(rows[-1], flush=True)
-    with atomic_write(RESULTS) as file:
-        json.dump({"rows": rows, "seeds": SEEDS} | environment(torch.device("cpu")), file, indent=1)
+    write_result("flat_tails", {"rows": rows, "seeds": SEEDS})
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
 """Are certainties kept where the norms of gradients have heavy tails? Replicate runs of small
 networks, in pairs.
 
-.venv/bin/python benchmarks/heavy_tails.py    # about ten minutes on one core
+python benchmarks/heavy_tails.py    # about ten minutes on one core
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -17,18 +15,17 @@ from pathlib import Path
 import numpy as np
 import torch
 from nads_book.analysis.forecasting import restored
+from nads_book.benchmarks.stored import write_result
 from torch import nn
 
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
 from nads_core.directions.moments import NormMoments
-from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import environment
 
 SHAPE = (1, 8, 8)
 RANKS = 5  # directions that are compared
-RESULTS = Path(__file__).parent / "results" / "heavy_tails.json"
+NETWORKS, RUNS = 512, 12
 
 
 def convnet(norm: Callable[[nn.Module], nn.Module] = lambda layer: layer) -> nn.Module:
@@ -97,9 +94,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def run(
-    factory: Callable[[], nn.Module], num_networks: int, seed: int
-) -> tuple[float, dict[str, Eigenpairs]]:
+def run(factory: Callable[[], nn.Module], seed: int) -> tuple[float, dict[str, Eigenpairs]]:
     """Return the effective number of networks, and directions with certainties as they were, are,
     and normalised.
     """
@@ -116,7 +111,7 @@ def run(
             path = Path(folder) / name
             nc.compute_nads(
                 factory,
-                num_networks,
+                NETWORKS,
                 checkpoint=path,
                 equal_weights=equal_weights,
                 device="cpu",
@@ -128,7 +123,7 @@ def run(
             if equal_weights:
                 result["normalised"] = EigenProblem(moments, first, 64, SHAPE).eigenpairs()
             else:
-                effective = share * num_networks
+                effective = share * NETWORKS
                 result["before"] = EigenProblem(moments, first, 64, SHAPE).eigenpairs()
                 result["after"] = EigenProblem(
                     moments, first, 64, SHAPE, effective_share=share
@@ -161,37 +156,16 @@ def compared(runs: list[Eigenpairs]) -> dict[str, object]:
 
 
 def main() -> None:
-    """Measure, write and print the table."""
-    parser = argparse.ArgumentParser(
-        description="Compare promised and kept squared cosines under heavy tails."
-    )
-    parser.add_argument("--runs", type=int, default=12)
-    parser.add_argument("--num-networks", type=int, default=512)
-    parser.add_argument("--cases", nargs="*", default=list(CASES))
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    options = parser.parse_args()
+    """Measure, write and print the results."""
     torch.set_num_threads(1)
-    table = {}
-    for name in options.cases:
-        runs = [run(CASES[name], options.num_networks, seed) for seed in range(options.runs)]
-        effective = [number for number, _ in runs]
-        table[name] = {
-            "effective_networks": [round(float(q), 1) for q in np.quantile(effective, [0, 0.5, 1])]
-        }
-        table[name] |= {kind: compared([result[kind] for _, result in runs]) for kind in runs[0][1]}
-        print(
-            f"{name}: effective {table[name]['effective_networks']} of {options.num_networks}",
-            flush=True,
-        )
-        for kind in runs[0][1]:
-            print(
-                f"  {kind:<11}",
-                {key: value for key, value in table[name][kind].items()},
-                flush=True,
-            )
-    content = {"num_networks": options.num_networks, "runs": options.runs, "cases": table}
-    with atomic_write(options.output) as file:
-        json.dump(content | environment(torch.device("cpu")), file, indent=1)
+    cases = {}
+    for name, factory in CASES.items():
+        runs = [run(factory, seed) for seed in range(RUNS)]
+        quantiles = np.quantile([number for number, _ in runs], [0, 0.5, 1])
+        cases[name] = {"effective_networks": [round(float(number), 1) for number in quantiles]}
+        cases[name] |= {kind: compared([each[kind] for _, each in runs]) for kind in runs[0][1]}
+        print(name, cases[name], flush=True)
+    write_result("heavy_tails", {"num_networks": NETWORKS, "runs": RUNS, "cases": cases})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """Seconds of the Triton kernel and of what PyTorch offers instead:
-``python benchmarks/kernels.py``.
+``python benchmarks/kernels.py --out FILE``, a part of ``tools/on_a_gpu.py``.
 
-Writes ``results/kernels-DEVICE.json``, a row for each (problem, method), and prints whether
-the kernel is the fastest method of its problems; tiles are methods. All are compiled first, in
+It writes a row for each (problem, method); tiles are methods. All are compiled first, in
 parallel processes. ``--smoke`` runs all of it at toy sizes, also without a GPU if
 TRITON_INTERPRET=1 is set.
 """
@@ -29,9 +28,9 @@ from nads_core.kernels import require_kernels
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
-RESULTS = Path(__file__).parent / "results"
 PIXELS = (128, 256, 512, 1024)  # tiles of a convolution
 WARPS = (4, 8)
+REPEATS = 20
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,8 @@ def convolution_cases(
     from nads_core.kernels import convolutions_triton as own
 
     into, out = channels
-    problem = f"convolutions of {count} networks, {inputs} x {into} x {size} x {size} to {out}, kernel {kernel}"
+    images_of = f"{count} networks, {inputs} x {into} x {size} x {size}"
+    problem = f"convolutions of {images_of} to {out}, kernel {kernel}"
     images = torch.randn(count, inputs, into, size, size, device=device)
     weights = torch.randn(count, out, into, kernel, kernel, device=device)
     biases = torch.randn(count, out, device=device)
@@ -102,9 +102,7 @@ Problem = Callable[..., Iterator[Case]]
 
 def problems(smoke: bool) -> list[Problem]:
     if smoke:
-        return [
-            partial(convolution_cases, 2, 2, (1, 2), 3, 1, 8),
-        ]
+        return [partial(convolution_cases, 2, 2, (1, 2), 3, 1, 8)]
     convolutions = [
         (512, 16, (1, 6), 5, 0, 32),
         (512, 16, (6, 16), 5, 0, 14),  # LeNet
@@ -115,7 +113,7 @@ def problems(smoke: bool) -> list[Problem]:
 
 
 def compile_kernels(index: int, smoke: bool, device: str) -> None:
-    """Run every kernel of a problem once, in a process of its own: the compiled code stays on disk."""
+    """Run every kernel of a problem once, in a process of its own; its code stays on disk."""
     for case in problems(smoke)[index](torch.device(device), smoke):
         if case.ours:
             try:
@@ -163,30 +161,14 @@ def measured(case: Case, device: torch.device, repeats: int) -> dict:
     return row
 
 
-def verdict(rows: list[dict]) -> str:
-    """Return whether the kernel of a problem is its fastest method, as text."""
-    timed = [row for row in rows if "seconds" in row and not row["method"].startswith("addmm")]
-    ours = [row for row in timed if row["method"].startswith("triton")]
-    others = [row for row in timed if row not in ours]
-    if not ours or not others:
-        return "    no comparison: one side failed"
-    first, second = (min(side, key=lambda row: row["seconds"]) for side in (ours, others))
-    ratio = second["seconds"] / first["seconds"]
-    return f"    {first['method']}: {ratio:.2f} times as fast as {second['method']}"
-
-
 def main() -> None:
     """Measure and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--out", type=Path, help="file of the results")
-    parser.add_argument(
-        "--smoke", action="store_true", help="toy sizes, to see that everything runs"
-    )
+    parser.add_argument("--out", type=Path, required=True, help="file of the results")
+    parser.add_argument("--smoke", action="store_true", help="toy sizes")
     options = parser.parse_args()
-    device, smoke = torch.device(options.device), options.smoke
-    out = options.out or RESULTS / f"kernels-{device.type}.json"
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    smoke, out = options.smoke, options.out
     require_kernels("triton", device)
     every = problems(smoke)
     if device.type == "cuda":
@@ -199,23 +181,19 @@ def main() -> None:
             )
     content: dict = {"complete": False, "rows": []}
     for problem in every:
-        rows = []
         for case in problem(device, smoke):
-            row = measured(case, device, 1 if smoke else options.repeats)
-            rows.append(row)
+            row = measured(case, device, 1 if smoke else REPEATS)
             content["rows"].append(row)
             with atomic_write(out) as file:
                 file.write(json.dumps(content, indent=1) + "\n")
             if "error" in row:
-                print(f"    {case.method:32} {row['error']}", flush=True)
+                print(f"{case.problem}, {case.method}: {row['error']}", flush=True)
                 continue
             share = f"{row['share_of_limit']:6.1%} of the limit" if "share_of_limit" in row else ""
-            print(f"    {case.method:32} {1e6 * row['seconds']:10.1f} us {share}", flush=True)
-        print(f"{rows[0]['problem']}\n{verdict(rows)}", flush=True)
+            microseconds = f"{1e6 * row['seconds']:.1f} us {share}"
+            print(f"{case.problem}, {case.method}: {microseconds}", flush=True)
     with atomic_write(out) as file:
         file.write(json.dumps(content | {"complete": True}, indent=1) + "\n")
-    if device.type != "cuda":
-        print("interpreted: no measurement")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ than 50 ms. It needs a Chromium and playwright, and an idle machine; it writes
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -23,6 +22,7 @@ from nads_book.benchmarks.stored import write_result
 from nads_book.explorer import Playground
 from playwright.sync_api import Browser, sync_playwright
 
+REPETITIONS = 3
 GOALS = {"picture": 0.5, "stable": 3.0, "training": 5.0}  # seconds
 FIGURE = "document.querySelector('nad-playground').figure"
 WATCH = """
@@ -77,9 +77,6 @@ def page_with_playground(folder: Path) -> Path:
 
 def main() -> None:
     """Measure, write and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=3)
-    options = parser.parse_args()
     chromium = os.environ.get("NADS_CHROMIUM") or shutil.which("chromium")
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -87,9 +84,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for workers in (1, 2, 4):
             for slowdown in (1, 4):
-                visits = [
-                    measure(browser, page, workers, slowdown) for _ in range(options.repetitions)
-                ]
+                visits = [measure(browser, page, workers, slowdown) for _ in range(REPETITIONS)]
                 row: dict[str, Any] = {"workers": workers, "slowdown": slowdown}
                 for name in visits[0]:
                     row[name] = round(statistics.median(visit[name] for visit in visits), 3)

@@ -78,7 +78,7 @@ def pixels() -> str:
 
 
 def large() -> str:
-    """Return what the first NADs at 3 x 224 x 224 took, and how much halves of the networks share."""
+    """Return what the first NADs at 3 x 224 x 224 took, and what halves of the networks share."""
     (result,) = load_costs("large")
     seconds, first = result["seconds"], result["first_directions"]
     shared = ", ".join(
@@ -105,7 +105,8 @@ def equal_error() -> str:
             )
             rows.append(
                 [
-                    f"{result['dipole_networks']:,} × {result['problem'].split()[2].rstrip(',')}",
+                    f"{result['dipole_networks']:,} × {result['problem'].split()[2]} "
+                    + result["dtype"].removeprefix("torch."),
                     measure,
                     _short(result["dipole_seconds"]),
                     f"{reached[f'{measure}, against published directions']:.4f}",
@@ -113,7 +114,7 @@ def equal_error() -> str:
                     _short(own) or "not reached",
                 ]
             )
-    head = "dipoles | measure | s | reached | times as fast | against its own long run"
+    head = "dipoles, our type | measure | s | reached | times as fast | against its own long run"
     return f"{_table(head, rows)}\n\n{_where(*results)}"
 
 
@@ -211,7 +212,7 @@ def busy() -> str:
     """Return the times of LeNets beside another program."""
     result, rows = _stored("busy"), []
     for place, label in (("idle", "idle machine"), ("busy", "beside another program")):
-        medians = result["medians"][place]["this"]
+        medians = result["medians"][place]
         rows.append([label, *(_short(medians[threads]) for threads in ("default", "1"))])
     head = f"{result['networks']} LeNets | default threads, s | one thread"
     return f"{_table(head, rows)}\n\n{_where(result)}"
@@ -246,7 +247,7 @@ def playground() -> str:
 
 
 def heavy_tails() -> str:
-    """Return what two runs share, where norms of gradients have heavy tails, and what is promised."""
+    """Return how far promises are from what two runs share, for heavy-tailed gradients."""
     result = _stored("heavy_tails")
     rows = []
     for kind, label in (("before", "number"), ("after", "effective number")):
@@ -275,6 +276,7 @@ def zoo() -> str:
 def gpu_networks() -> str:
     """Return networks per second by evaluation, on a GPU."""
     rows = _stored("gpu-networks")["rows"]
+    # Two runs, the newer first: since the older one, blocks have 2^28 weights
     today, before = dict.fromkeys(row["commit"] for row in rows)
     all_kernels = "triton, also for weights and moments"
     columns = {
@@ -329,7 +331,7 @@ def gpu_calls() -> str:
         }
         ratio = seconds["own loop"] / seconds["library"]
         table.append([f"{count:,}", *map(_short, seconds.values()), f"{ratio:.1f}"])
-    head = "LeNets | own loop, s | library | with kernels | own loop / library"
+    head = "LeNets | own loop, s | library | with three kernels | own loop / library"
     return f"{_table(head, table)}\n\n{_where(rows[0])}"
 
 
@@ -345,8 +347,8 @@ def gpu_rest() -> str:
     return "\n".join(
         [
             f"- **Tests.** {tests.count('PASSED')} of {len(tests)} passed.",
-            f"- **1 × 128 × 128.** {more:,} further LeNets took {max(last['seconds']):.0f} s. Two "
-            f"runs of {last['networks']:,} share {_short(shared['1'])} of the first NAD and "
+            f"- **1 × 128 × 128.** {more:,} further LeNets took {max(last['seconds']):.0f} s. "
+            f"Two runs of {last['networks']:,} share {_short(shared['1'])} of the first NAD and "
             f"{_short(shared['50'])} of the first 50; their certainties are "
             f"{_short(promised['1'])} and {_short(promised['50'])}.",
             f"- **Training** of ResNet-18 in {one['precision']}: {one['steps_per_second']:.0f} "

@@ -4,20 +4,17 @@
 On a CPU `train_networks` trains one network per core, each on one thread, so that a core is the
 limit. A step is what `nads_book.benchmarks.seconds_per_step` measures: forward, backward and update
 for one batch of preset `laptop`. Its operations are counted by PyTorch; the limit is the best of
-several square matrix products on one thread, in the same run. Writes one JSON file per case into
-``benchmarks/results/``.
+several square matrix products on one thread, in the same run. It writes
+``results/training_step-ARCHITECTURE-PRECISION-cpu.json``.
 """
 
 from __future__ import annotations
-
-import argparse
-from pathlib import Path
 
 import nads_book as nb
 import torch
 from nads_book.benchmarks import seconds_per_step
 from nads_book.benchmarks.roofline import measure_limits
-from nads_book.benchmarks.stored import results_folder, write_result
+from nads_book.benchmarks.stored import write_result
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
@@ -40,20 +37,9 @@ def operations(network: nn.Module, batch_size: int) -> int:
 
 def main() -> None:
     """Measure all cases, and print a line each."""
-    parser = argparse.ArgumentParser(
-        description="Time a step of training against the limit of one core."
-    )
-    parser.add_argument(
-        "--architectures",
-        nargs="+",
-        choices=tuple(nc.ARCHITECTURES),
-        default=tuple(nc.ARCHITECTURES),
-    )
-    parser.add_argument("--out", type=Path, default=results_folder())
-    options = parser.parse_args()
     torch.set_num_threads(1)
     limits = measure_limits()
-    for name in options.architectures:
+    for name in nc.ARCHITECTURES:
         recipe = nb.experiment(f"fig1-{name}", "laptop").recipe
         flop = operations(
             nc.ARCHITECTURES[name].build(SHAPE[0], SHAPE[1], CLASSES), recipe.batch_size
@@ -70,10 +56,9 @@ def main() -> None:
                 "limit_flop_per_second": limits.rates[precision],
                 "share_of_limit": share,
             }
-            write_result(f"training_step-{name}-{precision}-cpu", result, folder=options.out)
+            write_result(f"training_step-{name}-{precision}-cpu", result)
             print(
-                f"{name:<12} {precision:<9} {1e3 * seconds:8.1f} ms a step, {share:4.0%} of the limit",
-                flush=True,
+                f"{name} {precision} {1e3 * seconds:.1f} ms, {share:.0%} of the limit", flush=True
             )
 
 

@@ -115,9 +115,8 @@ def measure_network(
         return torch.cat(crew.map(lambda own, drawn: estimator.contributions(own, drawn), draws))
 
     def measure() -> None:
-        if (
-            estimator.passes(dimension).forward <= dimension
-        ):  # the 2 D evaluations of a dipole need no warming up
+        # The 2 D evaluations of a dipole need no warming up
+        if estimator.passes(dimension).forward <= dimension:
             differentiate(draw_all(0))
         start = time.perf_counter()
         while _more(times["draw"], start, seconds):
@@ -150,9 +149,9 @@ def measure_network(
         "work": asdict(work),
     }
     if limits is not None:
-        precision = (
-            "tf32" if device.type == "cuda" and ensemble.dtype == torch.float32 else None
-        )  # cuDNN's default
+        # cuDNN's default
+        in_tf32 = device.type == "cuda" and ensemble.dtype == torch.float32
+        precision = "tf32" if in_tf32 else None
         bounds = {
             "operations": work.operations_seconds(limits, precision),
             "bytes": work.bytes_seconds(limits),

@@ -156,12 +156,10 @@ def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> 
     one, passes = _one_pass(ensemble), estimator.passes(dimension)
     forward = passes.forward * one.forward
     backward = passes.backward * one.backward + passes.mixed * one.mixed
-    passes_per_input = (
-        1 + backward / forward
-    )  # what computes twice as much as a forward pass counts as two
-    rows = estimator.readouts * min(
-        2, estimator.num_contributions
-    )  # of outer products: the mean and half difference
+    # What computes twice as much as a forward pass counts as two
+    passes_per_input = 1 + backward / forward
+    # Of outer products: the mean and half difference
+    rows = estimator.readouts * min(2, estimator.num_contributions)
     return Work(
         weights=ensemble.num_parameters,
         forward=forward,

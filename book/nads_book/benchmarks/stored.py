@@ -11,12 +11,11 @@ from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
 
-def load_costs(kind: str = "cost", folder: Path | None = None) -> list[dict[str, Any]]:
-    """Return the results of one kind ("cost", "scale" or "large"), sorted by file name; none where
-    there are none.
+def load_costs(kind: str, folder: Path | None = None) -> list[dict[str, Any]]:
+    """Return the results of one kind, sorted by file name.
 
     Args:
-        kind: beginning of the names of the files.
+        kind: beginning of the names of the files, such as "cost", "scale" or "large".
         folder: folder of the files; by default ``benchmarks/results/`` of the checkout, see
             `checkout_folder`.
     """

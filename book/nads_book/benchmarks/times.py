@@ -2,7 +2,6 @@
 estimated.
 """
 
-import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +20,8 @@ from nads_core.networks.ensembles import Ensemble
 
 CERTAINTY = 0.99
 FEWEST = 64  # networks: from fewer, no run knows its certainty
-# Of its limits that a GPU is assumed to reach for a network that nobody has timed: the goal
-SHARE = 0.3
 GPUS = ("T4", "H100", "H200")
-KERNELS = ("torch", "triton")  # rows may be of others, which were removed
+DEFAULTS = {"evaluation": "vmap", "dtype": "float32", "kernels": "torch"}
 # Name: label, and number of first NADs whose subspace is to be certain: the ViT's eigenvalues come
 # in groups of 16.
 NETWORKS = {
@@ -42,7 +39,7 @@ class Duration:
 
     Args:
         seconds: seconds.
-        source: quantity that was measured, and its device; empty where the seconds are estimated.
+        source: device on which the seconds were measured; empty where they are estimated.
     """
 
     seconds: float
@@ -83,46 +80,42 @@ def networks_for(certainty: float, num_networks: int, certainty_then: float) -> 
 def gpu_durations(
     count: int, work: Work, network: str, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, Duration]:
-    """Return the time of ``count`` networks on each of `GPUS`: by the best row, else by the limits
-    of the data sheet, at the share of them that the network has reached on any GPU.
+    """Return the time of ``count`` networks on each of `GPUS`: measured, or by the limits of the
+    data sheet, at the largest share of them that the network has reached on a GPU.
 
     Args:
         count: number of networks.
         work: work of one network.
         network: name of the network in the rows.
-        rows: rows of ``tools/on_a_gpu.py`` with network, device, dtype, kernels,
-            networks_per_second and roofline_share.
+        rows: rows of ``tools/on_a_gpu.py``, the newest first, with network, device, dtype, kernels,
+            evaluation, networks_per_second and roofline_share. Those of defaults count.
     """
+    timed = {
+        row["device"]: row
+        for row in reversed(rows)
+        if {**row, **DEFAULTS, "network": network} == row and "networks_per_second" in row
+    }
+    share = max(row["roofline_share"] for row in timed.values())
     durations = {}
-    timed = [
-        row
-        for row in rows
-        if row.get("network") == network
-        and row["dtype"] == "float32"
-        and row["kernels"] in KERNELS
-        and "networks_per_second" in row
-    ]
-    share = max((row["roofline_share"] for row in timed), default=SHARE)
     for gpu in GPUS:
-        rates = [
-            (row["networks_per_second"], row["device"]) for row in timed if gpu in row["device"]
-        ]
-        if rates:
-            rate, device = max(rates)
-            durations[gpu] = Duration(count / rate, f"measured on {device}")
-        else:
-            durations[gpu] = Duration(count * work.seconds(DATA_SHEETS[gpu], "tf32") / share)
+        estimate = Duration(count * work.seconds(DATA_SHEETS[gpu], "tf32") / share)
+        measured = (
+            Duration(count / row["networks_per_second"], device)
+            for device, row in timed.items()
+            if gpu in device
+        )
+        durations[gpu] = next(measured, estimate)
     return durations
 
 
 def gpu_rows(part: str) -> list[dict[str, Any]]:
-    """Return the rows of a part of ``tools/on_a_gpu.py``, none where no GPU was there."""
-    # Opened in any case: the build sees that it was looked for.
-    with contextlib.suppress(FileNotFoundError):
-        content = (results_folder() / f"gpu-{part}.json").read_text("utf8")
-        rows: list[dict[str, Any]] = json.loads(content)["rows"]
-        return rows
-    return []
+    """Return the rows of a part of ``tools/on_a_gpu.py``."""
+    rows: list[dict[str, Any]] = _read(f"gpu-{part}")["rows"]
+    return rows
+
+
+def _read(name: str) -> Any:
+    return json.loads((results_folder() / f"{name}.json").read_text("utf8"))
 
 
 def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Duration]]]:
@@ -132,9 +125,7 @@ def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Durati
     Args:
         certainty: certainty of the subspace of the first NADs.
     """
-    folder = results_folder()
-    loops = json.loads((folder / "own_loop-counts.json").read_text("utf8"))
-    rows = gpu_rows("networks")
+    loops, rows = _read("own_loop-counts"), gpu_rows("networks")
     durations = {}
     for name, (_, leading) in NETWORKS.items():
         shipped = name in ARCHITECTURES
@@ -143,7 +134,7 @@ def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Durati
         reached = float(nads.uncertainty.leading_certainty[leading - 1])
         count = networks_for(certainty, nads.provenance["num_networks"], reached)
         if shipped:
-            found = json.loads((folder / f"cost-{name}-smoothed-16-cpu.json").read_text("utf8"))
+            found = _read(f"cost-{name}-smoothed-16-cpu")
             timed, work = found["seconds_per_network"], Work(**found["work"])
         else:
             build = partial(ATLAS[name].architecture.build, 1, 32, 1)
@@ -151,9 +142,7 @@ def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Durati
         if case := loops["cases"].get(name):  # whole calls of compute_nads
             found = loops
             timed = case["library, 1 readout"]["seconds"][-1] / case["networks"][-1]
-        laptop = Duration(
-            count * timed, f"measured on {found['device']} of {found['processor']}, {found['date']}"
-        )
+        laptop = Duration(count * timed, f"{found['device']} of {found['processor']}")
         durations[name] = count, {"laptop": laptop} | gpu_durations(count, work, name, rows)
     return durations
 
@@ -168,43 +157,40 @@ def show_times() -> None:
 
 
 def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: float) -> str:
-    """Return what the times were measured on, what they are estimated from, and what
-    is not known.
-    """
-    everything = [duration for _, by_device in found.values() for duration in by_device.values()]
-    measured = sorted({duration.source for duration in everything if duration.source})
+    """Return what the times were measured on, and what they are estimated from, as paragraphs."""
     text = (
         f"Time until the subspace of the first NADs has a certainty of {certainty}, with 16 inputs "
-        "and one last layer per network. The number of networks follows from the runs that ship: "
-        f"the error falls as one over their number. Times without ≈ or < are {'; '.join(measured)}."
+        "and one last layer per network. The number of networks follows from the runs that ship, "
+        f"since the error falls as one over it; it is at least {FEWEST}."
     )
-    if any(not duration.source for duration in everything):
+    where = {
+        device: sorted({by_device[device].source for _, by_device in found.values()} - {""})
+        for device in ("laptop", *GPUS)
+    }
+    measured = [f"{device} ({'; '.join(places)})" for device, places in where.items() if places]
+    text += f"\n\nMeasured: {', '.join(measured)}."
+    if estimated := [device for device, places in where.items() if not places]:
         text += (
-            " The others are estimates: the limits of the data sheet for the operations and bytes "
-            "that are counted, at the share of them that the same network has reached on a GPU that "
-            f"was measured, else at {100 * SHARE:.0f} %. They are rather too long, because a slower "
-            "GPU reaches more."
+            f" Estimated (≈): {', '.join(estimated)}, from the counted operations and bytes and the "
+            "limits of the data sheet. The same network is assumed to reach the share of the limits "
+            "that it reaches on the GPU that was measured. A slower GPU may reach more."
         )
-    unknown = [
-        gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())
-    ]
-    if unknown:
-        text += f" No {' and no '.join(unknown)} has timed these networks."
-    return f"{text} {whole_calls(gpu_rows('own_loop'))}"
+    return f"{text}\n\n{whole_calls(gpu_rows('own_loop'))}"
 
 
 def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return how long whole calls for LeNets took on a GPU, and the same loop of one's own."""
-    seconds = {
-        variant: [row for row in rows if row["network"] == "lenet" and row["variant"] == variant]
-        for variant in ("library", "library, triton", "own loop")
-    }
-    if not all(seconds.values()):
-        return ""
-    plain, kernel, loop = (found[0] for found in seconds.values())
+    """Return how long whole calls for LeNets took on a GPU, and the same loop of one's own.
+
+    Args:
+        rows: rows of ``tools/on_a_gpu.py`` with network, variant, networks, seconds and device, the
+            newest first.
+    """
+    calls = {row["variant"]: row for row in reversed(rows) if row["network"] == "lenet"}
+    plain = calls["library"]
     return (
-        "On GPUs the networks alone are timed. Whole calls also test the factory, audit networks "
-        f"and find eigenvectors: on an {plain['device']} {plain['networks']:,} "
-        f"LeNets took {plain['seconds']:.2g} s, {kernel['seconds']:.2g} s with the kernel for "
-        f"convolutions, and {loop['seconds']:.2g} s by a loop of one's own."
+        "Times on GPUs are those of the networks alone. A whole call also tests the factory, audits "
+        f"networks and computes eigenvectors: on the {plain['device']}, {plain['networks']:,} "
+        f"LeNets took {plain['seconds']:.2g} s, {calls['library, triton']['seconds']:.2g} s with "
+        f"the kernel for convolutions, and {calls['own loop']['seconds']:.2g} s by a loop of one's "
+        "own."
     )

@@ -51,15 +51,13 @@ RUNS = {  # stored costs -> number of networks of a run
 @cache
 def costs() -> dict[tuple[str, str], Any]:
     """Return the stored costs of the paper's architectures: (architecture, method) -> cost."""
-    found = [cost for cost in load_costs("cost") if "processor" in cost]
-    return {(cost["architecture"], cost["method"]): cost for cost in found}
+    return {(cost["architecture"], cost["method"]): cost for cost in load_costs("cost")}
 
 
 @cache
 def costs_by_pixels() -> list[Any]:
     """Return the stored costs of torchvision's ResNet-18, by image size."""
-    found = [cost for cost in load_costs("scale") if "processor" in cost]
-    return sorted(found, key=lambda cost: math.prod(cost["image_shape"]))
+    return sorted(load_costs("scale"), key=lambda cost: math.prod(cost["image_shape"]))
 
 
 def seconds_of(architecture: str, method: str) -> float:
@@ -70,9 +68,7 @@ def seconds_of(architecture: str, method: str) -> float:
 # An architecture that the reader names
 
 
-def ensemble_of(
-    architecture: Any, image_shape: tuple[int, ...], device: str | None = None
-) -> Ensemble:
+def ensemble_of(architecture: Any, image_shape: tuple[int, ...], device: str) -> Ensemble:
     """Return the random networks of an architecture, or of the function or name that stands for
     one.
     """
@@ -81,7 +77,6 @@ def ensemble_of(
     build: Any = architecture
     if isinstance(architecture, Architecture):
         build = partial(architecture.build, image_shape[0], image_shape[-1], 1)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return Ensemble(build, image_shape, seed=0, device=device, dtype=torch.float32)
 
 
@@ -99,14 +94,15 @@ def time_network(
         estimator: estimator; 16 inputs and one last layer by default.
         seconds: duration of the measurement; at least three networks.
     """
-    networks = ensemble_of(architecture, image_shape)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    networks = ensemble_of(architecture, image_shape, device)
     found = measure_network(networks, estimator or nc.SmoothedGradient(16), None, seconds)
     return float(found["seconds_per_network"])
 
 
 def show_passes(architecture: Any, image_shape: tuple[int, ...] = (1, 32, 32)) -> None:
     """Display the operations of each estimator for one network; nothing is computed."""
-    networks = ensemble_of(architecture, image_shape, device="cpu")
+    networks = ensemble_of(architecture, image_shape, "cpu")
     works = {label: roofline.count_work(networks, kind[1]) for label, kind in KINDS.items()}
     operations = {label: work.forward + work.backward for label, work in works.items()}
     unit = operations["smoothed, 16 inputs"]
@@ -147,7 +143,7 @@ def plot_run_times(own: Mapping[str, float] | None = None) -> Figure:
     return figure
 
 
-def plot_pixels(live: Mapping[int, float] | None = None) -> Figure:
+def plot_pixels(live: Mapping[int, float]) -> Figure:
     """Draw the time of one network against the number of pixels: torchvision's ResNet-18 with four
     inputs.
 
@@ -160,24 +156,22 @@ def plot_pixels(live: Mapping[int, float] | None = None) -> Figure:
     curves: dict[str, tuple[str, Sequence[float], Sequence[float]]] = {
         "stored": ("stored", pixels, [cost["seconds_per_network"] for cost in stored]),
         "drawing and the least time for its operations": ("model", pixels, fewest),
+        "measured here": ("live", [3.0 * side**2 for side in live], list(live.values())),
     }
-    if live:
-        sides = [3.0 * side**2 for side in live]
-        curves["measured here"] = ("live", sides, list(live.values()))
     return figures.plot_scaling({"seconds per network": curves})
 
 
 # Tables
 
 
-def show_estimators(name: str = "resnet18") -> None:
+def show_estimators() -> None:
     """Display what each estimator is for, and its stored time relative to 16 inputs."""
-    unit = seconds_of(name, "smoothed-16")
+    unit = seconds_of("resnet18", "smoothed-16")
     rows = [
-        [label, purpose, report.readable(seconds_of(name, method) / unit)]
+        [label, purpose, report.readable(seconds_of("resnet18", method) / unit)]
         for label, (method, _, purpose) in KINDS.items()
     ]
-    report.table(rows, ["estimator", "", f"time of one {report.LABELS[name]}, relative"])
+    report.table(rows, ["estimator", "", "time of one ResNet-18, relative"])
 
 
 def show_devices() -> None:
