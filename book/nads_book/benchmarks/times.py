@@ -191,6 +191,5 @@ def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
         "Times on GPUs are those of the networks alone. A whole call also tests the factory, audits "
         f"networks and computes eigenvectors: on the {plain['device']}, {plain['networks']:,} "
         f"LeNets took {plain['seconds']:.2g} s, {calls['library, triton']['seconds']:.2g} s with "
-        f"the kernel for convolutions, and {calls['own loop']['seconds']:.2g} s by a loop of one's "
-        "own."
+        f"Triton kernels, and {calls['own loop']['seconds']:.2g} s by a loop of one's own."
     )
