@@ -171,9 +171,9 @@ def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: 
     text += f"\n\nMeasured: {', '.join(measured)}."
     if estimated := [device for device, places in where.items() if not places]:
         text += (
-            f" Estimated (≈): {', '.join(estimated)}, from the counted operations and bytes and the "
-            "limits of the data sheet. The same network is assumed to reach the share of the limits "
-            "that it reaches on the GPU that was measured. A slower GPU may reach more."
+            f" Estimated (≈): {', '.join(estimated)}, from the counted operations and bytes and "
+            "the limits of the data sheet. The same network is assumed to reach the share of the "
+            "limits that it reaches on the GPU that was measured. A slower GPU may reach more."
         )
     return f"{text}\n\n{whole_calls(gpu_rows('own_loop'))}"
 
@@ -188,8 +188,8 @@ def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
     calls = {row["variant"]: row for row in reversed(rows) if row["network"] == "lenet"}
     plain = calls["library"]
     return (
-        "Times on GPUs are those of the networks alone. A whole call also tests the factory, audits "
-        f"networks and computes eigenvectors: on the {plain['device']}, {plain['networks']:,} "
+        "Times on GPUs are those of the networks alone. A whole call also tests the factory, "
+        f"audits networks and computes eigenvectors: on the {plain['device']}, {plain['networks']:,} "
         f"LeNets took {plain['seconds']:.2g} s, {calls['library, triton']['seconds']:.2g} s with "
         f"Triton kernels, and {calls['own loop']['seconds']:.2g} s by a loop of one's own."
     )
