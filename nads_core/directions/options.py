@@ -60,8 +60,8 @@ class ComputeOptions:
             and draws the numbers of float32, rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
         kernels: "triton" convolves the inputs of many networks by one kernel on a GPU, if a
-            convolution has at most 32 channels. On one H200 it makes LeNets three times as fast;
-            the default is "torch" because a whole call gains less than a fifth
+            convolution has at most 32 channels. On one H200 gradients of LeNets take a
+            quarter of the time; the default is "torch" because a whole call gains less than a fifth
             (benchmarks/README.md).
     """
 
