@@ -5,6 +5,7 @@ scipy's Spearman correlation and Mann-Whitney statistic take no weights, which s
 need: those are here.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,10 +143,15 @@ def drawn_counts(groups: Sequence[object] | np.ndarray, num_draws: int) -> np.nd
         num_draws: number of draws.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
-    number = int(group.max()) + 1
+    return _counts(int(group.max()) + 1, num_draws)[:, group]
+
+
+@functools.lru_cache(maxsize=4)
+def _counts(number: int, num_draws: int) -> np.ndarray:
+    """Return how often each group is drawn, (1 + draws, number of groups); at first once."""
     rng = np.random.default_rng(0)
     drawn = rng.multinomial(number, np.full(number, 1 / number), num_draws)
-    return np.concatenate([np.ones((1, number)), drawn])[:, group]
+    return np.concatenate([np.ones((1, number)), drawn])
 
 
 def resampled(

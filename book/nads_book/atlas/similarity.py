@@ -1,5 +1,6 @@
 """NADs of the atlas's entries, and the known architectures whose NADs are most similar."""
 
+import functools
 from pathlib import Path
 
 from nads_book.atlas.entries import ATLAS
@@ -12,8 +13,9 @@ _PAPER = ("densenet121", "lenet", "resnet18", "vgg11")  # logistic regression pr
 NADS_FOLDER = Path(__file__).with_name("nads")
 
 
+@functools.cache
 def load_entry_nads(name: str) -> NADs:
-    """Return the first 64 NADs of an entry of the atlas, such as "cnn".
+    """Return the first 64 NADs of an entry of the atlas, such as "cnn", which are read once.
 
     Raises:
         ValueError: if the atlas has no such entry.
