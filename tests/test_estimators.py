@@ -55,21 +55,6 @@ def test_dipoles_of_more_pixels_than_one_chunk():
 # --- properties
 
 
-@pytest.mark.parametrize(
-    ("estimator", "passes"),
-    [
-        (nc.PointGradient(), Passes(forward=1, backward=1)),
-        (nc.SmoothedGradient(4), Passes(forward=4, backward=4)),
-        (nc.SmoothedGradient(4, readouts=2), Passes(forward=4, backward=8)),
-        (nc.Dipole(), Passes(forward=2 * D)),
-        (nc.MixedDerivative(4), Passes(forward=4, mixed=4)),
-    ],
-    ids=repr,
-)
-def test_an_estimator_says_how_many_passes_it_makes(estimator, passes):
-    assert estimator.passes(D) == passes
-
-
 @dataclass(frozen=True)
 class Scaled(Estimator):
     """The minimal estimator."""

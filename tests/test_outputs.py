@@ -53,7 +53,6 @@ def margin(logits):
 
 
 KINDS = {
-    "logits": (lambda y: y, margin),
     "dict": (lambda y: {"loss": None, "logits": y}, lambda y: margin(y["logits"])),
     "tuple": (lambda y: (y.sum(), y), lambda y: margin(y[1])),
     "model output": (lambda y: Answer(logits=y), lambda y: margin(y.logits)),

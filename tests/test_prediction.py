@@ -90,17 +90,3 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
                 if phase in a
             ]
             np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.stored
-def test_wave_energies_are_those_of_the_directions_of_the_sweep():
-    nads = nc.load_nads("lenet")
-    rows = wave_energies(nads)
-    assert [sorted(row) for row in rows].count(
-        ["cosine", "frequency"]
-    ) == 4  # frequencies that equal their own negative
-    energies = [float(nads.energy(nc.fourier_direction(tuple(row["frequency"])))) for row in rows]
-    predicted = [row.get("sine", row["cosine"]) for row in rows]
-    np.testing.assert_allclose(
-        np.array(predicted) * energies[5] / predicted[5], energies, rtol=1e-3
-    )
