@@ -173,6 +173,7 @@ def _drawn(
         "seed": seed,
         "numbers": NADS_VERSION,
         "num_parameters": ensemble.num_parameters,
+        "block_size": ensemble.block_size,
     }
     state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
     accumulate(
