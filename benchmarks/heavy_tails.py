@@ -2,11 +2,17 @@
 networks, in pairs.
 
 python benchmarks/heavy_tails.py    # about ten minutes on one core
+
+How many networks of equal weight along a direction does a claim need? Samples of 4 to 128 networks,
+against the exact directions.
+
+python benchmarks/heavy_tails.py --few    # about ten minutes
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -14,18 +20,26 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torchvision
 from nads_book.analysis.forecasting import restored
 from nads_book.benchmarks.stored import write_result
-from torch import nn
+from torch import Tensor, nn
 
 import nads_core as nc
+from nads_core.directions import simulation
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
-from nads_core.directions.moments import NormMoments
+from nads_core.directions.moments import DenseMoments, HalfSamples, NormMoments
+from nads_core.directions.share_variance import share_variances
 
 SHAPE = (1, 8, 8)
 RANKS = 5  # directions that are compared
 NETWORKS, RUNS = 512, 12
+SIZES = (4, 8, 16, 32, 64, 128)  # networks of a sample
+MOST_SAMPLES = 64  # of each size
+LEADING = 8  # directions that are compared, and of leading spaces
+CLAIMED = 0.5  # from which on a claim counts here
+EDGES = (0, 1.5, 2, 3, 4, 5, 6, 8, 12, 200)  # of networks along a direction
 
 
 def convnet(norm: Callable[[nn.Module], nn.Module] = lambda layer: layer) -> nn.Module:
@@ -155,9 +169,138 @@ def compared(runs: list[Eigenpairs]) -> dict[str, object]:
     }
 
 
+class Weighted(nn.Module):
+    """A network of 64 numbers that are multiplied by falling weights.
+
+    Weights of its first layer are as likely with the other sign: the pixels are the exact
+    directions.
+    """
+
+    def __init__(self, *sizes: int, activation: Callable[[], nn.Module] = nn.Identity):
+        super().__init__()
+        self.register_buffer("weights", (0.02 + torch.exp(-torch.arange(64) / 4)).sqrt())
+        layers: list[nn.Module] = [nn.Linear(64, sizes[0])]
+        for one, other in itertools.pairwise([*sizes, 10]):
+            layers += [activation(), nn.Linear(one, other)]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x * self.weights)
+
+
+def shufflenet() -> nn.Module:
+    return torchvision.models.shufflenet_v2_x0_5(num_classes=10)
+
+
+# Factory, shape of its input, readouts, runs of 512 networks, of which the second half is for
+# images the reference
+FEW = {
+    "MLP": (lambda: Weighted(32, 16, activation=nn.ReLU), (64,), 8, 4),
+    "deep linear, 4 layers of 3": (lambda: Weighted(*[3] * 4), (64,), 3, 4),
+    "deep linear, 8 layers of 4": (lambda: Weighted(*[4] * 8), (64,), 4, 4),
+    "the same, 1 readout": (lambda: Weighted(*[4] * 8), (64,), 1, 4),
+    "deep linear, 16 layers of 8": (lambda: Weighted(*[8] * 16), (64,), 8, 4),
+    "ShuffleNet, 1 readout": (shufflenet, (3, 32, 32), 1, 1),
+}
+
+
+def stored_halves(factory: Callable[[], nn.Module], seed: int, **options: object) -> Tensor:
+    """Return the vectors of a run of 512 networks, (n, R, 2, D)."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "run"
+        options = {"num_directions": 2, "symmetries": (), "device": "cpu"} | options
+        nc.compute_nads(factory, NETWORKS, checkpoint=path, seed=seed, progress=False, **options)
+        first = HalfSamples()
+        first.load_state_dict(read_checkpoint(path)["first_networks"])
+    return first.halves()
+
+
+def claims(halves: Tensor, exact: Tensor) -> list[tuple[str, float, float, float]]:
+    """Return what is claimed of a sample (n, R, 2, D): kind, networks along the directions, and
+    certainty as claimed and as measured.
+    """
+    num_networks, readouts, _, dimension = halves.shape
+    moments, first = DenseMoments(dimension), HalfSamples()
+    moments.update(halves.flatten(0, 1))
+    first.update(0, num_networks, halves.flatten(0, 1), readouts)
+    squares = halves.mean(2).double().square().sum(2).mean(1)
+    share = NormMoments(
+        num_networks, float(squares.sum()), float(squares.square().sum())
+    ).effective_share
+    shape, count = (dimension,), min(64, dimension)
+    pairs = EigenProblem(moments, first, count, shape, effective_share=share).eigenpairs()
+    directions, known = pairs.directions.to(halves), pairs.uncertainty
+    coordinates = halves @ directions.T  # (n, R, 2, k)
+    along = simulation.networks_along(
+        coordinates.mean(2).double().square().mean((0, 1)),
+        torch.zeros(count),
+        share_variances(coordinates[None]),
+        simulation.SampleSize(num_networks, readouts),
+    )
+    shared = (directions @ exact.to(directions).T).square()  # with each exact direction
+    rows = []
+    for rank in range(LEADING):
+        least, span = float(along[: rank + 1].min()), slice(rank + 1)
+        measured = float(shared[span, span].sum()) / (rank + 1)
+        rows.append(("single", least, float(known.certainty[rank]), float(shared[rank, rank])))
+        rows.append(("leading", least, float(known.leading_certainty[rank]), measured))
+    for band in known.bands:
+        inside = list(band.indices)
+        measured = float(shared[inside][:, inside].sum()) / len(inside)
+        rows.append(("band", float(along[: inside[-1] + 1].min()), band.certainty, measured))
+    return [row for row in rows if row[2] >= CLAIMED]
+
+
+def summary(rows: np.ndarray) -> dict[str, float]:
+    """Return how many claims there are, and their means as claimed and as measured, from (n, 3)."""
+    if not len(rows):
+        return {"claims": 0}
+    _, claimed, measured = rows.mean(0).round(3).tolist()
+    return {"claims": len(rows), "claimed": claimed, "measured": measured}
+
+
+def main_of_few() -> None:
+    """Measure, write and print what claims of few networks keep, without the limit and with it."""
+    limit, table = simulation.FEWEST_ALONG, {}
+    for name, (factory, shape, readouts, runs) in FEW.items():
+        estimator = nc.SmoothedGradient(4, readouts=readouts)
+        halves = torch.cat(
+            [
+                stored_halves(factory, seed, image_shape=shape, estimator=estimator)
+                for seed in range(runs)
+            ]
+        )
+        exact = torch.eye(64)
+        if len(shape) > 1:
+            halves, others = halves.chunk(2)
+            _, _, exact = torch.linalg.svd(others.mean(2).flatten(0, 1), full_matrices=False)
+        samples = [sample for size in SIZES for sample in halves.split(size)[:MOST_SAMPLES]]
+        rows = {}
+        for least in (0, limit):
+            simulation.FEWEST_ALONG = least
+            rows[least] = [row for sample in samples for row in claims(sample, exact[:64])]
+        table[name] = {}
+        for kind in ("single", "leading", "band"):
+            free, limited = (
+                np.array([row[1:] for row in rows[of] if row[0] == kind]).reshape(-1, 3)
+                for of in (0, limit)
+            )
+            table[name][kind] = {
+                f"{low} to {high} networks": summary(
+                    free[(free[:, 0] >= low) & (free[:, 0] < high)]
+                )
+                for low, high in itertools.pairwise(EDGES)
+            } | {"with the limit": summary(limited)}
+            print(name, kind, *table[name][kind].items(), sep="\n  ", flush=True)
+    write_result("few_networks", {"limit": limit, "cases": table})
+
+
 def main() -> None:
     """Measure, write and print the results."""
     torch.set_num_threads(1)
+    if "--few" in sys.argv:
+        return main_of_few()
     cases = {}
     for name, factory in CASES.items():
         runs = [run(factory, seed) for seed in range(RUNS)]

@@ -42,6 +42,9 @@ _CROWD = 8.0  # neighbours within a standard deviation, from which on few draws 
 _FEW_DRAWS = 2
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
 _FEWEST_NETWORKS = 3  # from which variances can be estimated
+# Networks of equal weight along a direction, from which on anything is claimed of it: what single
+# networks hold, others do not share (benchmarks/heavy_tails.py --few)
+FEWEST_ALONG = 8
 _LARGEST_RATIO = 50  # of a variance to p_j p_k, beyond which heavy tails are not resolved
 _TINY = 1e-300  # avoids a division by zero
 
@@ -193,8 +196,24 @@ def estimate_uncertainty(
         bands=_bands(certainty),
     )
     if sample.num_networks < _FEWEST_NETWORKS:
-        uncertainty = uncertainty.until(0)
-    return uncertainty.extended(count)
+        return uncertainty.until(0).extended(count)
+    few = (networks_along(values, noise, variances, sample) < FEWEST_ALONG).nonzero()
+    claimed = uncertainty.extended(count, int(few[0]) if len(few) else None)
+    return replace(claimed, eigenvalue_std=uncertainty.extended(count).eigenvalue_std)
+
+
+def networks_along(values: Tensor, noise: Tensor, variances: Tensor, sample: SampleSize) -> Tensor:
+    """Return how many networks of equal weight hold each direction (k,).
+
+    With the energies z_i of N networks along a direction, of mean p and variance V_jj,
+
+        (sum z_i)^2 / sum z_i^2 = N / (1 + V_jj / p^2).
+
+    A forecast for more networks than these has no more of them, because its levels are theirs.
+    """
+    power = (values.clamp(min=0) + noise).clamp(min=_TINY**0.5)
+    num_networks = sample.num_networks * min(1, sample.growth)
+    return num_networks / (1 + variances.diagonal().double().cpu() / power.square())
 
 
 def _shown(

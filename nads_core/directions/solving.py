@@ -12,9 +12,10 @@ from torch import Tensor
 
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, EigenProblem
-from nads_core.directions.moments import DenseMoments
+from nads_core.directions.moments import DenseMoments, NormMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
+from nads_core.directions.simulation import FEWEST_ALONG
 from nads_core.directions.symmetry_tests import symmetry_tests
 from nads_core.runtime.arguments import Facts, Shape
 from nads_core.runtime.provenance import environment
@@ -44,7 +45,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     ).eigenpairs()
     notes |= {"num_networks": num_networks, "symmetries": list(symmetries)}
     notes |= run.rule.final_value(state.groups, pairs, num_networks)
-    notes |= _effective(state, num_networks, run.name)
+    notes |= _effective(state, pairs, num_networks, run.name)
     return pairs, notes
 
 
@@ -71,9 +72,16 @@ def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: Facts) -> N
     return NADs(directions.float().cpu(), eigenvalues, provenance, uncertainty)
 
 
-def _effective(state: Accumulation, num_networks: int, name: str) -> Facts:
-    """Return the effective number of networks, and warn if a few hold the second moment."""
+def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: str) -> Facts:
+    """Return the effective number of networks, and warn if a few hold the second moment or the
+    first direction.
+    """
     number = state.norms.effective_share * num_networks
+    halves = state.half_samples.halves()  # (n, R, 2, D)
+    # Energy of each network along the first direction, (n,)
+    along = (halves.mean(2) @ pairs.directions[0].to(halves)).double().square().mean(1)
+    moments = NormMoments(len(along), float(along.sum()), float(along.square().sum()))
+    holding = moments.effective_share * num_networks
     if state.norms.effective_share < HEAVY:
         message = (
             f"a few networks hold the second moment of {name}: "
@@ -81,7 +89,12 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> Facts:
         )
         remedy = "more networks help little; equal_weights=True gives all the same weight"
         warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=4)
-    halves = state.half_samples.halves()  # (n, R, 2, D)
+    elif holding < FEWEST_ALONG and not pairs.uncertainty.certainty.any():
+        message = f"nothing is claimed of the NADs of {name}"
+        reason = f"{num_networks:,} networks count as {holding:.2g} along the first one"
+        warnings.warn(
+            f"{message}: {reason}, {FEWEST_ALONG} are needed: draw more networks", stacklevel=4
+        )
     silent = 1 - float(halves.flatten(1).any(1).float().mean())
     if silent > _SILENT:
         message = f"{silent:.0%} of the networks of {name} do not respond to their input"
