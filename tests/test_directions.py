@@ -21,7 +21,6 @@ import nads_core as nc
 from nads_core.directions import Estimator, accumulation
 from nads_core.directions import run as directions_module
 from nads_core.directions.evaluation import BatchEvaluator
-from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.files import seal
 
@@ -58,37 +57,6 @@ def random_nads(seed: int, count: int = 12, shape=(2, 3, 4)) -> nc.NADs:
         rows.reshape(-1, *shape).float().contiguous(),
         eigenvalues,
         {"architecture": "random", "num_networks": seed},
-    )
-
-
-# --- naive twin
-
-
-@pytest.mark.parametrize("debiasing", ["none", "subtract"])
-@pytest.mark.parametrize("symmetries", [(), ("flip_rows", "transpose")])
-def test_compute_nads_against_a_loop_over_networks(debiasing, symmetries):
-    networks, estimator = 90, nc.SmoothedGradient(8)
-    options = {"estimator": estimator, "debiasing": debiasing, "dtype": torch.float64}
-    nads = compute(num_networks=networks, symmetries=symmetries, **options)
-    ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
-    expected = torch.zeros(D, D).double()
-    for number in range(networks):
-        block, index = divmod(number, ensemble.block_size)
-        draw = estimator.draw(ensemble, block)
-        module = convnet().double()
-        module.load_state_dict({name: tensor[index] for name, tensor in draw.state.items()})
-        x = draw.inputs[index].clone().requires_grad_()
-        (g,) = torch.autograd.grad(module(x).sum(), x)
-        x, y = g.flatten(1).unflatten(0, (2, 4)).mean(1)  # halves, each of two opposite pairs
-        if debiasing == "none":
-            x = y = (x + y) / 2
-        expected += (torch.outer(x, y) + torch.outer(y, x)) / 2
-    expected = symmetrize(expected / networks, SHAPE, symmetries)
-    torch.testing.assert_close(
-        second_moment(nads), expected, rtol=0, atol=1e-6 * float(expected.abs().max())
-    )
-    torch.testing.assert_close(
-        nads.eigenvalues.double(), torch.linalg.eigvalsh(expected).flip(0), rtol=1e-5, atol=1e-9
     )
 
 

@@ -5,10 +5,12 @@ from itertools import islice
 
 import pytest
 import torch
+from convergence import second_moment
 from nads_book.theory import reference
 from torch import nn
 
 import nads_core as nc
+from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE, D, NETWORKS = (1, 6, 6), 36, 70  # more networks than one block has
@@ -33,6 +35,12 @@ def drawn_networks(estimator):
         block += 1
 
 
+def computed(**options):
+    options = {"image_shape": SHAPE, "debiasing": "none", "symmetries": (), **options}
+    options |= {"dtype": torch.float64, "device": "cpu", "progress": False}
+    return nc.compute_nads(convnet, NETWORKS, **options)
+
+
 def vector(estimator, network, inputs, probe):
     if isinstance(estimator, nc.MixedDerivative):
         return reference.mixed_derivative(network, inputs, probe)
@@ -54,20 +62,27 @@ def vector(estimator, network, inputs, probe):
     ids=repr,
 )
 def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator):
-    options = {"image_shape": SHAPE, "debiasing": "none", "symmetries": (), "progress": False}
-    options |= {"dtype": torch.float64, "device": "cpu", "estimator": estimator}
-    nads = nc.compute_nads(convnet, NETWORKS, **options)
+    nads = computed(estimator=estimator)
     expected = reference.second_moment(
         vector(estimator, *network) for network in islice(drawn_networks(estimator), NETWORKS)
     )
-    basis = nads.basis.double()
     scale = float(expected.abs().max())
-    torch.testing.assert_close(
-        (basis * nads.eigenvalues.double()) @ basis.T, expected, rtol=0, atol=1e-6 * scale
-    )
+    torch.testing.assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * scale)
     eigenvalues, directions = reference.eigenpairs(expected)
     torch.testing.assert_close(nads.eigenvalues.double(), eigenvalues, rtol=1e-5, atol=1e-6 * scale)
     assert nads.overlap(directions, 1) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("symmetries", [(), ("flip_rows", "transpose")])
+def test_noise_is_subtracted_by_halves_of_the_inputs_and_symmetric_images_count_alike(symmetries):
+    estimator, expected = nc.SmoothedGradient(4, 3.0), torch.zeros(D, D).double()  # much noise
+    nads = computed(estimator=estimator, debiasing="subtract", symmetries=symmetries)
+    for network, inputs, _ in islice(drawn_networks(estimator), NETWORKS):
+        x, y = (reference.average_gradient(network, half).flatten() for half in inputs.chunk(2))
+        expected += (torch.outer(x, y) + torch.outer(y, x)) / 2 / NETWORKS
+    expected = symmetrize(expected, SHAPE, symmetries)
+    scale = float(expected.abs().max())
+    torch.testing.assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * scale)
 
 
 def test_the_method_from_a_factory_to_directions():
