@@ -100,8 +100,7 @@ def run(
     checkpoint = out.with_suffix(f".{identity:08x}.ckpt")
     if checkpoint.exists():
         require_undamaged(checkpoint)
-        num_stored, _ = _stored(checkpoint)
-        print(f"resuming from {num_stored:,} networks in {checkpoint}")
+        print(f"resuming from {_stored(checkpoint)[0]:,} networks in {checkpoint}")
     try:
         for nads, warned, more in _versions(model, checkpoint, start, 60 * minutes, options):
             count = nads.provenance["num_networks"]

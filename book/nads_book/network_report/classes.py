@@ -30,10 +30,10 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         return f"{' – '.join(names[label] for label in pair.classes)}, {pair.energy}"
 
     if overall.differs_from(1):
-        pooled = f"pooled over {total} pairs of classes, weighted by squared distance; "
         opening = (
             f"Between classes the energy is {overall} times that along a random direction "
-            f"({pooled * (total > 1)}{len(images):,} {kind}, {images.source})."
+            "(all pairs of classes, weighted by squared distance; "
+            f"{len(images):,} {kind}, {images.source})."
         )
         sentences.append(opening)
     if len(known) < total:

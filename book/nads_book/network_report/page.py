@@ -125,5 +125,5 @@ def report_on(
         classes(sample, images) if images else None,
     ]
     drawn = [*filter(None, sections)]
-    facts = nads.provenance | {"first_networks": sample.num_networks}
+    facts = nads.provenance | {"first_networks": len(sample) if checkpoint else 0}
     return Report(nads.name, drawn, facts, warnings, code, status)

@@ -42,7 +42,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
         "first to mean": along,
     }
-    if sample.num_networks:
+    if sample.relative_errors is None:  # these are networks
         numbers["inequality"] = inequality = sample.inequality()
         if enough and not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
             sentences = [
@@ -127,7 +127,7 @@ def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
         assert nads.uncertainty is not None
         spans = nads.uncertainty.leading_certainty[:few]
         known = (spans >= CERTAIN).nonzero().flatten().tolist()
-        if known and known[-1]:  # of one direction there is nothing to combine
+        if any(known):  # of one direction there is nothing to combine
             span = _two_digits(spans[known[-1]])
             sentences.append(
                 f"No single NAD is known. Of the first {known[-1] + 1}, {_SPAN} is known "

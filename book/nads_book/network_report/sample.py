@@ -131,11 +131,6 @@ class Sample:
         return len(self.x)
 
     @property
-    def num_networks(self) -> int:
-        """Number of networks; 0 where only NADs are known."""
-        return len(self.x) if self.relative_errors is None else 0
-
-    @property
     def grid(self) -> tuple[int, ...]:
         """Shape of one channel: (H, W) or (L,); (F,) of rows of a table."""
         return self.shape[1:] or self.shape

@@ -55,7 +55,7 @@ def _by_profiles(own: str, sample: Sample) -> Section:
     known_rings, known = profile(np.stack([*maps.values()]), (32, 32))
     # Rings that both have and that the networks resolve; the constant wave is left out
     shares = sample.estimate(energies, lambda e: e / e.mean(-1, keepdims=True))
-    resolved = [ring for ring, share in zip(rings, shares, strict=True) if share.low > 0]
+    resolved = rings[[share.low > 0 for share in shares]]
     shared = np.intersect1d(rings[rings > 0], known_rings)
     common = np.intersect1d(resolved, shared)
     if len(common) < _FEWEST_RINGS:
@@ -70,23 +70,20 @@ def _by_profiles(own: str, sample: Sample) -> Section:
     apart = dict(zip(maps, sample.estimate(energies, distances), strict=True))
     best, *others = sorted(apart, key=lambda name: apart[name].value)
     column = [list(maps).index(best)]
-    farther = sample.estimate(energies, lambda e: distances(e) - distances(e)[..., column])
-    near = [name for name, one in zip(maps, farther, strict=True) if one.low <= 0]
-    equal = [name for name in others if name in near]
+    differences = sample.estimate(energies, lambda e: distances(e) - distances(e)[..., column])
+    farther = dict(zip(maps, differences, strict=True))
+    equal = [name for name in others if farther[name].low <= 0]
     factors = {name: apart[name].map(lambda x: 10 ** max(0.0, x)) for name in (best, *others)}
-    closest = f"The radial profile is closest to that of {_label(best)}"
-    if len(common) == len(shared):
-        closest += f": apart by a factor of {factors[best]} on average over all frequencies."
-    else:
-        closest += (
-            f". This compares {len(common)} of {len(shared)} ranges of frequency; the energy of "
-            "the others is not known yet."
-        )
+    ranges = f"over {len(common)} of {len(shared)} ranges of frequency"
+    closest = (
+        f"The radial profile is closest to that of {_label(best)}: apart by a factor of "
+        f"{factors[best]} on average {ranges}."
+    )
     if factors[best].low > _RESEMBLING:
         closest = f"It resembles none of the known networks. {closest}"
     shown = {own: spectra.mean(0)} | {name: maps[name] for name in (best, *others[:2])}
     figure = heat_maps(shown, _CAPTION, 110)
-    head = f"average factor between the profiles, over {len(common)} of {len(shared)} ranges"
+    head = f"average factor between the profiles, {ranges}"
     return _section(closest, equal, factors, head, [figure])
 
 
