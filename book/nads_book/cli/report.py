@@ -18,8 +18,8 @@ from nads_core.runtime.files import require_undamaged
 
 _VERSIONS = (0, 60, 180, math.inf)  # seconds after which versions are due
 _FEWEST, _MOST = 16, 100_000  # networks of the first version, and of the last
-_LARGE = 3_072  # numbers of an input, above which all eigenpairs take longer than the networks,
-_MOST_OF_LARGE = 1_024  # so that the rank is bounded: that of networks with one vector each
+_LARGE = 3_072  # numbers of an input, above which each network has one vector, and there are
+_MOST_OF_LARGE = 1_024  # at most so many: eigenpairs take the cube of the number of vectors
 _WORTHWHILE = 1.15  # growth of the number of networks from which on another version is computed
 _CODE = """import nads_book as nb
 import nads_core as nc
