@@ -18,7 +18,7 @@ def study_path(name: str) -> Path:
     return checkout_folder("book/results/studies") / name
 
 
-@functools.lru_cache(maxsize=16)
+@functools.cache
 def load_nads(name: str, version: int | None = None) -> NADs:
     """Return NADs that ship with the library, or version 1, which is in the checkout: results refer
     to it. They are read once.
