@@ -142,7 +142,29 @@ def test_what_images_of_a_shape_can_have():
     vectors = halves(16, 0)
     assert set(results_of(vectors, (2, 4, 9))) == {"flip_rows", "flip_columns", "channels"}
     assert set(results_of(vectors, (1, 1, 72))) == {"flip_columns"}
+    assert results_of(vectors, (2, 36)) == results_of(vectors, (2, 1, 36))  # a sequence
+    assert set(results_of(vectors, (2, 36))) == {"flip_columns", "channels"}
     assert results_of(vectors, (72,)) == {}
+
+
+def smooth_sequences() -> nn.Module:
+    """A network that prefers slow sequences, and to which two channels are the same."""
+    slow = nn.AvgPool1d(9, 1, 4, count_include_pad=False)
+    layers = nn.Conv1d(2, 8, 5, padding=2), nn.ReLU(), nn.Flatten(), nn.Linear(192, 10)
+    return nn.Sequential(slow, *layers)
+
+
+def test_exchangeable_channels_of_sequences_are_distinguished_by_name():
+    options = {"image_shape": (2, 24), "num_directions": 8, "progress": False}
+    one, other = (nc.compute_nads(smooth_sequences, 512, seed=seed, **options) for seed in range(2))
+    assert one.provenance["symmetries"] == ["flip_columns", "channels"]
+    assert one.names[:2] == ("c0 + 0", "c1 + 0")
+    assert float(one.directions[0, 1].abs().max()) == 0  # of one channel
+    # Without the symmetries, directions of a pair are claimed by .6, and turn within it
+    cosines = (one.basis * other.basis).sum(0)[:4].square()
+    assert one.certainty[:4].min() > 0.95 and cosines.min() > 0.95
+    merely = nc.compute_nads(smooth_sequences, 512, symmetries=(), **options)
+    assert merely.certainty[0] < 0.9 and merely.bands[0].certainty > 0.95
 
 
 def test_compute_nads_takes_the_symmetries_that_hold():

@@ -60,10 +60,11 @@ def compute_nads(
         image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a
             table.
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged
-            over; by default those that the architecture declares, "test" for a factory and images,
-            none for fewer than 16 networks or more than 8,192 pixels. With "test" those that the
-            networks do not contradict (`symmetry_tests`); the provenance has the results. A
-            stopping criterion is then checked without them.
+            over; by default those that the architecture declares, "test" for a factory of images or
+            sequences (which "flip_columns" reverses), none for rows of a table, fewer than 16
+            networks or more than 8,192 pixels. With "test" those that the networks do not
+            contradict (`symmetry_tests`); the provenance has the results. A stopping criterion is
+            then checked without them.
         stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its
             fields (``tolerance``, ``num_leading``, ``num_certain``) are accepted as keywords too.
             The provenance has the final value, and a warning is issued if it does not meet the

@@ -235,10 +235,10 @@ def _resolved(
 def _default_symmetries(
     declared: tuple[str, ...] | None, image_shape: Shape, num_networks: int
 ) -> tuple[str, ...] | Literal["test"]:
-    """Return declared symmetries, or "test" for a factory; none for what is no image, or has too
-    many pixels.
+    """Return declared symmetries, or "test" for a factory; none for what is neither image nor
+    sequence, or has too many pixels.
     """
-    if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) != 3:
+    if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) not in (2, 3):
         return ()
     by_tests: Literal["test"] | tuple[()] = "test" if num_networks >= FEWEST_NETWORKS else ()
     return by_tests if declared is None else declared

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, EigenProblem
-from nads_core.directions.moments import DenseMoments, NormMoments
+from nads_core.directions.moments import DenseMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
 from nads_core.directions.simulation import FEWEST_ALONG
@@ -80,8 +80,7 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     halves = state.half_samples.halves()  # (n, R, 2, D)
     # Energy of each network along the first direction, (n,)
     along = (halves.mean(2) @ pairs.directions[0].to(halves)).double().square().mean(1)
-    moments = NormMoments(len(along), float(along.sum()), float(along.square().sum()))
-    holding = moments.effective_share * num_networks
+    holding = num_networks * float(along.mean() ** 2 / along.square().mean())
     if state.norms.effective_share < HEAVY:
         message = (
             f"a few networks hold the second moment of {name}: "
@@ -90,10 +89,10 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
         remedy = "more networks help little; equal_weights=True gives all the same weight"
         warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=4)
     elif holding < FEWEST_ALONG and not pairs.uncertainty.certainty.any():
-        message = f"nothing is claimed of the NADs of {name}"
-        reason = f"{num_networks:,} networks count as {holding:.2g} along the first one"
         warnings.warn(
-            f"{message}: {reason}, {FEWEST_ALONG} are needed: draw more networks", stacklevel=4
+            f"nothing is claimed of the NADs of {name}: {num_networks:,} networks count as "
+            f"{holding:.2g} along the first one, {FEWEST_ALONG} are needed: draw more networks",
+            stacklevel=4,
         )
     silent = 1 - float(halves.flatten(1).any(1).float().mean())
     if silent > _SILENT:

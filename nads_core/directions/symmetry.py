@@ -29,14 +29,22 @@ if TYPE_CHECKING:
 def require_symmetries(image_shape: Shape, symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless inputs of this shape have these symmetries."""
     require_known_symmetries(symmetries)
-    if symmetries and len(image_shape) != 3:
+    if symmetries and len(image_shape) not in (2, 3):
         raise ValueError(
-            f"symmetries are those of images (C, H, W), not of inputs of shape {tuple(image_shape)}"
+            "symmetries are those of images (C, H, W) and sequences (C, L), "
+            f"not of inputs of shape {tuple(image_shape)}"
         )
-    if "transpose" in symmetries and image_shape[1] != image_shape[2]:
-        raise ValueError(
-            f"a transposed image needs height = width, got {image_shape[1]} x {image_shape[2]}"
-        )
+    if "transpose" in symmetries:
+        _, height, width = as_image(image_shape)
+        if height != width:
+            raise ValueError(f"a transposed image needs height = width, got {height} x {width}")
+
+
+def as_image(image_shape: Shape) -> Shape:
+    """Return the shape of an image; a sequence (C, L) is one of a single row, (C, 1, L), which a
+    flip of its columns reverses.
+    """
+    return (image_shape[0], 1, image_shape[1]) if len(image_shape) == 2 else image_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +107,7 @@ def symmetry_types(
     dimensions, and the pair "+-", "-+" with 256.
 
     Args:
-        image_shape: (C, H, W); without symmetries any shape.
+        image_shape: (C, H, W) or (C, L); without symmetries any shape.
         symmetries: names among `SYMMETRIES`.
 
     Raises:
@@ -111,7 +119,7 @@ def symmetry_types(
     if not symmetries:
         dimension = int(torch.Size(image_shape).numel())
         return (SymmetryType(("",), (_sparse(sparse.eye_array(dimension)),)),)
-    channels, height, width = image_shape
+    channels, height, width = as_image(image_shape)
     labels, parts = [""], [sparse.eye_array(channels)]
     if "channels" in symmetries:  # one partner for each channel
         labels = [f"c{channel} " for channel in range(channels)]
@@ -194,7 +202,7 @@ def symmetrize(matrix: Tensor, image_shape: Shape, symmetries: tuple[str, ...]) 
 
     Args:
         matrix: (D, D), D = C * H * W.
-        image_shape: (C, H, W).
+        image_shape: (C, H, W) or (C, L).
         symmetries: names among `SYMMETRIES`.
 
     Raises:

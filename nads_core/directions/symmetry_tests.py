@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nads_core.directions.symmetry import as_image
 from nads_core.runtime.arguments import Shape, require_integers
 
 SIGNIFICANCE = 0.01
@@ -64,7 +65,7 @@ def self_terms(halves: Tensor, image_shape: Shape) -> Tensor:
     Args:
         halves: halves of the networks, (n, R, 2, D); the share of a network is the mean over its
             readouts.
-        image_shape: (C, H, W); inputs of other shapes have no maps.
+        image_shape: (C, H, W) or (C, L); inputs of other shapes have no maps.
     """
     images = [halves, *(_apply(one.transform, halves, image_shape) for one in _maps(image_shape))]
     return torch.stack([_products(halves, image).mean((1, 2)).sum() for image in images])
@@ -89,7 +90,7 @@ def symmetry_tests(
         own: `self_terms` of all networks.
         num_networks: N.
         halves: halves of the first networks, (n, R, 2, D).
-        image_shape: (C, H, W); inputs of other shapes have no symmetries.
+        image_shape: (C, H, W) or (C, L); inputs of other shapes have no symmetries.
 
     Raises:
         ValueError: for fewer than 16 networks.
@@ -146,9 +147,9 @@ class _Map(NamedTuple):
 
 def _maps(image_shape: Shape) -> list[_Map]:
     """Return the maps of all symmetries that images of this shape can have."""
-    if len(image_shape) != 3:
+    if len(image_shape) not in (2, 3):
         return []
-    channels, height, width = image_shape
+    channels, height, width = as_image(image_shape)
     maps = []
     if height > 1:
         maps.append(_Map("flip_rows", lambda images: images.flip(-2)))
@@ -176,7 +177,7 @@ def _exchanged(images: Tensor, channel: int) -> Tensor:
 
 def _apply(transform: Callable[[Tensor], Tensor], vectors: Tensor, image_shape: Shape) -> Tensor:
     """Apply a map of images to vectors (..., D)."""
-    return transform(vectors.unflatten(-1, image_shape)).flatten(-len(image_shape))
+    return transform(vectors.unflatten(-1, as_image(image_shape))).flatten(-3)
 
 
 def _shared(first: Tensor, second: Tensor) -> Tensor:

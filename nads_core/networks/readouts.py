@@ -177,7 +177,7 @@ class Readout:
             # Rounding may be the reason
             linear = _agree(function.in_float64(weights, images, precise_pairs))
         except Exception as error:  # whatever the network's author chose to raise
-            reason = (str(error) or type(error).__name__).splitlines()[0]
+            reason = repr(error).splitlines()[0]
             raise NoReadout(f"{layer} cannot be replaced ({reason})") from error
         if not linear:
             raise NoReadout(f"the output is not the product of {layer}'s input and weights")
