@@ -61,7 +61,8 @@ def figures(notebook):
 def test_chapter_runs_at_smoke_and_shows_what_it_should(chapter, published):
     notebook = executed(chapter)
     for output in outputs(notebook):
-        assert output.get("name") != "stderr" or "Warning" not in output.text, output.text
+        if output.get("name") == "stderr" and "nothing is claimed" not in output.text:
+            assert "Warning" not in output.text, output.text  # of few networks, as smoke has
         # A static page cannot show widgets.
         assert "application/vnd.jupyter.widget-view+json" not in output.get("data", {})
     drawn = figures(notebook)
