@@ -1,5 +1,5 @@
-"""Faster implementations of PyTorch operations: layers on a CPU; on a GPU, in Triton, convolutions of
-many networks.
+"""Faster implementations of PyTorch operations: layers on a CPU; convolutions of many networks on a
+GPU, in Triton.
 
 The Triton kernel has a reference in plain PyTorch that defines its result; tests compare the two.
 The use of the results is defined by higher layers. Operations that PyTorch already computes fast do

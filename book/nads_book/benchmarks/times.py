@@ -189,7 +189,7 @@ def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
     plain = calls["library"]
     return (
         "Times on GPUs are those of the networks alone. A whole call also tests the factory, "
-        f"audits networks and computes eigenvectors: on the {plain['device']}, {plain['networks']:,} "
-        f"LeNets took {plain['seconds']:.2g} s, {calls['library, triton']['seconds']:.2g} s with "
+        f"audits networks and computes eigenvectors: on the {plain['device']}, "
+        f"{plain['networks']:,} LeNets took {plain['seconds']:.2g} s, {calls['library, triton']['seconds']:.2g} s with "
         f"Triton kernels, and {calls['own loop']['seconds']:.2g} s by a loop of one's own."
     )

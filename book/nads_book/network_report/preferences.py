@@ -47,8 +47,8 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         if enough and not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
             sentences = [
                 "No direction is preferred: the eigenvalues are equal within their errors, and "
-                f"differ from their mean by at most {percent(math.sqrt(inequality.high - 1))} (root "
-                "mean square, 95 %)."
+                "differ from their mean by at most "
+                f"{percent(math.sqrt(inequality.high - 1))} (root mean square, 95 %)."
             ]
     opening = "".join(sentences[:1])
     if not sentences:
