@@ -676,3 +676,16 @@ def test_files_are_written_under_their_own_format_and_home(tmp_path, monkeypatch
     (tmp_path / "link.npz").symlink_to("target.npz")
     nads.save(tmp_path / "link.npz")
     assert (tmp_path / "link.npz").is_symlink() and (tmp_path / "target.npz").is_file()
+
+
+def test_a_block_that_was_begun_is_drawn_anew_with_another_size():
+    """A checkpoint of another device has blocks of another size."""
+    vectors = []
+    for begun in (True, False):
+        ensemble = Ensemble(convnet, SHAPE, device="cpu")
+        if begun:
+            ensemble.restrict(slice(0, 8)).draw(0)
+        evaluation = BatchEvaluator(ensemble, nc.SmoothedGradient(4), "convnet")
+        evaluation.set_block_size(4)
+        vectors.append(evaluation.contributions([(0, 4)]))
+    assert torch.equal(*vectors)

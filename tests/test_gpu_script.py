@@ -143,6 +143,8 @@ def test_kernels_are_the_default_where_they_are_faster_as_a_whole():
     found = decided(rows, calls)
     assert found["kernels for lenet"] == "triton" and found["kernels for cnn"] == "torch"
     assert found["kernels for vit"] == found["kernels for resnet18"] == "not known"
+    of_two_cards = [call | {"device": call["variant"]} for call in calls]
+    assert decided(rows, of_two_cards)["kernels for lenet"] == "not known"
     assert found["evaluation of cnn"] == "not known" and found["evaluation of resnet18"] == "loop"
 
 

@@ -79,25 +79,31 @@ def _evaluation(name: str, rows: list[Row]) -> Decision:
 
 def _kernels(name: str, rows: list[Row]) -> Decision:
     subject = f"kernels for {name}"
-    ours, theirs = (
-        _rate(rows, network=name, variant=variant) for variant in ("library, triton", "library")
-    )
+    of_network = [row for row in rows if row["network"] == name]
+    newest = [row for row in of_network if _run_of(row) == _run_of(of_network[0])]
+    ours, theirs = (_rate(newest, variant=variant) for variant in ("library, triton", "library"))
     if ours is None or theirs is None:
         return Decision(subject, "not known", "one of the two was not timed")
-    reason = f"whole calls: triton {ours:,.1f}, torch {theirs:,.1f} networks/s, {ours / theirs:.2f} times"
+    rates = f"triton {ours:,.1f}, torch {theirs:,.1f} networks/s"
+    reason = f"whole calls: {rates}, {ours / theirs:.2f} times"
     return Decision(subject, "triton" if ours >= RULE * theirs else "torch", reason)
+
+
+def _run_of(row: Row) -> tuple[Any, Any]:
+    """Return what tells a run of the script from others: times of two are not compared."""
+    return row.get("commit"), row.get("device")
 
 
 def _goal(name: str, networks: list[Row], own_loops: list[Row]) -> Decision:
     subject = f"goal of {name}"
     own = [row for row in own_loops if row["network"] == name and "networks_per_second" in row]
     ratios = []  # of each run: processors differ, and the own loop draws networks on one
-    for commit in {row.get("commit") for row in own}:
+    for run in {_run_of(row) for row in own}:
         loops, libraries = (
             [
                 row["networks_per_second"]
                 for row in own
-                if row.get("commit") == commit and (row["method"] == "own loop") == is_loop
+                if _run_of(row) == run and (row["method"] == "own loop") == is_loop
             ]
             for is_loop in (True, False)
         )

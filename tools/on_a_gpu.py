@@ -15,8 +15,9 @@ needs neither git nor a network. Afterwards, in a checkout,
 
     python tools/on_a_gpu.py --keep DIR
 
-merges the trainings into book/results, copies the other files to benchmarks/results, and prints the
-decisions. ``--dry-run`` runs every part at toy size on a CPU, with Triton's interpreter.
+merges the trainings into book/results, writes the other files to benchmarks/results, where rows of
+earlier commits stay, and prints the decisions. ``--dry-run`` runs every part at toy size on a CPU,
+with Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -639,7 +640,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def keep(out: Path, folder: Path) -> None:
-    """Merge the trainings into book/results, and copy all files to another folder."""
+    """Merge the trainings into book/results, and write the other files to another folder."""
     from nads_book.experiments.results import Results, results_path, writing
     from nads_book.studies import merge_results
 
@@ -651,9 +652,12 @@ def keep(out: Path, folder: Path) -> None:
             merged = merge_results([*([Results.load(path)] if path.exists() else []), found])
             merged.save(path)
         print(f"{merged} -> {path}")
-    for path in sorted(out.iterdir()):
-        if path.suffix in (".json", ".npz"):
-            shutil.copy(path, folder / f"gpu-{path.name}")
+    for path in sorted(out.glob("*.json")):
+        kept, content = folder / f"gpu-{path.name}", _load(path)
+        if path.stem in ("networks", "own_loop"):  # of all runs, the newest first
+            commits = {row["commit"] for row in content["rows"]}
+            content["rows"] += [row for row in _rows(kept) if row["commit"] not in commits]
+        _write(kept, content)
     print(summary(out))
 
 

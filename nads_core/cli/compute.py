@@ -51,7 +51,7 @@ _OPTIONS: dict[str, tuple[type, str]] = {  # type of the value, and help
         str,
         "loop, vmap or factory; factory for networks that differ in more than weights and buffers",
     ),
-    "kernels": (str, "torch, or triton for the library's own kernels on a GPU (default: torch)"),
+    "kernels": (str, "torch, or triton for a kernel for convolutions on a GPU (default: torch)"),
     "checkpoint": (Path, "file from which the same command resumes; next to OUT by default"),
 }
 _FLAGS = {

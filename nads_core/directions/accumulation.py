@@ -86,7 +86,8 @@ class Accumulation:
             self._restore(read_checkpoint(self.path))
 
     def _restore(self, saved: Facts) -> None:
-        self.description["block_size"] = saved["description"]["block_size"]
+        if "block_size" in saved["description"]:
+            self.description["block_size"] = saved["description"]["block_size"]
         if different := differences(saved["description"], self.description):
             raise self._of_another(different)
         for group, state in zip(self.groups, saved["moments"], strict=True):

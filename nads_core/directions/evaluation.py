@@ -52,6 +52,8 @@ class BatchEvaluator:
 
     def set_block_size(self, size: int) -> None:
         """Draw blocks of this size, such as those of a checkpoint of another device."""
+        if size != self.ensemble.block_size:
+            self.ensemble.restart()  # `require_gradients` has begun a block of another size
         self.ensemble.block_size = size
         self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
         self._part = min(size, fitting_part(self.ensemble, self.estimator, self._threads.size))

@@ -56,13 +56,14 @@ class ComputeOptions:
             a random permutation in a plain attribute, a random activation or a random structure. It
             takes ``readouts=1`` only.
         dtype: type of the networks, or its name, such as "float64". Moments are summed in float64.
-            ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too,
-            and draws the numbers of float32, rounded.
+            ``torch.bfloat16`` nearly halves the time of large networks on CPUs with AVX-512 or
+            AMX; on one H200 it was slower (benchmarks/README.md). It draws the numbers of float32,
+            rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
         kernels: "triton" convolves the inputs of many networks by one kernel on a GPU, if a
             convolution has at most 32 channels. On one H200 gradients of LeNets take a
-            quarter of the time; the default is "torch" because a whole call gains less than a fifth
-            (benchmarks/README.md).
+            quarter of the time; the default is "torch" because whole calls gained less than a fifth,
+            with two more kernels that were removed since (benchmarks/README.md).
     """
 
     num_directions: int | None = None

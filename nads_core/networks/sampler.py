@@ -32,9 +32,9 @@ INDEX = "index of the network"  # the only entry of a state where the factory bu
 class NetworkSampler:
     """Weights and random numbers of the networks that a factory returns, in blocks of networks.
 
-    On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: each block of
-    ``block_size`` networks has a generator of its own. A GPU's generators give other numbers than a
-    CPU's.
+    Network ``i`` is a function of ``seed``, ``i``, ``block_size`` and the kind of device, because
+    each block has a generator of its own. A GPU has larger blocks than a CPU; a checkpoint is
+    continued with the size that it began with.
 
     Args:
         initialisation: description of how the factory draws its weights.

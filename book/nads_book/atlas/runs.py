@@ -176,7 +176,7 @@ def _drawn(
         "block_size": ensemble.block_size,
     }
     state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
-    accumulate(
-        BatchEvaluator(ensemble, _ESTIMATOR, entry.name), state, num_networks, progress=progress
-    )
+    evaluator = BatchEvaluator(ensemble, _ESTIMATOR, entry.name)
+    evaluator.set_block_size(state.description["block_size"])
+    accumulate(evaluator, state, num_networks, progress=progress)
     return state

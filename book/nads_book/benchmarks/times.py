@@ -47,7 +47,7 @@ class Duration:
 
     def __str__(self) -> str:
         if self.seconds < 1:  # what is left out takes longer
-            return "< 1 s"
+            return "< 1 s" if self.source else "≈ < 1 s"
         unit, size = next(
             (unit, size)
             for unit, size in (("h", 3600), ("min", 60), ("s", 0.0))
@@ -191,5 +191,6 @@ def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
         "Times on GPUs are those of the networks alone. A whole call also tests the factory, "
         f"audits networks and computes eigenvectors: on the {plain['device']}, "
         f"{plain['networks']:,} LeNets took {plain['seconds']:.2g} s, {calls['library, triton']['seconds']:.2g} s with "
-        f"Triton kernels, and {calls['own loop']['seconds']:.2g} s by a loop of one's own."
+        "three Triton kernels, two of which were removed since, and "
+        f"{calls['own loop']['seconds']:.2g} s by a loop of one's own."
     )

@@ -46,9 +46,9 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         numbers["inequality"] = inequality = sample.inequality()
         if enough and not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
             sentences = [
-                "No direction is preferred: the eigenvalues are equal within their errors, and "
-                "differ from their mean by at most "
-                f"{percent(math.sqrt(inequality.high - 1))} (root mean square, 95 %)."
+                "No preference is seen: within their errors the eigenvalues are equal. They differ "
+                f"from their mean by at most {percent(math.sqrt(inequality.high - 1))} (root mean "
+                "square, 95 %), which leaves room for a few directions that differ by more."
             ]
     opening = "".join(sentences[:1])
     if not sentences:

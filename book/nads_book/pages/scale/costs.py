@@ -265,7 +265,9 @@ def certainty_not_bought() -> Evidence:
 
 
 def undetermined_at_128() -> Evidence:
-    """Decide whether two runs at 1 × 128 × 128 share none of their first NADs, and say so."""
+    """Decide whether two runs at 1 × 128 × 128 share none of their first NADs, and the stored
+    certainties say so.
+    """
     run = max(times.gpu_rows("large"), key=lambda row: row["networks"])
     shared, claimed = (max(run[name].values()) for name in ("overlap_of_two_seeds", "certainty"))
     return evidence(shared < 0.1 and claimed < 0.1, shared, size="paper")
