@@ -237,6 +237,7 @@ def claims(halves: Tensor, exact: Tensor) -> list[tuple[str, float, float, float
         torch.zeros(count),
         share_variances(coordinates[None]),
         simulation.SampleSize(num_networks, readouts),
+        torch.zeros(count),
     )
     shared = (directions @ exact.to(directions).T).square()  # with each exact direction
     rows = []

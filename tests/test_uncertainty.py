@@ -500,3 +500,13 @@ def test_types_without_any_energy(debiasing):
     result = solved(drawn, (1, 8, 8), debiasing=debiasing, symmetries=SQUARE)
     assert result.uncertainty.certainty[0] > 0.9 and not result.uncertainty.certainty[1:].any()
     assert_orthonormal(result.directions)
+
+
+def test_what_a_later_network_may_hold_alone_is_not_claimed():
+    """Variances are from the first networks: one of the others can hold what these lack."""
+    values, noise = torch.tensor([10.0, 1.0, 0.5]), torch.zeros(3)
+    variances = torch.diag(2 * values.square())
+    for first, claimed in ((None, True), (values, True), (torch.tensor([2.0, 1.0, 0.5]), False)):
+        known = estimate_uncertainty(values, noise, variances, SampleSize(828, 1), first=first)
+        assert (known.certainty[0] > 0.5) == claimed
+        assert known.eigenvalue_std.isfinite().all()

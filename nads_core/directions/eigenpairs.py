@@ -245,14 +245,20 @@ class EigenProblem:
         """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first
         networks in them.
         """
-        partners, _, readouts = coordinates.shape[:3]
+        partners, stored, readouts = coordinates.shape[:3]
+        num_networks = self.moments.num_networks / readouts
+        variances = share_variances(coordinates)
+        # Energies of the first networks, and what chance adds to those of all, (k,)
+        first = (coordinates[..., 0, :].double() * coordinates[..., 1, :]).mean((0, 1, 2))
+        chance = variances.diagonal() * max(0.0, 1 / stored - 1 / num_networks)
         return estimate_uncertainty(
             levels,
             noise,
-            share_variances(coordinates),
+            variances,
             # Readouts of one network count as networks in the moments, but not as independent ones
-            SampleSize(self.moments.num_networks / readouts, partners * readouts, self.growth),
+            SampleSize(num_networks, partners * readouts, self.growth),
             bulk,
+            first + 3 * chance.sqrt(),
         )
 
     def _solve_gram(self, moments: GramMoments) -> _TypeEigenpairs:

@@ -152,6 +152,7 @@ def estimate_uncertainty(
     variances: Tensor,
     sample: SampleSize,
     bulk: BulkSpectrum | None = None,
+    first: Tensor | None = None,
 ) -> TypeUncertainty:
     """Simulate how far the directions of a type are known.
 
@@ -161,7 +162,10 @@ def estimate_uncertainty(
         variances: V, (k, k).
         sample: number of networks and of their vectors.
         bulk: part of the space in which no direction was found.
+        first: largest energies (k,) that those of the networks of ``variances``, the first ones,
+            let expect of all; by default all are first ones.
     """
+    first = eigenvalues if first is None else first
     values = eigenvalues.double().cpu().sort(descending=True).values
     noise = noise.double().cpu().clamp(min=0)
     count = len(values)
@@ -197,23 +201,32 @@ def estimate_uncertainty(
     )
     if sample.num_networks < _FEWEST_NETWORKS:
         return uncertainty.until(0).extended(count)
-    few = (networks_along(values, noise, variances, sample) < FEWEST_ALONG).nonzero()
+    others = (eigenvalues - first.to(eigenvalues))[:shown].double().cpu()
+    few = (networks_along(values, noise, variances, sample, others) < FEWEST_ALONG).nonzero()
     claimed = uncertainty.extended(count, int(few[0]) if len(few) else None)
     return replace(claimed, eigenvalue_std=uncertainty.extended(count).eigenvalue_std)
 
 
-def networks_along(values: Tensor, noise: Tensor, variances: Tensor, sample: SampleSize) -> Tensor:
+def networks_along(
+    values: Tensor, noise: Tensor, variances: Tensor, sample: SampleSize, others: Tensor
+) -> Tensor:
     """Return how many networks of equal weight hold each direction (k,).
 
     With the energies z_i of N networks along a direction, of mean p and variance V_jj,
 
         (sum z_i)^2 / sum z_i^2 = N / (1 + V_jj / p^2).
 
+    Variances are those of the first networks. What the mean of all has beyond theirs and beyond
+    chance, e = ``others``, may be held by a single other network, which adds (N e)^2 to the sum of
+    squares.
+
     A forecast for more networks than these has no more of them, because its levels are theirs.
     """
     power = (values.clamp(min=0) + noise).clamp(min=_TINY**0.5)
     num_networks = sample.num_networks * min(1, sample.growth)
-    return num_networks / (1 + variances.diagonal().double().cpu() / power.square())
+    variance = variances.diagonal().double().cpu()
+    variance = variance + sample.num_networks * others.clamp(min=0).square()
+    return num_networks / (1 + variance / power.square())
 
 
 def _shown(
