@@ -61,9 +61,9 @@ class ComputeOptions:
             rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
         kernels: "triton" convolves the inputs of many networks by one kernel on a GPU, if a
-            convolution has at most 32 channels. On one H200 gradients of LeNets take a
-            quarter of the time; the default is "torch" because whole calls gained less than a fifth,
-            with two more kernels that were removed since (benchmarks/README.md).
+            convolution has at most 32 channels. On one H200 gradients of LeNets take a quarter of
+            the time; the default is "torch" because whole calls gained less than a fifth, with two
+            more kernels that were removed since (benchmarks/README.md).
     """
 
     num_directions: int | None = None

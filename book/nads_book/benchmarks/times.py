@@ -190,7 +190,8 @@ def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
     return (
         "Times on GPUs are those of the networks alone. A whole call also tests the factory, "
         f"audits networks and computes eigenvectors: on the {plain['device']}, "
-        f"{plain['networks']:,} LeNets took {plain['seconds']:.2g} s, {calls['library, triton']['seconds']:.2g} s with "
+        f"{plain['networks']:,} LeNets took {plain['seconds']:.2g} s, "
+        f"{calls['library, triton']['seconds']:.2g} s with "
         "three Triton kernels, two of which were removed since, and "
         f"{calls['own loop']['seconds']:.2g} s by a loop of one's own."
     )
