@@ -80,7 +80,10 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     halves = state.half_samples.halves()  # (n, R, 2, D)
     # Energy of each network along the first direction, (n,)
     along = (halves.mean(2) @ pairs.directions[0].to(halves)).double().square().mean(1)
-    holding = num_networks * float(along.mean() ** 2 / along.square().mean())
+    mean, square = float(along.mean()), float(along.square().mean())
+    # What the mean of all has beyond that of the first ones may be of one network
+    later = max(0.0, float(pairs.eigenvalues[0]) - mean)
+    holding = num_networks * (mean + later) ** 2 / (square + num_networks * later**2 or math.inf)
     if state.norms.effective_share < HEAVY:
         message = (
             f"a few networks hold the second moment of {name}: "
