@@ -1,6 +1,7 @@
 # make book       execute the chapters and render them to _build/html/index.html; again, only what changed
-# make test       run the tests that are not slow, and repeat those of stored files with other instructions and threads
-# make test-slow  run the slow tests: whole situations, kills, several processes, a release
+# make test       run the tests that are not slow
+# make test-slow  run the slow tests: all chapters and the whole book, kills, several processes, a release; and repeat
+#                 those of stored files with other instructions and threads
 # make verify     decide every claim of the register again from the stored results, and print those that flip
 # make lint       check style, format and types, and change nothing
 # make format     fix style and format
@@ -27,10 +28,10 @@ book: $(READY)
 
 test: $(READY)
 	$(PYTEST) -m "not slow"
-	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(PYTEST) -m "stored and not slow" $$(grep -l mark.stored tests/test_*.py)
 
 test-slow: $(READY)
 	$(PYTEST) -m slow tests
+	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(PYTEST) -m "stored and not slow" $$(grep -l mark.stored tests/test_*.py)
 
 verify: $(READY)
 	$(BIN)/python -m nads_book.site.verify

@@ -22,7 +22,7 @@ from hypothesis import settings
 from nads_core.runtime.provenance import canonical, fingerprint
 
 # On a busy machine two threads that wait for each other make a network ten times slower.
-# `make test` repeats what is marked `stored` with other threads and instructions.
+# `make test-slow` repeats what is marked `stored` with other threads and instructions.
 torch.set_num_threads(int(os.environ.get("NADS_TEST_THREADS", "1")))
 settings.register_profile("nads", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("nads")

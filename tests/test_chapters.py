@@ -9,7 +9,12 @@ from conftest import NEEDS_BOOK, WITH_VARIANTS, execute_once
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 nbformat = build.nbformat
 
-CHAPTERS = [Path(name).name for name in build.chapters()]
+# In `make test` one chapter stands for all, besides the one whose figures have all variants.
+FAST = ("07_poison", WITH_VARIANTS)
+CHAPTERS = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST))
+    for name in (Path(path).name for path in build.chapters())
+]
 # 7.1e+11, 16.000000 and -0.00 are a computer's way to write numbers.
 UNREADABLE = re.compile(
     r"(?<![\w.])[-−]?\d+(?:\.\d+)?e[+-]\d+\b|\d\.0{6,}\b|(?<![\w.,-])[-−]0(?:\.0+)?(?![\w.])"

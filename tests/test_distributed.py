@@ -105,16 +105,15 @@ def same(ours, theirs):
     return float((first - second).norm() / second.norm())
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_processes_give_what_one_process_gives(folder, processes):
-    output = finish(torchrun(folder, processes, *compute(folder)))
+@pytest.mark.parametrize(
+    ("processes", "factory"), [(2, "uneven"), pytest.param(4, "small", marks=pytest.mark.slow)]
+)
+def test_processes_give_what_one_process_gives(folder, processes, factory):
+    """They need not evaluate equally many blocks at once: they have other numbers of threads, or
+    free memory.
+    """
+    output = finish(torchrun(folder, processes, *compute(folder, f"factories:{factory}")))
     assert output.count("out.npz") == 1  # one of them speaks
-    assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
-
-
-def test_processes_need_not_evaluate_equally_many_blocks_at_once(folder):
-    """They have other numbers of threads, or free memory."""
-    finish(torchrun(folder, 2, *compute(folder, "factories:uneven")))
     assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
 
 

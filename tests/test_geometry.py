@@ -97,6 +97,8 @@ def _measured(folder):
 
 def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monkeypatch):
     """A linear network learns a wave: from step to step its change turns towards the signal."""
+    monkeypatch.setattr(geometry, "SIZE", 16)
+    monkeypatch.setattr(geometry, "DIMENSION", 256)
     size = geometry.Size(geometry.NETWORKS["linear"].architecture, 64, 32, 30, 0)
     monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
     monkeypatch.setattr(geometry, "CONDITIONS", [("linear", "learned wave")])

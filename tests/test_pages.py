@@ -11,6 +11,8 @@ from explorer_pages import Reader
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 bs4 = pytest.importorskip("bs4", reason=NEEDS_BOOK)
 
+pytestmark = pytest.mark.slow  # they take the whole book, executed and rendered
+
 ROOT = BOOK.parent.parent
 CHAPTERS = build.chapters()
 PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/claims", "book/api", "search"]

@@ -211,7 +211,7 @@ def test_nads_and_energies_are_those_of_the_second_moment(ask, pooling):
 
 def test_agreement_is_the_squared_cosine_of_two_runs_of_half_as_many_networks(ask):
     """Agreements of 6 runs for their first three NADs, against pairs of other runs."""
-    config = DEFAULT | {"pooling": "max"}
+    config = DEFAULT | {"pooling": "max", "blocks": 1, "channels": 4}
     stated, measured = [], []
     for seed in range(6):
         run = ask("ensemble", config=config, networks=128, seed=seed)
@@ -232,7 +232,7 @@ def test_agreement_is_the_squared_cosine_of_two_runs_of_half_as_many_networks(as
 
 def test_no_direction_of_networks_without_preference_is_reproducible(ask):
     """All eigenvalues of these networks are equal: what a sample shows is chance."""
-    config = {"activation": "none", "pooling": "none", "padding": "circular"}
+    config = {"activation": "none", "pooling": "none", "padding": "circular", "blocks": 1}
     for seed in range(3):
         run = ask("ensemble", config=DEFAULT | config, networks=400, seed=seed)
         assert max(run["agreements"]) < 0.5

@@ -8,6 +8,7 @@ from explorer_pages import Reader, levels
 from nads_book.explorer.playground import CHOICES
 from test_playground import ARCHITECTURES, DEFAULT, ask, unpack  # noqa: F401  # a fixture
 
+SMALL = {"blocks": 1, "channels": 4, "pooling": "stride"}  # quickly drawn and trained
 FIGURE = "document.querySelector('nad-playground').figure"
 DRAWN = (
     f"() => {FIGURE}.sides[0].config && {FIGURE}.frame === null"
@@ -85,23 +86,22 @@ def test_the_same_networks_without(browser, site, assert_energies, missing):
                 " constructor(parts, options) {"
                 " super(['delete globalThis.WebAssembly;', ...parts], options); } }"
             )
-        small = {"blocks": 1, "channels": 4, "pooling": "stride"}
         reader = Reader(context.new_page(), site)
-        reader.open(f"playground.html#playground.network={address(**small)}", wait=False)
-        assert_energies(drawn(reader)[0], **small)
+        reader.open(f"playground.html#playground.network={address(**SMALL)}", wait=False)
+        assert_energies(drawn(reader)[0], **SMALL)
         assert not reader.troubles
 
 
 def test_training_by_keyboard(reader, ask, assert_energies):  # noqa: F811
-    reader.open("playground.html", wait=False)
-    share = assert_energies(drawn(reader)[0])
+    reader.open(f"playground.html#playground.network={address(**SMALL)}", wait=False)
+    share = assert_energies(drawn(reader)[0], **SMALL)
     reader.page.get_by_role("application", name="Energies of all waves, network A").focus()
     for key in ("Enter", *["ArrowUp"] * 4, "Enter"):  # from (4, 4) to (0, 4)
         reader.page.keyboard.press(key)
     marks = {found: (kind, accuracy) for found, kind, accuracy in state(reader)}
     right = 0
     for wave in ((4, 4), (0, 4)):
-        answer = ask("training", config=DEFAULT, wave=wave, seed=1, epochs=20)
+        answer = ask("training", config=DEFAULT | SMALL, wave=wave, seed=1, epochs=20)
         expected = answer["accuracies"][-1]
         kind, accuracy = marks.pop(cell(wave))
         assert accuracy == pytest.approx(expected, abs=0.01)
@@ -114,9 +114,7 @@ def test_training_by_keyboard(reader, ask, assert_energies):  # noqa: F811
 
 
 def test_a_sample_of_waves_is_trained_and_can_be_stopped(reader):
-    page = (
-        f"playground.html#playground.network={address(channels=4, pooling='stride', head='global')}"
-    )
+    page = f"playground.html#playground.network={address(**SMALL, head='global')}"
     reader.open(page, wait=False)
     energy = drawn(reader)[0]
     # Stopped at once, so that no training is ready before.
@@ -131,10 +129,11 @@ def test_a_sample_of_waves_is_trained_and_can_be_stopped(reader):
 
 
 def test_two_networks_side_by_side_and_their_address(reader, assert_energies, browser, site):
-    reader.open("playground.html", wait=False)
+    before = {"blocks": 1, "pooling": "average"}
+    reader.open(f"playground.html#playground.network={address(**before)}", wait=False)
     reader.page.get_by_role("radio", name="4", exact=True).check()
     reader.page.get_by_role("combobox", name="Compare with").select_option("pooling=stride")
-    both = [{"channels": 4}, {"channels": 4, "pooling": "stride"}]
+    both = [before | {"channels": 4}, SMALL]
     for found, config in zip(drawn(reader), both, strict=True):
         assert_energies(found, **config)
     for side, wave in ((0, (1, -3)), (1, (1, -2))):
@@ -227,7 +226,7 @@ def test_it_pauses_out_of_sight(reader):
     reader.page.wait_for_function(f"() => {FIGURE}.pool.paused")
     before, now = None, reader.page.evaluate(networks)
     while before != now:  # messages may be on their way
-        reader.page.wait_for_timeout(2_000)
+        reader.page.wait_for_timeout(500)
         before, now = now, reader.page.evaluate(networks)
     assert now < 400
     reader.page.evaluate("scrollTo(0, 0)")
@@ -244,7 +243,8 @@ def test_narrow_dark_and_still(browser, site):
             ".observe({ type: 'layout-shift', buffered: true })"
         )
         reader = Reader(context.new_page(), site)
-        reader.open("playground.html#playground.against=head-global", wait=False)
+        page = f"playground.html#playground.network={address(**SMALL)}"
+        reader.open(f"{page}&playground.against=head-global", wait=False)
         drawn(reader)
         reader.page.evaluate(f"void {FIGURE}.train({FIGURE}.sides[0], {cell((0, 1))})")
         state(reader)

@@ -1,7 +1,8 @@
 """Acceptance of a GPU: results that it computes by another path than a CPU, compared with the CPU.
 
 ``python -m pytest tests/gpu`` runs it; `tests/test_kernels.py` compares the kernels, on a GPU where
-there is one. Without a GPU every comparison but that of CUDA graphs is made on the CPU.
+there is one. Without a GPU the slow tests make every comparison but that of CUDA graphs on the CPU,
+so that the script stays alive.
 """
 
 import contextlib
@@ -233,6 +234,7 @@ CHECKS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compare", "rounding"), CHECKS, ids=[check.__name__ for check, _ in CHECKS]
 )
