@@ -227,35 +227,10 @@ def save(path, values, **options):
 
 
 RAMP = np.tile(np.linspace(0, 1, 40), (40, 1))
-DEPTHS = [  # image, ending, and what is shown if it is rejected
-    ((255 * RAMP).astype(np.uint8), "png", None),
-    ((65_535 * RAMP).astype(np.uint16), "png", None),
-    ((65_535 * RAMP).astype(np.uint16), "tiff", None),
-    (RAMP.astype(np.float32), "tiff", None),
-    ((4_095 * RAMP).astype(np.uint16), "png", "4095 of 65,535"),
-    ((65_535 * RAMP).astype(np.int32), "tiff", "0 to 65535"),
-    ((255 * RAMP).astype(np.float32), "tiff", "0 to 255"),
-    ((RAMP - 0.5).astype(np.float32), "tiff", "-0.5 to 0.5"),
-    (np.full((40, 40), np.nan, np.float32), "tiff", "nan"),
-]
 
 
-@pytest.mark.parametrize("values, ending, shown", DEPTHS)
-def test_images_of_every_depth_are_scaled_or_rejected(tmp_path, values, ending, shown):
-    path = tmp_path / "ramp" / f"1.{ending}"
-    save(path, values)
-    if shown is None:
-        image = nb.load_folder(tmp_path, size=40).images[0]
-        torch.testing.assert_close(
-            image, torch.tensor(RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255
-        )
-        return
-    with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*{shown}"):
-        nb.load_folder(tmp_path, size=40)
-
-
-def save_deep(path, values):
-    """Write colours (H, W, 3) of 16 bits, which Pillow cannot."""
+def deep_png(values):
+    """Return a file of colours (H, W, 3) of 16 bits, which Pillow cannot write."""
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
     header = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, 2, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
@@ -263,32 +238,35 @@ def save_deep(path, values):
         struct.pack(">I", len(x)) + kind + x + struct.pack(">I", zlib.crc32(kind + x))
         for kind, x in parts
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def test_colours_of_16_bits_are_scaled_or_rejected(tmp_path):
-    colours = np.tile(np.array([200, 100, 50], np.uint16) * 257, (8, 8, 1))
-    save_deep(tmp_path / "a" / "1.png", colours)
-    image = nb.load_folder(tmp_path, size=8).images[0]
-    assert (255 * image).round().unique().tolist() == [50, 100, 200]
-    save_deep(tmp_path / "a" / "1.png", colours // 16)  # of 12 bits
-    with pytest.raises(ValueError, match="1.png .*end at 12 of 255"):
-        nb.load_folder(tmp_path, size=8)
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
-def test_tiffs_whose_zero_is_white_are_inverted(tmp_path, kind):
-    most = 1 if kind is np.float32 else np.iinfo(kind).max
-    path = tmp_path / "a" / "1.tiff"
-    save(path, (most * RAMP).astype(kind))
-    black, white = (struct.pack("<HHIHH", 262, 3, 1, value, 0) for value in (1, 0))
-    assert path.read_bytes().count(black) == 1
-    path.write_bytes(path.read_bytes().replace(black, white))
-    image = nb.load_folder(tmp_path, size=40).images[0]
-    torch.testing.assert_close(
-        image, torch.tensor(1 - RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255
-    )
+@pytest.mark.parametrize(
+    ("kind", "most", "ending"),
+    [
+        (np.uint8, 255, "png"),
+        (np.uint8, 255, "tiff"),
+        (np.uint16, 65_535, "png"),
+        (np.uint16, 65_535, "tiff"),
+        (np.int32, 65_535, "tiff"),
+        (np.float32, 1, "tiff"),
+        ("colours", 65_535, "png"),
+    ],
+)
+def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, kind, most, ending):
+    path, ramp = tmp_path / "ramp" / f"1.{ending}", most * RAMP
+    if kind == "colours":
+        path.parent.mkdir()
+        path.write_bytes(deep_png(np.stack([ramp] * 3, 2)))
+    else:
+        save(path, ramp.astype(kind))
+    if kind is np.uint8:
+        image = nb.load_folder(tmp_path, size=40).images[0]
+        expected = torch.from_numpy(ramp.astype(kind)).expand(3, -1, -1)
+        assert torch.equal((255 * image).round().byte(), expected)
+        return
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*8 bits"):
+        nb.load_folder(tmp_path, size=40)
 
 
 TRANSPARENT = {  # mode: colour, that of the transparent half, and options to store it
@@ -310,9 +288,6 @@ def test_transparent_parts_are_shown_over_white(tmp_path, mode):
     photo.save(tmp_path / "a" / "1.png", **options)
     image = (255 * nb.load_folder(tmp_path, size=8).images[0]).round()
     assert (image[..., :4] == 255).all() and (image[..., 4:] == 90).all()
-    (tmp_path / "a" / "1.png").unlink()  # "A" is the name of a colour in LAB too
-    Image.new("LAB", (8, 8), (0, 128, 128)).save(tmp_path / "a" / "1.tiff")
-    assert float(nb.load_folder(tmp_path, size=8).images.max()) < 0.01
 
 
 @pytest.mark.parametrize("orientation", [1, 6])
@@ -356,14 +331,10 @@ def test_what_systems_leave_behind_does_not_count(folder):
     for name in ("train/.ipynb_checkpoints", "test/.cache", "train/__MACOSX", "train/dog/.thumbs"):
         shutil.copytree(folder / "train" / "cat", folder / name)
     (folder / "train" / "cat" / "._0.png").write_bytes(b"\0\5\x16\7")
-    for link, target in (("cat/loop", ".."), ("dog/again", "."), (".deeper", "..")):
-        (folder / "train" / link).symlink_to(target)
+    (folder / "train" / "cat" / "loop").symlink_to("..")
     for part, known in zip((True, False), before, strict=True):
         data = nb.load_images(root=folder, train=part)
         assert data.class_names == known.class_names and torch.equal(data.images, known.images)
-    save(folder / "elsewhere" / "1.png", np.zeros((20, 24, 3), np.uint8))
-    (folder / "train" / "dog" / "more").symlink_to(folder / "elsewhere")  # which does count
-    assert len(nb.load_images(root=folder)) == 17
 
 
 def test_labels_of_the_test_part_are_those_of_the_training_part(folder):

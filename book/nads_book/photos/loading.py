@@ -38,11 +38,11 @@ def load_images(
     ``cifar10``, ``fashion-mnist`` or ``imagenette64``. Fashion-MNIST may be four files as
     published, or the Debian package ``dataset-fashion-mnist``.
 
-    Images may be in any format that Pillow reads. They are turned as their EXIF data say; 16-bit
-    images are divided by 65,535, and floats have to lie in [0, 1]. Transparent parts are shown over
-    white. Of files with several frames the first is read; colour profiles are ignored. Files of
-    other formats, and images in no class, are left out with a warning. Hidden files and folders do
-    not count, nor does ``__MACOSX``. Classes are sorted as text, "10" before "2". The labels of
+    Images of 8 bits may be in any format that Pillow reads. They are turned as their EXIF data say.
+    Transparent parts are shown over white. Of files with several frames the first is read; colour
+    profiles are ignored. Files of other formats, and images in no class, are left out with a
+    warning. Hidden files and folders do not count, nor do ``__MACOSX`` and folders behind links.
+    Classes are sorted as text, "10" before "2". The labels of
     ``test/``, or of ``val/`` where there is no ``test/``, are those of ``train/``.
 
     Photos of another size are scaled by Pillow's bicubic filter, without keeping their proportions;

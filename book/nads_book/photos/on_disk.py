@@ -28,7 +28,6 @@ PUBLISHED: dict[str, Facts] = tomllib.loads(
     Path(__file__).with_name("datasets.toml").read_text("utf8")
 )
 
-_ZERO, _WHITE = 262, 0  # TIFF's tag of the colour of zero, and its value for white
 _PARTS = {"train", "training", "test", "testing", "val", "valid", "validation"}
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".7z", ".rar")
 
@@ -284,13 +283,9 @@ def _images_in(folder: Path) -> list[str]:
     """Return the paths of the images in a folder and its sub-folders; warn of files that Pillow
     does not read.
     """
-    start = folder.resolve()
-    seen = {start, *start.parents}  # links to these would repeat images
     images, others = list[tuple[str, str]](), list[str]()
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        targets = {name: Path(parent, name).resolve() for name in folders if _visible(Path(name))}
-        folders[:] = [name for name, target in targets.items() if target not in seen]
-        seen.update(targets.values())
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if _visible(Path(name))]
         for name in filter(lambda name: _visible(Path(name)), names):
             if _is_image(Path(name)):
                 images.append((parent, name))
@@ -310,15 +305,12 @@ def _are_left_out(count: int, noun: str) -> str:
 
 
 def _read(path: str) -> Image:
-    """Read an image as it is shown: turned as its EXIF data say, over white where it is
-    transparent, in RGB of 8 bits.
-
-    Grey images of 16 bits are divided by 65,535 and floats are taken to lie in [0, 1], where Pillow
-    would clip at 255. Pillow reduces colours of 16 bits to 8, and inverts images whose zero is
-    white only if they have 8 bits.
+    """Read an image of 8 bits as it is shown: turned as its EXIF data say, over white where it is
+    transparent, in RGB.
 
     Raises:
-        ValueError: if it is damaged or too large, or its brightest possible value is not known.
+        ValueError: if it is damaged or too large, or has more than 8 bits, whose brightest possible
+            value is not known.
     """
     from PIL import Image, ImageOps
 
@@ -326,39 +318,14 @@ def _read(path: str) -> Image:
         if not Path(path).is_file():
             raise ValueError("it is no file")
         with Image.open(path) as file:
-            sixteen = file.mode.startswith("I;16") or (
-                file.mode == "I" and file.format in ("PNG", "PPM")
-            )
-            tags = getattr(file, "tag_v2", {})
-            # Before Pillow reduces them
-            deep = ";16" in str(file.tile) and file.format in (
-                "PNG",
-                "TIFF",
-            )
+            # Pillow clips grey values at 255, and reduces colours to 8 bits
+            if file.mode.startswith(("I", "F")) or ";16" in str(file.tile):
+                raise ValueError(f"its mode {file.mode} has more than 8 bits")
             photo = ImageOps.exif_transpose(file)
-            if not sixteen and file.mode not in ("I", "F"):
-                if photo.getbands()[-1] == "A" or "transparency" in photo.info:
-                    white = Image.new("RGBA", photo.size, "white")
-                    photo = Image.alpha_composite(white, photo.convert("RGBA"))
-                colours = photo.convert("RGB")
-                if deep and 0 < (high := int(np.asarray(colours).max())) < 16:
-                    raise ValueError(
-                        f"its values end at {high} of 255, as if they had fewer than 16 bits"
-                    )
-                return colours
-        values = np.asarray(photo, np.float64) / (65_535 if sixteen else 1)
-        low, high = values.min(), values.max()
-        if photo.mode == "I" and not sixteen or not 0 <= low <= high <= 1:
-            raise ValueError(
-                f"its values, {low:g} to {high:g}, are neither of 8 or 16 bits nor in [0, 1]"
-            )
-        if sixteen and 0 < high < 4_096 / 65_535:
-            raise ValueError(
-                f"its values end at {65_535 * high:.0f} of 65,535, "
-                "as if they had fewer than 16 bits"
-            )
-        shown = 1 - values if tags.get(_ZERO) == _WHITE else values
-        return Image.fromarray(np.round(255 * shown).astype(np.uint8)).convert("RGB")
+            if photo.getbands()[-1] == "A" or "transparency" in photo.info:
+                white = Image.new("RGBA", photo.size, "white")
+                photo = Image.alpha_composite(white, photo.convert("RGBA"))
+            return photo.convert("RGB")
     except Exception as error:  # a reader of a damaged file can raise anything
         raise ValueError(
             f"{path} cannot be read as an image ({error}): store it with 8 bits, or delete it"
