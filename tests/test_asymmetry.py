@@ -56,6 +56,33 @@ def test_p_values_of_symmetric_networks_are_uniform():
     assert float((p_values[:, -1] <= 0.1).double().mean()) < 0.17
 
 
+def results_of_first(networks: Tensor) -> dict[str, SymmetryTest]:
+    """Test the symmetries of networks, only the first of which are stored."""
+    halves = networks.double().mean(2)  # of one contribution per network, (n, R, D)
+    second_moment = torch.einsum("nrd,nre->de", halves, halves) / halves.shape[:2].numel()
+    return symmetry_tests(
+        second_moment, self_terms(networks, SHAPE), len(networks), networks[:64], SHAPE
+    )
+
+
+def test_networks_of_unequal_size_do_not_contradict_a_true_symmetry():
+    """A network that is larger than all that are stored makes T large, and is no asymmetry."""
+    rejected = []
+    for seed in range(60):
+        networks = halves(600, seed, noise=0)
+        gains = torch.randn(600, generator=torch.Generator().manual_seed(1_000 + seed)).exp()
+        tests = results_of_first(networks * gains[:, None, None, None])
+        rejected.append([test.p_value <= 0.01 for test in tests.values()])
+    assert torch.tensor(rejected).double().mean(0).max() <= 0.05  # up to .28 with signs of 64 alone
+
+
+def test_all_networks_find_an_asymmetry_that_the_stored_ones_do_not():
+    weights = torch.linspace(0.93, 1.07, 6)[:, None].expand(SHAPE)
+    networks = halves(4_000, 0, weights, noise=0)
+    assert results_of_first(networks)["flip_rows"].p_value < 0.005
+    assert results_of(networks[:64])["flip_rows"].p_value > 0.01
+
+
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
 def test_a_broken_symmetry_is_found(symmetry):
     weights = torch.ones(SHAPE)
@@ -97,7 +124,7 @@ def test_asymmetry_and_limit_are_those_of_their_definitions():
         torch.randint(2, (20_000, count), generator=torch.Generator().manual_seed(9)).double() * 2
         - 1
     )
-    random = ((signs @ differences) * signs).sum(1) / count**2 * count / (count - 1)
+    random = ((signs @ differences) * signs).sum(1) / count**2
     assert result.limit == pytest.approx((changed + float(random.quantile(0.95))) / energy, rel=0.1)
 
 

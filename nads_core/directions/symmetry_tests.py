@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nads_core.directions.simulation import FEWEST_ALONG
 from nads_core.directions.symmetry import as_image
 from nads_core.runtime.arguments import Shape, require_integers
 
@@ -83,7 +84,8 @@ def symmetry_tests(
     The share of network i in C - g C g^T, where g is a flip, an exchange or a change of sign, is as
     likely as its negative if the networks are as likely before as after g. So T is compared with
     the values that random signs of the shares give (Fisher's exact test): those of the first
-    networks, because the distribution of N T does not depend on the number of networks N.
+    networks, in the scale of all (`_scale`). Where a few networks hold the shares, those of the
+    first ones say little of the others: the p-value is then that of the first networks alone.
 
     Args:
         second_moment: C from all networks, without the noise of their inputs, (D, D).
@@ -96,36 +98,67 @@ def symmetry_tests(
         ValueError: for fewer than 16 networks.
     """
     require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
-    second_moment = second_moment.double().cpu()
-    own = own.double() / num_networks**2
+    total = second_moment.double().cpu() * num_networks  # the sum over all networks
+    own = own.double()
     halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].float()  # (n, R, 2, D)
     generator = torch.Generator().manual_seed(0)
     signs = torch.randint(2, (_DRAWS, len(halves)), generator=generator).double() * 2 - 1
 
     products = _shared(halves, halves)  # <Z_i, Z_j>, (n, n)
-    # ||C||^2 without bias: the square of the mean share, less what each network has with itself
-    energy = float(second_moment.square().sum() - own[0])
+    # N^2 ||C||^2 without bias: the sum over all pairs of networks, less those with themselves
+    energy = float(total.square().sum() - own[0])
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
-    # The sum over all pairs of n networks, divided by n - 1, has the distribution of N T.
-    unit = num_networks / (len(halves) - 1) / num_networks**2
     results = defaultdict[str, list[SymmetryTest]](list)
     for (symmetry, transform), own_image in zip(_maps(image_shape), own[1:].tolist(), strict=True):
-        rows = _apply(transform, second_moment, image_shape)
-        image = _apply(transform, rows.T, image_shape)  # g C g^T
-        # T = ||C||^2 - <C, g C g^T>, both without the products of a network with itself
-        changed = energy - float((second_moment * image).sum()) + own_image
-        # (n, n): <Z_i, Z_j> - <Z_i, g Z_j g^T>
+        image = _apply(transform, _apply(transform, total, image_shape).T, image_shape)
+        # N^2 T = N^2 (||C||^2 - <C, g C g^T>), both without the products of a network with itself
+        changed = energy - float((total * image).sum()) + own_image
+        # d_ij = <Z_i, Z_j> - <Z_i, g Z_j g^T>, (n, n)
         differences = products - _shared(halves, _apply(transform, halves, image_shape))
+        own_of_first = differences.diagonal().clone()
         differences.fill_diagonal_(0)
-        # T of networks with random signs, (draws,)
-        random = ((signs @ differences) * signs).sum(1) * unit
-        p_value = (1 + int((random >= changed).sum())) / (1 + _DRAWS)
+        random = ((signs @ differences) * signs).sum(1)  # sums over pairs, (draws,)
+        own_of_all = float(own[0]) - own_image
+        scale = _scale(own_of_first, own_of_all, num_networks)
+        if _num_effective(own_of_first, own_of_all / num_networks) < FEWEST_ALONG:
+            more_extreme = random >= float(differences.sum())
+        else:
+            more_extreme = scale * random >= changed
+        p_value = (1 + int(more_extreme.sum())) / (1 + _DRAWS)
         asymmetry, limit = math.nan, math.inf
         if energy > 0:
             asymmetry = changed / energy
-            limit = (changed + float(random.quantile(0.95))) / energy
+            limit = (changed + scale * float(random.quantile(0.95))) / energy
         results[symmetry].append(SymmetryTest(p_value, asymmetry, limit, allowed))
     return {symmetry: _worst(of_maps) for symmetry, of_maps in results.items()}
+
+
+def _scale(own_of_first: Tensor, own_of_all: float, num_networks: int) -> float:
+    """Return how much wider the sum over pairs of all networks is with random signs than that of
+    the first ones.
+
+    Its variance is 2 sum_{i != j} d_ij^2. For networks that differ in size, d_ij^2 is proportional
+    to d_ii d_jj, and this to (sum d_ii)^2 - sum d_ii^2. The sum of d_ii over all networks is known,
+    that of their squares is at least that of the first networks, and that of equal ones.
+
+    Args:
+        own_of_first: d_ii of the first networks, (n,).
+        own_of_all: sum of d_ii over all networks.
+        num_networks: number of all networks.
+    """
+    total, squares = float(own_of_first.sum()), float(own_of_first.square().sum())
+    least = max(squares, own_of_all**2 / num_networks)
+    variance = total**2 - squares
+    return math.sqrt((own_of_all**2 - least) / variance) if variance > 0 else 1.0
+
+
+def _num_effective(own_of_first: Tensor, mean_of_all: float) -> float:
+    """Return how many networks of equal size hold the shares, (sum d_ii)^2 / sum d_ii^2 of the
+    first networks; what the mean of all has beyond theirs may be that of one network.
+    """
+    later = len(own_of_first) * mean_of_all - float(own_of_first.sum())
+    sizes = [*own_of_first.tolist(), max(0.0, later)]
+    return math.fsum(sizes) ** 2 / (math.fsum(size**2 for size in sizes) or math.inf)
 
 
 def _worst(tests: list[SymmetryTest]) -> SymmetryTest:
