@@ -3,6 +3,8 @@ judged.
 """
 
 import json
+import math
+from itertools import permutations
 
 import nads_book as nb
 import numpy as np
@@ -263,17 +265,55 @@ def few_draws(monkeypatch):
 
 @pytest.mark.parametrize(("sign", "supported"), [(1, True), (-1, False)])
 def test_a_perfect_score_is_supported_and_a_reversed_one_falsified(few_draws, sign, supported):
-    table = judged.Table.of(*_files(lambda *place: sign * _truth(*place), _truth, noise=1e-4))
-    found, fewer = judged.compare(table), judged.compare(table, without=("mlp",))
-    assert all(sign * found[statistic, "ridge"][0] > 0.9 for statistic in judged.STATISTICS)
-    assert found["costs", "textbook"][0] > 0.3 and fewer["costs", "textbook"] == (0, 0, 0)
-    assert [*judged.verdicts(found, fewer, 0.5).values()] == [supported] * 3
+    scores, trained = _files(lambda *place: sign * _truth(*place), _truth, noise=1e-4)
+    same = {"linear": 0.3, "mlp": 0.3}
+    scores["rows"] += _series(same | {"cnn": 0.5, "gru": 0.4}, same | {"cnn": 0.2, "gru": 0.3})
+    evidence = judged.judge(scores, trained)
+    found = {name: evidence.estimates[f"all six, {name}"] for name in judged.ARRANGED}
+    assert all(sign * one["ridge"][0] > 0.9 for one in found.values())
+    assert found["costs"]["textbook"][0] > 0.3
+    assert evidence.estimates["without mlp, costs"]["textbook"] == (0, 0, 0)
+    shares = evidence.estimates[judged.EXCHANGES]
+    assert shares["all six, cells"][0] == pytest.approx(1 / 120 if supported else 1)
+    met = evidence.met
+    parts = [name for name in met if name.startswith(("which architecture", "NADs rank"))]
+    assert [met[name] for name in parts] == [supported] * 3
+    assert met["MNIST-1D: the CNN's score falls"] is True
+    with pytest.raises(ValueError, match="units of other-data are missing"):
+        other_data.PairTrainings().score(trained)
 
 
 def test_a_part_is_open_unless_its_interval_and_its_lead_decide():
     assert judged.verdict(0.5, (0.4, 0.1, 0.6), (0.1, 0.05, 0.2)) is True
     assert judged.verdict(0.5, (0.4, 0.1, 0.6), (0.1, -0.05, 0.2)) is None
     assert judged.verdict(0.5, (0.2, 0.1, 0.4), (0.1, 0.05, 0.2)) is False
+
+
+@pytest.mark.parametrize(
+    ("statistic", "without"), [("cells", ()), ("costs", ("mlp",)), ("all", ())]
+)
+def test_all_exchanges_of_architectures_are_counted(statistic, without):
+    """As a loop over permutations counts them; a perfect score has no equal but itself."""
+    rng = np.random.default_rng(0)
+    noise = dict(zip(np.ndindex(3, 4, 5), rng.normal(0, 0.1, 60), strict=True))
+    table = judged.Table.of(*_files(lambda *place: _truth(*place) + noise[place], _truth))
+    used = [place for place, name in enumerate(NAMES) if name not in without]
+    scores, means = table.predictors["ridge"], table.means()
+
+    def reached(order):
+        values, truth = scores[..., order], means[..., used]
+        if statistic == "costs":
+            values, truth = (each[:, :1] - each[:, 1:] for each in (values, truth))
+        shape = (1, -1) if statistic == "all" else (-1, len(used))
+        pairs = zip(values.reshape(shape), truth.reshape(shape), strict=True)
+        return np.mean([rank_correlation(*pair, min_size=2) for pair in pairs])
+
+    expected = [reached(order) >= reached(used) - 1e-9 for order in map(list, permutations(used))]
+    share = judged.exchanged_share(table, "ridge", statistic, without)
+    assert share == pytest.approx(np.mean(expected)) and 0 < share < 1
+    perfect = judged.Table.of(*_files(_truth, _truth))
+    count = math.factorial(len(used))
+    assert judged.exchanged_share(perfect, "ridge", statistic, without) == pytest.approx(1 / count)
 
 
 def test_variance_between_seeds_widens_intervals(few_draws, monkeypatch):
@@ -326,20 +366,5 @@ def test_what_is_registered_fits_what_is_judged():
     stay = "the MLP's and the linear model's scores stay"
     assert [name for name, holds in flat.items() if holds] == [stay]
     for ranges in registered["predicted"].values():
-        assert ranges.keys() <= set(judged.STATISTICS)
+        assert ranges.keys() <= set(judged.ARRANGED)
         assert all(low < high for of in ranges.values() for low, high in of.values())
-
-
-def test_the_judgement_of_a_complete_design(few_draws):
-    scores, trained = _files(_truth, _truth, noise=1e-3)
-    same = {"linear": 0.3, "mlp": 0.3}
-    scores["rows"] += _series(same | {"cnn": 0.5, "gru": 0.4}, same | {"cnn": 0.2, "gru": 0.3})
-    evidence = judged.judge(scores, trained)
-    decided = [
-        name for name in evidence.met if name.startswith(("which architecture", "NADs rank"))
-    ]
-    assert len(decided) == 3 and all(evidence.met[name] for name in decided)
-    assert evidence.met["MNIST-1D: the CNN's score falls"] is True
-    assert evidence.estimates["all six, cells"]["ridge"][0] > 0.9
-    with pytest.raises(ValueError, match="units of other-data are missing"):
-        other_data.PairTrainings().score(trained)

@@ -7,7 +7,7 @@ from random weights and committed before the first training (`pairs`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from nads_book.experiments import (
     Scored,
     load_registered,
     matching,
+    without_intervals,
 )
 
 Values = np.ndarray  # (data sets, variants, architectures) of images
@@ -30,6 +31,7 @@ AS_IS, SERIES, LINEAR = "as is", "mnist1d", "logreg"
 SAME = "mlp"  # no permutation of the input matters to it
 # Scores whose differences are taken as they are; others of logarithms.
 ACCURACIES = ("ridge", "nearest mean", "first step")
+EXCHANGES = "share of exchanges of architectures that do at least as well"
 NUM_DRAWS = 20_000  # an end of an interval varies with the seed by about .003
 
 
@@ -146,18 +148,21 @@ def by_architecture(values: Values) -> np.ndarray:
     return by_cell(values.swapaxes(-1, -2))
 
 
+def as_one(values: Values) -> np.ndarray:
+    """Arrange all pairs of images as one unit."""
+    return values.reshape(*values.shape[:-3], 1, -1)
+
+
 ARRANGED: dict[str, Callable[[Values], np.ndarray]] = {
     "cells": by_cell,
     "costs": by_costs,
     "variants": by_architecture,
+    "all": as_one,
 }
-STATISTICS = (*ARRANGED, "all")  # the last one correlates all pairs of images, as one unit
 
 
 def correlations(statistic: str, values: Values, accuracies: Values) -> np.ndarray:
-    """Return the correlation of a predictor with accuracies in each unit of a
-    statistic but "all".
-    """
+    """Return the correlation of a predictor with accuracies in each unit of a statistic."""
     return correlation(*map(ARRANGED[statistic], (values, accuracies)))
 
 
@@ -186,10 +191,36 @@ def prepared(table: Table, name: str, statistic: str, accuracies: Values) -> Val
     return np.log(np.maximum(values, 1e-6)) if logarithm else values
 
 
+def chosen_architectures(table: Table, statistic: str, without: Sequence[str]) -> np.ndarray:
+    """Return which architectures count, (architectures,); never the MLP over variants, which are
+    the same to it.
+    """
+    left_out = [*without, SAME] if statistic == "variants" else list(without)
+    return ~np.isin(table.architectures, left_out)
+
+
+def exchanged_share(table: Table, name: str, statistic: str, without: Sequence[str] = ()) -> float:
+    """Return the share of all exchanges of architectures, with which a predictor does at least as
+    well as it does; the exchange of none counts.
+
+    Args:
+        table: scores and accuracies.
+        name: name of the predictor.
+        statistic: one of `ARRANGED`, of which the mean over units is compared.
+        without: architectures that are left out.
+    """
+    chosen, means = chosen_architectures(table, statistic, without), table.means()
+    values = prepared(table, name, statistic, means)[..., chosen]
+    orders = np.array([*itertools.permutations(range(values.shape[-1]))])  # (exchanges, n)
+    exchanged = np.moveaxis(values[..., orders], -2, 0)  # (exchanges, data sets, variants, n)
+    reached = correlations(statistic, exchanged, means[..., chosen]).mean(-1)
+    return float((reached >= reached[0] - 1e-9).mean())  # equal correlations may differ by rounding
+
+
 def compare(
     table: Table,
     without: tuple[str, ...] = (),
-    statistics: Sequence[str] = STATISTICS,
+    statistics: Iterable[str] = ARRANGED,
     only: Sequence[str] = (),
     num_draws: int | None = None,
 ) -> dict[tuple[str, str], Estimate]:
@@ -212,14 +243,12 @@ def compare(
     rng, means = np.random.default_rng(0), table.means()
     noise = rng.normal(size=(num_draws, *means.shape)) * table.seed_deviation()
     accuracies = np.concatenate([means[None], means + noise])  # the first ones as measured
-    names_of_all = np.array(table.architectures)
     baselines = set().union(*BASELINES.values())
     scores = [name for name in table.predictors if name not in baselines]
     found: dict[tuple[str, str], Estimate] = {}
     for statistic in statistics:
         names = tuple(only) or (*scores, *BASELINES[statistic])
-        left_out = [*without, SAME] if statistic == "variants" else list(without)
-        chosen = ~np.isin(names_of_all, left_out)
+        chosen = chosen_architectures(table, statistic, without)
         predictors = [prepared(table, name, statistic, accuracies)[..., chosen] for name in names]
         units = _drawn_units(statistic, predictors, accuracies[..., chosen], rng)
         drawn = [each.mean(1) for each in units]
@@ -349,9 +378,16 @@ def judge(scores: Mapping[str, Any], trained: Rows) -> Scored:
     table = Table.of(scores, trained)
     found, fewer = compare(table), compare(table, without=(SAME,))
     estimates: Estimates = {}
-    for label, each in (("all six", found), (f"without {SAME}", fewer)):
+    shares: dict[str, float] = {}
+    for label, each, without in (("all six", found, ()), (f"without {SAME}", fewer, (SAME,))):
         for (statistic, name), estimate in each.items():
             estimates.setdefault(f"{label}, {statistic}", {})[name] = estimate
+        primary = scores["names"][0]
+        shares |= {
+            f"{label}, {statistic}": exchanged_share(table, primary, statistic, without)
+            for statistic in ARRANGED
+        }
+    estimates[EXCHANGES] = without_intervals(shares)
     published = {
         (variant, name): accuracy
         for variant in (AS_IS, "shuffled")

@@ -17,7 +17,7 @@ from nads_book.pages.scores_on_data.stored import (
     primary,
     scores,
 )
-from nads_book.report import estimate, fixed, markdown_table
+from nads_book.report import estimate, fixed, markdown_table, percent
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate
 
@@ -127,8 +127,15 @@ def table_of_questions() -> str:
         if statistic != "all":
             without_mlp = bool(without) or statistic == "variants"
             units = estimate(student_mean(_in_units(statistic, PRIMARY, without_mlp).ravel()))
-        rows.append([question, values[0], units, f"{baseline}: {values[1]}"])
-    head = ["question", "score (registered bootstrap)", "score (Student over units)", "baseline"]
+        share = rules.exchanged_share(pairs(), PRIMARY, statistic, without)
+        rows.append([question, values[0], units, percent(share), f"{baseline}: {values[1]}"])
+    head = [
+        "question",
+        "score (registered bootstrap)",
+        "score (Student over units)",
+        "exchanges of architectures that do at least as well",
+        "baseline",
+    ]
     return markdown_table(rows, head)
 
 
