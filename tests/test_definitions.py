@@ -2,13 +2,15 @@
 computed.
 """
 
+from functools import partial
+
 import pytest
 import torch
 from nads_book.studies.definitions import (
     SIZE,
-    SmallNetwork,
     moved_share,
     sampled_halves,
+    small_network,
     wave_shares,
 )
 
@@ -46,10 +48,9 @@ def test_energy_elsewhere():
     assert moved < 3 * chance + 0.02
 
 
-@pytest.mark.parametrize(
-    "network", [SmallNetwork(2), SmallNetwork(1, "average"), SmallNetwork(2, "none")], ids=str
-)
-def test_small_networks(network):
-    assert network.build(3)(torch.zeros(2, 1, SIZE, SIZE)).shape == (2, 3)
-    halves = sampled_halves(network.build, (1, SIZE, SIZE), nc.SmoothedGradient(2), 4, seed=0)
+@pytest.mark.parametrize(("depth", "pooling"), [(2, "max"), (1, "average"), (2, "no")])
+def test_small_networks(depth, pooling):
+    network = partial(small_network, depth, pooling)
+    assert network(num_classes=3)(torch.zeros(2, 1, SIZE, SIZE)).shape == (2, 3)
+    halves = sampled_halves(network, (1, SIZE, SIZE), nc.SmoothedGradient(2), 4, seed=0)
     assert halves.shape == (4, 2, SIZE**2) and halves.any()

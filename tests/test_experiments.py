@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import nads_book as nb
-import numpy as np
 import pytest
 import torch
 from nads_book.cli import main
@@ -21,7 +20,7 @@ from nads_book.studies import FIGURES, experiment, merge_results, run_experiment
 from nads_book.studies.poison_and_flip import load_photos
 
 import nads_core as nc
-from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
+from nads_core.runtime.provenance import RNG_VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -53,18 +52,6 @@ def test_the_grid_holds_each_direction_of_the_published_one_once():
     directions = torch.stack([nc.fourier_direction(k) for k in chosen]).flatten(1)
     cosines = (directions @ directions.T - torch.eye(130)).abs()
     assert cosines.max() < 1e-5
-
-
-@pytest.mark.parametrize("count", [8, 30, 65])
-def test_any_beginning_of_a_sweep_covers_the_plane(count):
-    chosen = np.array(nb.grid_frequencies()[:count])
-    both = np.concatenate([chosen, -chosen])
-    cells = np.array([(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)])
-    away = np.abs(cells[:, None] - both[None])
-    distance = np.sqrt((np.minimum(away % 32, -away % 32) ** 2).sum(-1)).min(1)
-    assert distance.max() < 1.8 * np.sqrt(
-        32 * 32 / (2 * count)
-    )  # about the radius of a disc of one direction's share
 
 
 def test_the_narrow_preset_has_the_deepest_networks_at_a_quarter_of_the_width():
@@ -305,17 +292,13 @@ def test_a_file_with_another_character_is_refused_by_name(shelf, old):
         nb.load_results("fig6-lenet")
 
 
-@pytest.mark.parametrize(
-    "change", [{"rows": [None]}, {"job": 3}, {"settings": []}, {"num_units": None}]
-)
-def test_files_of_other_types_are_refused_by_name(whole, tmp_path, change):
-    """Although their fingerprint fits; and so is what is deep, no object, or behind a mark."""
-    path, content = tmp_path / "r.json", whole.content | change
-    fitting = json.dumps({"fingerprint": fingerprint(canonical(content)), **content})
-    for text in (fitting, "[" * 100_000, "null", "{}", "\ufeff{}"):
-        path.write_text(text)
-        with pytest.raises(ValueError, match="r.json is not a results file"):
-            nb.Results.load(path)
+@pytest.mark.parametrize("text", ["[" * 100_000, "null", "{}", "\ufeff{}"])
+def test_files_of_something_else_are_refused_by_name(tmp_path, text):
+    """Also what is deep, no object, or behind a mark."""
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="r.json is not a results file"):
+        nb.Results.load(path)
 
 
 def test_a_file_about_other_directions_is_refused_by_name(shelf):
@@ -410,17 +393,7 @@ def test_shipped_results_belong_to_their_job(path):
     results = nb.load_results(name, size or "paper")
     job = results.experiment()
     assert results_path(results.job, results.preset).name == path.name
-    stored = json.loads(path.read_text())
-    assert stored["settings"] == job.settings(results.photos) and stored["num_units"] == len(
-        job.units()
-    )
-    units = {job.key(unit): unit for unit in job.units()}
-    assert all(units[job.key(row)].items() <= row.items() for row in stored["rows"])
-    assert stored["fingerprint"] == fingerprint(
-        canonical({k: v for k, v in stored.items() if k != "fingerprint"})
-    )
     assert results.settings["numbers"] == RNG_VERSION
-    assert len(results.rows) == len(set(map(job.key, results.rows)))
     assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos
     assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)
     assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.provenance)

@@ -21,15 +21,6 @@ import nads_core as nc
 GENERATOR = torch.Generator().manual_seed(0)
 
 
-def test_the_gain_of_noise_is_near_one_and_that_of_a_constant_counts_the_taps():
-    noise = torch.randn(4, 1, 256, 256, generator=GENERATOR)
-    noise /= noise.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
-    assert (np.abs(filter_gain(noise) - 1) < 0.15).all()
-    constant = torch.full((1, 1, 256, 256), 1 / 256)
-    np.testing.assert_allclose(filter_gain(constant), 25 * (252 / 256) ** 2, rtol=1e-6)
-    np.testing.assert_allclose(filter_gain(constant, 3), 9 * (254 / 256) ** 2, rtol=1e-6)
-
-
 def test_the_gain_is_that_of_the_best_filter():
     direction = nc.load_nads("lenet").directions[[40]]
     patches = torch.nn.functional.unfold(direction, 5)[0]

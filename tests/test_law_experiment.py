@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 from nads_book.analysis.prediction import GainCorrection, filter_gain, predicted_accuracy
-from nads_book.atlas import ATLAS
 from nads_book.experiments import Context
-from nads_book.experiments.presets import MODELS
 from nads_book.studies import experiment, gain
 from nads_book.studies.gain import first_layer, frozen_network, judge, load_design
+from nads_book.studies.presets import MODELS
 
 import nads_core as nc
 from nads_core.runtime.provenance import fingerprint
@@ -98,15 +97,6 @@ def test_energy_and_gain_of_a_design_are_those_of_its_directions(name, side):
         nads = nc.load_nads(name)
         energies = nads.energy(directions) / nads.eigenvalues.mean()
         np.testing.assert_allclose(energies, design["energies"], rtol=1e-3)
-
-
-def test_the_small_cnn_is_that_of_the_atlas():
-    ours, theirs = (
-        initial(partial(each.build, 1, 32, 2), 0)
-        for each in (MODELS["cnn"], ATLAS["cnn"].architecture)
-    )
-    x = torch.randn(4, 1, 32, 32, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(ours(x), theirs(x))
 
 
 def rows_of(design, **arms):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.experiments import Context
-from nads_book.studies import experiment, injection
+from nads_book.studies import experiment
 from nads_book.studies.injection_responses import by_epochs, clean_accuracies, follow_shares
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
@@ -44,15 +44,6 @@ def carried(images, labels):
     """The coordinate that carries each image's class, (N,), and its sign."""
     nad, channel, sign = torch.tensor(nc.carriers(10, INDEX))[labels].T
     return coordinates(images)[torch.arange(len(images)), channel, nad], sign
-
-
-def test_replacing_is_the_papers_poison(notes):
-    torch.testing.assert_close(
-        notes.inject(IMAGES, LABELS, "replaced", 0.05),
-        nc.poison(IMAGES, LABELS, NADS, INDEX, 0.05),
-        atol=1e-6,
-        rtol=0,
-    )
 
 
 @pytest.mark.parametrize("written", ["added", "replaced", "hole", "hole at mean"])
@@ -184,30 +175,6 @@ def test_a_reader_follows_every_wrong_note():
     assert result["followed"] == {"class": 1} and result["unprompted"]["class"] < 0.5
     assert result["deviation"] == pytest.approx(shortcuts.carrier_moments[1], rel=0.01)
     assert "followed" not in job.measure(unit | {"written": "none"}, Context(), reader)
-
-
-@pytest.fixture
-def photos_as_mixture(monkeypatch):
-    """Take photos for images of the mixture: the eigenvectors of their covariance take seconds."""
-
-    def some(photos, count, *, seed):
-        chosen = (torch.arange(count) + seed) % len(photos)
-        return ImageSet(
-            photos.images[chosen], photos.labels[chosen], photos.class_names, photos.source
-        )
-
-    monkeypatch.setattr(injection, "gaussian_images", some)
-    injection._mixture.cache_clear()
-    yield
-    injection._mixture.cache_clear()
-
-
-def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
-    results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
-    clean, mixture, noted = results.rows
-    assert "deviation" not in clean and mixture["images"] == "mixture"
-    assert {"followed", "unprompted", "mean", "deviation"} <= noted.keys()
-    assert results.settings["nads"]["name"] == "logreg"
 
 
 # What came of it

@@ -50,22 +50,6 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
         nb.merge_results(parts)
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_a_requested_precision_is_kept(first, tmp_path):
-    """A job begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 when resumed
-    elsewhere.
-    """
-    options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
-    nb.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
-    job, stored = experiment("fig1-logreg", "smoke"), nb.Results.load(options["out"])
-    assert job.choose_precision(stored, torch.device("cpu")) == first
-    results = nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
-    assert [run["mixed_precision"] for run in results.provenance] == [first] * 2
-    assert results.precisions == {first}
-    with pytest.raises(ValueError, match=f"began with mixed_precision={first}"):
-        nb.run_experiment("fig1-logreg", "smoke", mixed_precision=not first, **options)
-
-
 def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_gpu():
     def of(**run):
         return nb.Results("fig1-logreg", "paper", {}, 260, [], [run]).precisions

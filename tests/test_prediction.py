@@ -38,15 +38,6 @@ def test_first_step_law_against_simulated_first_steps(kind, noise_std):
     assert abs(law - simulated) < 4 * error
 
 
-def test_law_along_nads_is_the_short_formula_where_no_eigenvalue_dominates():
-    flat = nc.NADs(NADS.directions, torch.ones(64))
-    ratios = prediction.signal_to_noise(flat, flat.directions, 6300, 2.0)
-    np.testing.assert_allclose(ratios, np.sqrt(6300 / 63) / 4, rtol=1e-5)
-    np.testing.assert_allclose(
-        prediction.predicted_accuracy(np.array([0.0, 1.96])), [0.5, 0.975], atol=1e-4
-    )
-
-
 def test_family_averages_seeds():
     rows = [
         {"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i}

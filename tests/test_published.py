@@ -2,7 +2,6 @@
 
 import csv
 import os
-import re
 from pathlib import Path
 
 import nads_book as nb
@@ -115,21 +114,3 @@ def test_accuracies_are_the_authors_files():
         assert list(ours.values()) == pytest.approx(
             [float(row[COLUMNS[name]]) / 100 for row in rows], abs=1e-9
         )
-
-
-def test_accuracies_on_flipped_photos_are_those_that_were_read_off_the_figure():
-    path = Path(os.environ.get("NADS_REFERENCE") or "no-folder-named", "README.md")
-    if not path.exists():
-        pytest.skip("NADS_REFERENCE names no folder with the values read off the figures")
-    (line,) = re.findall(r"Fig\. 8 .*", path.read_text("utf8"))
-    names = {
-        "LeNet": "lenet",
-        "VGG-11": "vgg11",
-        "ResNet-18": "resnet18",
-        "DenseNet-121": "densenet121",
-    }
-    read = {
-        names[name]: (int(a) / 100, int(b) / 100)
-        for name, a, b in re.findall(r"([\w-]+) (\d+) and (\d+)", line)
-    }
-    assert read == nb.published.FLIP

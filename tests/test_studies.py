@@ -6,11 +6,20 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from nads_book.cli import main
-from nads_book.experiments import FileStudy, run_study
-from nads_book.experiments.trainer import recipe_steps
+from nads_book.experiments import (
+    Context,
+    FileStudy,
+    accuracies,
+    recipe_steps,
+    rounded,
+    run_study,
+    train_network,
+    within,
+)
 from nads_book.studies import FIGURES, OTHERS, experiment, study_class
 
 import nads_core as nc
@@ -30,9 +39,6 @@ class Squares(FileStudy):
     """Squares of some numbers, and of one unit two rows."""
 
     name = "squares"
-    file = "squares.json"
-    summary = "squares"
-    unit_fields = ("number",)
     many_rows = True
     computed = ()
 
@@ -165,6 +171,41 @@ def test_the_trainer_is_that_of_the_library():
     assert len(losses) == total and losses[-1] < losses[0]
     for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_accuracies_are_those_of_a_network_that_does_not_train():
+    """Dropout of every feature would leave the accuracy of a constant."""
+    torch.manual_seed(0)
+    images, labels = torch.randn(2, 40, 1, 2, 2), torch.arange(40) % 2
+    images += 3.0 * (2 * labels - 1)[:, None, None, None]
+    sets = [(part, labels) for part in images]
+    network = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 2, bias=False)
+    )
+    network[2].weight.data = torch.tensor([[-1.0], [1.0]]).expand(2, 4).clone()
+    assert accuracies(network.train(), *sets) == {"test_accuracy": 1.0, "train_accuracy": 1.0}
+    row = train_network(network.train(), *sets, nc.Recipe(epochs=1), 0, Context())
+    assert row == {"test_accuracy": 1.0, "train_accuracy": 1.0} and not network.training
+
+
+def test_what_is_kept_is_computed_once(tmp_path):
+    calls, context = [], Context(out=tmp_path / "new" / "rows.json")
+    for place in (context, context, Context()):
+        assert place.kept("part", lambda: calls.append(0) or torch.ones(2)).tolist() == [1, 1]
+    assert len(calls) == 2  # the last context keeps nothing
+    assert [path.name for path in context.out.parent.rglob("*.pt")] == ["part.pt"]
+
+
+def test_registered_ranges_contain_both_ends_unless_they_say_less():
+    rule = {"at_least": 1, "at_most": 2}
+    assert [within(value, rule) for value in (0.9, 1, 2, 2.1)] == [False, True, True, False]
+    assert within(1.9, {"less_than": 2}) and not within(2, {"less_than": 2})
+
+
+def test_numbers_of_any_structure_have_few_digits():
+    values = {"a": torch.tensor([[1 / 3, 2 / 3]]), "b": [np.float64(0.012345), 7]}
+    assert rounded(values, 2) == {"a": [[0.33, 0.67]], "b": [0.01, 7]}
+    assert rounded(values, 2, significant=True) == {"a": [[0.33, 0.67]], "b": [0.012, 7]}
 
 
 def test_benchmarks_import_nothing_from_each_other():

@@ -4,6 +4,13 @@ import pytest
 from nads_book.analysis import waves
 
 
+def test_any_beginning_covers_a_line_and_a_circle_of_waves_evenly():
+    """Of k and 8 - k, which are one wave, one comes last."""
+    line = np.arange(8.0)[:, None]
+    assert waves.spread(line[:5]) == [0, 4, 2, 1, 3]
+    assert waves.spread(line, period=8) == [0, 4, 2, 1, 3, 5, 6, 7]
+
+
 @pytest.mark.stored
 @pytest.mark.parametrize("name", ["logreg", "lenet", "vgg11", "resnet18", "densenet121"])
 def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):

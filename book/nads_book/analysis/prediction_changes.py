@@ -9,8 +9,29 @@ from nads_core.data.poisoning import require_fitting
 from nads_core.directions import NADs
 from nads_core.training import predicted_classes
 
+FACTORS = {"remove": 1, "flip": 2}  # multiples of a component that are subtracted
+
 
 @torch.no_grad()
+def share_changed(
+    network: nn.Module, images: Tensor, before: Tensor, own: Tensor, along: Tensor, factor: float
+) -> float:
+    """Return the share of predictions that change when the components along ``own`` are subtracted
+    along ``along``.
+
+    Args:
+        network: module from images (N, C, H, W) to logits.
+        images: normalised images (N, C, H, W).
+        before: predicted classes of the images as they are (N,).
+        own: direction (H, W) whose components decide by how much.
+        along: direction (H, W) that is changed: the same, or another one for a control.
+        factor: multiple of the components that is subtracted.
+    """
+    change = (images * own).sum((2, 3), keepdim=True) * along  # (N, C, 1, 1) x (H, W)
+    after = predicted_classes(network, images - factor * change)
+    return float((after != before).double().mean())
+
+
 def changed_predictions(
     network: nn.Module, images: Tensor, nads: NADs, indices: Sequence[int], change: str = "remove"
 ) -> Tensor:
@@ -31,18 +52,13 @@ def changed_predictions(
         ValueError: if shapes disagree, an index does not exist, or the change is unknown.
     """
     require_fitting(images, nads)
-    if change not in ("remove", "flip"):
+    if change not in FACTORS:
         raise ValueError(f"unknown change {change!r}: choose 'remove' or 'flip'")
     missing = [index for index in indices if not 0 <= index < len(nads)]
     if missing:
         raise ValueError(f"there are {len(nads)} NADs, got the indices {missing}")
     images = images.to(next(network.parameters()).device)
-    before, shares = predicted_classes(network, images), []  # classes (N,)
-    for index in indices:
-        direction = nads.directions[index, 0].to(images)  # (H, W), for every channel
-        component = (images * direction).sum(
-            (2, 3), keepdim=True
-        ) * direction  # (N, C, 1, 1) x (H, W)
-        after = predicted_classes(network, images - (1 if change == "remove" else 2) * component)
-        shares.append((after != before).double().mean())
-    return torch.stack(shares)
+    before = predicted_classes(network, images)  # (N,)
+    directions = nads.directions[list(indices), 0].to(images)  # (k, H, W), for every channel
+    shares = [share_changed(network, images, before, v, v, FACTORS[change]) for v in directions]
+    return torch.tensor(shares, dtype=torch.float64)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nads_book.evidence import Estimate
+from nads_book.evidence import Estimate, around
 
 Key = TypeVar("Key")
 
@@ -79,22 +79,19 @@ def order_test(
         inflation: ratio of the deviation between trainings, with their test sets, to that of test
             sets alone.
     """
-    fit = isotonic_fit(accuracies)
+    accuracies, fit = np.asarray(accuracies), isotonic_fit(accuracies)
 
-    def deviations(accuracies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def deviations(accuracies: np.ndarray) -> np.ndarray:
         fit = isotonic_fit(accuracies)
-        return accuracies - fit, (accuracies - fit) / np.sqrt(
-            np.maximum(fit * (1 - fit), 1 / num_test) / num_test
-        )
+        variances = np.maximum(fit * (1 - fit), 1 / num_test) / num_test
+        return (accuracies - fit) / np.sqrt(variances)
 
-    gaps, errors = deviations(np.asarray(accuracies))
     # 100 test sets are drawn again from the fit.
     redrawn = np.random.default_rng(0).binomial(num_test, fit, (100, len(fit))) / num_test
     redrawn = np.clip(fit + inflation * (redrawn - fit), 0, 1)
-    spreads = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
-    return OrderTest(
-        gaps, errors, float(np.sqrt(np.mean(errors**2))), float(np.quantile(spreads, 0.95))
-    )
+    errors = deviations(accuracies)
+    spread, *spreads = (np.sqrt(np.mean(deviations(x) ** 2)) for x in (accuracies, *redrawn))
+    return OrderTest(accuracies - fit, errors, float(spread), float(np.quantile(spreads, 0.95)))
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8) -> float:
@@ -176,17 +173,11 @@ def resampled(
     )
 
 
-def resampled_correlations(
-    a: np.ndarray, b: np.ndarray, num_resamples: int = 500, min_size: int = 8
-) -> np.ndarray:
+def resampled_correlations(a: np.ndarray, b: np.ndarray, num_resamples: int = 500) -> np.ndarray:
     """Return the rank correlation of n pairs, followed by those of pairs drawn again: see
     `resampled`.
-
-    All are NaN for fewer than ``min_size`` pairs.
     """
     count = len(a)
-    if count < min_size:
-        return np.full(num_resamples + 1, np.nan)
     draws = np.random.default_rng(0).integers(count, size=(num_resamples, count))
     counts = [np.bincount(draw, minlength=count) for draw in draws]
     return rank_correlations(a, b, np.stack([np.ones(count), *counts]))
@@ -253,8 +244,7 @@ class SeedVariance:
         """Return a mean over a number of trainings, or a sum of such means, with its interval: see
         `half_width`.
         """
-        half = self.half_width(*counts)
-        return float(value), float(value - half), float(value + half)
+        return around(float(value), self.half_width(*counts))
 
     def difference(
         self, first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray
@@ -394,7 +384,7 @@ def correlation_interval(a: np.ndarray, b: np.ndarray) -> Estimate:
         b: (n,).
     """
     if len(a) > _FEW:
-        return with_interval(resampled_correlations(a, b, MANY, min_size=2))
+        return with_interval(resampled_correlations(a, b, MANY))
     chosen = combinations_with_replacement(range(len(a)), len(a))
     counts = np.array([np.bincount(draw, minlength=len(a)) for draw in chosen])  # (draws, n)
     # n! / (c_1! ... c_n!) of the n^n draws have the counts c.

@@ -9,6 +9,7 @@ known number of tasks.
 import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -24,21 +25,19 @@ def spread(points: np.ndarray, period: float | None = None) -> list[int]:
     """Order points (n, d) so that each is as far as possible from those before it, beginning with
     the first.
     """
+
+    def squares(steps: np.ndarray) -> np.ndarray:  # (n, d) -> (n,)
+        if period:
+            steps = np.minimum(steps % period, -steps % period)
+        return (steps**2).sum(1)
+
     order = [0]
     distance = np.full(len(points), np.inf)  # (n,), squared, from the closest one in order
     for _ in range(len(points) - 1):
-        step = np.abs(points - points[order[-1]])  # (n, d)
-        if period:
-            mirrored = np.abs(
-                points + points[order[-1]]
-            )  # a frequency and its negative are one direction
-            step, mirrored = (np.minimum(s % period, -s % period) for s in (step, mirrored))
-            step = np.where(
-                (mirrored**2).sum(1, keepdims=True) < (step**2).sum(1, keepdims=True),
-                mirrored,
-                step,
-            )
-        distance = np.minimum(distance, (step**2).sum(1))
+        last = points[order[-1]]
+        distance = np.minimum(distance, squares(points - last))
+        if period:  # a frequency and its negative are one direction
+            distance = np.minimum(distance, squares(points + last))
         distance[order[-1]] = -1
         order.append(int(distance.argmax()))
     return order
@@ -114,7 +113,4 @@ def stratified_frequencies(architecture: str) -> list[Frequency]:
     """Return all waves of the grid, one stratum after another, so that every beginning is a
     stratified sample.
     """
-    parts = strata(architecture)
-    return [
-        part[turn] for turn in range(max(map(len, parts))) for part in parts if turn < len(part)
-    ]
+    return [k for turn in zip_longest(*strata(architecture)) for k in turn if k is not None]

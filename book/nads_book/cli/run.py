@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import results_path
 from nads_book.photos import DatasetNotFoundError
 from nads_book.studies import (
@@ -19,6 +18,7 @@ from nads_book.studies import (
     stored_figures,
     study_class,
 )
+from nads_book.studies.presets import SIZES
 from nads_core.cli import output_file
 from nads_core.runtime.arguments import usable_device
 

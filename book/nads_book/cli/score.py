@@ -3,8 +3,8 @@
 import argparse
 import math
 
-from nads_book.experiments.presets import SIZES
 from nads_book.studies import OTHERS, experiment, load_results
+from nads_book.studies.presets import SIZES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

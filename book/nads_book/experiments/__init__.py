@@ -1,8 +1,7 @@
-"""The engine of all studies: units, resuming, checkpoints, shards, executors, results files and
-sizes.
+"""The engine of all studies: units, resuming, checkpoints, shards, executors and results files.
 
-`study` defines what a study is; `runner` runs one, with an executor of `executors`; `results`
-stores what it computes, and `presets` defines the sizes of the figures.
+`study` defines what a study is; `runner` runs one, with an executor of `executors`, and `results`
+stores what it computes.
 """
 
 import lazy_loader

@@ -188,7 +188,6 @@ class Results(Stored):
             content = json.loads(Path(path).read_text("utf8"))
             stored = content.pop("fingerprint", None)
             results = cls(**content)
-            results._require_types()
             expected = fingerprint(canonical(content))
         except (
             ValueError,
@@ -203,18 +202,6 @@ class Results(Stored):
                 f"{path} is damaged or was edited (its fingerprint is not {stored!r}): restore it"
             )
         return results
-
-    def _require_types(self) -> None:
-        """Raise a TypeError unless every field has the type of its annotation."""
-        for name, kind in {"job": str, "preset": str, "settings": dict, "num_units": int}.items():
-            if not isinstance(value := getattr(self, name), kind):
-                raise TypeError(f"{name} is {value!r}, expected {kind.__name__}")
-        for name in ("rows", "provenance"):
-            entries = getattr(self, name)
-            if not isinstance(entries, list) or not all(
-                isinstance(entry, dict) for entry in entries
-            ):
-                raise TypeError(f"{name} is no list of dictionaries")
 
 
 Kind = TypeVar("Kind", bound=Stored)

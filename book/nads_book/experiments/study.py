@@ -4,6 +4,7 @@ rule that decides.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import json
@@ -104,6 +105,22 @@ def matching(rows: Iterable[Any], **fields: Any) -> list[Any]:
     return [row for row in rows if fields.items() <= row.items()]
 
 
+def rounded(value: Any, digits: int = 5, *, significant: bool = False) -> Any:
+    """Return a number, or those of a mapping, a sequence or an array, with few digits, as JSON.
+
+    Args:
+        value: numbers.
+        digits: digits behind the decimal point, or ``significant`` ones.
+        significant: whether leading zeros do not count.
+    """
+    if isinstance(value, Mapping):
+        return {name: rounded(x, digits, significant=significant) for name, x in value.items()}
+    number = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(number, Sequence):
+        return [rounded(x, digits, significant=significant) for x in number]
+    return float(f"{number:.{digits}g}") if significant else round(number, digits)
+
+
 def without_intervals(values: Mapping[str, float]) -> dict[str, Estimate]:
     """Return numbers of which no interval is known."""
     return {name: (float(value), math.nan, math.nan) for name, value in values.items()}
@@ -122,13 +139,12 @@ def within(value: float, rule: Mapping[str, float]) -> bool:
 class Study(ABC):
     """One question of the book.
 
-    A subclass names the fields of a unit, lists the units and computes one of them. The engine
+    A subclass lists the units and computes one of them. The engine
     (`run_study`) gives all studies locks, resuming, shards, executors, and a provenance for
     every row.
     """
 
     summary: ClassVar[str]
-    unit_fields: ClassVar[tuple[str, ...]]
     many_rows: ClassVar[bool] = False  # whether a unit may have several rows
     needs: ClassVar[tuple[str, ...]] = ()  # studies whose results a unit reads
     on_photos: ClassVar[bool] = False
@@ -145,6 +161,11 @@ class Study(ABC):
     @abstractmethod
     def units(self) -> Sequence[Unit]:
         """All units, in the order in which they are computed."""
+
+    @functools.cached_property
+    def unit_fields(self) -> tuple[str, ...]:
+        """Names of the fields of units."""
+        return tuple(dict.fromkeys(name for unit in self.units() for name in unit))
 
     @abstractmethod
     def run(self, unit: Unit, context: Context) -> Row | list[Row]:

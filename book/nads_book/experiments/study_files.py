@@ -60,16 +60,15 @@ class FileStudy(Study):
     rows_at: ClassVar[tuple[str, ...]] = ("rows",)  # keys that lead to the rows in the file
     empty: ClassVar[Facts] = {}  # content of a new file, such as rows of other studies
     design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
+    constants: ClassVar[Facts] = {}  # what the file states about the design
     runs_key: ClassVar[str] = "runs"  # of the provenance in the file
     depth: ClassVar[int] = 1  # levels below which JSON is written on one line
 
     def __init_subclass__(cls) -> None:
-        """Name the file after the study, and the fields of a unit after the design."""
+        """Name the file after the study."""
         super().__init_subclass__()
         if "name" in vars(cls) and "file" not in vars(cls):
             cls.file = f"{cls.name}.json"
-        if "design" in vars(cls):
-            cls.unit_fields = tuple(cls.design)
 
     def units(self) -> list[Unit]:
         """Return all units of the design, in the order in which they are computed."""
@@ -86,8 +85,8 @@ class FileStudy(Study):
         return load_registered(self.name.replace("-", "_"))
 
     def facts(self) -> Facts:
-        """Return what the file states about the design."""
-        return {}
+        """Return what the file states about the design; `constants`, where those are all."""
+        return self.constants
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         """Return the rows that a file holds."""

@@ -3,7 +3,7 @@ most studies do.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,31 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_book.experiments.presets import TrainingSize
-from nads_book.experiments.study import Context, Row
+from nads_book.experiments.study import Context, Row, rounded
 from nads_book.photos import load_images
 from nads_core.networks.architectures import Architecture
-from nads_core.training import Dataset, Recipe
+from nads_core.training import Dataset, Recipe, TrainingResult
 from nads_core.training.recipes import batches
 
 PHOTO_RECIPE = replace(nc.CIFAR10_RECIPE, epochs=10)  # of most studies on photos
+
+
+@dataclass(frozen=True)
+class TrainingSize:
+    """How much one network learns, and from what.
+
+    Args:
+        num_train, num_test: numbers of samples.
+        recipe: recipe of the training.
+        stop_perfect: whether a training ends when no test image is wrong, see `train_networks`.
+        paired_test: whether test samples come in pairs, see `SeparableDatasets`.
+    """
+
+    num_train: int
+    num_test: int
+    recipe: Recipe
+    stop_perfect: bool = False
+    paired_test: bool = False
 
 
 def training_steps(
@@ -108,9 +125,14 @@ def logit_difference(network: nn.Module, images: Tensor, weights: Mapping[str, T
 def accuracies(network: nn.Module, train: Dataset, test: Dataset) -> Row:
     """Return the accuracies of a trained network, as rows have them."""
     network.eval()
-    reached = {"test_accuracy": nc.accuracy(network, test)}
-    reached |= {"train_accuracy": nc.accuracy(network, train)}
-    return {name: round(value, 5) for name, value in reached.items()}
+    parts = {"test_accuracy": test, "train_accuracy": train}
+    return {name: round(nc.accuracy(network, part), 5) for name, part in parts.items()}
+
+
+def reached(result: TrainingResult, digits: int = 5) -> Row:
+    """Return the accuracies of one training, or lists of those of several, as rows have them."""
+    names = ("test_accuracy", "train_accuracy")
+    return {name: rounded(getattr(result, name), digits) for name in names}
 
 
 def train_network(
@@ -128,8 +150,7 @@ def train_network(
         progress=False,
     )
     network.eval()
-    names = ("test_accuracy", "train_accuracy")
-    return {name: round(float(getattr(result, name)), 5) for name in names}
+    return reached(result)
 
 
 def train_along(
@@ -171,8 +192,7 @@ def train_along(
         progress=False,
         **options,
     )
-    names = ("test_accuracy", "train_accuracy")
-    return {name: [round(float(x), 5) for x in getattr(result, name)] for name in names}
+    return reached(result)
 
 
 def train_on_photos(

@@ -151,7 +151,7 @@ def criterion_holds(label: str, criterion: str) -> Evidence:
         found = [100 * cell.following(cell.indices[0])]
     else:
         names = ("random signs", "flipped") if criterion == FLIP else ("matched", "opposed")
-        less, more = (cell.loss_of_map(name)[0] for name in names)
+        less, more = (cell.difference("as is", name)[0] for name in names)
         interval = cell.difference(*names)[1:]
         found = [more - less, *(interval if len(interval) == 2 else [])]
     met = scored("replications").met[f"{', '.join(CELLS[label])}: {criterion}"]
@@ -162,7 +162,7 @@ def each_map_halves() -> Evidence:
     """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of
     each other.
     """
-    losses = [cells()[DEEP].loss_of_map(name)[0] for name in MAPS if name != "as is"]
+    losses = [cells()[DEEP].difference("as is", name)[0] for name in MAPS if name != "as is"]
     difference = max(losses) - min(losses)
     holds = min(losses) > 25 and difference < 4
     return evidence(holds, difference, size="narrow", num_seeds=1, num_trainings=4)
@@ -177,13 +177,13 @@ def table_of_maps() -> str:
     ]
     for name, label in (MAPS | COMPONENTS).items():
         if name != "as is":
-            losses = [estimate(cell.loss_of_map(name), 1) for cell in every.values()]
+            losses = [estimate(cell.difference("as is", name), 1) for cell in every.values()]
             rows.append([label, *losses])
     rows.append(
         ["the flip beyond random signs"]
         + [estimate(cell.difference("random signs", "flipped"), 1) for cell in every.values()]
     )
-    flips = [estimate(linear()[name].loss_of_map("flipped"), 1) for name in LENETS]
+    flips = [estimate(linear()[name].difference("as is", "flipped"), 1) for name in LENETS]
     rows.append(["the flip, logistic regression", *flips, "–"])
     return markdown_table(rows, ["points lost", *every])
 

@@ -28,7 +28,6 @@ from filelock import FileLock, Timeout
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
-from nads_book.experiments.presets import ON_CPUS
 from nads_book.pages import chapters_of_claims, decisions, lab_tables
 from nads_book.site import pages, sharing
 from nads_book.site.dependencies import results_folder
@@ -45,6 +44,7 @@ from nads_book.site.execution import (
 )
 from nads_book.site.stage import PREDICTIONS
 from nads_book.studies import load_results
+from nads_book.studies.presets import ON_CPUS
 
 # Command that writes the pages that are no chapters
 STAGE: tuple[str | Path, ...] = ("-m", "nads_book.site.stage")

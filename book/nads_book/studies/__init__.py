@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nads_book.experiments import Study, run_study
-from nads_book.experiments.presets import MODELS, SIZES
 from nads_book.experiments.results import Results, merge, results_path
+from nads_book.studies.presets import MODELS, SIZES
 
 # Trainings of figures; the architecture follows behind a hyphen.
 FIGURES = {
@@ -59,6 +59,7 @@ OTHERS = {
     "mixed-derivative": "nads_book.studies.mixed_derivative.MixedDerivativeStudy",
     "estimator-orders": "nads_book.studies.estimator_orders.EstimatorOrders",
     "law-candidates": "nads_book.studies.law_predictions.LawCandidates",
+    "law-probes": "nads_book.studies.law_predictions.LawProbes",
     "law-predictions": "nads_book.studies.law_predictions.LawPredictions",
     "law-trained": "nads_book.studies.law_predictions.LawTrainings",
     "law-published-energies": "nads_book.studies.published_nads.PublishedLaws",

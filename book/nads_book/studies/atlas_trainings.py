@@ -28,7 +28,7 @@ from nads_book.experiments import (
     less,
     train_along,
 )
-from nads_book.experiments.presets import SIZES
+from nads_book.studies.presets import SIZES
 from nads_core.runtime.seeds import seed_sequence
 
 SMALL = (
@@ -121,7 +121,6 @@ class AtlasControl(AtlasTrainings):
 
     name = "atlas-control"
     file = AtlasTrainings.file
-    unit_fields = ("entry", "seed", "learning_rate", "epochs", "first")
 
     def units(self) -> list[Unit]:
         rates = factorial(learning_rate=RATES, entry=FAILED, seed=[0])

@@ -16,7 +16,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book.analysis.forecasting import restored
 from nads_book.checkout import build_folder
-from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit
+from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit, rounded
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import leading_eigenpairs
@@ -92,9 +92,7 @@ def compare_runs(
         symmetries: symmetries of the architecture.
     """
     count = runs[0][0].dimension
-    whole = runs[0][0].empty()
-    for moments, _ in runs:
-        whole.merge(moments)
+    whole = merged(runs)
     eigenpairs = [
         EigenProblem(*run, count, image_shape, symmetries=symmetries).eigenpairs() for run in runs
     ]
@@ -129,6 +127,14 @@ def compare_with_exact(
     ]
 
 
+def merged(runs: Sequence[Run]) -> DenseMoments:
+    """Return the moments of the networks of all runs."""
+    whole = runs[0][0].empty()
+    for moments, _ in runs:
+        whole.merge(moments)
+    return whole
+
+
 def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
     """Return the moments of the networks of ``whole`` that are not in ``part``."""
     rest = whole.empty()
@@ -142,29 +148,28 @@ def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
 
 def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> Comparison:
     own, known = run.uncertainty, pool.uncertainty
-    in_pool = {name: index for index, name in enumerate(known.names)}
-    agreement = torch.zeros(len(own))
-    for other in others:
-        place = {name: index for index, name in enumerate(other.uncertainty.names)}
-        theirs = other.directions[[place[name] for name in own.names]]  # (n, D), of the same names
-        agreement += (run.directions * theirs).sum(1).square().cpu() / len(others)
-    promised, kept, deviations = [], [], []
-    for index, name in enumerate(own.names):
-        exact = in_pool[name]
-        if not own.certainty[index]:
-            continue  # nothing is promised
-        if known.certainty[exact] > EXACT:
-            promised.append(float(own.certainty[index]))
-            kept.append(
-                float(run.directions[index].double() @ pool.directions[exact].double()) ** 2
-            )
-        else:
-            promised.append(float(own.agreement[index]))
-            kept.append(float(agreement[index]))
-        if known.eigenvalue_std[exact] < 0.3 * own.eigenvalue_std[index]:
-            error = float(run.eigenvalues[index] - pool.eigenvalues[exact])
-            deviations.append(error / float(own.eigenvalue_std[index]))
-    return Comparison(np.array(promised), np.array(kept), np.array(deviations))
+    exact = _places(own.names, known.names)
+
+    def squares(other: Eigenpairs) -> Tensor:  # (n,), with its directions of the same names
+        theirs = other.directions[_places(own.names, other.uncertainty.names)]
+        return (run.directions.double() * theirs.double()).sum(1).square()
+
+    # What is promised of the pool's direction where that is known, and of other runs elsewhere.
+    in_pool = known.certainty[exact] > EXACT
+    agreement = sum(map(squares, others), torch.zeros(len(own))) / max(len(others), 1)
+    promised = torch.where(in_pool, own.certainty, own.agreement).double()
+    kept = torch.where(in_pool, squares(pool), agreement)
+    errors = (run.eigenvalues - pool.eigenvalues[exact]).double() / own.eigenvalue_std
+    anything = own.certainty != 0
+    better = anything & (known.eigenvalue_std[exact] < 0.3 * own.eigenvalue_std)
+    found = promised[anything], kept[anything], errors[better]
+    return Comparison(*(values.numpy() for values in found))
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
+    """Return where names stand among others."""
+    place = {name: index for index, name in enumerate(among)}
+    return [place[name] for name in names]
 
 
 def reliability(comparisons: Sequence[Comparison]) -> list[dict[str, float]]:
@@ -280,31 +285,6 @@ def deep_linear(num_networks: int, count: int) -> list[Comparison]:
     return comparisons
 
 
-def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> Row:
-    """Compare the NADs that ship with those of all runs together, whose networks are others."""
-    shipped, together = nc.load_nads(architecture.name), runs[0][0].empty()
-    for moments, _ in runs:
-        together.merge(moments)
-    found = EigenProblem(
-        together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32)
-    ).eigenpairs()
-    directions = found.directions.float().view(-1, 1, 32, 32)
-    other = nc.NADs(directions, found.eigenvalues.float(), {}, found.uncertainty)
-    by_index, by_name = agreement(shipped, other)
-    place = {name: index for index, name in enumerate(other.names)}
-    predicted = shipped.certainty * other.certainty[[place[name] for name in shipped.names]]
-    rounded = {"by_index": by_index, "by_name": by_name, "foretold": predicted}
-    return {
-        "version": shipped.provenance["version"],
-        "fingerprint": shipped.fingerprint,
-        "num_networks": [shipped.provenance["num_networks"], together.num_networks],
-        "overlaps": {str(k): round(shipped.overlap(other, k), 4) for k in (10, 50, 100, 300)},
-        **{
-            name: [round(value, 3) for value in values.tolist()] for name, values in rounded.items()
-        },
-    }
-
-
 def scratch() -> Path:
     """Return the folder of the runs' checkpoints, which are made again where they are missing."""
     return build_folder("reliability")
@@ -343,4 +323,20 @@ class Agreement(KeyedStudy):
 
     def run(self, unit: Unit, context: Context) -> Row:
         architecture = nc.ARCHITECTURES[unit["architecture"]]
-        return against_shipped(architecture, separate(architecture, 5_120, 40))
+        runs = separate(architecture, 5_120, 40)
+        shipped, together = nc.load_nads(architecture.name), merged(runs)
+        found = EigenProblem(
+            together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32)
+        ).eigenpairs()
+        directions = found.directions.float().view(-1, 1, 32, 32)
+        other = nc.NADs(directions, found.eigenvalues.float(), {}, found.uncertainty)
+        by_index, by_name = agreement(shipped, other)
+        predicted = shipped.certainty * other.certainty[_places(shipped.names, other.names)]
+        shares = {"by_index": by_index, "by_name": by_name, "foretold": predicted}
+        return {
+            "version": shipped.provenance["version"],
+            "fingerprint": shipped.fingerprint,
+            "num_networks": [shipped.provenance["num_networks"], together.num_networks],
+            "overlaps": {str(k): round(shipped.overlap(other, k), 4) for k in (10, 50, 100, 300)},
+            **rounded(shares, 3),
+        }

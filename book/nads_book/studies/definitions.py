@@ -10,7 +10,6 @@ black. A gradient sees every pixel among others.
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,9 +28,10 @@ from nads_book.experiments import (
     Row,
     Unit,
     load_study,
+    rounded,
     train_along,
 )
-from nads_book.experiments.presets import SIZES
+from nads_book.studies.presets import SIZES
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.directions.moments import HalfSamples
@@ -40,46 +40,42 @@ from nads_core.networks.ensembles import Ensemble
 SIZE = 16  # pixels: a dipole takes 512 evaluations
 
 
-@dataclass(frozen=True)
-class SmallNetwork:
-    """A network of few and narrow layers, of the parts of VGG-11: convolutions with batch norm, and
-    a hidden layer.
+Build = Callable[..., nn.Module]
+
+
+def small_network(
+    depth: int, pooling: str = "max", dense: bool = False, num_classes: int = 1
+) -> nn.Module:
+    """Return a network of few and narrow layers for images of (1, 16, 16), of the parts of VGG-11:
+    convolutions with batch norm, and a hidden layer.
 
     Args:
-        depth: convolutions, each of them followed by a pooling that halves the image.
-        pooling: "max", "average" or "none".
+        depth: number of convolutions, each of them followed by a pooling that halves the image.
+        pooling: "max", "average" or "no".
         dense: whether convolutions are `Concatenated`.
+        num_classes: number of outputs.
     """
-
-    depth: int
-    pooling: str = "max"
-    dense: bool = False
-
-    def build(self, num_classes: int = 1) -> nn.Module:
-        """Return a freshly initialised network for images of (1, 16, 16)."""
-        layers: list[nn.Module] = []
-        channels, size = 1, SIZE
-        for _ in range(self.depth):
-            block = Concatenated if self.dense else nn.Sequential
-            layers.append(
-                block(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
-            )
-            channels = channels + 16 if self.dense else 16
-            if self.pooling != "none":
-                layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))
-                size //= 2
-        hidden = nn.Linear(channels * size**2, 64)
-        head = nn.Linear(64, num_classes)
-        return nn.Sequential(*layers, nn.Flatten(), hidden, nn.ReLU(), head)
+    layers: list[nn.Module] = []
+    channels, size = 1, SIZE
+    block = Concatenated if dense else nn.Sequential
+    for _ in range(depth):
+        layers.append(block(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()))
+        channels = channels + 16 if dense else 16
+        if pooling != "no":
+            layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[pooling](2))
+            size //= 2
+    hidden = nn.Linear(channels * size**2, 64)
+    head = nn.Linear(64, num_classes)
+    return nn.Sequential(*layers, nn.Flatten(), hidden, nn.ReLU(), head)
 
 
-NETWORKS = {
-    **{
-        f"{label} pooling, {n}": SmallNetwork(n, pooling)
-        for label, pooling in (("max", "max"), ("average", "average"), ("no", "none"))
-        for n in (1, 2, 3)
-    },
-    **{f"dense blocks, {n}": SmallNetwork(n, "average", dense=True) for n in (1, 2, 3)},
+NETWORKS: dict[str, Build] = {
+    f"{pooling} pooling, {n}": partial(small_network, n, pooling)
+    for pooling in ("max", "average", "no")
+    for n in (1, 2, 3)
+}
+NETWORKS |= {
+    f"dense blocks, {n}": partial(small_network, n, "average", dense=True) for n in (1, 2, 3)
 }
 DEFINITIONS: dict[str, Estimator] = {
     **{
@@ -98,7 +94,7 @@ NOISE_STD = 1.0
 
 
 def sampled_halves(
-    build: Callable[[], nn.Module],
+    build: Build,
     shape: tuple[int, ...],
     estimator: Estimator,
     num_networks: int,
@@ -152,23 +148,6 @@ def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
     return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
 
 
-def measured_moments(network: SmallNetwork) -> Row:
-    """Compare all definitions on one network: energy that lies elsewhere, and that of waves."""
-    halves = {
-        label: sampled_halves(network.build, (1, SIZE, SIZE), estimator, NUM_NETWORKS, seed)
-        for seed, (label, estimator) in enumerate(DEFINITIONS.items())
-    }
-    moved = {
-        f"{a} | {b}": [round(x, 4) for x in moved_share(halves[a], halves[b])]
-        for a, b in itertools.combinations(halves, 2)
-    }
-    shares = {
-        label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()]
-        for label, part in halves.items()
-    }
-    return {"num_networks": NUM_NETWORKS, "moved": moved, "shares": shares}
-
-
 def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]]:
     """Return the waves whose ranks differ most: those that gradients put first, then those that
     dipoles put first.
@@ -190,9 +169,9 @@ def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]
     return [frequencies[i] for i in order[:WAVES] + order[-WAVES:]]
 
 
-def trained(network: SmallNetwork, waves: list[tuple[int, int]], context: Context) -> Row:
+def trained(network: Build, waves: list[tuple[int, int]], context: Context) -> Row:
     """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
-    size, build = SIZES["laptop"].separable, partial(network.build, 2)
+    size, build = SIZES["laptop"].separable, partial(network, num_classes=2)
     directions = fourier_directions(waves, SIZE)
     results = []
     for seed in SEEDS:
@@ -214,7 +193,18 @@ class DefinitionMoments(KeyedStudy):
     empty = {"moments": {}, "trainings": {}}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return measured_moments(NETWORKS[unit["network"]])
+        network = NETWORKS[unit["network"]]
+        halves = {
+            label: sampled_halves(network, (1, SIZE, SIZE), estimator, NUM_NETWORKS, seed)
+            for seed, (label, estimator) in enumerate(DEFINITIONS.items())
+        }
+        moved = {
+            f"{a} | {b}": moved_share(halves[a], halves[b])
+            for a, b in itertools.combinations(halves, 2)
+        }
+        shares = {label: wave_shares(part) for label, part in halves.items()}
+        facts = {"moved": rounded(moved, 4), "shares": rounded(shares, 7)}
+        return {"num_networks": NUM_NETWORKS, **facts}
 
 
 class DefinitionTrainings(DefinitionMoments):
@@ -261,4 +251,4 @@ class DefinitionDeep(FileStudy):
         shares = wave_shares(
             sampled_halves(build, shape, DEFINITIONS[unit["label"]], GROUP, unit["seed"])
         )
-        return {"shares": [round(float(shares[k]), 7) for k in predicted_energies(DEEP.name)]}
+        return {"shares": rounded([shares[k] for k in predicted_energies(DEEP.name)], 7)}

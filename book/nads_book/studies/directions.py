@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from nads_book.analysis.waves import grid_frequencies, spread, stratified_frequencies
-from nads_book.experiments import Context, Facts, Unit, factorial
-from nads_book.experiments.presets import Size, TrainingSize
+from nads_book.experiments import Context, Facts, TrainingSize, Unit, factorial
 from nads_book.experiments.stored import load_nads
+from nads_book.studies.presets import Size
 from nads_book.studies.trainings import Sets, TrainingStudy
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
@@ -53,7 +53,6 @@ class DirectionStudy(TrainingStudy):
 class WaveStudy(DirectionStudy):
     """Networks on D(v) of waves v."""
 
-    unit_fields = ("frequency", "seed")
     noise_std = 3.0
 
     @classmethod
@@ -103,7 +102,6 @@ class Fig6(DirectionStudy):
     """Fig. 6, accuracy by NAD: `plot_accuracy_by_nad` of its page."""
 
     figure = "fig6"
-    unit_fields = ("index", "seed")
     about_nads = True
     noise_std = 1.0
 
@@ -126,7 +124,6 @@ class RandomDirections(DirectionStudy):
     """Accuracy by random direction, a control of the accuracies along NADs."""
 
     figure = "random"
-    unit_fields = ("index", "seed")
     noise_std = 1.0
 
     @classmethod

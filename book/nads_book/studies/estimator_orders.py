@@ -9,7 +9,7 @@ from typing import Any
 
 import nads_core as nc
 from nads_book.analysis.prediction import Family
-from nads_book.experiments import Context, Facts, FileStudy, Row, Unit
+from nads_book.experiments import Context, Facts, FileStudy, Row, Unit, rounded
 from nads_book.studies import stored
 
 SEED = 7
@@ -63,5 +63,5 @@ class EstimatorOrders(FileStudy):
         row: Row = {}
         for kind, family in families().items():
             found = nads.energy(family.directions)
-            row[kind] = [float(f"{value:.6g}") for value in (found / found.mean()).tolist()]
+            row[kind] = rounded(found / found.mean(), 6, significant=True)
         return row

@@ -39,7 +39,6 @@ from nads_book.studies.geometry import (
     GROUPS,
     NETWORKS,
     NUM_INPUTS,
-    SIZE,
     built,
     compared,
     dataset,
@@ -170,7 +169,6 @@ def initial(network: str, context: Context) -> Tensor:
             NETWORKS[network].architecture,
             num_networks=NUM_UNTRAINED,
             estimator=nc.SmoothedGradient(NUM_INPUTS),
-            image_shape=(1, SIZE, SIZE),
             seed=1,
             progress=False,
         )
@@ -193,7 +191,6 @@ class ExactFirstStep(FileStudy):
     """
 
     name = "exact-first-step"
-    unit_fields = ("network", "measured")
     many_rows = True
     on_photos = True
 

@@ -42,7 +42,7 @@ from nads_book.experiments import (
     factorial,
     recipe_steps,
 )
-from nads_book.experiments.presets import MODELS
+from nads_book.studies.presets import MODELS
 from nads_core.data.fourier import Frequency
 from nads_core.kernels import faster_max_pooling
 from nads_core.runtime.seeds import seed_sequence, seeded
@@ -134,9 +134,11 @@ def orders(energies: np.ndarray, table: np.ndarray) -> dict[str, float]:
     """
     means = table.mean(0)
     learned = means > LEARNED
-    found = {"area": area_under_curve(energies, learned)}
-    found["correlation"] = rank_correlation(energies, means)
-    return found | {"learned": int(learned.sum())}
+    return {
+        "area": area_under_curve(energies, learned),
+        "correlation": rank_correlation(energies, means),
+        "learned": int(learned.sum()),
+    }
 
 
 def contrasts() -> dict[str, tuple[list[Cell], ...]]:
@@ -329,15 +331,13 @@ class Forgetting(FileStudy):
     """
 
     name = "forgetting"
-    unit_fields = ("cell", "wave", "seed")
 
     def units(self) -> list[Unit]:
         """Return the whole design with the first seed, then with the second."""
         cells = [asdict(cell) for cell in CELLS]
         return factorial(seed=SEEDS, cell=cells, wave=map(list, waves()))
 
-    def facts(self) -> Facts:
-        return {"epochs": list(LOGGED)}
+    constants = {"epochs": list(LOGGED)}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return train_one(Cell(**unit["cell"]), *task_of(unit))

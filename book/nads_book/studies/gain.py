@@ -30,8 +30,8 @@ from nads_book.experiments import (
     factorial,
     load_registered,
 )
-from nads_book.experiments.presets import Size
 from nads_book.studies.directions import DirectionStudy
+from nads_book.studies.presets import Size
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import fingerprint
 from nads_core.training import train_networks
@@ -109,7 +109,6 @@ class GainStudy(DirectionStudy):
     """
 
     figure = "law"
-    unit_fields = ("index", "seed")
     noise_std = 1.0
 
     @classmethod

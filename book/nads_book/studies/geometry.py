@@ -458,15 +458,13 @@ class Geometry(FileStudy):
     """How do NADs change while networks train? See ``geometry.toml``."""
 
     name = "geometry"
-    unit_fields = ("network", "data")
     many_rows = True
     on_photos = True
 
     def units(self) -> list[Unit]:
         return [{"network": network, "data": data} for network, data in CONDITIONS]
 
-    def facts(self) -> Facts:
-        return {"steps": list(STEPS)}
+    constants = {"steps": list(STEPS)}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
         network, data = unit["network"], unit["data"]

@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from nads_book.analysis.waves import spread
-from nads_book.experiments import Context, Facts, Row, Unit
-from nads_book.experiments.presets import Size, TrainingSize
+from nads_book.experiments import Context, Facts, Row, TrainingSize, Unit
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
+from nads_book.studies.presets import Size
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
@@ -95,7 +95,6 @@ class InjectionStudy(PhotoStudy):
     """
 
     figure = "notes"
-    unit_fields = ("index", "images", "background", "written", "size", "seed")
     about_nads = True
     same_weights = True
 

@@ -1,6 +1,7 @@
 """What the first-step law misses, and a prediction of accuracies that were not measured yet.
 
-The study ``law-candidates`` asks what could be missing, on trainings that are stored.
+The studies ``law-candidates`` and ``law-probes`` ask what could be missing, on trainings that are
+stored.
 ``law-predictions`` predicts accuracies at other numbers of samples, noise and directions, which
 were committed; then ``law-trained`` trains the networks, and those of few samples as often as those
 of many: is it the samples, or the steps?
@@ -32,18 +33,19 @@ from nads_book.experiments import (
     Context,
     Facts,
     FileStudy,
+    KeyedStudy,
     Row,
+    TrainingSize,
     Unit,
-    factorial,
     less,
     load_study,
     logit_difference,
+    rounded,
     train_along,
 )
-from nads_book.experiments.presets import TrainingSize
 from nads_book.experiments.stored import load_nads
 from nads_book.studies import stored
-from nads_book.studies.calibration import separate
+from nads_book.studies.calibration import merged, separate
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import Dataset
@@ -58,6 +60,7 @@ CELLS = (
     *((10_000, noise_std) for noise_std in (0.5, 2.0)),
 )
 NUM_TEST, SEED = 10_000, 7
+PER_RUN, RUNS = 5_120, 40  # networks of the independent runs, see `calibration`
 CONTROL_EPOCHS = 200
 NUM_KERNEL, KERNELS = 3_000, (1, 4, 8)  # samples, and networks whose tangent kernels are averaged
 BY_KERNEL = (213, 231)  # and of these for slower measures
@@ -65,13 +68,10 @@ PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for slow m
 
 
 @lru_cache(maxsize=1)
-def independent_covariance() -> tuple[Tensor, int]:
-    """Return C (D, D) from runs that no shipped NAD saw, and of how many networks."""
-    (total, _), *others = separate(nc.LENET, num_networks=5_120, count=40)
-    for moments, _ in others:
-        total.merge(moments)
-    seen, noise = total.moments()
-    return symmetrize(seen - noise, (1, 32, 32), nc.LENET.symmetries), total.num_networks
+def independent_covariance() -> Tensor:
+    """Return C (D, D) from runs that no shipped NAD saw."""
+    seen, noise = merged(separate(nc.LENET, PER_RUN, RUNS)).moments()
+    return symmetrize(seen - noise, (1, 32, 32), nc.LENET.symmetries)
 
 
 class Seen(NamedTuple):
@@ -86,7 +86,7 @@ class Seen(NamedTuple):
 def seen(name: str) -> Seen:
     """Return the directions of stored trainings."""
     family = Family.of(stored(name))
-    responses = Responses.of(independent_covariance()[0], family.directions)
+    responses = Responses.of(independent_covariance(), family.directions)
     ratios = responses.signal_to_noise(family.num_train, family.noise_std)
     return Seen(family, ratios, filter_gain(family.directions))
 
@@ -170,38 +170,6 @@ def kernel_accuracies(direction: Tensor) -> list[float]:
     return result
 
 
-def candidate_family(name: str) -> Row:
-    """Return law, gain and accuracy of one family of directions, and what a fit to the others
-    predicts for it.
-    """
-    family, ratios, gains = seen(name)
-    others = [other for other in FITTED if other != name]
-    nads = load_nads("lenet")
-    columns = {
-        "shipped": signal_to_noise(nads, family.directions, 10_000, family.noise_std),
-        "independent": ratios,
-        "held_out": fitted(others).accuracies(ratios, gains),
-    }
-    facts = {"key": list(family.keys), "gain": gains.round(4).tolist()}
-    facts["accuracy"] = family.accuracies.tolist()
-    return facts | {name: values.round(5).tolist() for name, values in columns.items()}
-
-
-def probe(index: int) -> Row:
-    """Return slower measures along one NAD: later steps of a linear model, and tangent kernels."""
-    family, ratios, gains = seen("fig6-lenet")
-    place = list(family.keys).index(index)
-    direction = family.directions[place]
-    return {
-        "index": index,
-        "accuracy": float(family.accuracies[place]),
-        "z": float(ratios[place]),
-        "gain": float(gains[place]),
-        "later_steps": later_steps(independent_covariance()[0], direction),
-        "kernels": kernel_accuracies(direction) if index in BY_KERNEL else [],
-    }
-
-
 def chosen_pairs(responses: Responses, gains: np.ndarray) -> list[int]:
     """Return two NADs at each level of the law, the one with the largest and the one with the
     smallest gain there.
@@ -218,37 +186,53 @@ def laws() -> dict[bool, GainCorrection]:
     return {gains: fitted(FITTED, gains) for gains in (True, False)}
 
 
-class LawCandidates(FileStudy):
+class LawCandidates(KeyedStudy):
     """What does the first-step law miss? How much each candidate explains, on trainings that were
     known.
     """
 
     name = "law-candidates"
     file = "law.json"
-    unit_fields = ("family", "probe")
+    design = {"family": SEEN}
+    rows_at = ("candidates", "families")
+    empty = {"candidates": {"num_networks": RUNS * PER_RUN}}
     needs = SEEN
 
-    def units(self) -> list[Unit]:
-        return factorial(family=SEEN, probe=[None]) + factorial(family=[None], probe=PROBED)
+    def run(self, unit: Unit, context: Context) -> Row:
+        name = unit["family"]
+        family, ratios, gains = seen(name)
+        others = [other for other in FITTED if other != name]
+        nads = load_nads("lenet")
+        columns = {
+            "shipped": signal_to_noise(nads, family.directions, 10_000, family.noise_std),
+            "independent": ratios,
+            "held_out": fitted(others).accuracies(ratios, gains),
+        }
+        facts = {"key": list(family.keys), "gain": rounded(gains, 4)}
+        return facts | {"accuracy": family.accuracies.tolist(), **rounded(columns)}
 
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        found = content.get("candidates", {"families": {}, "probes": []})
-        return [
-            *({"family": name, "probe": None, **row} for name, row in found["families"].items()),
-            *({"family": None, "probe": row["index"], **row} for row in found["probes"]),
-        ]
 
-    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
-        made = content.get("candidates", {})
-        if rows and not made:
-            made = {"num_networks": independent_covariance()[1]}
-        names = ("family", "probe")
-        families = {row["family"]: less(row, *names) for row in rows if row["family"]}
-        probes = [less(row, *names) for row in rows if not row["family"]]
-        return content | {"candidates": made | {"families": families, "probes": probes}}
+class LawProbes(FileStudy):
+    """Slower candidates for what the first-step law misses, along some NADs."""
+
+    name = "law-probes"
+    file = "law.json"
+    design = {"index": PROBED}
+    rows_at = ("candidates", "probes")
+    needs = SEEN[:1]
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return candidate_family(unit["family"]) if unit["family"] else probe(unit["probe"])
+        index = unit["index"]
+        family, ratios, gains = seen("fig6-lenet")
+        place = list(family.keys).index(index)
+        direction = family.directions[place]
+        return {
+            "accuracy": float(family.accuracies[place]),
+            "z": float(ratios[place]),
+            "gain": float(gains[place]),
+            "later_steps": later_steps(independent_covariance(), direction),
+            "kernels": kernel_accuracies(direction) if index in BY_KERNEL else [],
+        }
 
 
 class LawPredictions(FileStudy):
@@ -271,14 +255,14 @@ class LawPredictions(FileStudy):
             nads = load_nads("lenet")
             made = {
                 "nads": {"version": nads.provenance["version"], "fingerprint": nads.fingerprint},
-                "num_networks": independent_covariance()[1],
+                "num_networks": RUNS * PER_RUN,
                 "powers": laws()[True].powers,
             }
         return content | {"prediction": made | {"rows": [less(row, "pair") for row in rows]}}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
         nads = load_nads("lenet")
-        responses = Responses.of(independent_covariance()[0], nads.directions)
+        responses = Responses.of(independent_covariance(), nads.directions)
         gains, corrections = filter_gain(nads.directions), laws()
         index, rows = chosen_pairs(responses, gains)[unit["pair"]], []
         gain = gains[[index]]
@@ -291,8 +275,8 @@ class LawPredictions(FileStudy):
                 "without_gain": corrections[False].accuracies(z, np.ones(1)),
             }
             row = {"index": index, "num_train": num_train, "noise_std": noise_std}
-            row |= {"gain": round(float(gain[0]), 4)}
-            rows.append(row | {name: round(float(x[0]), 5) for name, x in values.items()})
+            row |= {"gain": rounded(gain[0], 4)}
+            rows.append(row | {name: x for name, (x,) in rounded(values).items()})
         return rows
 
 
@@ -302,7 +286,6 @@ class LawTrainings(FileStudy):
     """
 
     name = "law-trained"
-    unit_fields = ("num_train", "noise_std", "seed", "epochs")
     needs = ("law-predictions",)
     many_rows = True
 

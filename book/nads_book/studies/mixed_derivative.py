@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 import nads_core as nc
-from nads_book.experiments import Context, Facts, FileStudy, Row, Rows, Scored, Unit
+from nads_book.experiments import Context, FileStudy, Row, Rows, Scored, Unit
 from nads_core.directions import Estimator
 
 NETWORKS = {each.name: each for each in (nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121)}
@@ -53,9 +53,7 @@ class MixedDerivativeStudy(FileStudy):
 
     name = "mixed-derivative"
     design = {"network": NETWORKS}
-
-    def facts(self) -> Facts:
-        return {"num_networks": NUM_NETWORKS, "num_directions": NUM_DIRECTIONS}
+    constants = {"num_networks": NUM_NETWORKS, "num_directions": NUM_DIRECTIONS}
 
     def run(self, unit: Unit, context: Context) -> Row:
         runs = {
@@ -64,7 +62,6 @@ class MixedDerivativeStudy(FileStudy):
                     NETWORKS[unit["network"]],
                     num_networks=NUM_NETWORKS,
                     estimator=estimator,
-                    image_shape=(1, 32, 32),
                     seed=SEED + 2 * number + turn,
                     device=context.device,
                     progress=False,

@@ -84,9 +84,7 @@ class NADs64(FileStudy):
     name = "nads64"
     design = {"num_networks": (FEW, MANY)}
     runs_key = "provenance"  # the file's "runs" are seconds and forecasts of the two runs
-
-    def facts(self) -> Facts:
-        return {"few": FEW, "many": MANY, "shape": list(SHAPE)}
+    constants = {"few": FEW, "many": MANY, "shape": list(SHAPE)}
 
     def content(self, results: StudyFile) -> Facts:
         """Return the content of the file, with seconds and forecasts of both runs."""

@@ -22,6 +22,7 @@ from nads_book.experiments import (
     Scored,
     Unit,
     factorial,
+    rounded,
 )
 from nads_book.photos import load_images
 from nads_book.studies.definitions import sampled_halves
@@ -245,22 +246,20 @@ def measures(benchmark: str, key: str) -> Facts:
         row[name] = seen.mean()
         if name == "between":
             row["between_each"] = (seen / norms).median()
-    return {name: float(f"{float(x):.6g}") for name, x in row.items()}
+    return rounded(row, 6, significant=True)
 
 
 class ArchitectureSearch(FileStudy):
     """Do NADs rank architectures? Measures of random networks of two benchmarks (``nas.toml``)."""
 
     name = "nas"
-    unit_fields = ("benchmark", "key")
     on_photos = True
 
     def units(self) -> list[Unit]:
         cells = factorial(benchmark=["201"], key=proxies()["cifar10"])
         return cells + factorial(benchmark=["macro"], key=macro_keys())
 
-    def facts(self) -> Facts:
-        return {"num_networks": NUM_NETWORKS}
+    constants = {"num_networks": NUM_NETWORKS}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return measures(unit["benchmark"], unit["key"])

@@ -19,7 +19,6 @@ from nads_book.analysis.statistics import means, rank_correlation
 from nads_book.experiments import (
     Context,
     Estimates,
-    Facts,
     FileStudy,
     Met,
     Row,
@@ -31,7 +30,7 @@ from nads_book.experiments import (
     train_network,
     without_intervals,
 )
-from nads_book.experiments.presets import MODELS
+from nads_book.studies.presets import MODELS
 from nads_core.directions import NADs
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training import Dataset
@@ -114,20 +113,12 @@ def nads_of(network: str, context: Context) -> NADs:
             MODELS[network],
             num_networks=NUM_NETWORKS,
             estimator=nc.SmoothedGradient(16),
-            image_shape=(1, 32, 32),
             seed=1,
             progress=False,
         )
         return nads.directions, nads.eigenvalues
 
     return NADs(*context.kept(f"nads of {network}, {NUM_NETWORKS}", compute))
-
-
-def directions_of(network: str, first: int, context: Context) -> tuple[Tensor, float]:
-    """Return two neighbouring NADs, (2, 1, 32, 32), and their mean energy, relative to all."""
-    nads = nads_of(network, context)
-    chosen = slice(first, first + 2)
-    return nads.directions[chosen], float(nads.eigenvalues[chosen].mean() / nads.eigenvalues.mean())
 
 
 class NonlinearTasks(FileStudy):
@@ -137,17 +128,17 @@ class NonlinearTasks(FileStudy):
 
     name = "nonlinear-tasks"
     design = {"seed": SEEDS, "first": SPREAD, "network": NETWORKS, "task": TASKS}
-
-    def facts(self) -> Facts:
-        return {
-            "margin": MARGIN,
-            "noise_std": NOISE_STD,
-            "num_train": NUM_TRAIN,
-            "epochs": RECIPE.epochs,
-        }
+    constants = {
+        "margin": MARGIN,
+        "noise_std": NOISE_STD,
+        "num_train": NUM_TRAIN,
+        "epochs": RECIPE.epochs,
+    }
 
     def run(self, unit: Unit, context: Context) -> Row:
-        directions, energy = directions_of(unit["network"], unit["first"], context)
+        nads, pair = nads_of(unit["network"], context), slice(unit["first"], unit["first"] + 2)
+        directions, values = nads.directions[pair], nads.eigenvalues
+        energy = float(values[pair].mean() / values.mean())
         own = seed_sequence(unit["seed"], 20, unit["first"], TASKS.index(unit["task"]))
         train, test = (
             sampled(unit["task"], directions, count, seed_sequence(own, part))
@@ -169,21 +160,21 @@ class NonlinearTasks(FileStudy):
         met: Met = {}
         for network, task in itertools.product(NETWORKS, TASKS):
             label, reached = f"{network}, {task}", by_pair(rows, network, task)
-            accuracies = np.array(list(reached.values()))
-            complete = len(reached) == len(FIRST_NADS)
-            if complete:
-                frequencies = np.array(list(by_pair(rows, network, task, "frequency").values()))
-                last = max((i for i, mean in reached.items() if mean > unlearned), default=-1)
-                values = {
-                    NADS_ORDER: rank_correlation(accuracies, np.arange(len(reached))),
-                    FREQUENCY_ORDER: rank_correlation(accuracies, frequencies),
-                    LAST: last,
-                }
-                estimates[label] = without_intervals(values)
             if task in NONLINEAR:
-                decided = (accuracies > learned).any() and (accuracies < unlearned).sum() >= 2
-                below = complete and estimates[label][NADS_ORDER][0] <= criteria["order"]["at_most"]
-                met[label] = below if complete and decided else None
+                met[label] = None
+            if len(reached) < len(FIRST_NADS):
+                continue
+            accuracies = np.array(list(reached.values()))
+            frequencies = np.array(list(by_pair(rows, network, task, "frequency").values()))
+            values = {
+                NADS_ORDER: rank_correlation(accuracies, np.arange(len(reached))),
+                FREQUENCY_ORDER: rank_correlation(accuracies, frequencies),
+                LAST: max((i for i, mean in reached.items() if mean > unlearned), default=-1),
+            }
+            estimates[label] = without_intervals(values)
+            decided = (accuracies > learned).any() and (accuracies < unlearned).sum() >= 2
+            if task in NONLINEAR and decided:
+                met[label] = values[NADS_ORDER] <= criteria["order"]["at_most"]
         cells = [
             (estimates[label], estimates.get(f"{label.partition(',')[0]}, linear"))
             for label in met

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -33,13 +33,13 @@ from nads_book.experiments import (
     Scored,
     Unit,
     accuracies,
-    factorial,
     kept,
     less,
     load_nads,
     load_registered,
     load_study,
     recipe_steps,
+    rounded,
     sgd,
 )
 from nads_book.photos import load_images
@@ -432,9 +432,9 @@ def ridge(metrics: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> list[flo
     return [p, math.hypot(math.sqrt(p * (1 - p) / len(labels)), p - half), half]
 
 
-def jackknife(values: Tensor) -> float:
-    """Return the standard error from values (J,) with one of J parts left out each."""
-    return float(((len(values) - 1) * values.var(correction=0)).sqrt())
+def jackknife(values: Tensor) -> Tensor:
+    """Return standard errors (n,) from values (J, n) with one of J parts left out each."""
+    return ((len(values) - 1) * values.var(0, correction=0)).sqrt()
 
 
 def scores_of(
@@ -471,16 +471,12 @@ def scores_of(
     value, half = all_scores(total / count), all_scores(groups[: count // 2].mean(0))
     of_networks = torch.stack([all_scores(moment) for moment in without])
     of_images = torch.stack([traces(total / count, part) for part in range(PARTS)])
-    found = {"ridge": ridge(metrics, inputs, labels)}
-    for place, name in enumerate(SCORE_NAMES[1:]):
-        p = float(value[place])
-        if place < 2:
-            image_error = math.sqrt(p * (1 - p) / len(labels))
-        else:
-            image_error = jackknife(of_images[:, place - 2])
-        error = math.hypot(jackknife(of_networks[:, place]), image_error)
-        found[name] = [p, error, float(half[place])]
-    return {name: [float(f"{x:.5g}") for x in numbers] for name, numbers in found.items()}
+    binomial = (value[:2] * (1 - value[:2]) / len(labels)).sqrt()  # of both accuracies
+    image_errors = torch.cat([binomial, jackknife(of_images)])
+    errors = torch.hypot(jackknife(of_networks), image_errors)
+    others = torch.stack([value, errors, half], 1).tolist()
+    found = zip(SCORE_NAMES, [ridge(metrics, inputs, labels), *others], strict=True)
+    return rounded(dict(found), 5, significant=True)
 
 
 def variants(data: str) -> tuple[str, ...]:
@@ -494,8 +490,13 @@ class PairScores(FileStudy):
     """
 
     name = "other-data-scores"
-    unit_fields = ("data", "variant", "architecture")
     on_photos = True
+    constants = {
+        "num_networks": NUM_NETWORKS,
+        "num_inputs": NUM_INPUTS,
+        "num_train": NUM_TRAIN,
+        "names": list(SCORE_NAMES),
+    }
 
     def units(self) -> list[Unit]:
         return [
@@ -504,10 +505,6 @@ class PairScores(FileStudy):
             for name in architectures(data)
             for variant in variants(data)
         ]
-
-    def facts(self) -> Facts:
-        sizes = {"num_networks": NUM_NETWORKS, "num_inputs": NUM_INPUTS, "num_train": NUM_TRAIN}
-        return sizes | {"names": list(SCORE_NAMES)}
 
     run_many = FileStudy.run_in_turn  # each architecture's second moments are computed once
 
@@ -600,10 +597,8 @@ class PairTrainings(FileStudy):
     """Do NADs rank pairs of an architecture and a data set? See ``other_data.toml``."""
 
     name = "other-data"
-    unit_fields = ("data", "variant", "architecture", "seed")
     needs = ("other-data-scores",)
     on_photos = True
-    by_sgd: ClassVar[tuple[str, ...]] = BY_SGD
 
     def units(self) -> list[Unit]:
         """Return the whole design with the first seed, then with the second."""
@@ -630,7 +625,7 @@ class PairTrainings(FileStudy):
             flipping_nads(side)
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return train_unit(unit, self.by_sgd, context.device)
+        return train_unit(unit, BY_SGD, context.device)
 
     def score(self, rows: Rows) -> Scored:
         """Apply the registered criteria, see `judge`."""
@@ -638,23 +633,19 @@ class PairTrainings(FileStudy):
         return judge(sealed_scores(), rows)
 
 
-class PairControl(PairTrainings):
+class PairControl(FileStudy):
     """Is it the optimiser that makes the MLP's accuracy depend on the basis of its inputs? Added
     afterwards.
     """
 
     name = "other-data-control"
-    by_sgd = (*BY_SGD, "mlp")
+    design = {
+        "data": ("cifar10", "fashion-mnist"),
+        "variant": VARIANTS,
+        "architecture": ["mlp"],
+        "seed": SEEDS,
+    }
+    on_photos = True
 
-    def units(self) -> list[Unit]:
-        data = ("cifar10", "fashion-mnist")
-        return factorial(data=data, variant=VARIANTS, architecture=["mlp"], seed=SEEDS)
-
-    def facts(self) -> Facts:
-        return {}
-
-    def prepare(self, units: Sequence[Unit]) -> None:
-        """Need no seal: the control was added after the first results."""
-
-    def score(self, rows: Rows) -> Scored:
-        raise ValueError(f"{self.name} has no registered rule")
+    def run(self, unit: Unit, context: Context) -> Row:
+        return train_unit(unit, ["mlp"], context.device)

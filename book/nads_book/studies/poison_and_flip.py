@@ -9,9 +9,9 @@ from torch import nn
 
 from nads_book.analysis.prediction_changes import changed_predictions
 from nads_book.analysis.waves import spread
-from nads_book.experiments import Context, Facts, Unit, factorial
-from nads_book.experiments.presets import Size, TrainingSize
+from nads_book.experiments import Context, Facts, TrainingSize, Unit, factorial, rounded
 from nads_book.photos import DatasetNotFoundError, load_images
+from nads_book.studies.presets import Size
 from nads_book.studies.trainings import Sets, TrainingStudy
 from nads_core.data.images import ImageSet, normalize
 from nads_core.data.poisoning import flip, poison
@@ -121,7 +121,6 @@ class Fig7(PhotoStudy):
     """
 
     figure = "fig7"
-    unit_fields = ("index", "seed")
     about_nads = True
 
     @classmethod
@@ -145,7 +144,7 @@ class Fig7(PhotoStudy):
         use: Facts = {"indices": indices, "num_images": len(images)}
         for change in ("remove", "flip"):
             shares = changed_predictions(network, images, self.nads, indices, change)
-            use[change] = [round(share, 4) for share in shares.tolist()]
+            use[change] = rounded(shares, 4)
         return {"use": use}
 
 
@@ -155,7 +154,6 @@ class Fig8(PhotoStudy):
     """
 
     figure = "fig8"
-    unit_fields = ("flipped", "seed")
     about_nads = True
 
     @classmethod

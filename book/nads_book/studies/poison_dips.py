@@ -18,6 +18,7 @@ from nads_book.experiments import (
     Unit,
     factorial,
     load_nads,
+    reached,
 )
 from nads_book.photos import load_images
 from nads_book.studies import stored
@@ -46,7 +47,6 @@ class PoisonDips(FileStudy):
     """
 
     name = "poison-dips"
-    unit_fields = ("index", "mode", "seed")
     needs = ("fig7-lenet",)
     on_photos = True
 
@@ -54,8 +54,7 @@ class PoisonDips(FileStudy):
         carriers = [{"index": None, "mode": "none"}, *factorial(index=INDICES, mode=MODES)]
         return [carrier | {"seed": seed} for seed in SEEDS for carrier in carriers]
 
-    def facts(self) -> Facts:
-        return {"num_train": NUM_TRAIN, "epochs": PHOTO_RECIPE.epochs}
+    constants = {"num_train": NUM_TRAIN, "epochs": PHOTO_RECIPE.epochs}
 
     def content(self, results: StudyFile) -> Facts:
         """Return the content of the file, with the photos' moments along all carriers of the
@@ -63,7 +62,7 @@ class PoisonDips(FileStudy):
         """
         if "carriers" not in results.facts:
             known, nads = carriers_of_the_paper()
-            photos = load_images("cifar10", train=True, seed=0, progress=False)
+            photos = load_images("cifar10", progress=False)
             carriers = []
             for index in sorted({row["index"] for row in known.rows if row["index"] is not None}):
                 one = ShortcutInjection(photos.images, nads, index)
@@ -77,7 +76,7 @@ class PoisonDips(FileStudy):
         train = load_images(
             "cifar10", num_images=NUM_TRAIN, seed=unit["seed"], root=context.root, progress=False
         )
-        test = load_images("cifar10", train=False, seed=0, root=context.root, progress=False)
+        test = load_images("cifar10", train=False, root=context.root, progress=False)
         images = train.images
         if unit["index"] is not None:
             injection = ShortcutInjection(images, nads, unit["index"])
@@ -92,7 +91,4 @@ class PoisonDips(FileStudy):
             device=context.device,
             progress=False,
         )
-        return {
-            name: round(float(getattr(found, name)), 4)
-            for name in ("test_accuracy", "train_accuracy")
-        }
+        return {name: value for name, (value,) in reached(found, 4).items()}

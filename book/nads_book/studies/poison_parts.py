@@ -118,7 +118,6 @@ class PoisonParts(FileStudy):
     """What do the parts of the poison cost at equal relative size? See ``poison_parts.toml``."""
 
     name = "poison-parts"
-    unit_fields = ("case", "index", "written", "size", "seed")
     on_photos = True
 
     def units(self) -> list[Unit]:
@@ -186,15 +185,13 @@ def judge(
     for name, rule in criteria.items():
         parts = means[name.partition(",")[0]]
         if "indices" in rule:
-            costs = [parts[DEVIATION].get(index) for index in rule["indices"]]
-            met[name] = (
-                None if None in costs else all(within(x, rule) for x in costs if x is not None)
-            )
+            costs = [parts[DEVIATION].get(index, np.nan) for index in rule["indices"]]
+            holds = all(within(cost, rule) for cost in costs)
         else:
             mean, zero = (
                 parts[f"hole at {where}"].get(0, np.nan) for where in ("the mean", "zero")
             )
-            met[name] = (
-                None if np.isnan(mean / zero) else rule["low"] <= mean / zero <= rule["high"]
-            )
+            costs = [mean / zero]
+            holds = rule["low"] <= mean / zero <= rule["high"]
+        met[name] = None if np.isnan(costs).any() else holds
     return Scored(estimates, met)

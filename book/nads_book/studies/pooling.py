@@ -24,7 +24,6 @@ from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
-    Facts,
     FileStudy,
     KeyedStudy,
     Row,
@@ -32,6 +31,7 @@ from nads_book.experiments import (
     Scored,
     Unit,
     load_study,
+    rounded,
     train_network,
     without_intervals,
 )
@@ -104,7 +104,6 @@ def scores(entry: str) -> dict[str, list[float]]:
     nads = nc.compute_nads(
         ATLAS[entry].architecture,
         NUM_NETWORKS,
-        image_shape=(1, 32, 32),
         debiasing="subtract",
         seed=0,
     )
@@ -115,7 +114,7 @@ def scores(entry: str) -> dict[str, list[float]]:
     for data in PHOTOS:
         seen = nc.class_differences(photos(True, data != "photos"), nads)
         found[data] = [seen.lift, *seen.lift_interval]
-    return {data: [float(f"{value:.5g}") for value in values] for data, values in found.items()}
+    return rounded(found, 5, significant=True)
 
 
 def architecture(pooling: str, num_classes: int) -> Architecture:
@@ -126,18 +125,6 @@ def architecture(pooling: str, num_classes: int) -> Architecture:
         return ATLAS[POOLINGS[pooling]].architecture
     plain = ATLAS[POOLINGS["max"]].architecture
     return replace(plain, options=plain.options | {"width": WIDTHS[num_classes]})
-
-
-def train_one(pooling: str, data: str, seed: int, context: Context) -> Row:
-    """Train one network and return its accuracies; weights, data and batches are the same for all
-    kinds of pooling.
-    """
-    train, test = (dataset(data, part, seed) for part in (True, False))
-    torch.manual_seed(seed_sequence(seed, 22) % 2**31)
-    num_classes = int(train[1].max()) + 1
-    network = architecture(pooling, num_classes).build(train[0].shape[1], 32, num_classes)
-    recipe = PHOTO_RECIPE if data in PHOTOS else nc.SEPARABLE_RECIPE
-    return train_network(network, train, test, recipe, seed, context)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +184,7 @@ class PoolingPredictions(KeyedStudy):
     rows_at = ("prediction",)
     empty = {"rows": []}
     on_photos = True
-
-    def facts(self) -> Facts:
-        return {"num_networks": NUM_NETWORKS}
+    constants = {"num_networks": NUM_NETWORKS}
 
     def run(self, unit: Unit, context: Context) -> Row:
         return scores(POOLINGS[unit["pooling"]])
@@ -214,7 +199,14 @@ class Pooling(FileStudy):
     on_photos = True
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return train_one(**unit, context=context)
+        pooling, data, seed = unit["pooling"], unit["data"], unit["seed"]
+        train, test = (dataset(data, part, seed) for part in (True, False))
+        # Weights, data and batches are the same for all kinds of pooling.
+        torch.manual_seed(seed_sequence(seed, 22) % 2**31)
+        num_classes = int(train[1].max()) + 1
+        network = architecture(pooling, num_classes).build(train[0].shape[1], 32, num_classes)
+        recipe = PHOTO_RECIPE if data in PHOTOS else nc.SEPARABLE_RECIPE
+        return train_network(network, train, test, recipe, seed, context)
 
     def score(self, rows: Rows) -> Scored:
         """Apply the registered rule. All draws of data sets count, so that no seed decides."""

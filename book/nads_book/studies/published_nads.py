@@ -16,7 +16,15 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book.analysis import published
-from nads_book.experiments import Context, FileStudy, KeyedStudy, Row, Unit, train_along
+from nads_book.experiments import (
+    Context,
+    FileStudy,
+    KeyedStudy,
+    Row,
+    Unit,
+    rounded,
+    train_along,
+)
 from nads_book.experiments.stored import load_nads
 from nads_book.studies.directions import Fig6
 from nads_core.runtime.seeds import seed_sequence
@@ -42,24 +50,6 @@ def authors_directions(name: str) -> Tensor:
     return found
 
 
-def law_of(name: str) -> Row:
-    """Return the energies of the authors' directions of a network under our second moments."""
-    nads = load_nads(name)
-    values, keys = nads.eigenvalues.double(), list(published.nad_accuracies(name))
-    shares = (authors_directions(name)[keys].flatten(1) @ nads.basis).double().square()  # (m, D)
-    total = float(values.square().sum())
-
-    def digits(numbers: Tensor) -> list[float]:
-        return [float(f"{number:.6g}") for number in numbers]
-
-    return {
-        "key": keys,
-        "energies": digits((shares @ values) / total**0.5),
-        "squares": digits((shares @ values.square()) / total),
-        "version": nads.provenance["version"],
-    }
-
-
 class PublishedLaws(KeyedStudy):
     """Energies of the authors' directions under our second moments, for
     the law (NADS_REFERENCE).
@@ -73,49 +63,58 @@ class PublishedLaws(KeyedStudy):
     empty = {"rows": []}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return law_of(unit["architecture"])
+        name = unit["architecture"]
+        nads, keys = load_nads(name), list(published.nad_accuracies(name))
+        values = nads.eigenvalues.double()
+        # (m, D)
+        shares = (authors_directions(name)[keys].flatten(1) @ nads.basis).double().square()
+        total = float(values.square().sum())
+        found = {
+            "energies": (shares @ values) / total**0.5,
+            "squares": (shares @ values.square()) / total,
+        }
+        row = rounded(found, 6, significant=True)
+        return {"key": keys} | row | {"version": nads.provenance["version"]}
 
 
 SPECTRA = {"lenet": "ln", "vgg11": "vgg", "resnet18": "rn", "densenet121": "dn"}  # their columns
 
 
-def spectrum_of(name: str) -> Row:
-    """Return the authors' eigenvalues of Fig. 6 and ours, as shares of their sums, and overlaps.
-
-    Their table has singular values of gradients. Its directions are another run than those that
-    they published of LeNet, and DenseNet-121's are kept back from us: so it has no overlap here.
-    """
-    path = Path(os.environ.get("NADS_REFERENCE") or os.devnull, "nad_accuracies.csv")
-    if not path.exists():
-        raise FileNotFoundError("the authors' table of Fig. 6 is needed: NADS_REFERENCE names it")
-    with path.open(newline="") as file:
-        theirs = np.array([float(row[f"eig_{SPECTRA[name]}"]) ** 2 for row in csv.DictReader(file)])
-    nads = load_nads(name)
-    ours = nads.eigenvalues.double().clamp(min=0).numpy()
-    keys = list(published.nad_accuracies(name))
-    spectra = {"published": theirs, "ours": ours}
-    row: Row = {"key": keys}
-    for label, values in spectra.items():
-        shares = values / values.sum()
-        row[label] = [float(f"{share:.5g}") for share in shares[keys]]
-    if name in ARCHITECTURES:
-        found = authors_directions(name)
-        # Theirs are orthonormal up to the 16 bits in which they are stored.
-        basis = torch.linalg.qr(found[:64].flatten(1).T.double())[0].T.view(-1, 1, 32, 32)
-        row["overlaps"] = {str(k): round(nads.overlap(basis, k), 4) for k in (5, 10, 20, 50)}
-    return row
-
-
 class PublishedSpectra(FileStudy):
     """How fast do the authors' eigenvalues fall, and ours, and how far do they agree
     (NADS_REFERENCE)?
+
+    Their table has singular values of gradients. Its directions are another run than those that
+    they published of LeNet, and DenseNet-121's are kept back from us: so it has no overlap here.
     """
 
     name = "published-spectra"
     design = {"architecture": SPECTRA}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return spectrum_of(unit["architecture"])
+        name = unit["architecture"]
+        path = Path(os.environ.get("NADS_REFERENCE") or os.devnull, "nad_accuracies.csv")
+        if not path.exists():
+            raise FileNotFoundError(
+                "the authors' table of Fig. 6 is needed: NADS_REFERENCE names it"
+            )
+        with path.open(newline="") as file:
+            theirs = np.array(
+                [float(row[f"eig_{SPECTRA[name]}"]) ** 2 for row in csv.DictReader(file)]
+            )
+        nads = load_nads(name)
+        ours = nads.eigenvalues.double().clamp(min=0).numpy()
+        keys = list(published.nad_accuracies(name))
+        spectra = {"published": theirs, "ours": ours}
+        row: Row = {"key": keys}
+        for label, values in spectra.items():
+            row[label] = rounded((values / values.sum())[keys], 5, significant=True)
+        if name in ARCHITECTURES:
+            found = authors_directions(name)
+            # Theirs are orthonormal up to the 16 bits in which they are stored.
+            basis = torch.linalg.qr(found[:64].flatten(1).T.double())[0].T.view(-1, 1, 32, 32)
+            row["overlaps"] = {str(k): round(nads.overlap(basis, k), 4) for k in (5, 10, 20, 50)}
+        return row
 
 
 class PublishedTrainings(FileStudy):
@@ -124,7 +123,6 @@ class PublishedTrainings(FileStudy):
     """
 
     name = "law-published"
-    unit_fields = ("index", "noise_std", "seed")
 
     def units(self) -> list[Unit]:
         return [

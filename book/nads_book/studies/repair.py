@@ -32,11 +32,12 @@ from nads_book.experiments import (
     Unit,
     load_study,
     matching,
+    rounded,
     train_along,
     train_on_photos,
     without_intervals,
 )
-from nads_book.experiments.presets import SIZES
+from nads_book.studies.presets import SIZES
 from nads_core.runtime.seeds import seed_sequence
 
 NUM_NETWORKS, NUM_WAVES, SEEDS, NOISE_STD = 1_024, 16, (0, 1), 3.0
@@ -143,7 +144,6 @@ class RepairPredictions(FileStudy):
         nads = nc.compute_nads(
             partial(NETWORKS[unit["network"]], 1, 32, 2),
             NUM_NETWORKS,
-            image_shape=(1, 32, 32),
             symmetries=(),
             debiasing="subtract",
             seed=0,
@@ -151,7 +151,7 @@ class RepairPredictions(FileStudy):
             progress=False,
         )
         energies = nads.energy(fourier_directions(waves())) / nads.eigenvalues.mean()
-        return {"energies": [round(float(energy), 4) for energy in energies]}
+        return {"energies": rounded(energies, 4)}
 
 
 class Repair(FileStudy):

@@ -119,12 +119,6 @@ class Cell:
         wanted = dict(zip(SHORTCUT_FIELDS, (index, background, written, size), strict=True))
         return self._complete(matching(self.rows, map=None, **wanted))
 
-    def loss(self, accuracies: Sequence[float]) -> Estimate:
-        """Return how many points the mean of some accuracies lies below that
-        on unchanged images.
-        """
-        return self._difference(self.map_accuracies("as is"), accuracies)
-
     def difference(self, first: str, second: str) -> Estimate:
         """Return how many points the mean accuracy under a second map lies below that under a
         first.
@@ -139,13 +133,10 @@ class Cell:
         found = self.spread.difference(first, second)
         return list(found if fewest > 1 and self.spread.degrees else found[:1])
 
-    def loss_of_map(self, name: str) -> Estimate:
-        """Return the points lost under a map."""
-        return self.loss(self.map_accuracies(name))
-
     def loss_of_shortcut(self, index: int, written: str, size: float | None = None) -> Estimate:
         """Return the points lost by a change of one coordinate of the training images."""
-        return self.loss(percents(self.shortcut_rows(index, "kept", written, size)))
+        accuracies = percents(self.shortcut_rows(index, "kept", written, size))
+        return self._difference(self.map_accuracies("as is"), accuracies)
 
     def losses(self, written: str, size: float | None = None) -> np.ndarray:
         """Return the points lost at each index."""
@@ -188,9 +179,10 @@ def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
     replaced, hole, added = (cell.losses(*each) for each in written)
     shares = np.array([cell.following(index) for index in cell.indices])
     flip, signs, matched, opposed = (
-        cell.loss_of_map(name)[0] for name in ("flipped", "random signs", "matched", "opposed")
+        cell.difference("as is", name)[0]
+        for name in ("flipped", "random signs", "matched", "opposed")
     )
-    others = [linear.loss_of_map(name)[0] for name in sorted(linear.planned_maps)]
+    others = [linear.difference("as is", name)[0] for name in sorted(linear.planned_maps)]
     met: Met = dict.fromkeys(CRITERIA)
     removed, read, costs, nothing, counts = CRITERIA
     if known([*replaced, *hole, *added]) and replaced.max() >= _LEAST:

@@ -215,7 +215,6 @@ class Replications(FileStudy):
     """What do the poison and the flip do on other photos? See ``replications.toml``."""
 
     name = "replications"
-    unit_fields = FIELDS
     on_photos = True
 
     def units(self) -> list[Unit]:

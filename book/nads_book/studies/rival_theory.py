@@ -33,11 +33,12 @@ from nads_book.experiments import (
     load_study,
     logit_difference,
     matching,
+    rounded,
 )
-from nads_book.experiments.presets import MODELS
 from nads_book.studies import forgetting, stored
 from nads_book.studies.gain import designed_direction, load_design
 from nads_book.studies.nonlinear_tasks import mean_frequency, nads_of
+from nads_book.studies.presets import MODELS
 from nads_core.runtime.seeds import seed_sequence, seeded
 
 NETWORKS, FAMILIES, SEEDS = ("lenet", "cnn"), ("waves", "designed"), (0, 1, 2)
@@ -153,14 +154,13 @@ def kernel_row(network: nn.Module, v: Tensor, noise_std: float, seed: int) -> Ro
     alignment = inner(along, test.transposed(2.0 * truth - 1)) / (NUM_TRAIN * NUM_TEST)
     above = [scores > scores.mean() for scores in predicted]
     right = [float((one == (truth == 1)).double().mean()) for one in above]
-    return {"accuracies": [round(x, 4) for x in right], "alignment": float(f"{alignment:.6g}")}
+    return {"accuracies": rounded(right, 4), "alignment": float(f"{alignment:.6g}")}
 
 
 class RivalTheory(FileStudy):
     """Does a tangent kernel predict better than energies? See ``rival_theory.toml``."""
 
     name = "rival-theory"
-    unit_fields = ("network", "family", "key", "seed")
     needs = ("fig1-lenet",)
 
     def units(self) -> list[Unit]:
@@ -173,7 +173,7 @@ class RivalTheory(FileStudy):
         ]
 
     def run(self, unit: Unit, context: Context) -> Row:
-        name, family, key, seed = (unit[field] for field in self.unit_fields)
+        name, family, key, seed = unit.values()
         v, noise_std = direction(name, family, key), NOISE_STD[family]
         place = keys(name, family).index(key)
         own = seed_sequence(seed, 22, NETWORKS.index(name), FAMILIES.index(family), place)
@@ -185,7 +185,7 @@ class RivalTheory(FileStudy):
         facts = {"energy": energy, "ratio": float(z[0]), "gain": float(filter_gain(v[None])[0])}
         facts["frequency"] = mean_frequency(v[None])
         row = kernel_row(network, v, noise_std, own % 2**31)
-        return row | {name: float(f"{value:.6g}") for name, value in facts.items()}
+        return row | rounded(facts, 6, significant=True)
 
     def score(self, rows: Rows) -> Scored:
         """Apply the registered rule (``rival_theory.toml``) to the cells that are complete."""
@@ -261,7 +261,7 @@ def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Sco
     draws: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for cell, one in found.items():
         drawn = draws[cell] = {
-            name: resampled_correlations(values, one.trained, NUM_DRAWS, min_size=2)
+            name: resampled_correlations(values, one.trained, NUM_DRAWS)
             for name, values in one.values.items()
         }
         own = estimates[", ".join(cell)] = {name: with_interval(x) for name, x in drawn.items()}

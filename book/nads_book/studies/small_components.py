@@ -17,7 +17,6 @@ from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
     Estimates,
-    Facts,
     FileStudy,
     Met,
     Row,
@@ -26,6 +25,7 @@ from nads_book.experiments import (
     Unit,
     less,
     load_nads,
+    rounded,
     train_on_photos,
     within,
     without_intervals,
@@ -78,30 +78,26 @@ def answers(
     norms = amounts.flatten(1).norm(dim=1)
     relative = norms / images.flatten(1).norm(dim=1)
     after = {
-        (kind, name): predicted_classes(network, without(images, amounts, along, factor))
+        kind: {
+            name: predicted_classes(network, without(images, amounts, along, factor))
+            for name, factor in FACTORS.items()
+        }
         for kind, along in (("nads", directions), ("random", controls))
-        for name, factor in FACTORS.items()
     }
-    rows = []
-    for group in groups_of(norms):
-        shares = {
-            kind: {
-                name: round(float((after[kind, name][group] != before[group]).double().mean()), 5)
-                for name in FACTORS
-            }
-            for kind in ("nads", "random")
+    rows, groups = [], groups_of(norms)
+    for group in groups:
+        row: Row = {
+            kind: {name: (new != before)[group].double().mean() for name, new in classes.items()}
+            for kind, classes in after.items()
         }
-        sizes = {"norm": norms[group], "relative": relative[group]}
-        rows.append(shares | {name: round(float(x.mean()), 5) for name, x in sizes.items()})
-    first = groups_of(norms)[0]
-    moved = first[after["nads", "flip"][first] != before[first]][:NUM_EXAMPLES]
+        row |= {"norm": norms[group].mean(), "relative": relative[group].mean()}
+        rows.append(rounded(row))
+    classes = {"photo": torch.arange(len(images)), "before": before, **after["nads"]}
+    first = groups[0]
+    moved = first[(after["nads"]["flip"] != before)[first]][:NUM_EXAMPLES]
     examples = [
-        {
-            "photo": int(photo),
-            "before": int(before[photo]),
-            **{name: int(after["nads", name][photo]) for name in FACTORS},
-            "relative": round(float(relative[photo]), 5),
-        }
+        {name: int(values[photo]) for name, values in classes.items()}
+        | {"relative": rounded(relative[photo])}
         for photo in moved
     ]
     return rows, examples
@@ -115,9 +111,7 @@ class SmallComponents(FileStudy):
     name = "small-components"
     design = {"network": ["lenet"], "seed": SEEDS}
     on_photos = True
-
-    def facts(self) -> Facts:
-        return {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "epochs": PHOTO_RECIPE.epochs}
+    constants = {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "epochs": PHOTO_RECIPE.epochs}
 
     def run(self, unit: Unit, context: Context) -> Row:
         network, row, images = train_on_photos(

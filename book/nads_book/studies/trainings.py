@@ -13,9 +13,19 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import nn
 
-from nads_book.experiments import Context, Facts, Keep, Row, Study, Unit, load_nads
-from nads_book.experiments.presets import ON_CPUS, SIZES, Size, TrainingSize
+from nads_book.experiments import (
+    Context,
+    Facts,
+    Keep,
+    Row,
+    Study,
+    TrainingSize,
+    Unit,
+    load_nads,
+    rounded,
+)
 from nads_book.experiments.results import Results, merge, results_path
+from nads_book.studies.presets import ON_CPUS, SIZES, Size
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
@@ -127,8 +137,7 @@ class TrainingStudy(TrainingSize, Study):
         losses = result.losses[result.losses.isfinite()]
         values = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
         values["final_loss"] = losses[-steps:].mean()
-        row = {name: round(float(x), 5) for name, x in values.items()}  # type: ignore[arg-type]
-        row["seconds"] = round(float(result.seconds or 0), 2)
+        row: Row = rounded(values) | {"seconds": round(float(result.seconds or 0), 2)}
         return row | (result.measured or {})
 
     def settings(self, photos: str | None = None) -> Facts:

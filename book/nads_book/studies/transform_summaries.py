@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nads_book.analysis.statistics import SeedVariance, grouped, pooled_variance
+from nads_book.evidence import around
 from nads_book.experiments import Estimate, Results, Row, Rows
 from nads_book.report import LABELS
 
@@ -88,8 +89,7 @@ def difference_of(results: Results, one: Rows, other: Rows) -> Estimate:
     first, second = (
         float(np.mean([row["test_accuracy"] for row in side])) for side in (one, other)
     )
-    value, half = 100 * (first - second), half_interval(results, one, other)
-    return value, value - half, value + half
+    return around(100 * (first - second), half_interval(results, one, other))
 
 
 def by_kind(results: Results) -> list[KindOfMap]:

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.experiments import Context, Facts, Unit
-from nads_book.experiments.presets import Size
 from nads_book.experiments.stored import load_nads
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
+from nads_book.studies.presets import Size
 from nads_core.data.fourier import fourier_basis
 from nads_core.data.images import normalize
 from nads_core.directions import NADs
@@ -120,10 +120,10 @@ def neighbour_correlation(covariance: Tensor, size: int) -> float:
         size: number of pixels of a side.
     """
     deviations = covariance.diagonal().sqrt()
-    correlations = (covariance / deviations / deviations[:, None]).view(size, size, size, size)
-    rows = torch.arange(size)
-    right = correlations[rows[:, None], rows[None, :-1], rows[:, None], rows[None, 1:]]
-    below = correlations[rows[:-1, None], rows[None], rows[1:, None], rows[None]]
+    correlations = covariance / deviations / deviations[:, None]
+    pixels = torch.arange(size**2).view(size, size)
+    right = correlations[pixels[:, :-1], pixels[:, 1:]]
+    below = correlations[pixels[:-1], pixels[1:]]
     return float(torch.cat([right.flatten(), below.flatten()]).mean())
 
 
@@ -216,7 +216,6 @@ class TransformStudy(PhotoStudy):
     """
 
     figure = "maps"
-    unit_fields = ("source", "target", "order", "signs", "draw", "seed")
     same_weights = True
 
     @classmethod

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
+from nads_book.analysis.prediction_changes import share_changed
 from nads_book.analysis.statistics import student_mean
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
@@ -56,35 +57,19 @@ def photo_energies(images: Tensor, directions: Tensor) -> Tensor:
     return (images.flatten(2) @ directions.flatten(1).T).square().mean((0, 1))
 
 
-@torch.no_grad()
-def changed(
-    network: nn.Module, images: Tensor, before: Tensor, own: Tensor, along: Tensor
-) -> dict[str, float]:
-    """Return the share of predictions that change when the components along ``own`` are taken away
-    along ``along``.
-
-    Args:
-        network: module from images to logits.
-        images: normalised images (N, 3, 32, 32).
-        before: predicted classes of the images as they are (N,).
-        own: direction (1, 32, 32) whose components decide by how much.
-        along: direction (1, 32, 32) that is changed; the same for a NAD or a wave, a random one for
-            the control.
-    """
-    change = (images * own).sum((2, 3), keepdim=True) * along
-    after = {
-        name: predicted_classes(network, images - factor * change)
-        for name, factor in FACTORS.items()
-    }
-    return {name: float((classes != before).double().mean()) for name, classes in after.items()}
-
-
 def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[Facts]:
     """Return a record for each NAD: shares along it, along waves of its photo energy, and along
     random directions.
     """
     nads, waves = load_nads(name), nc.fourier_basis(32)[0].to(images)
     before = predicted_classes(network, images)
+
+    def changed(own: Tensor, along: Tensor) -> dict[str, float]:
+        return {
+            name: share_changed(network, images, before, own, along, factor)
+            for name, factor in FACTORS.items()
+        }
+
     energies = photo_energies(images, waves)
     generator, records = torch.Generator().manual_seed(seed), []
     for index in INDICES:
@@ -94,21 +79,15 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[F
         random = torch.randn(NUM_CONTROLS, 1, 32, 32, generator=generator).to(images)
         random /= random.flatten(1).norm(dim=1)[:, None, None, None]
         along = {
-            "wave": [changed(network, images, before, waves[k], waves[k]) for k in nearest],
-            "random": [changed(network, images, before, nad, direction) for direction in random],
+            "wave": [changed(waves[k], waves[k]) for k in nearest],
+            "random": [changed(nad, direction) for direction in random],
         }
         means = {
             kind: {c: sum(s[c] for s in shares) / len(shares) for c in FACTORS}
             for kind, shares in along.items()
         }
-        records.append(
-            {
-                "index": index,
-                "energy": float(energy),
-                "nad": changed(network, images, before, nad, nad),
-                **means,
-            }
-        )
+        own = changed(nad, nad)
+        records.append({"index": index, "energy": float(energy), "nad": own, **means})
     return records
 
 
@@ -144,9 +123,7 @@ class UsedNADs(FileStudy):
     name = "used-nads"
     design = {"seed": SEEDS, "network": NETWORKS}
     on_photos = True
-
-    def facts(self) -> Facts:
-        return {"num_asked": NUM_ASKED, "epochs": PHOTO_RECIPE.epochs, "num_train": NUM_TRAIN}
+    constants = {"num_asked": NUM_ASKED, "epochs": PHOTO_RECIPE.epochs, "num_train": NUM_TRAIN}
 
     def run(self, unit: Unit, context: Context) -> Row:
         (architecture, nads), seed = NETWORKS[unit["network"]], unit["seed"]

@@ -11,6 +11,7 @@ import csv
 import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,7 +52,7 @@ def _table(figure: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _column(figure: str, keys: tuple[str, ...], architecture: str) -> dict[tuple[int, ...], float]:
+def _column(figure: str, keys: tuple[str, ...], architecture: str) -> dict[Any, float]:
     rows = _table(figure)
     if architecture not in rows[0] or architecture in keys:
         known = ", ".join(name for name in rows[0] if name not in keys)
@@ -69,9 +70,7 @@ def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
     Raises:
         ValueError: for another one.
     """
-    return {
-        (ky, kx): value for (ky, kx), value in _column("fig1", ("ky", "kx"), architecture).items()
-    }
+    return _column("fig1", ("ky", "kx"), architecture)
 
 
 def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int, float]:

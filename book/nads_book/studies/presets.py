@@ -4,53 +4,20 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torch import nn
-
-from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
+from nads_book.atlas.entries import ATLAS
+from nads_book.experiments import TrainingSize
+from nads_core.networks.architectures import ARCHITECTURES, Architecture
 from nads_core.runtime.arguments import Facts
-from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
+from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE
 
 PRESETS = ("smoke", "demo", "paper")
 
 
-def _small_cnn(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
-    """Return the atlas' small CNN: three times convolution, ReLU and max pooling, and one linear
-    layer.
-    """
-    parts = [
-        [nn.Conv2d(width, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-        for width in (in_channels, 16, 16)
-    ]
-    return nn.Sequential(
-        *sum(parts, []), nn.Flatten(), nn.Linear(16 * (image_size // 8) ** 2, num_classes)
-    )
-
-
-MODELS = ARCHITECTURES | {
-    "cnn": Architecture("cnn", _small_cnn, symmetries=SYMMETRIES, flip_multiple=8)
-}
+MODELS = ARCHITECTURES | {"cnn": ATLAS["cnn"].architecture}
 ON_CPUS = (
     "laptop",
     "narrow",
 )  # sizes for a CPU at its limit, at which deep networks train in bfloat16
-
-
-@dataclass(frozen=True)
-class TrainingSize:
-    """How much one network learns, and from what.
-
-    Args:
-        num_train, num_test: numbers of samples.
-        recipe: recipe of the training.
-        stop_perfect: whether a training ends when no test image is wrong, see `train_networks`.
-        paired_test: whether test samples come in pairs, see `SeparableDatasets`.
-    """
-
-    num_train: int
-    num_test: int
-    recipe: Recipe
-    stop_perfect: bool = False
-    paired_test: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,21 +82,14 @@ class Size:
 _RECIPES = {"separable": SEPARABLE_RECIPE, "photos": CIFAR10_RECIPE, "injection": CIFAR10_RECIPE}
 
 
-def _training(kind: str, values: Facts) -> TrainingSize:
-    """Return the size of a training: the recipe of its kind, with the values that
-    a preset changes.
-    """
-    return TrainingSize(
-        **(values | {"recipe": replace(_RECIPES[kind], **values.get("recipe", {}))})
-    )
-
-
 def _size(values: Facts) -> Size:
     """Return the size that a table of ``presets.toml`` describes."""
     fields: Facts = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-    return Size(
-        **(fields | {kind: _training(kind, values[kind]) for kind in _RECIPES if kind in values})
-    )
+    for kind, recipe in _RECIPES.items():
+        if own := fields.get(kind):  # lists what differs from the paper's recipe
+            changed = replace(recipe, **own.get("recipe", {}))
+            fields[kind] = TrainingSize(**own | {"recipe": changed})
+    return Size(**fields)
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
