@@ -68,15 +68,6 @@ def test_the_second_moment_moves_as_the_gradients_do():
     torch.testing.assert_close(found, (moments[0] - moments[1]) / (2 * step), rtol=1e-6, atol=1e-8)
 
 
-def test_opposite_labels_cancel_in_the_loss():
-    network = small_network(False)
-    images = torch.randn(5, 1, 8, 8, generator=torch.Generator().manual_seed(4)).double()
-    both = [nn.functional.cross_entropy(network(images), torch.full((5,), y)) for y in (0, 1)]
-    weights = dict(network.named_parameters())
-    found = exact_first_step.loss_without_labels(network, images, weights)
-    torch.testing.assert_close(found, sum(both) / 2)
-
-
 def test_the_matrix_of_nads_has_their_eigenvalues():
     nads = nc.load_nads("lenet")
     matrix = exact_first_step.second_moment_of(nads)

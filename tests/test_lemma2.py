@@ -1,35 +1,11 @@
 """Lemma 2, for any network: against automatic differentiation and hand calculations."""
 
-import math
-
 import pytest
 import torch
 from nads_book import checks
 from nads_book.theory import lemma2
 
 from nads_core import LENET
-
-
-class Product(torch.nn.Module):
-    """f = a b x[0] + b x[1]^2 with weights a, b."""
-
-    def __init__(self):
-        super().__init__()
-        self.a, self.b = (torch.nn.Parameter(torch.randn(())) for _ in range(2))
-
-    def forward(self, x):
-        return (self.a * self.b * x[:, 0, 0, 0] + self.b * x[:, 0, 0, 1] ** 2)[:, None]
-
-
-def test_slope_and_rate_by_hand():
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        network = Product()
-    image, v = torch.tensor([[[2.0, 3.0]]]), torch.tensor([[[0.6, 0.8]]])
-    slope, rate = lemma2.dipole_slope(network, image, v)
-    a, b = network.a.item(), network.b.item()
-    assert float(slope) == pytest.approx(0.6 * a * b + 0.8 * 6 * b, rel=1e-5)
-    assert float(rate) == pytest.approx(math.hypot(0.6 * b, 0.6 * a + 4.8), rel=1e-5)
 
 
 @pytest.mark.parametrize("metric", checks.METRICS, ids=lambda metric: metric.name)

@@ -45,12 +45,6 @@ def test_components_are_removed_and_flipped():
     torch.testing.assert_close(flipped.flatten(1).norm(dim=1), some.flatten(1).norm(dim=1))
 
 
-def test_groups_are_in_the_order_of_the_components():
-    groups = small_components.groups_of(torch.arange(100.0).flip(0))
-    assert [len(group) for group in groups] == [10] * 10
-    assert sorted(groups[0].tolist()) == list(range(90, 100))
-
-
 def test_random_directions_are_orthonormal():
     drawn = small_components.random_directions(seed=1).flatten(1)
     torch.testing.assert_close(drawn @ drawn.T, torch.eye(2), atol=1e-5, rtol=0)
