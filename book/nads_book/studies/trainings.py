@@ -22,7 +22,6 @@ from nads_book.experiments import (
     TrainingSize,
     Unit,
     load_nads,
-    rounded,
 )
 from nads_book.experiments.results import Results, merge, results_path
 from nads_book.studies.presets import ON_CPUS, SIZES, Size
@@ -137,7 +136,8 @@ class TrainingStudy(TrainingSize, Study):
         losses = result.losses[result.losses.isfinite()]
         values = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
         values["final_loss"] = losses[-steps:].mean()
-        row: Row = rounded(values) | {"seconds": round(float(result.seconds or 0), 2)}
+        row: Row = {name: round(float(x), 5) for name, x in values.items()}  # type: ignore[arg-type]
+        row["seconds"] = round(float(result.seconds or 0), 2)
         return row | (result.measured or {})
 
     def settings(self, photos: str | None = None) -> Facts:
