@@ -19,7 +19,8 @@ Factory = Callable[[], nn.Module]
 
 def loaded(network: nn.Module, weights: State) -> nn.Module:
     """Give a network weights, in eval mode."""
-    for name, tensor in state_of(network.eval()).items():
+    network.eval()
+    for name, tensor in state_of(network).items():
         if name in weights:
             tensor.data = weights[name].clone()
     return network
@@ -29,7 +30,9 @@ def built(ensemble: Ensemble, factory: Factory, block: int = 0, count: int = 3) 
     """Return the first networks of a block of an ensemble, as modules of their own."""
     if ensemble.from_factory:
         with seeded(ensemble.seed_of(block)):
-            networks = [factory().eval() for _ in range(ensemble.block_size)][:count]
+            networks = [factory() for _ in range(ensemble.block_size)][:count]
+        for network in networks:
+            network.eval()
     else:
         states = list(networks_of(ensemble.draw(block)))[:count]
         networks = [loaded(factory(), state) for state in states]

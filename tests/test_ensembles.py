@@ -440,9 +440,56 @@ class Workspace(OneLayer):
         return self.results[: len(x)]
 
 
-@pytest.mark.parametrize("factory", [Stopped, one_number, Hiding, Workspace], ids=by_name)
-def test_unusual_networks_are_what_separate_modules_are(factory):
-    require_own_gradients(Ensemble(factory, SHAPE, dtype=torch.float64), factory)
+class Unreturned(OneLayer):
+    """A network whose `train`, and so its `eval`, returns nothing, as of many with frozen layers."""
+
+    def __init__(self):
+        super().__init__(nn.init.orthogonal_)
+
+    def train(self, mode: bool = True):
+        super().train(mode)
+
+
+class SparseTable(OneLayer):
+    """A graph in a plain attribute."""
+
+    def __init__(self):
+        super().__init__(nn.init.orthogonal_)
+        self.graph = torch.eye(20).roll(1, 0).to_sparse()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sparse.mm(self.graph.to(x.dtype), super().forward(x).T).T
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
+@pytest.mark.parametrize(
+    "factory", [Stopped, one_number, Hiding, Workspace, Unreturned, SparseTable], ids=by_name
+)
+def test_unusual_networks_are_what_separate_modules_are(factory, evaluation):
+    ensemble = Ensemble(factory, SHAPE, dtype=torch.float64, evaluation=evaluation)
+    require_own_gradients(ensemble, factory)
+
+
+class Binary(nn.Module):
+    """Activations of -1 and 1, whose gradient passes, before a pooling: many pixels are equal."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.pool, self.last = nn.Conv2d(1, 3, 3), nn.MaxPool2d(2), nn.Linear(27, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.first(x)
+        hidden = hidden + (hidden.sign() - hidden).detach()
+        return self.last(self.pool(hidden).flatten(1))
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
+def test_equal_pixels_have_the_gradient_that_torch_gives_them(evaluation):
+    ensemble = Ensemble(Binary, (1, 8, 8), dtype=torch.float64, evaluation=evaluation)
+    require_own_gradients(ensemble, Binary)
+    assert type(ensemble.template.pool) is nn.MaxPool2d
+    others = Ensemble(convnet, (1, 8, 8), evaluation=evaluation).template.modules()
+    assert not [layer for layer in others if type(layer) is nn.MaxPool2d]
 
 
 @pytest.mark.parametrize("factory", [convnet, orthogonal], ids=by_name)

@@ -34,13 +34,20 @@ def small_network() -> nn.Module:
     )
 
 
+class Unreturned(nn.Sequential):
+    """A network whose `train` returns nothing, as that of many networks with frozen layers."""
+
+    def train(self, mode=True):
+        super().train(mode)
+
+
 def odd_network() -> nn.Module:
     """Tied and frozen weights, and a buffer that is not saved."""
     first, second, last = nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 2)
     second.weight = first.weight
     first.bias.requires_grad_(False)
     last.register_buffer("unsaved", torch.randn(3), persistent=False)
-    return nn.Sequential(nn.Flatten(), first, nn.Tanh(), second, nn.Tanh(), last)
+    return Unreturned(nn.Flatten(), first, nn.Tanh(), second, nn.Tanh(), last)
 
 
 def small_data(

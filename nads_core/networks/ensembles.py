@@ -10,7 +10,7 @@ from typing import NotRequired, Self, TypedDict
 import torch
 from torch import Tensor, nn
 
-from nads_core.kernels import require_kernels
+from nads_core.kernels import exact_max_pooling, faster_max_pooling, require_kernels
 from nads_core.networks.architectures import Factory
 from nads_core.networks.batches import (
     NUM_TEST_INPUTS,
@@ -166,9 +166,10 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self._built_network,
         )
         self._of_block: dict[int, list[nn.Module]] = {}  # the networks of the last block, if built
+        self._pools_exactly = False  # whether equal pixels of a max pooling have a gradient
         self._test_function(second)
         if second is not None and not from_factory:
-            self._require_reproduced(second, 1)
+            self._require_reproduced(second, 1, in_used_memory=True)
             self._require_same_gradients(second)
         if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
             if evaluation:
@@ -178,7 +179,10 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self.evaluation = "loop"
 
     def _prepared(self, network: nn.Module) -> nn.Module:
-        return prepared(network, self.device, self.dtype, self.evaluation)
+        network = prepared(network, self.device, self.dtype, self.evaluation)
+        if self._pools_exactly:
+            exact_max_pooling(network)
+        return network
 
     def _built_network(self, index: int) -> nn.Module:
         """Return a network as the factory builds it, with the others of its block."""
@@ -199,6 +203,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             first, second = networks_of(self.draw_first(2))
         with linear_calls(self.template) as calls:
             outputs = function.require_outputs(first, images[:2])
+        self._choose_pooling(first, images[:2])
         if self.from_factory and other is not None:
             function = function.of(self._prepared(other))
         active = disturbed(function.module, function.fixed | second)
@@ -212,6 +217,18 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self.readout = readout
         except NoReadout as reason:
             self.no_readout = str(reason)
+
+    def _choose_pooling(self, weights: State, images: Tensor) -> None:
+        """Let networks pool as PyTorch does if faster layers give the gradient to other pixels."""
+        if not exact_max_pooling(self.template):
+            return
+        state = self.function.fixed | weights
+        exact = evaluated(self.function, state, images).gradients
+        faster_max_pooling(self.template)
+        faster = evaluated(self.function, state, images).gradients
+        self._pools_exactly = not same_outputs(faster, exact)
+        if self._pools_exactly:
+            exact_max_pooling(self.template)
 
     def require_independent_inputs(self, state: State, images: Tensor, at_once: int) -> None:
         """Raise a ValueError if f of the first network of a state depends on the other inputs of
@@ -277,11 +294,26 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             )
         return same_outputs(precise, own, other_kernels)
 
-    def _require_reproduced(self, network: nn.Module, number: int) -> None:
+    def _require_reproduced(
+        self, network: nn.Module, number: int, in_used_memory: bool = False
+    ) -> None:
         """Raise a ValueError unless the template, with the weights of a new network, gives its
         values.
+
+        Args:
+            network: the new network.
+            number: its number, for errors.
+            in_used_memory: whether its weights take the place of others, without a new address or
+                version: what the template has kept by these is then of the others.
         """
         weights = self._weights_of(self._prepared(network))
+        if in_used_memory:
+            held = next(networks_of(self.draw_first(1)), {})
+            with torch.no_grad():
+                self.function(held, self.test_images(2))
+            for name, tensor in held.items():
+                tensor.data.copy_(weights[name])
+            weights = held
         if not self._reproduces(network, weights, f"number {number}"):
             self._require_fixed_outputs(network, f"number {number}", _TO_EXPLAIN)
             state = state_of(network)

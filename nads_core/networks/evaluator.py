@@ -206,7 +206,8 @@ def prepared(
     It is in eval mode, on its device and in its type, without gradients of its weights, and with
     faster layers.
     """
-    network = network.eval().requires_grad_(False).to(device=device)
+    network.eval()
+    network = network.requires_grad_(False).to(device=device)
     for layer in network.modules():
         # cuDNN has gradients in train mode alone
         if isinstance(layer, nn.RNNBase) and device.type == "cuda":

@@ -278,8 +278,9 @@ def _varying(
     ]
     if unfixed or first.keys() != repeated.keys():
         raise ValueError(
-            f"the weights {', '.join(unfixed[:4])} are not fixed by torch.manual_seed: "
-            "draw them with torch rather than numpy, and initialise those that torch.empty created"
+            f"the weights {', '.join(unfixed[:4])} are not fixed by torch.manual_seed: draw them "
+            "from torch's global generator, which only the option seed seeds, rather than with "
+            "numpy, and initialise those that torch.empty created"
         )
     if not names and not rebuild:
         raise not_reproduced("of the seed 2", differences)

@@ -25,7 +25,9 @@ def called(factory: Factory, which: str) -> nn.Module:
     """
     dtype = torch.get_default_dtype()
     try:
-        return require_module(factory()).eval()
+        network = require_module(factory())
+        network.eval()  # whose own train may return nothing
+        return network
     except TypeError as error:
         if error.__traceback__ and error.__traceback__.tb_next:
             raise  # not of this call, but of the factory's code

@@ -318,7 +318,8 @@ def with_reinit_readout(factory: Factory, image_shape: Shape) -> Factory:
     """
     with seeded(1):
         network = factory()
-    with torch.no_grad(), linear_calls(network.eval()) as calls:
+    network.eval()
+    with torch.no_grad(), linear_calls(network) as calls:
         outputs = tree_leaves(network(torch.zeros(2, *image_shape)))  # tensors, of a dict too
     last = [call.name for call in calls if any(call.result is output for output in outputs)]
     if len(last) != 1:

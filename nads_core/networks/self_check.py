@@ -67,13 +67,18 @@ def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
     for name in {**one, **other}:
         a, b = one.get(name), other.get(name)
         if isinstance(a, Tensor) and isinstance(b, Tensor):
-            if a.shape != b.shape or not torch.equal(a.cpu(), b.cpu()):
+            if a.shape != b.shape or a.layout != b.layout or not torch.equal(_dense(a), _dense(b)):
                 differences[name] = "a tensor as a plain attribute"
         elif isinstance(a, Tensor) or isinstance(b, Tensor) or a != b:
             differences[name] = (
                 f"{a} or {b}" if name in one and name in other else "which not every network has"
             )
     return differences
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """Return a tensor on the CPU, where one that is sparse is compared by all of its entries."""
+    return (tensor if tensor.layout == torch.strided else tensor.to_dense()).cpu()
 
 
 def same_outputs(outputs: Tensor, expected: Tensor, other_kernels: bool = False) -> bool:

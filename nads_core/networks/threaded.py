@@ -73,20 +73,26 @@ class ThreadedEnsemble:
 def _can_clone(ensemble: Ensemble) -> bool:
     """Whether threads can evaluate clones at once.
 
-    Two clones evaluate one network each, in turns after every instruction of the network's
-    code. Their values and gradients must be those of the ensemble, which evaluates one after
-    the other: what a module, a class or a hook keeps is shared by all copies of a network.
+    One clone evaluates a network, and another one two of them, in turns after every instruction
+    of the network's code. Their values and gradients must be those of the ensemble, which evaluates
+    one after the other: what a module, a class or a hook keeps is shared by all copies of a
+    network, and may stay for the next network while another thread is inside.
     """
     state, images = ensemble.draw_first(2), ensemble.test_images(2, 2)
 
-    def evaluated(each: Ensemble, row: int) -> tuple[Tensor, Tensor]:
-        own = {name: tensor[row : row + 1] for name, tensor in state.items()}
-        inputs = images[row : row + 1]
-        # first: a result that is kept with it cannot be copied
-        gradients = each.input_gradients(own, inputs)
-        return gradients, each.outputs(own, inputs)
+    def evaluated(each: Ensemble, *rows: int) -> list[Tensor]:
+        found = []
+        for row in rows:
+            own = {name: tensor[row : row + 1] for name, tensor in state.items()}
+            inputs = images[row : row + 1]
+            # gradients first: a result that is kept with its graph cannot be copied
+            found += [each.input_gradients(own, inputs), each.outputs(own, inputs)]
+        return found
 
-    def alike(results: list[tuple[Tensor, Tensor]] | None) -> bool:
+    def sequential() -> list[list[Tensor]]:
+        return [evaluated(ensemble, 0), evaluated(ensemble, 1, 0)]
+
+    def alike(results: list[list[Tensor]] | None) -> bool:
         return results is not None and all(
             same_outputs(value, right)
             for result, truth in zip(results, expected, strict=True)
@@ -94,19 +100,19 @@ def _can_clone(ensemble: Ensemble) -> bool:
         )
 
     start = time.perf_counter()
-    expected = [evaluated(ensemble, row) for row in range(2)]
+    expected = sequential()
     patience = 1 + 10 * (time.perf_counter() - start)
     try:
         one, other = ensemble.clone(), ensemble.clone()
     except Exception:  # of deepcopy
         return False
     interleave = partial(
-        interleaved, lambda: evaluated(one, 0), lambda: evaluated(other, 1), patience
+        interleaved, lambda: evaluated(one, 0), lambda: evaluated(other, 1, 0), patience
     )
     results, steps = interleave()
     pauses = sorted({steps * part // _PAUSES for part in range(1, _PAUSES)} - {0})
     separate = alike(results) and all(alike(interleave(pause).results) for pause in pauses)
-    if not separate and not alike([evaluated(ensemble, row) for row in range(2)]):
+    if not separate and not alike(sequential()):
         raise ValueError(
             "copies of a network share something that an evaluation leaves changed: keep it in self"
         )

@@ -78,7 +78,8 @@ class NetworkFamily:
         # A training step of a network with dropout draws random numbers, which would depend on the
         # other networks.
         with seeded(0), torch.no_grad():
-            network = self.network(0).cpu().train()
+            network = self.network(0).cpu()
+            network.train()
             before = torch.get_rng_state()
             outputs_of(network, torch.zeros(2, *self.image_shape, dtype=self.config.dtype))
             is_random = not torch.equal(before, torch.get_rng_state())
@@ -153,7 +154,8 @@ class TrainingRun:
             batch_size: number of images evaluated at once.
         """
         config, measure = self.family.config, self.measures[b]
-        accuracies = evaluated(network.eval(), datasets, config, self.family.device, batch_size)
+        network.eval()
+        accuracies = evaluated(network, datasets, config, self.family.device, batch_size)
         measured = measure and measure(network)
         self.collect(b, TrainingResult(*accuracies, losses, torch.tensor(seconds), measured))
 

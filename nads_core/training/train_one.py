@@ -149,7 +149,8 @@ def fit(
     losses = torch.stack(losses).cpu()
     require_finite(losses, label)
     losses = torch.cat([losses, losses.new_full((total - len(losses),), torch.nan)])
-    accuracies = evaluated(network.eval(), datasets, config, device)
+    network.eval()
+    accuracies = evaluated(network, datasets, config, device)
     seconds = time.perf_counter() - start + (state.seconds if state else 0.0)
     return TrainingResult(*accuracies, losses, torch.tensor(seconds))
 
@@ -201,7 +202,8 @@ def require_classifier(
     labels = [data[1] for data in (train, test) if data is not None]
     least, most = min(int(each.min()) for each in labels), max(int(each.max()) for each in labels)
     with seeded(0, images.device), torch.no_grad():
-        logits = outputs_of(network.eval(), images)
+        network.eval()
+        logits = outputs_of(network, images)
         shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != 1:
             raise ValueError(
@@ -214,8 +216,10 @@ def require_classifier(
                 f"but the network has {logits.shape[1]} outputs, from 0"
             )
         if len(train[0]) % recipe.batch_size == 1:  # of no use to a batch normalisation
+            trained = copy.deepcopy(network)
+            trained.train()
             try:
-                copy.deepcopy(network).train()(images)
+                trained(images)
             except ValueError as error:
                 sizes = (
                     f"the last of {len(train[0]):,} images is a batch of its own "
@@ -250,7 +254,8 @@ class Trainee:
     def __init__(
         self, network: nn.Module, train: Dataset, config: TrainConfig, device: torch.device
     ):
-        self.network, self.config, self.device = network.to(device).train(), config, device
+        self.network, self.config, self.device = network.to(device), config, device
+        network.train()
         self.layout = torch.channels_last if config.mixed_precision else torch.contiguous_format
         self.weights, self.gradients = _flatten(
             network, bool(config.mixed_precision) and device.type == "cuda"

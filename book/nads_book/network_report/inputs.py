@@ -42,7 +42,8 @@ def input_shape(model: str, folder: Path | None = None) -> tuple[int, ...]:
         try:
             network = architecture_named(model, shape)()  # type: ignore[operator]  # a function
             with torch.no_grad():
-                network.eval()(torch.zeros(2, *shape))
+                network.eval()
+                network(torch.zeros(2, *shape))
             return shape
         except Exception as error:  # whatever the model's author chose to raise
             reasons.append(f"{shape}: {error}")
