@@ -251,6 +251,7 @@ def deep_png(values):
         (np.int32, 65_535, "tiff"),
         (np.float32, 1, "tiff"),
         ("colours", 65_535, "png"),
+        ("signed", 127, "tiff"),
     ],
 )
 def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, kind, most, ending):
@@ -258,6 +259,8 @@ def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, ki
     if kind == "colours":
         path.parent.mkdir()
         path.write_bytes(deep_png(np.stack([ramp] * 3, 2)))
+    elif kind == "signed":
+        save(path, ramp.astype(np.uint8), tiffinfo={339: 2})
     else:
         save(path, ramp.astype(kind))
     if kind is np.uint8:

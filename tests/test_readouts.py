@@ -555,8 +555,22 @@ class Spectral(nn.Module):
         return self.last(torch.tanh(z).flatten(1))
 
 
+class Permuted(nn.Module):
+    """A permutation of the pixels, kept as a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.order = nn.Parameter(torch.randperm(36), requires_grad=False)
+        self.last = nn.Linear(36, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(torch.tanh(x.flatten(1)[:, self.order]))
+
+
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
-@pytest.mark.parametrize("factory", [frozen_first, Spectral, lambda: normed(nn.BatchNorm1d(24))])
+@pytest.mark.parametrize(
+    "factory", [frozen_first, Spectral, Permuted, lambda: normed(nn.BatchNorm1d(24))]
+)
 def test_mixed_derivatives_move_trainable_weights_alone(factory, evaluation):
     ensemble = Ensemble(factory, SHAPE, dtype="float64", evaluation=evaluation)
     state = {name: tensor[:3] for name, tensor in ensemble.draw(0).items()}

@@ -28,6 +28,7 @@ PUBLISHED: dict[str, Facts] = tomllib.loads(
     Path(__file__).with_name("datasets.toml").read_text("utf8")
 )
 
+_SAMPLE_FORMAT = 339  # TIFF's tag of the type of its numbers
 _PARTS = {"train", "training", "test", "testing", "val", "valid", "validation"}
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".7z", ".rar")
 
@@ -321,6 +322,8 @@ def _read(path: str) -> Image:
             # Pillow clips grey values at 255, and reduces colours to 8 bits
             if file.mode.startswith(("I", "F")) or ";16" in str(file.tile):
                 raise ValueError(f"its mode {file.mode} has more than 8 bits")
+            if 2 in getattr(file, "tag_v2", {}).get(_SAMPLE_FORMAT, ()):
+                raise ValueError("its values are signed, which Pillow ignores")
             photo = ImageOps.exif_transpose(file)
             if photo.getbands()[-1] == "A" or "transparency" in photo.info:
                 white = Image.new("RGBA", photo.size, "white")
