@@ -95,7 +95,8 @@ def faster_max_pooling(network: nn.Module) -> nn.Module:
 
 def exact_max_pooling(network: nn.Module) -> bool:
     """Let a network pool as PyTorch does again, in place; return whether it did not before."""
-    layers = [layer for layer in network.modules() if type(layer) is _FasterMaxPool2d]
+    layers = list[nn.Module]()
+    layers += [layer for layer in network.modules() if type(layer) is _FasterMaxPool2d]
     for layer in layers:
         layer.__class__ = nn.MaxPool2d
     return bool(layers)
