@@ -578,9 +578,9 @@ def test_mixed_derivatives_move_trainable_weights_alone(factory, evaluation):
     images = ensemble.randn(0, 1, 4, *SHAPE)[:3].requires_grad_()
     found = ensemble.mixed_derivatives(state, images.detach(), probes)
     for row, network in enumerate(built(ensemble, factory)):
-        trained = dict(network.requires_grad_().named_parameters())
+        trained = {name: network.get_parameter(name).requires_grad_() for name in probes}
         slopes = torch.autograd.grad(
-            network(images[row])[:, 0].sum(), [trained[name] for name in probes], create_graph=True
+            network(images[row])[:, 0].sum(), [*trained.values()], create_graph=True
         )
         # Real and imaginary parts are two weights
         moved = sum(
