@@ -158,11 +158,12 @@ def test_few_networks_do_not_hide_a_broken_symmetry():
 
 
 def test_a_refused_flip_takes_the_transpose_with_it(monkeypatch):
-    holds, broken = SymmetryTest(0.5, 0.0, 0.01), SymmetryTest(0.001, 0.5, 0.6)
+    holds, broken = SymmetryTest(0.5, 0.0003, 0.0004), SymmetryTest(0.001, 0.5, 0.6)
     outcomes = {"flip_rows": holds, "flip_columns": broken, "transpose": holds}
     monkeypatch.setattr("nads_core.directions.solving.symmetry_tests", lambda *_: outcomes)
     nads = nc.compute_nads(nc.LENET, 16, image_shape=(1, 16, 16), symmetries="test", progress=False)
     assert nads.provenance["symmetries"] == ["flip_rows"]
+    assert nads.provenance["symmetry_tests"]["flip_rows"]["limit"] == 0.001  # rounded up
 
 
 def test_what_images_of_a_shape_can_have():

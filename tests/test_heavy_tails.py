@@ -78,7 +78,7 @@ def test_what_single_networks_hold_is_not_claimed(readouts):
         "image_shape": (512,),
         "estimator": nc.SmoothedGradient(4, readouts=readouts),
     }
-    with pytest.warns(UserWarning, match=r"of bottleneck: 16 .* count as [1-3]\S* along.* 8 are"):
+    with pytest.warns(UserWarning, match=r"of bottleneck: .* is [1-3]\S* of 16.* 8 are"):
         runs = [nc.compute_nads(bottleneck, 16, seed=seed, **options) for seed in range(2)]
     assert runs[0].overlap(runs[1], 4) < 0.05 and runs[0].provenance["effective_networks"] > 2.4
     for run in runs:  # of the first four .6 and more were claimed

@@ -24,9 +24,9 @@ import nads_core as nc
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib.axes", reason="reports are not installed: pip install -e .[report]")
-classes, waves, inputs, sample, parts = (
+classes, waves, inputs, sample, parts, preferences = (
     importlib.import_module(f"nads_book.network_report.{name}")
-    for name in ("classes", "frequencies", "inputs", "sample", "parts")
+    for name in ("classes", "frequencies", "inputs", "sample", "parts", "preferences")
 )
 Drawing = importlib.import_module("matplotlib.figure").Figure
 PARTS, class_pairs = classes.PARTS, classes.class_pairs
@@ -296,6 +296,25 @@ def test_intervals_have_the_digits_that_they_deserve():
     assert str(Estimate.student(770, 540, 100_000)).startswith("770 (")
 
 
+def test_rounded_intervals_contain_what_they_round():
+    generator = np.random.default_rng(0)
+    for size in (-9, -4, -1, 0, 2, 7):
+        for value, spread in generator.normal(size=(100, 2)):
+            exact = Estimate(*(10.0**size * (value + k * abs(spread)) for k in (0, -1, 1)))
+            text = str(exact).replace("−", "-").replace(",", "").replace(" · 10", "e")
+            text = text.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+            _, low, high = map(float, re.findall(r"-?[\d.]+(?:e-?\d+)?", text))
+            assert low <= exact.low * (1 + 1e-9) or low <= exact.low + 1e-12
+            assert high >= exact.high * (1 - 1e-9) or high >= exact.high - 1e-12
+
+
+@pytest.mark.parametrize(("number", "share"), [(8, 0), (9, 1)])
+def test_fine_waves_are_shorter_than_four_pixels(number, share):
+    wave = torch.cos(2 * math.pi * number * torch.arange(32) / 32).expand(32, 1, 32)
+    section = frequencies(Sample(wave, wave, (1, 32)), "wave")
+    assert section.numbers["fine"].value == pytest.approx(share, abs=1e-6)
+
+
 def test_few_networks_decide_nothing():
     generator = torch.Generator().manual_seed(0)
     coarse = torch.randn(40, 1, 256, generator=generator).cumsum(2)
@@ -392,6 +411,35 @@ def test_the_first_page_comes_before_networks_for_the_second_are_drawn(folder, m
     assert fewest == 64 and before == [False] and most == 256 and after
 
 
+@pytest.mark.parametrize("seconds", [42, 120, 300])
+@pytest.mark.parametrize("per_network", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("eigenpairs", [2, 25])
+def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, eigenpairs):
+    """On a clock of its own: eigenpairs take longer until the networks span the whole space."""
+    clock, state = [1_000.0], {"count": 0, "seconds": 0.0}
+    size = 3_072
+
+    def compute(model, count, **options):
+        span = min(size, 16 * count)
+        drawing = per_network * (count - state["count"])
+        clock[0] += drawing + 4 + eigenpairs * (span / size) ** 2.2
+        state.update(count=count, seconds=state["seconds"] + drawing)
+        eigenvalues = (torch.arange(size) < span).float()
+        facts = {"num_networks": count, "block_size": 4}
+        return types.SimpleNamespace(
+            provenance=facts, eigenvalues=eigenvalues, basis=torch.zeros(size, 1)
+        )
+
+    monkeypatch.setattr(report, "compute_nads", compute)
+    monkeypatch.setattr(report, "_stored", lambda _: (state["count"], state["seconds"]))
+    monkeypatch.setattr(report, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+    for _ in report._versions("net", folder, 997.0, seconds, {}):
+        clock[0] += 1  # the page
+    taken = clock[0] - 997
+    assert taken <= max(1.05 * seconds, seconds + 5)
+    assert taken > 0.6 * seconds  # what is left is too short for another version
+
+
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
 def test_a_time_is_positive(folder, minutes, capsys):
     assert main(["report", "report_nets:row", "--minutes", minutes]) == 2
@@ -415,7 +463,8 @@ def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
     arguments = ["report", "report_nets:small", "--image-shape", "3", "8", "8"]
     assert main(arguments) == 130
     assert "64 networks" in capsys.readouterr().err
-    assert len([*folder.glob("report.*.ckpt")]) == 1 and (folder / "report.html").exists()
+    assert len([*folder.glob("report.*.ckpt")]) == 1
+    assert report._DRAWING not in (folder / "report.html").read_text("utf8")
     assert main(["report", "report_nets:row"]) == 0  # another network, in the same folder
     del calls[3:]
     assert main(arguments) == 0
@@ -448,18 +497,40 @@ def test_a_report_says_how_many_networks_it_compares(run):
         assert not re.search(r"the first \d+ networks", of_all.html)
 
 
-def test_of_networks_that_count_as_few_no_nad_is_known(run):
+def test_where_no_nad_is_known_the_page_says_why(run):
     nads, _ = run
-    certain = torch.full_like(nads.certainty, 0.95)
-    known = replace(nads.uncertainty, certainty=certain, leading_certainty=certain)
+    nothing = torch.zeros_like(nads.certainty)
+    unknown = replace(nads.uncertainty, certainty=nothing, leading_certainty=nothing, bands=())
 
-    def drawn(effective):
-        facts = nads.provenance | {"effective_networks": effective}
-        of_these = nc.NADs(nads.directions, nads.eigenvalues, facts, known)
-        return nb.report_on(of_these).sections[0]
+    def text(**facts):
+        of_these = nc.NADs(nads.directions, nads.eigenvalues, nads.provenance | facts, unknown)
+        section = nb.report_on(of_these).sections[0]
+        assert not section.opening
+        return " ".join(section.sentences)
 
-    assert drawn(31.0).opening
-    assert drawn(5.0).sentences[0] == "No NAD is known yet." and not drawn(5.0).opening
+    assert "1.1" in text(effective_along_first=1.1) and "1.1" not in text(effective_along_first=30)
+    assert "num_networks" in text() and "equal_weights" in text(effective_networks=2.0)
+
+
+def test_interchangeable_nads_are_partners_of_a_symmetry_type():
+    """Of one channel of a square: those whose rows are odd, and those whose columns are."""
+    nads = nc.load_nads("lenet")
+    groups = preferences.interchangeable(nads)[:200]
+    assert [i for group in groups for i in group] == list(range(groups[-1][-1] + 1))
+    for group in groups:
+        kinds = {nads.types[i] for i in group}
+        assert kinds == {"+-", "-+"} if len(group) == 2 else not kinds & {"+-", "-+"}
+        assert len({nads.names[i].split()[-1] for i in group}) == 1
+    section = nb.report_on(nads).sections[0]
+    assert len(section.figures[0].pictures) == 10
+    assert any("transpose" in sentence for sentence in section.sentences)
+
+
+@pytest.mark.parametrize(
+    ("indices", "listed"), [([4], "4"), ([0, 1, 2, 5, 7, 8], "0–2, 5 and 7–8")]
+)
+def test_indices_are_listed_as_ranges(indices, listed):
+    assert preferences._listed(preferences._runs(indices)) == listed
 
 
 def test_a_name_is_text_and_missing_numbers_are_null(run):

@@ -86,15 +86,16 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     holding = num_networks * (mean + later) ** 2 / (square + num_networks * later**2 or math.inf)
     if state.norms.effective_share < HEAVY:
         message = (
-            f"a few networks hold the second moment of {name}: "
-            f"{num_networks:,} networks count as {number:.2g}"
+            f"a few networks hold the second moment of {name}: the effective number of networks "
+            f"is {number:.2g} of {num_networks:,}, also for the certainties"
         )
         remedy = "more networks help little; equal_weights=True gives all the same weight"
-        warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=4)
+        warnings.warn(f"{message}: {remedy}", stacklevel=4)
     elif holding < FEWEST_ALONG and not pairs.uncertainty.certainty.any():
         warnings.warn(
-            f"nothing is claimed of the NADs of {name}: {num_networks:,} networks count as "
-            f"{holding:.2g} along the first one, {FEWEST_ALONG} are needed: draw more networks",
+            f"nothing is claimed of the NADs of {name}: the effective number of networks along "
+            f"the first one is {holding:.2g} of {num_networks:,}, and {FEWEST_ALONG} are needed: "
+            "draw more networks",
             stacklevel=4,
         )
     silent = 1 - float(halves.flatten(1).any(1).float().mean())
@@ -104,7 +105,8 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
             f"{message}: they count as zero, and the NADs describe the others", stacklevel=4
         )
     share = {"silent_networks": round(silent, 4)} if silent else {}
-    return {"effective_networks": float(f"{number:.4g}")} | share
+    numbers = {"effective_networks": number, "effective_along_first": holding}
+    return {key: float(f"{value:.4g}") for key, value in numbers.items()} | share
 
 
 def _tested(state: Accumulation, image_shape: Shape) -> tuple[tuple[str, ...], Facts]:
@@ -123,10 +125,10 @@ def _tested(state: Accumulation, image_shape: Shape) -> tuple[tuple[str, ...], F
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
         # Its group with one flip has the other flip too, which was rejected
         accepted.remove("transpose")
-    # JSON has no infinity
+    # JSON has no infinity; the limit is rounded up, so that it holds
     results = {
         symmetry: asdict(test)
-        | {"limit": round(test.limit, 3) if math.isfinite(test.limit) else None}
+        | {"limit": math.ceil(1e3 * test.limit) / 1e3 if math.isfinite(test.limit) else None}
         for symmetry, test in tests.items()
     }
     return tuple(accepted), results

@@ -5,7 +5,9 @@ import math
 import time
 import warnings
 import zlib
+from bisect import bisect
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ _VERSIONS = (0, 60, 180, math.inf)  # seconds after which versions are due
 _FEWEST, _MOST = 16, 100_000  # networks of the first version, and of the last
 _LARGE = 3_072  # numbers of an input, above which each network has one vector, and there are
 _MOST_OF_LARGE = 1_024  # at most so many: eigenpairs take the cube of the number of vectors
+_STEP = 8  # largest growth of that number, from which the time is predicted
 _WORTHWHILE = 1.15  # growth of the number of networks from which on another version is computed
+_DRAWING = "When this page was written, more networks were being drawn."
 _CODE = """import nads_book as nb
 import nads_core as nc
 
@@ -101,23 +105,26 @@ def run(
     if checkpoint.exists():
         require_undamaged(checkpoint)
         print(f"resuming from {_stored(checkpoint)[0]:,} networks in {checkpoint}")
+    page = None
     try:
         for nads, warned, more in _versions(model, checkpoint, start, 60 * minutes, options):
             count = nads.provenance["num_networks"]
             given = [f"{model!r}", f"{count}", *(f"{key}={options[key]!r}" for key in options)]
             lines = "".join(f"    {each},\n" for each in [*given, arguments[-1]])
             call = f"nc.compute_nads(\n{lines})".replace("=Smoothed", "=nc.Smoothed")
-            report_on(
+            page = report_on(
                 nads,
                 loaded,
                 checkpoint=checkpoint,
                 warnings=warned,
                 code=_CODE.format(nads=call, arguments=", ".join(arguments)),
-                status="More networks are being drawn." * more,
-            ).save(out)
+            )
+            replace(page, status=_DRAWING * more).save(out)
             written = f"{out} has {count:,} networks"
             print(f"{written}; more are being drawn" if more else written)
     except KeyboardInterrupt:
+        if page:
+            replace(page, status="The same command draws more networks.").save(out)
         raise KeyboardInterrupt(f"stopped: {written}; the same command resumes") from None
     checkpoint.unlink()
     return 0
@@ -135,41 +142,92 @@ def _versions(
         seconds: time from then on in which to draw networks.
         options: options of `compute_nads`.
     """
-    count = max(_FEWEST, _stored(checkpoint)[0])
-    nads, warned, overhead = _compute(model, count, checkpoint, options)
-    block = nads.provenance["block_size"]  # networks that are drawn and stored at a time
-    if count < block:
-        count = block
-        nads, warned, overhead = _compute(model, count, checkpoint, options)
+    last = _compute(model, max(_FEWEST, _stored(checkpoint)[0]), checkpoint, options)
+    block = last.nads.provenance["block_size"]  # networks that are drawn and stored at a time
+    if last.count < block:
+        last = _compute(model, block, checkpoint, options)
     most = (_MOST_OF_LARGE if "estimator" in options else _MOST) // block * block
     for after in sorted({min(version, seconds) for version in _VERSIONS}):
-        num_stored, taken = _stored(checkpoint)
-        left = start + after - time.monotonic() - overhead
-        affordable = num_stored * left / max(taken, 1e-4)
-        target = int(min(most, count + affordable)) // block * block
-        more = after < seconds and max(count, target) < most
-        if target >= _WORTHWHILE * count:
-            count = target
-            nads, warned, overhead = _compute(model, count, checkpoint, options)
-        elif after and more:
+        is_new = after == 0
+        while True:
+            sizes = range(last.count, min(most, _STEP * last.count) + 1, block)
+            number = bisect(sizes, start + after - time.monotonic(), key=last.seconds_of)
+            if not number or sizes[number - 1] < _WORTHWHILE * last.count:
+                break
+            last, is_new = _compute(model, sizes[number - 1], checkpoint, options, last), True
+        more = after < seconds and last.count + block <= most
+        if more and not is_new:
             continue
         before = time.monotonic()
-        yield nads, warned, more
+        yield last.nads, last.warnings, more
         if not more:
             return
-        overhead += time.monotonic() - before
+        last.page = time.monotonic() - before
+
+
+@dataclass
+class _Version:
+    """NADs of some networks, and what they took.
+
+    Args:
+        nads: NADs.
+        warnings: texts of warnings.
+        per_network: seconds to draw a network.
+        overhead: seconds of everything else: symmetry tests, eigenpairs, and files.
+        growth: increase of ``overhead`` for each unit of the third power of ``span``, with which the
+            time of eigenpairs grows at most.
+        page: seconds that a page takes.
+    """
+
+    nads: NADs
+    warnings: list[str]
+    per_network: float
+    overhead: float
+    growth: float
+    page: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """Number of networks."""
+        return int(self.nads.provenance["num_networks"])
+
+    @property
+    def span(self) -> int:
+        """Number of directions that the networks span."""
+        return max(1, int((self.nads.eigenvalues > 0).sum()))
+
+    def seconds_of(self, count: int) -> float:
+        """Return how long a version of so many networks, at least as many, will take."""
+        span = min(len(self.nads.basis), self.span * count / self.count)
+        overhead = self.overhead + self.growth * (span**3 - self.span**3)
+        return (count - self.count) * self.per_network + overhead + self.page
 
 
 def _compute(
-    model: str, count: int, checkpoint: Path, options: dict[str, Any]
-) -> tuple[NADs, list[str], float]:
-    """Return NADs, the texts of warnings, and the seconds that all but the networks took."""
-    begun, (_, before) = time.monotonic(), _stored(checkpoint)
+    model: str,
+    count: int,
+    checkpoint: Path,
+    options: dict[str, Any],
+    last: _Version | None = None,
+) -> _Version:
+    """Return the version of so many networks, after the last one of fewer."""
+    begun, (stored, drawing) = time.monotonic(), _stored(checkpoint)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         nads = compute_nads(model, count, checkpoint=checkpoint, **options)
     texts = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
-    return nads, texts, time.monotonic() - begun - (_stored(checkpoint)[1] - before)
+    num_stored, taken = _stored(checkpoint)
+    overhead = time.monotonic() - begun - (taken - drawing)
+    if num_stored == stored:  # all that are stored, where a checkpoint is resumed
+        stored, drawing = 0, 0.0
+    made = _Version(nads, texts, (taken - drawing) / max(1, num_stored - stored), overhead, 0.0)
+    made.growth = overhead / made.span**3
+    if last:
+        made.page = last.page
+    if last and made.span > last.span:
+        gained = made.span**3 - last.span**3
+        made.growth = max(0.0, overhead - last.overhead) / gained
+    return made
 
 
 def _stored(checkpoint: Path) -> tuple[int, float]:

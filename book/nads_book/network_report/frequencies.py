@@ -12,7 +12,7 @@ from nads_book.network_report.parts import Figure, Section, Table, chart, heat_m
 from nads_book.network_report.sample import Sample
 from nads_book.report import LABELS, percent
 
-FINE = 1 / 4  # cycles per pixel, from which on a wave is fine: shorter than four pixels
+FINE = 1 / 4  # cycles per pixel, above which a wave is fine: shorter than four pixels
 _EDGES = np.array([0, *(2.0**k / 256 for k in range(3)), *(k / 32 for k in range(1, 17)), 1])
 _CENTRES = np.convolve([0, *_EDGES[:-1], 0.5**0.5], [0.5, 0.5], "valid")  # of rings of frequencies
 _LISTED = 32  # features in the table
@@ -25,7 +25,7 @@ def frequencies(sample: Sample, name: str) -> Section:
     grid, spectra = sample.grid, sample.spectra()
     centres, of_rings = profile(spectra, grid)
     waves = spectra.reshape(len(spectra), -1)
-    is_fine = radii(grid).ravel() > FINE
+    is_fine = radii(grid).ravel() > FINE + 1e-9  # not those of four pixels, whatever the rounding
     (fine,) = sample.estimate(
         np.column_stack([waves[:, is_fine].sum(1), waves.sum(1)]), lambda e: e[..., :1] / e[..., 1:]
     )

@@ -18,7 +18,7 @@ from nads_book.network_report.parts import Section
 from nads_book.network_report.preferences import preferences
 from nads_book.network_report.sample import Sample
 from nads_book.network_report.similar import similar_networks
-from nads_book.report import readable
+from nads_book.report import fixed, readable
 from nads_core.data import ImageSet
 from nads_core.directions import NADs
 from nads_core.runtime.files import atomic_write
@@ -66,7 +66,7 @@ class Report:
         """The page."""
         template, style = ((_FOLDER / f"page.{kind}").read_text("utf8") for kind in ("html", "css"))
         page = jinja2.Template(template, autoescape=True, trim_blocks=True)
-        return page.render(report=self, readable=readable, style=Markup(style))
+        return page.render(report=self, readable=readable, fixed=fixed, style=Markup(style))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, whole or not at all."""

@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
-from scipy.sparse.linalg import svds
-from torch import Tensor
+from torch import Tensor, unique_consecutive
 
 from nads_book.network_report.parts import Figure, Section, least_width, line_legend, picture
-from nads_book.network_report.sample import NEGLIGIBLE, Estimate, Sample
-from nads_book.report import percent
+from nads_book.network_report.sample import NEGLIGIBLE, Estimate, Sample, outwards
+from nads_book.report import fixed, percent
 from nads_core.directions import NADs
+from nads_core.directions.eigenpairs import HEAVY
 from nads_core.directions.run import DENSE_LIMIT
+from nads_core.directions.simulation import FEWEST_ALONG
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
 
-_SHOWN, _OF_CHANNEL = 10, 4  # directions that are drawn, and of each channel
+_SHOWN = 10  # directions that are drawn; of interchangeable ones the first
 _NAMED = 4  # channels of a sequence that have a legend, at most
+_RANGES = 8  # of known NADs that are listed
 _SPAN = "the space of all their combinations (their span)"
 _SIMILAR = 0.1  # certainty from which on a direction is drawn
-_FEWEST = 30  # networks of equal weight from which on certainties are told
 COMPARED = 64  # leading directions whose span is of interest, at most
 
 
 def preferences(nads: NADs, sample: Sample) -> Section:
-    """Describe the first NADs, joint and of each channel."""
-    shape, first = sample.shape, range(min(_SHOWN, len(nads)))
-    effective = float(nads.provenance.get("effective_networks", math.inf))
-    enough = effective >= _FEWEST  # a few networks span directions that others do not share
-    certain = [i for i in first if enough and nads.certainty[i] >= CERTAIN]
-    sentences = _what_is_known(nads, certain) if enough else []
+    """Describe the first NADs, and the shares of the channels."""
+    shape, groups = sample.shape, interchangeable(nads)[:_SHOWN]
+    sentences = _what_is_known(nads, groups)
     # The mean energy is known better than that of any direction: its error is left out
     mean = float((sample.x * sample.y).sum(2).mean()) / math.prod(shape)
     value, error = (float(of[0]) / mean for of in (nads.eigenvalues, nads.eigenvalue_std))
     along = Estimate.student(value, error, len(sample))
-    if 0 in certain and along.differs_from(1):
+    if nads.certainty[0] >= CERTAIN and along.differs_from(1):
         sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
     numbers: dict[str, Any] = {
         "certainty": nads.certainty[:_SHOWN].tolist(),
@@ -44,22 +43,24 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     }
     if sample.relative_errors is None:  # these are networks
         numbers["inequality"] = inequality = sample.inequality()
-        if enough and not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
+        if not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
+            most = outwards(math.sqrt(inequality.high - 1), 2, up=True)
             sentences = [
                 "No preference is seen: within their errors the eigenvalues are equal. They differ "
-                f"from their mean by at most {percent(math.sqrt(inequality.high - 1))} (root mean "
-                "square, 95 %), which leaves room for a few directions that differ by more."
+                f"from their mean by at most {percent(most)} (root mean square, 95 %), which "
+                "leaves room for a few directions that differ by more."
             ]
     opening = "".join(sentences[:1])
-    if not sentences:
-        sentences = ["No NAD is known yet."]
-        if not enough:
-            sentences.append(f"The networks count as {effective:.2g} of equal weight, too few.")
-    drawn = first if math.prod(shape) <= DENSE_LIMIT else certain
+    sentences = sentences or _why_nothing_is_known(nads)
+    in_detail = math.prod(shape) <= DENSE_LIMIT  # otherwise those that are known are drawn
     pictures = [
-        picture(nads[i].numpy(), f"NAD {i}", f"certainty {_two_digits(nads.certainty[i])}")
-        for i in drawn
-        if enough and _worth_drawing(nads, i)
+        picture(
+            nads[i].numpy(),
+            f"NAD {_listed([group])}",
+            f"certainty {_two_digits(nads.certainty[i])}",
+        )
+        for i, group in ((group[0], group) for group in groups)
+        if nads.certainty[i] >= CERTAIN or (in_detail and _worth_drawing(nads, i))
     ]
     figures = []
     if pictures:
@@ -73,15 +74,28 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         )
         numbers |= {"channels": shares, "common": common}
         sentences += _of_channels(shares, common)
-        if pictures:
-            figures.append(_each_channel(nads))
     title = "What your network prefers"
     return Section(title, sentences, figures, numbers=numbers, opening=opening)
 
 
+def interchangeable(nads: NADs) -> list[range]:
+    """Return the indices of all NADs, those together that the symmetries map to one another: their
+    eigenvalue is one number.
+    """
+    _, counts = unique_consecutive(nads.eigenvalues, return_counts=True)
+    return [range(*ends) for ends in pairwise([0, *counts.cumsum(0).tolist()])]
+
+
+def _listed(groups: list[range]) -> str:
+    """Return indices as text, such as "0–2, 5 and 8–9"."""
+    *others, last = (f"{of[0]:,}" + f"–{of[-1]:,}" * (len(of) > 1) for of in groups)
+    return " and ".join(filter(None, [", ".join(others), last]))
+
+
 _CAPTION = (
-    "The directions to which random networks respond most, in order. The sign of a whole direction "
-    "has no meaning. One of low certainty will change with more networks."
+    "The directions to which random networks respond most, in order; of interchangeable ones the "
+    "first. The sign of a whole direction has no meaning. One of low certainty will change with "
+    "more networks."
 )
 _SIGNS = {  # by the number of axes of an input
     3: "Colours on either side of grey, or red and blue, have opposite signs.",
@@ -104,36 +118,72 @@ def _known_bands(nads: NADs) -> list[DegenerateCluster]:
 
 
 def _two_digits(certainty: float | Tensor) -> str:
-    return f"{math.floor(100 * float(certainty)) / 100:.2f}"  # 1.00 only where it is exactly 1
+    return fixed(outwards(float(certainty), 2, up=False), 2)  # 1.00 only where it is 1
 
 
-def _what_is_known(nads: NADs, certain: list[int]) -> list[str]:
-    """Return what is known of the first directions: single ones, a band, or a span."""
+def _what_is_known(nads: NADs, groups: list[range]) -> list[str]:
+    """Return what is known: single NADs, and which of these are interchangeable; a band; a span."""
     sentences = []
-    if certain:
-        total = int((nads.certainty >= CERTAIN).sum())
+    if known := (nads.certainty >= CERTAIN).nonzero().flatten().tolist():
+        runs = _runs(known)
+        count = f"{len(known):,} NADs are" if len(known) > 1 else "One NAD is"
+        more = f", and others up to {known[-1]:,}" if len(runs) > _RANGES else ""
         sentences.append(
-            f"NADs that are known with a certainty of at least {CERTAIN}: {total:,}; of the first "
-            f"{_SHOWN}: {', '.join(map(str, certain))}."
+            f"{count} known with a certainty of at least {CERTAIN}: {_listed(runs[:_RANGES])}"
+            f"{more}. Use these one by one: more networks hardly change them, but can turn the others."
+        )
+    if equal := [of for of in groups if len(of) > 1 and nads.certainty[of[0]] >= CERTAIN]:
+        maps = ", ".join(nads.provenance.get("symmetries", [])).replace("_", " ")
+        sentences.append(
+            f"Interchangeable NADs: {_listed(equal)}. The symmetries of the network ({maps}) map "
+            "those of each set to one another, so that their energies are equal, and that of "
+            "every direction in their span."
         )
     for band in _known_bands(nads)[:1]:
-        *others, last = band.indices
         sentences.append(
-            f"NADs {', '.join(map(str, others))} and {last} cannot be distinguished from each "
-            f"other, but {_SPAN} is known (certainty {_two_digits(band.certainty)})."
+            f"NADs {_listed(_runs(band.indices))} cannot be distinguished from each other, but {_SPAN} "
+            f"is known (certainty {_two_digits(band.certainty)})."
         )
     if not sentences:
         few = min(COMPARED, nads.basis.shape[0] // 10)  # a larger span is known by chance
         assert nads.uncertainty is not None
         spans = nads.uncertainty.leading_certainty[:few]
-        known = (spans >= CERTAIN).nonzero().flatten().tolist()
-        if any(known):  # of one direction there is nothing to combine
-            span = _two_digits(spans[known[-1]])
+        leading = (spans >= CERTAIN).nonzero().flatten().tolist()
+        if any(leading):  # of one direction there is nothing to combine
+            span = _two_digits(spans[leading[-1]])
             sentences.append(
-                f"No single NAD is known. Of the first {known[-1] + 1}, {_SPAN} is known "
+                f"No single NAD is known. Of the first {leading[-1] + 1}, {_SPAN} is known "
                 f"(certainty {span})."
             )
     return sentences
+
+
+def _runs(indices: Sequence[int]) -> list[range]:
+    """Return ascending indices as ranges of consecutive ones."""
+    present = set(indices)
+    starts = [i for i in indices if i - 1 not in present]
+    ends = [i + 1 for i in indices if i + 1 not in present]
+    return [range(start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+def _why_nothing_is_known(nads: NADs) -> list[str]:
+    """Return why no NAD is known yet, and what helps."""
+    facts = nads.provenance
+    along = float(facts.get("effective_along_first", math.inf))
+    share = float(facts.get("effective_networks", math.inf)) / float(facts.get("num_networks", 1))
+    reason = (
+        f"The certainty of NAD 0 is {_two_digits(nads.certainty[0])}, and {CERTAIN} is needed."
+        if along >= FEWEST_ALONG
+        else f"The effective number of networks along NAD 0 is {along:.2g}, and {FEWEST_ALONG} "
+        "are needed: what a few networks prefer, others do not."
+    )
+    remedy = (
+        "Draw more networks: --minutes of the command, or num_networks in Python. No number of "
+        "networks separates equal eigenvalues."
+        if share >= HEAVY
+        else "More networks help little: equal_weights=True in Python gives all the same weight."
+    )
+    return ["No NAD is known yet.", reason, remedy]
 
 
 def _of_channels(channels: list[Estimate], common: Estimate) -> list[str]:
@@ -149,24 +199,3 @@ def _of_channels(channels: list[Estimate], common: Estimate) -> list[str]:
             f"would give ({percent(even)})."
         )
     return sentences
-
-
-def _each_channel(nads: NADs) -> Figure:
-    """Draw the first eigenvectors of each channel's own block of the second moment."""
-    channels, *grid = nads.directions.shape[1:]
-    weights = np.sqrt(nads.eigenvalues.double().clamp(min=0).numpy())[:, None]
-    pictures = []
-    for channel in range(min(channels, 4)):
-        block = weights * nads.directions[:, channel].flatten(1).double().numpy()  # (n, H W)
-        fewer = min(block.shape)
-        start = np.random.default_rng(0).normal(size=fewer)
-        *_, vectors = svds(block, min(_OF_CHANNEL, fewer - 1), v0=start)  # in ascending order
-        pictures += [
-            picture(vector.reshape(1, *grid), f"channel {channel}", f"direction {number}")
-            for number, vector in enumerate(vectors[::-1])
-        ]
-    caption = (
-        "The first directions of each channel, the others held fixed; channels that are "
-        "exchangeable have the same."
-    )
-    return Figure(pictures, caption, least_width(90, (channels, *grid)))

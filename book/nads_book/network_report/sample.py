@@ -67,11 +67,37 @@ class Estimate(NamedTuple):
         digits, relative = 2, (self.high - self.low) / 2 / max(abs(self.value), 1e-300)
         if 0 < relative < 1:
             digits = min(4, 2 + math.floor(-math.log10(relative)))
-        size = math.floor(math.log10(max(abs(self.value), 1e-9)))
+        size = _size(self.value)
         if -3 <= size < 5 and math.isfinite(self.high):
-            return estimate(self, max(0, digits - 1 - size))
-        value, low, high = (readable(number, digits) for number in self)
-        return f"{value} ({low} to {high})"
+            decimals = max(0, digits - 1 - size)
+            ends = outwards(self.low, decimals, up=False), outwards(self.high, decimals, up=True)
+            return estimate((self.value, *ends), decimals)
+        low, high = (
+            readable(outwards(end, digits - 1 - _size(end), up), digits)
+            for end, up in ((self.low, False), (self.high, True))
+        )
+        return f"{readable(self.value, digits)} ({low} to {high})"
+
+
+def _size(number: float) -> int:
+    """Return the power of ten of the first digit."""
+    return math.floor(math.log10(max(abs(number), 1e-300)))
+
+
+def outwards(limit: float, decimals: int, up: bool) -> float:
+    """Round a limit away from what it limits, so that the rounded one holds, too.
+
+    Args:
+        limit: number, or infinity.
+        decimals: number of decimals; negative before the point.
+        up: whether it is an upper limit.
+    """
+    if not math.isfinite(limit):
+        return limit
+    scaled = limit * 10.0**decimals
+    if abs(scaled - round(scaled)) > 1e-6:  # otherwise it is round, but for float arithmetic
+        scaled = math.ceil(scaled) if up else math.floor(scaled)
+    return round(scaled) / 10.0**decimals
 
 
 @dataclass(frozen=True, eq=False)
