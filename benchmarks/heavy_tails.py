@@ -133,7 +133,7 @@ def run(factory: Callable[[], nn.Module], seed: int) -> tuple[float, dict[str, E
             )
             saved = read_checkpoint(path)
             moments, first = restored(saved)
-            share = NormMoments(*saved["powers"][:3]).effective_share
+            share = NormMoments(*saved["powers"][:3].tolist()).effective_share
             if equal_weights:
                 result["normalised"] = EigenProblem(moments, first, 64, SHAPE).eigenpairs()
             else:

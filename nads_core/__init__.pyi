@@ -23,7 +23,6 @@ from .directions import (
     NADs,
     PointGradient,
     SmoothedGradient,
-    StoppingCriterion,
     compute_nads,
     load_nads,
 )
@@ -67,7 +66,6 @@ __all__ = [
     "MixedDerivative",
     "PointGradient",
     "SmoothedGradient",
-    "StoppingCriterion",
     "fourier_basis",
     "fourier_direction",
     "spectrum",

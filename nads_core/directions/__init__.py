@@ -17,7 +17,6 @@ from nads_core.directions.estimators import (
 from nads_core.directions.nads import NADs, load_nads
 from nads_core.directions.options import ComputeOptions
 from nads_core.directions.run import DENSE_LIMIT
-from nads_core.directions.stopping import StoppingCriterion
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "load_nads",
     "DENSE_LIMIT",
     "ComputeOptions",
-    "StoppingCriterion",
     "Dipole",
     "MixedDerivative",
     "PointGradient",

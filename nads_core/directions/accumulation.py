@@ -20,7 +20,8 @@ from nads_core.directions.moments import (
     merged,
     split_halves,
 )
-from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
+from nads_core.directions.options import ComputeOptions
+from nads_core.directions.stopping import GROUPS, StoppingRule
 from nads_core.directions.symmetry_tests import self_terms
 from nads_core.networks.ensembles import Identity
 from nads_core.runtime import distributed
@@ -73,7 +74,7 @@ class Accumulation:
         # Symmetries are tested where the moments are dense
         dense = isinstance(moments, DenseMoments)
         self._images = tuple(description.get("image_shape", ())) if dense else ()
-        self.powers = self._powers(torch.zeros(0, 1, 2, moments.dimension))
+        self.powers = torch.zeros(1, dtype=torch.float64)  # sums of `_powers`
         # Devices draw blocks of different sizes: a file is continued with its own
         self.name = fingerprint(canonical(self.description | {"block_size": None}))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
@@ -95,7 +96,6 @@ class Accumulation:
         self.half_samples.load_state_dict(saved["first_networks"])
         for name in _STORED:
             setattr(self, name, saved[name])
-        self.powers = torch.tensor(saved["powers"], dtype=torch.float64)
         self.devices = list(dict.fromkeys([*self.devices, self.device]))
 
     def identify(self, identity: Identity) -> None:
@@ -169,7 +169,7 @@ class Accumulation:
             groups[block % len(groups)].update(part)
             self.half_samples.update(block, block_size, part, readouts)
             halves = torch.stack(split_halves(part), dim=1)  # (B * R, 2, D)
-            powers += self._powers(halves.unflatten(0, (-1, readouts)))
+            powers = powers + self._powers(halves.unflatten(0, (-1, readouts)))
         return powers
 
     def save(self, path: Path) -> None:
@@ -182,7 +182,6 @@ class Accumulation:
         """
         self.seconds, self._clock_start = self.elapsed(), time.perf_counter()
         content = {name: getattr(self, name) for name in _STORED}
-        content["powers"] = self.powers.tolist()
         content["moments"] = [group.state_dict() for group in self.groups]
         content["first_networks"] = self.half_samples.state_dict()
         save_checkpoint(path, content)
@@ -216,7 +215,7 @@ def accumulate(
 
     ensemble, size = evaluator.ensemble, evaluator.ensemble.block_size
     _require_num_networks(num_networks, state, size)
-    rule = rule or StoppingRule(StoppingCriterion(), ensemble.image_shape)
+    rule = rule or StoppingRule(ensemble.image_shape, ComputeOptions())
     lead = distributed.rank() == 0
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
     # An incomplete block, which no checkpoint holds
@@ -242,9 +241,7 @@ def accumulate(
     with bar, deferred_interrupt("stopping after this batch ...") as interrupted:
         while True:
             if state.blocks_done == check:
-                enough, values = rule.measure(
-                    state.groups, state.half_samples, state.norms.effective_share
-                )
+                enough, values = rule.measure(state)
                 bar.set_postfix(values)
                 enough = bool(distributed.broadcast(enough))  # processors round differently
                 if enough:
@@ -267,7 +264,7 @@ def accumulate(
         if rest and not enough:  # every process adds these for itself
             contributions = evaluator.contributions(rest)
             stop_if_interrupted()
-            state.powers += state.add(rest, contributions, size, state.groups)
+            state.powers = state.powers + state.add(rest, contributions, size, state.groups)
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
@@ -308,9 +305,9 @@ def _add_shared(
     share, step = blocks[distributed.rank() :: num_processes], evaluator.blocks_at_once
     size, powers = evaluator.ensemble.block_size, torch.zeros_like(state.powers)
     for batch in [share[i : i + step] for i in range(0, len(share), step)]:
-        powers += state.add(batch, evaluator.contributions(batch), size, local_groups)
+        powers = powers + state.add(batch, evaluator.contributions(batch), size, local_groups)
         advance(num_processes * sum(count for _, count in batch))
-    state.powers += torch.stack(distributed.all_gather(powers)).sum(0)
+    state.powers = state.powers + sum(distributed.all_gather(powers))
     if num_processes == 1:
         return time.perf_counter() - start
     for group, added in zip(state.groups, local_groups, strict=True):

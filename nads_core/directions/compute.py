@@ -14,10 +14,9 @@ import torch
 from nads_core.directions.accumulation import accumulate
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.nads import NADs
-from nads_core.directions.options import options_and_criterion
+from nads_core.directions.options import options_of
 from nads_core.directions.run import Configuration, prepare
 from nads_core.directions.solving import nads_of, solve
-from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import Architecture, Factory
 from nads_core.networks.ensembles import require_image_shape
 from nads_core.runtime import distributed
@@ -32,7 +31,6 @@ def compute_nads(
     estimator: Estimator | None = None,
     image_shape: Shape = (1, 32, 32),
     symmetries: tuple[str, ...] | Literal["test"] | None = None,
-    stopping: StoppingCriterion | None = None,
     seed: int = 0,
     device: torch.device | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -65,10 +63,6 @@ def compute_nads(
             networks or more than 8,192 pixels. With "test" those that the networks do not
             contradict (`symmetry_tests`); the provenance has the results. A stopping criterion is
             then checked without them.
-        stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its
-            fields (``tolerance``, ``num_leading``, ``num_certain``) are accepted as keywords too.
-            The provenance has the final value, and a warning is issued if it does not meet the
-            criterion.
         seed: seed of every weight and input. Network i does not depend on how many are drawn, nor
             on ``batch_size``.
         device: device of the networks; by default a GPU if there is one.
@@ -78,7 +72,9 @@ def compute_nads(
             with more networks.
         progress: whether to show a progress bar.
         **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``,
-            ``dtype`` and others.
+            ``dtype`` and others. With ``tolerance`` or ``num_certain`` the run ends before
+            ``num_networks``; the provenance has the final value, and a warning is issued if it does
+            not meet the criterion.
 
     Returns:
         Directions in order of preference, with their eigenvalues: those of the estimate of C,
@@ -90,7 +86,7 @@ def compute_nads(
 
     Raises:
         TypeError: if ``architecture`` is neither an Architecture nor a function that returns a
-            module, or ``stopping`` is no `StoppingCriterion`.
+            module, or there is no such option.
         ImportError: for the name of a model whose library is not installed.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its
             input, a factory that returns the same weights every time or fails, networks that differ
@@ -114,7 +110,7 @@ def compute_nads(
             f"certainties are not computed in the default type {default}: call {remedy}"
         )
     image_shape = require_image_shape(image_shape)
-    settings, criterion = options_and_criterion(stopping, options)
+    settings = options_of(options)
     with one_thread():
         asked = Configuration(
             architecture,
@@ -122,7 +118,6 @@ def compute_nads(
             image_shape,
             estimator,
             symmetries,
-            criterion,
             seed,
             device,
             settings,

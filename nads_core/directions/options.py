@@ -8,7 +8,6 @@ from typing import Literal
 import torch
 
 from nads_core.directions.covariance import DEBIASINGS
-from nads_core.directions.stopping import StoppingCriterion
 from nads_core.networks.architectures import imported
 from nads_core.networks.derivatives import Output, OutputAt
 from nads_core.runtime.arguments import (
@@ -18,8 +17,6 @@ from nads_core.runtime.arguments import (
     require_integers,
     usable_dtype,
 )
-
-_STOPPING = tuple(StoppingCriterion.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,14 @@ class ComputeOptions:
             convolution has at most 32 channels. On one H200 gradients of LeNets take a quarter of
             the time; the default is "torch" because whole calls gained less than a fifth, with two
             more kernels that were removed since (benchmarks/README.md).
+        tolerance: value at which a run ends before ``num_networks``: the largest 1 - overlap of the
+            first ``num_leading`` directions with their exact subspace, at the upper end of its
+            interval (`subspace_error`). Where eigenvalues ``num_leading`` and the next are nearly
+            equal, no number of networks separates them: choose a number with a gap after it.
+        num_leading: number of directions that ``tolerance`` is about; 10 by default, or all but one
+            of fewer.
+        num_certain: number of directions that must each have a certainty of 0.9
+            (`NADs.certainty`), where the run ends.
     """
 
     num_directions: int | None = None
@@ -76,11 +81,15 @@ class ComputeOptions:
     dtype: torch.dtype = torch.float32
     batch_size: int | None = None
     kernels: str = "torch"
+    tolerance: float | None = None
+    num_leading: int | None = None
+    num_certain: int | None = None
 
     def __post_init__(self) -> None:
         require_choice("debiasing", self.debiasing, DEBIASINGS)
-        counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
-        require_integers(**{name: count for name, count in counts.items() if count is not None})
+        for name in ("num_directions", "batch_size", "num_leading", "num_certain"):
+            if (count := getattr(self, name)) is not None:
+                require_integers(**{name: count})
         make_plain(self)
         object.__setattr__(self, "dtype", usable_dtype(self.dtype))
         if isinstance(self.output, str):
@@ -92,27 +101,12 @@ class ComputeOptions:
             object.__setattr__(self, "output", named)
 
 
-def options_and_criterion(
-    stopping: StoppingCriterion | None, keywords: Facts
-) -> tuple[ComputeOptions, StoppingCriterion]:
-    """Return the options and the stopping criterion, from an object and keywords, checked.
-
-    Args:
-        stopping: criterion, or None.
-        keywords: fields of `ComputeOptions` and of `StoppingCriterion`.
-    """
-    if not isinstance(stopping, StoppingCriterion | None):
-        raise TypeError(
-            f"stopping must be a StoppingCriterion(tolerance=0.05), for example, got {stopping!r}"
-        )
-    criteria = {name: value for name, value in keywords.items() if name in _STOPPING}
-    if stopping is not None and criteria:
-        raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
-    chosen = {name: value for name, value in keywords.items() if name not in criteria}
-    if unknown := chosen.keys() - ComputeOptions.__dataclass_fields__.keys():
-        known = (*ComputeOptions.__dataclass_fields__, *_STOPPING)
+def options_of(keywords: Facts) -> ComputeOptions:
+    """Return the options that keywords name; raise a TypeError for others."""
+    known = ComputeOptions.__dataclass_fields__
+    if unknown := keywords.keys() - known.keys():
         raise TypeError(
             f"unknown options {', '.join(sorted(unknown))}: options are {', '.join(known)}; those "
             "of gradients are fields of the estimator, such as SmoothedGradient(num_inputs=16)"
         )
-    return ComputeOptions(**chosen), stopping or StoppingCriterion(**criteria)
+    return ComputeOptions(**keywords)

@@ -4,7 +4,6 @@ numbers.
 
 from __future__ import annotations
 
-import logging
 import math
 import warnings
 from dataclasses import dataclass
@@ -17,14 +16,9 @@ import torch
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
 from nads_core.directions.evaluation import BatchEvaluator, require_gradients
-from nads_core.directions.moments import (
-    DenseMoments,
-    GramMoments,
-    HalfSamples,
-    Moments,
-)
+from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples, Moments
 from nads_core.directions.options import ComputeOptions
-from nads_core.directions.stopping import StoppingCriterion, StoppingRule
+from nads_core.directions.stopping import StoppingRule
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.directions.symmetry_tests import FEWEST_NETWORKS
 from nads_core.networks.architectures import SYMMETRIES, Architecture, Factory, architecture_named
@@ -34,8 +28,6 @@ from nads_core.runtime import distributed
 from nads_core.runtime.arguments import Facts, Shape, require_integers
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, function_identity
-
-logger = logging.getLogger(__name__)
 
 DEFAULT_READOUTS = 8
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
@@ -52,7 +44,6 @@ class Configuration:
     image_shape: Shape
     estimator: Estimator | None
     symmetries: Symmetries | None
-    stopping: StoppingCriterion
     seed: int
     device: torch.device | str | None
     options: ComputeOptions
@@ -60,17 +51,20 @@ class Configuration:
     def ensemble(self, factory: Factory) -> Ensemble:
         """Return the networks of a factory."""
         options = self.options
-        ensemble = partial(
+        drawn = partial(
             Ensemble,
             image_shape=self.image_shape,
             seed=self.seed,
+            device=self.device,
+            dtype=options.dtype,
             output=options.output,  # type: ignore[arg-type]  # the function that it names, by now
             evaluation=options.evaluation,
+            kernels=options.kernels,
         )
         if options.reinit_readout:
-            ensemble(factory)  # validates the factory first, so that its errors are specific
+            drawn(factory)  # validates the factory first, so that its errors are specific
             factory = with_reinit_readout(factory, self.image_shape)
-        return ensemble(factory, device=self.device, dtype=options.dtype, kernels=options.kernels)
+        return drawn(factory)
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ class Run:
         asked: what was asked for.
         evaluator: networks, and the estimator of each network's vectors.
         symmetries: symmetries of the networks' distribution, or "test".
-        stopping: resolved criterion.
+        rule: stopping criterion, with what measuring it needs.
         scale: factor of the networks' vectors, see `moment_scale`.
         identity: outputs and weights of the first networks, and the vector of network 0, by which a
             file recognises its factory and estimator.
@@ -92,7 +86,7 @@ class Run:
     asked: Configuration
     evaluator: BatchEvaluator
     symmetries: Symmetries
-    stopping: StoppingCriterion
+    rule: StoppingRule
     scale: float
     identity: Identity
 
@@ -110,11 +104,6 @@ class Run:
     def num_directions(self) -> int:
         """Number of directions to find."""
         return self.asked.options.num_directions or math.prod(self.image_shape)
-
-    @property
-    def known_symmetries(self) -> tuple[str, ...]:
-        """Symmetries to average over, none as long as they are not tested."""
-        return () if self.symmetries == "test" else self.symmetries
 
     @property
     def description(self) -> Facts:
@@ -142,26 +131,18 @@ class Run:
             "block_size": ensemble.block_size,
         } | {key: value for key, value in optional.items() if value}
 
-    @property
-    def rule(self) -> StoppingRule:
-        """The stopping criterion, with what measuring it needs."""
-        return StoppingRule(
-            self.stopping, self.image_shape, self.asked.options.debiasing, self.known_symmetries
-        )
-
     def new_state(self, checkpoint: Path | None) -> Accumulation:
         """Return the state of the run: that of the checkpoint, or without networks.
 
         Raises:
             ValueError: if the file is damaged or that of another run.
         """
-        drawn_on = self.ensemble.device.type
         state = Accumulation(
             self.description,
             empty_moments(self.ensemble),
             checkpoint,
-            measures_error=self.stopping.tolerance is not None,
-            device=drawn_on,
+            measures_error=self.asked.options.tolerance is not None,
+            device=self.ensemble.device.type,
             scale=distributed.broadcast(self.scale),  # processors differ in their last bits
         )
         self.evaluator.set_block_size(state.description["block_size"])
@@ -172,7 +153,9 @@ class Run:
         """Return what the provenance says of the networks, and warn of what leaves the NADs
         incomplete.
         """
-        notes = _one_readout(self.ensemble) if self.asked.estimator is None else {}
+        notes = Facts()
+        if self.asked.estimator is None and not self.ensemble.num_features:
+            notes["one_readout"] = self.ensemble.no_readout
         notes |= _input_noise(self.evaluator.estimator)
         notes |= _zero_init(self.ensemble, self.name)
         return notes | _fixed_weights(self.ensemble, self.name)
@@ -186,13 +169,10 @@ def prepare(asked: Configuration) -> Run:
         raise ValueError(
             f"num_directions = {options.num_directions}, more than the {dimension} of {image_shape}"
         )
-    stopping = asked.stopping.resolved(dimension, options.num_directions or dimension)
     name, factory, declared = _resolved(asked.architecture, image_shape)
     name = options.name or name
-    symmetries = asked.symmetries
-    if symmetries is None:
-        symmetries = _default_symmetries(declared, image_shape, num_networks)
-    _require_averageable(symmetries, image_shape, num_networks)
+    symmetries = _symmetries(asked, declared)
+    rule = StoppingRule(image_shape, options, () if symmetries == "test" else symmetries)
     ensemble = asked.ensemble(factory)
     estimator = asked.estimator
     estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
@@ -203,7 +183,7 @@ def prepare(asked: Configuration) -> Run:
     if options.equal_weights:
         scale = 1.0  # all vectors have about unit norm
     evaluator = BatchEvaluator(ensemble, estimator, name, options.batch_size, options.equal_weights)
-    return Run(name, asked, evaluator, symmetries, stopping, scale, identity)
+    return Run(name, asked, evaluator, symmetries, rule, scale, identity)
 
 
 def _resolved(
@@ -232,16 +212,32 @@ def _resolved(
     )
 
 
-def _default_symmetries(
-    declared: tuple[str, ...] | None, image_shape: Shape, num_networks: int
-) -> tuple[str, ...] | Literal["test"]:
-    """Return declared symmetries, or "test" for a factory; none for what is neither image nor
-    sequence, or has too many pixels.
+def _symmetries(asked: Configuration, declared: tuple[str, ...] | None) -> Symmetries:
+    """Return the symmetries to average over, "test" for those that are tested.
+
+    By default those that an architecture declares, "test" for a factory; none for what is neither
+    image nor sequence, or has too many pixels.
+
+    Raises:
+        ValueError: if second moments of these inputs cannot be averaged over them.
     """
-    if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) not in (2, 3):
-        return ()
-    by_tests: Literal["test"] | tuple[()] = "test" if num_networks >= FEWEST_NETWORKS else ()
-    return by_tests if declared is None else declared
+    image_shape, dimension = asked.image_shape, math.prod(asked.image_shape)
+    symmetries = asked.symmetries
+    if symmetries is None:
+        if dimension > DENSE_LIMIT or len(image_shape) not in (2, 3):
+            return ()
+        by_default: Symmetries = "test" if asked.num_networks >= FEWEST_NETWORKS else ()
+        symmetries = by_default if declared is None else declared
+    if symmetries == "test":
+        require_integers(least=FEWEST_NETWORKS, num_networks=asked.num_networks)
+        require_symmetries(image_shape, SYMMETRIES[:1])  # any one stands for those that are tested
+    else:
+        require_symmetries(image_shape, symmetries)
+    if symmetries and dimension > DENSE_LIMIT:
+        raise ValueError(
+            f"symmetries need at most {DENSE_LIMIT:,} pixels, got {dimension:,}: omit them"
+        )
+    return symmetries
 
 
 def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
@@ -250,23 +246,6 @@ def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
     """
     few = math.prod(ensemble.image_shape) > DENSE_LIMIT or ensemble.num_features < DEFAULT_READOUTS
     return SmoothedGradient(readouts=1 if few else DEFAULT_READOUTS)
-
-
-def _require_averageable(
-    symmetries: tuple[str, ...] | Literal["test"], image_shape: Shape, num_networks: int
-) -> None:
-    """Raise a ValueError unless second moments of these inputs can be averaged over these
-    symmetries.
-    """
-    if symmetries == "test":
-        require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
-        symmetries = SYMMETRIES[:1]  # any one stands for those that are tested
-    require_symmetries(image_shape, symmetries)
-    if symmetries and math.prod(image_shape) > DENSE_LIMIT:
-        raise ValueError(
-            f"symmetries need at most {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: "
-            "omit them"
-        )
 
 
 def empty_moments(ensemble: Ensemble) -> Moments:
@@ -304,16 +283,6 @@ def _require_memory(
         "directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
-
-
-def _one_readout(ensemble: Ensemble) -> Facts:
-    """Return why the default estimator has one readout, where it is the network that admits no
-    more.
-    """
-    if ensemble.num_features:
-        return {}
-    logger.info("one last layer is drawn for each network: %s", ensemble.no_readout)
-    return {"one_readout": ensemble.no_readout}
 
 
 def _input_noise(estimator: Estimator) -> Facts:

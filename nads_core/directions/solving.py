@@ -31,7 +31,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
         state: moments of its networks.
         num_networks: number of networks in ``state``.
     """
-    symmetries, notes = run.known_symmetries, Facts()
+    symmetries, notes = run.rule.symmetries, Facts()
     if run.symmetries == "test":
         symmetries, notes["symmetry_tests"] = _tested(state, run.image_shape)
     pairs = EigenProblem(

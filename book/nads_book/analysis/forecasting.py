@@ -74,7 +74,7 @@ def forecast(
     num_networks = [done * 2**k for k in range(5)] if num_networks is None else num_networks
     for count in num_networks:
         require_integers(least=done, num_networks=count)  # those of the checkpoint, or more
-    forecasts, share = [], NormMoments(*saved["powers"][:3]).effective_share
+    forecasts, share = [], NormMoments(*saved["powers"][:3].tolist()).effective_share
     for count in num_networks:
         growth = count / done
         problem = EigenProblem(
