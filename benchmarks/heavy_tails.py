@@ -29,7 +29,7 @@ import nads_core as nc
 from nads_core.directions import simulation
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
-from nads_core.directions.moments import DenseMoments, HalfSamples, NormMoments
+from nads_core.directions.moments import DenseMoments, HalfSamples, effective_share
 from nads_core.directions.share_variance import share_variances
 
 SHAPE = (1, 8, 8)
@@ -133,7 +133,7 @@ def run(factory: Callable[[], nn.Module], seed: int) -> tuple[float, dict[str, E
             )
             saved = read_checkpoint(path)
             moments, first = restored(saved)
-            share = NormMoments(*saved["powers"][:3].tolist()).effective_share
+            share = effective_share(*saved["powers"][:3].tolist())
             if equal_weights:
                 result["normalised"] = EigenProblem(moments, first, 64, SHAPE).eigenpairs()
             else:
@@ -225,9 +225,7 @@ def claims(halves: Tensor, exact: Tensor) -> list[tuple[str, float, float, float
     moments.update(halves.flatten(0, 1))
     first.update(0, num_networks, halves.flatten(0, 1), readouts)
     squares = halves.mean(2).double().square().sum(2).mean(1)
-    share = NormMoments(
-        num_networks, float(squares.sum()), float(squares.square().sum())
-    ).effective_share
+    share = effective_share(num_networks, float(squares.sum()), float(squares.square().sum()))
     shape, count = (dimension,), min(64, dimension)
     pairs = EigenProblem(moments, first, count, shape, effective_share=share).eigenpairs()
     directions, known = pairs.directions.to(halves), pairs.uncertainty

@@ -14,15 +14,13 @@ from nads_book.analysis.prediction import (
     predicted_accuracy,
     signal_to_noise,
 )
-from nads_book.experiments.stored import load_study
-
-import nads_core as nc
+from nads_book.experiments.stored import load_nads, load_study
 
 GENERATOR = torch.Generator().manual_seed(0)
 
 
 def test_the_gain_is_that_of_the_best_filter():
-    direction = nc.load_nads("lenet").directions[[40]]
+    direction = load_nads("lenet").directions[[40]]
     patches = torch.nn.functional.unfold(direction, 5)[0]
     best = torch.linalg.eigh(patches @ patches.T).eigenvectors[:, -1].view(1, 1, 5, 5)
     heard = float(torch.nn.functional.conv2d(direction, best).square().sum())
@@ -34,7 +32,7 @@ def test_the_gain_is_that_of_the_best_filter():
 
 
 def test_responses_of_a_covariance_are_those_of_its_eigenpairs():
-    nads, random = nc.load_nads("lenet"), torch.randn(5, 1, 32, 32, generator=GENERATOR)
+    nads, random = load_nads("lenet"), torch.randn(5, 1, 32, 32, generator=GENERATOR)
     directions = torch.cat(
         [nads.directions[[3, 200]], random / random.flatten(1).norm(dim=1).view(-1, 1, 1, 1)]
     )
@@ -64,7 +62,7 @@ def test_what_was_predicted_follows_from_what_was_known():
     )
     powers = GainCorrection.fit(*seen)
     np.testing.assert_allclose(powers.powers, prediction["powers"], atol=1e-3)
-    nads = nc.load_nads("lenet", prediction["nads"]["version"])
+    nads = load_nads("lenet", prediction["nads"]["version"])
     assert nads.fingerprint == prediction["nads"]["fingerprint"]
     names = ("z", "gain", "index", "law", "with_gain")
     z, gain, index, law, with_gain = (
@@ -81,7 +79,7 @@ def test_what_was_predicted_follows_from_what_was_known():
 def test_stored_law_along_published_directions_is_that_of_the_shipped_nads(published):
     study = load_study("law-published.json")
     for name, one in study["laws"].items():
-        nads, keys, first = nc.load_nads(name, one["version"]), one["key"], slice(0, 40)
+        nads, keys, first = load_nads(name, one["version"]), one["key"], slice(0, 40)
         stored = Responses(np.array(one["energies"]), np.array(one["squares"]), 1.0)
         law = signal_to_noise(nads, published(name).float()[keys[first]], 10_000, 1.0)
         assert stored.signal_to_noise(10_000, 1.0)[first] == pytest.approx(law, rel=1e-3)

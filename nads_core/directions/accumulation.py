@@ -16,7 +16,7 @@ from nads_core.directions.moments import (
     DenseMoments,
     HalfSamples,
     Moments,
-    NormMoments,
+    effective_share,
     merged,
     split_halves,
 )
@@ -129,7 +129,7 @@ class Accumulation:
         return merged(self.groups)
 
     def _powers(self, halves: Tensor) -> Tensor:
-        """Sum what `norms` and `self_terms` are made of over networks, from their halves (B, R, 2,
+        """Sum what `effective_share` and `self_terms` are made of over networks, from their halves (B, R, 2,
         D).
         """
         squares = halves.mean(2).double().square().sum(2).mean(1)  # |g|^2 (B,), means over readouts
@@ -137,9 +137,9 @@ class Accumulation:
         return torch.cat([norms, self_terms(halves, self._images)]).cpu()
 
     @property
-    def norms(self) -> NormMoments:
-        """Sums of powers of the networks' norms."""
-        return NormMoments(*self.powers[:3].tolist())
+    def effective_share(self) -> float:
+        """The effective number of networks over their number."""
+        return effective_share(*self.powers[:3].tolist())
 
     @property
     def self_terms(self) -> Tensor:

@@ -73,8 +73,6 @@ class BulkSpectrum:
         From b + g + beta + e^2 / g = value follows g^2 - 2 h g + e^2 = 0 with 2 h = value - b -
         beta. Values that the bulk itself explains stay as they are.
         """
-        if not self.dimension:
-            return values
         edge, energy = self._edge(noise, num_networks)
         half = (values - self.level - energy) / 2
         root = (half.square() - edge.square()).clamp(min=0).sqrt()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,6 +65,24 @@ class _TypeEigenpairs:
     images: list[Tensor]
     uncertainty: TypeUncertainty
 
+    def with_uncertainty_of(self, unit: _TypeEigenpairs, num_effective: float) -> _TypeEigenpairs:
+        """Return these eigenpairs with the uncertainty of networks of unit norm, whose errors of
+        eigenvalues are brought to the scale of these.
+        """
+        values = self.eigenvalues.double().cpu()
+        count = min(len(values), len(unit.eigenvalues))
+        expected = unit.eigenvalues[:count].double().cpu()
+        scale = values[:count].sum() / expected.sum().clamp(min=1e-300)
+        uncertainty = unit.uncertainty.extended(len(values), known=count)
+        error = uncertainty.eigenvalue_std * scale
+        # The norms vary too: what they add to an eigenvalue, and the variance value^2 / N_effective
+        # of their mean.
+        bias = (values[:count] - expected * scale).square() + values[
+            :count
+        ].square() / num_effective
+        error[:count] = (error[:count].square() + bias).sqrt()
+        return replace(self, uncertainty=replace(uncertainty, eigenvalue_std=error))
+
 
 def _with_heavy_tails(problem: EigenProblem, types: list[_TypeEigenpairs]) -> list[_TypeEigenpairs]:
     """Return eigenpairs with the uncertainty of unit vectors of the first networks, for the
@@ -82,28 +100,9 @@ def _with_heavy_tails(problem: EigenProblem, types: list[_TypeEigenpairs]) -> li
         problem, moments=summed, half_samples=unit_networks, growth=growth
     ).solve()
     return [
-        _with_uncertainty_of(raw, other, num_effective)
+        raw.with_uncertainty_of(other, num_effective)
         for raw, other in zip(types, of_unit_networks, strict=True)
     ]
-
-
-def _with_uncertainty_of(
-    raw: _TypeEigenpairs, normalised: _TypeEigenpairs, num_effective: float
-) -> _TypeEigenpairs:
-    """Return eigenpairs with the uncertainty of normalised networks, and errors in the units of
-    ``raw``.
-    """
-    values = raw.eigenvalues.double().cpu()
-    count = min(len(values), len(normalised.eigenvalues))
-    expected = normalised.eigenvalues[:count].double().cpu()
-    unit = values[:count].sum() / expected.sum().clamp(min=1e-300)
-    uncertainty = normalised.uncertainty.extended(len(values), known=count)
-    error = uncertainty.eigenvalue_std * unit
-    # The norms vary too: what they add to an eigenvalue, and the variance value^2 / N_effective of
-    # their mean.
-    bias = (values[:count] - expected * unit).square() + values[:count].square() / num_effective
-    error[:count] = (error[:count].square() + bias).sqrt()
-    return replace(raw, uncertainty=replace(uncertainty, eigenvalue_std=error))
 
 
 class _Spectrum(NamedTuple):
@@ -140,7 +139,7 @@ class EigenProblem:
         image_shape: shape of the input.
         debiasing: method of `covariance.debias`.
         symmetries: symmetries whose types are distinguished.
-        effective_share: effective share of the networks, see `NormMoments`. Below `HEAVY` the
+        effective_share: effective share of the networks, see `effective_share`. Below `HEAVY` the
             networks' own variances underestimate the effect of a few others; see
             `_with_heavy_tails`.
         growth: number of networks that uncertainties are about, over the number of these.
@@ -232,7 +231,7 @@ class EigenProblem:
             _rest_of_type(kind, spectrum, used, halves),
         )
         values, axes = _completed(spectrum.eigenvalues[:count], spectrum.axes[:count], count)
-        uncertainty = uncertainty.until(spectrum.measured).extended(count)
+        uncertainty = uncertainty.extended(known=spectrum.measured).extended(count)
         return _TypeEigenpairs(kind.names, values, kind.images(axes), uncertainty)
 
     def _uncertainty(
@@ -258,7 +257,7 @@ class EigenProblem:
             # Readouts of one network count as networks in the moments, but not as independent ones
             SampleSize(num_networks, partners * readouts, self.growth),
             bulk,
-            first + 3 * chance.sqrt(),
+            levels - (first + 3 * chance.sqrt()).to(levels),
         )
 
     def _solve_gram(self, moments: GramMoments) -> _TypeEigenpairs:
@@ -285,7 +284,7 @@ class EigenProblem:
         levels = values if subtracted else values - noise.to(values)
         uncertainty = self._uncertainty(levels, noise, coordinates, bulk)
         if spreads and not subtracted:
-            uncertainty = uncertainty.until(0)  # directions of C + W, about those of C
+            uncertainty = uncertainty.extended(known=0)  # directions of C + W, about those of C
         return _TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], uncertainty)
 
 
@@ -329,63 +328,62 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     return torch.linalg.qr(matrix @ start).Q
 
 
-class _Partner(NamedTuple):
-    """One partner of a symmetry type, to which directions belong: number of the type, name of the
-    partner, and its images (k, D) in the order of their ranks.
+class _Direction(NamedTuple):
+    """One direction, by which all are ordered: descending eigenvalues, equal ones by type, rank and
+    partner. Partners of all types are counted together.
     """
 
+    minus_eigenvalue: float
     type: int
-    name: str
-    images: Tensor
+    rank: int
+    partner: int
 
 
 def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpairs:
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues,
     stand together.
     """
-    partners = [
-        _Partner(number, name, images)
-        for number, pairs in enumerate(types)
-        for name, images in zip(pairs.names, pairs.images, strict=True)
-    ]
-    sizes = torch.tensor([len(partner.images) for partner in partners])
-    partner = torch.arange(len(partners)).repeat_interleave(sizes)  # of all directions
-    rank = torch.cat([torch.arange(size) for size in sizes.tolist()])
-    kind = torch.tensor([one.type for one in partners])[partner]
-
-    # Descending; equal eigenvalues by type, rank and partner
-    values = torch.cat([types[one.type].eigenvalues.cpu() for one in partners])
-    order = torch.from_numpy(np.lexsort((partner, rank, kind, -values)))[:count]
+    names = [name for pairs in types for name in pairs.names]
+    images = [image for pairs in types for image in pairs.images]
+    kinds = [kind for kind, pairs in enumerate(types) for _ in pairs.names]  # of each partner
+    order = sorted(
+        _Direction(-value, kind, rank, partner)
+        for partner, kind in enumerate(kinds)
+        for rank, value in enumerate(types[kind].eigenvalues.tolist())
+    )[:count]
 
     def ordered(measure: str) -> Tensor:
         """Return a measure of all directions, in their order."""
-        parts = [
-            getattr(types[one.type].uncertainty, measure)[: len(one.images)] for one in partners
-        ]
-        return torch.cat(parts).to(torch.get_default_dtype())[order]
+        values = [getattr(pairs.uncertainty, measure).tolist() for pairs in types]
+        return torch.tensor([values[one.type][one.rank] for one in order])
 
-    partner, rank = partner[order], rank[order]
+    places = defaultdict[int, list[int]](list)  # indices of the directions of each partner
+    for index, one in enumerate(order):
+        places[one.partner].append(index)
     bands = [
         band
-        for number, one in enumerate(partners)
-        for band in types[one.type].uncertainty.clusters(
-            (partner == number).nonzero()[:, 0].tolist()
-        )
+        for partner, indices in places.items()
+        for band in types[kinds[partner]].uncertainty.clusters(indices)
     ]
-    places = list(zip(partner.tolist(), rank.tolist(), strict=True))
     uncertainty = DirectionUncertainty(
-        types=tuple(partners[number].name for number, _ in places),
+        types=tuple(names[one.partner] for one in order),
         certainty=ordered("certainty"),
         agreement=ordered("agreement"),
         eigenvalue_std=ordered("eigenvalue_std"),
-        leading_certainty=_leading_certainty(types, [one.type for one in partners], partner),
+        leading_certainty=_leading_certainty(types, kinds, [one.partner for one in order]),
         bands=tuple(sorted(bands, key=lambda band: band.indices)),
     )
-    images = torch.stack([partners[number].images[row] for number, row in places])
-    return Eigenpairs(values[order].to(torch.get_default_dtype()), images, uncertainty, debiasing)
+    return Eigenpairs(
+        torch.tensor([-one.minus_eigenvalue for one in order]),
+        torch.stack([images[one.partner][one.rank] for one in order]),
+        uncertainty,
+        debiasing,
+    )
 
 
-def _leading_certainty(types: list[_TypeEigenpairs], kinds: list[int], partner: Tensor) -> Tensor:
+def _leading_certainty(
+    types: list[_TypeEigenpairs], kinds: list[int], partners: list[int]
+) -> Tensor:
     """Return the expected overlap (n,) of the first directions up to each with the exact ones.
 
     The exact order is uncertain too, because errors of eigenvalues can swap directions of different
@@ -399,22 +397,22 @@ def _leading_certainty(types: list[_TypeEigenpairs], kinds: list[int], partner: 
     Args:
         types: eigenpairs of each type.
         kinds: number of the type of each partner.
-        partner: (n,), partner of each direction.
+        partners: partner of each direction.
     """
-    num_found = _counts(partner, len(kinds))  # a, (n, partners)
+    num_found = _counts(torch.tensor(partners), len(kinds))  # a, (n, partners)
     sizes = torch.tensor([len(types[kind].eigenvalues) for kind in kinds])
     exact = torch.arange(len(kinds)).repeat_interleave(sizes)  # partner of each exact direction
     generator = torch.Generator().manual_seed(0)
-    total = torch.zeros(len(partner), dtype=torch.float64)
+    total = torch.zeros(len(partners), dtype=torch.float64)
     for _ in range(_CROSSINGS):
         drawn = [_drawn_eigenvalues(pairs, generator) for pairs in types]
         values = torch.cat([drawn[kind] for kind in kinds])
-        order = values.argsort(descending=True, stable=True)[: len(partner)]
+        order = values.argsort(descending=True, stable=True)[: len(partners)]
         num_exact = _counts(exact[order], len(kinds))  # e, (n, partners)
-        for number, kind in enumerate(kinds):
+        for partner, kind in enumerate(kinds):
             leading = types[kind].uncertainty.leading
-            total += leading[num_found[:, number], num_exact[:, number]]
-    return total / _CROSSINGS / torch.arange(1, len(partner) + 1)
+            total += leading[num_found[:, partner], num_exact[:, partner]]
+    return total / _CROSSINGS / torch.arange(1, len(partners) + 1)
 
 
 def _counts(partner: Tensor, num_partners: int) -> Tensor:

@@ -158,25 +158,17 @@ def read(path: Path) -> dict[str, np.ndarray]:
     Raises:
         ValueError: if it is no such file, is damaged, or would fill the memory with what it packs.
     """
-    if not path.is_file():
-        raise ValueError("it is no file, but a folder or a device")
-    with path.open("rb") as file:
-        if not (start := file.read(40)).startswith(b"PK\3\4"):
-            raise ValueError(f"it is no npz file, but begins with {start!r}")
-        require_undamaged(path)
-        with zipfile.ZipFile(file) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > max(_SMALL, _PACKED * path.stat().st_size):
-            raise ValueError(f"its {path.stat().st_size:,} bytes would unpack to {unpacked:,}")
-        if others := [name for name in archive.namelist() if not name.endswith(".npy")]:
-            raise ValueError(f"it holds no arrays of NumPy, but {others[:3]}")
-        file.seek(0)
-        try:
-            arrays = dict(np.load(file))
-        except ValueError as error:  # of objects, with the advice to load them
-            raise ValueError(
-                "an array in it is damaged, or holds Python objects, which are not loaded"
-            ) from error
+    require_undamaged(path)
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > max(_SMALL, _PACKED * path.stat().st_size):
+        raise ValueError(f"its {path.stat().st_size:,} bytes would unpack to {unpacked:,}")
+    try:
+        arrays = dict(np.load(path))
+    except ValueError as error:  # of objects, with the advice to load them
+        raise ValueError(
+            "an array in it is damaged, or holds Python objects, which are not loaded"
+        ) from error
     return {
         name: array.astype(array.dtype.newbyteorder("="), copy=False)
         for name, array in arrays.items()

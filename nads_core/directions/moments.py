@@ -18,30 +18,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from nads_core.runtime import distributed
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.threads import threads_for
 
 BUFFERED_ROWS = 512  # rows converted to float64 and multiplied at a time
 SAMPLED_NETWORKS = 512  # whose vectors are stored, for moments of fourth order
 
 
-class DenseState(TypedDict):
-    """State of `DenseMoments` in a checkpoint: both sums, the number of networks in them, and
-    networks that wait for a product.
-    """
+class _Accumulator:
+    """Moments of networks with ``dimension`` pixels, on a device."""
 
-    num_networks: int
-    buffer: list[tuple[Tensor, ...]]
-    seen: Tensor
-    noise: Tensor
+    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
+        self.dimension, self.device = dimension, torch.device(device)
+
+    def empty(self) -> Self:
+        """Return another accumulator of the same kind, without networks."""
+        return type(self)(self.dimension, self.device)
 
 
-class DenseMoments:
+class DenseMoments(_Accumulator):
     """Second moments as two D x D matrices in float64; memory does not depend on the number of
     networks.
 
@@ -54,28 +55,16 @@ class DenseMoments:
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        self.dimension, self.device = dimension, torch.device(device)
+        super().__init__(dimension, device)
         self._num_summed = 0  # networks in the sums
         self._second_moment = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
         self._noise_moment = torch.zeros_like(self._second_moment)
-        self._buffer: list[tuple[Tensor, ...]] = []
+        self._buffer: list[tuple[Tensor, Tensor]] = []  # means and spreads
 
     @property
     def num_networks(self) -> int:
         """The number of networks, those in the buffer included."""
         return self._num_summed + sum(len(parts[0]) for parts in self._buffer)
-
-    @staticmethod
-    def _split(contributions: Tensor) -> tuple[Tensor, ...]:
-        """(B, J, D) -> means (B, D), and half differences (B, D), or none for J = 1."""
-        x, y = split_halves(contributions)
-        return (x + y) / 2, (x - y)[: len(x) if contributions.shape[1] > 1 else 0] / 2
-
-    def _add(self, means: Tensor, spreads: Tensor) -> None:
-        with threads_for(self.dimension):
-            means, spreads = means.double(), spreads.double()
-            self._second_moment.addmm_(means.T, means)
-            self._noise_moment.addmm_(spreads.T, spreads)
 
     def update(self, contributions: Tensor) -> None:
         """Add networks.
@@ -87,21 +76,21 @@ class DenseMoments:
         capacity = BUFFERED_ROWS // min(2, contributions.shape[1])  # networks of a product
         while len(contributions):
             free = capacity - sum(len(parts[0]) for parts in self._buffer)
-            self._buffer.append(self._split(contributions[:free]))
+            self._buffer.append(means_and_spreads(contributions[:free]))
             if len(contributions) >= free:
                 self._flush()
             contributions = contributions[free:]
 
     def _flush(self) -> None:
         if self._buffer:
-            parts = [torch.cat(part) for part in zip(*self._buffer, strict=True)]
-            self._add(*parts)
-            self._num_summed += len(parts[0])
+            with threads_for(self.dimension):
+                means, spreads = (
+                    torch.cat(part).double() for part in zip(*self._buffer, strict=True)
+                )
+                self._second_moment.addmm_(means.T, means)
+                self._noise_moment.addmm_(spreads.T, spreads)
+            self._num_summed += len(means)
             self._buffer.clear()
-
-    def empty(self) -> DenseMoments:
-        """Return another accumulator of the same kind, without networks."""
-        return type(self)(self.dimension, self.device)
 
     def sums(self) -> tuple[Tensor, Tensor]:
         """Return the two (D, D) sums themselves, for addition over processes in place."""
@@ -120,7 +109,7 @@ class DenseMoments:
             distributed.all_reduce_(tensor)
         self._num_summed = sum(distributed.all_gather(self.num_networks))
 
-    def state_dict(self) -> DenseState:
+    def state_dict(self) -> Facts:
         """Return the state from which `load_state_dict` resumes."""
         return {
             "num_networks": self._num_summed,
@@ -129,12 +118,14 @@ class DenseMoments:
             "noise": self._noise_moment,
         }
 
-    def load_state_dict(self, state: DenseState) -> None:
+    def load_state_dict(self, state: Facts) -> None:
         """Restore a state of `state_dict`."""
         self._second_moment.copy_(state["seen"])
         self._noise_moment.copy_(state["noise"])
         self._num_summed = state["num_networks"]
-        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in state["buffer"]]
+        self._buffer = [
+            (means.to(self.device), spreads.to(self.device)) for means, spreads in state["buffer"]
+        ]
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
@@ -144,7 +135,7 @@ class DenseMoments:
         return second_moment / self.num_networks, noise_moment / self.num_networks
 
 
-class GramMoments:
+class GramMoments(_Accumulator):
     """Second moments as vectors, two per network, for inputs with more pixels than there are
     vectors.
 
@@ -153,7 +144,7 @@ class GramMoments:
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        self.dimension, self.device = dimension, torch.device(device)
+        super().__init__(dimension, device)
         self._means: list[Tensor] = []
         self._spreads: list[Tensor] = []
 
@@ -180,14 +171,10 @@ class GramMoments:
 
     def update(self, contributions: Tensor) -> None:
         """Add networks: (B, J, D)."""
-        means, spreads = DenseMoments._split(contributions.to(self.device))
+        means, spreads = means_and_spreads(contributions.to(self.device))
         self._means.append(means)
         if len(spreads):
             self._spreads.append(spreads)
-
-    def empty(self) -> GramMoments:
-        """Return another accumulator of the same kind, without networks."""
-        return GramMoments(self.dimension, self.device)
 
     def merge(self, other: GramMoments) -> None:
         """Add the networks of another accumulator."""
@@ -249,6 +236,12 @@ def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
     return (s + t) * x + (1 - s - t) * y, (s - t) * x + (1 - s + t) * y
 
 
+def means_and_spreads(contributions: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, J, D) -> means (B, D), and half differences (B, D), or none for J = 1."""
+    x, y = split_halves(contributions)
+    return (x + y) / 2, (x - y)[: len(x) if contributions.shape[1] > 1 else 0] / 2
+
+
 def merged(groups: Sequence[Moments]) -> Moments:
     """Return the moments of all networks of several accumulators of one kind."""
     if len(groups) == 1:
@@ -257,13 +250,6 @@ def merged(groups: Sequence[Moments]) -> Moments:
     for group in groups:
         whole.merge(group)  # type: ignore[arg-type]  # all groups are of one kind
     return whole
-
-
-class HalfState(TypedDict):
-    """State of `HalfSamples` in a checkpoint: halves (B, R, 2, D) of each block."""
-
-    blocks: dict[int, Tensor]
-    num_contributions: int
 
 
 class HalfSamples:
@@ -317,11 +303,11 @@ class HalfSamples:
         """Whether a block has networks that are stored."""
         return block * block_size < SAMPLED_NETWORKS
 
-    def state_dict(self) -> HalfState:
+    def state_dict(self) -> Facts:
         """Return the state from which `load_state_dict` resumes."""
         return {"blocks": dict(self._blocks), "num_contributions": self.num_contributions}
 
-    def load_state_dict(self, state: HalfState) -> None:
+    def load_state_dict(self, state: Facts) -> None:
         """Restore a state of `state_dict`."""
         self._blocks, self.num_contributions = dict(state["blocks"]), state["num_contributions"]
 
@@ -336,22 +322,13 @@ class HalfSamples:
         return torch.cat([self._blocks[block] for block in sorted(self._blocks)])
 
 
-class NormMoments(NamedTuple):
-    """Sums over networks of powers of the norm of their vector.
+def effective_share(networks: float, squares: float, fourths: float) -> float:
+    """Return the effective number of networks over their number, (sum |g|^2)^2 / (N sum |g|^4),
+    from 1 / N to 1.
 
     Args:
         networks: N.
-        squares: sum |g|^2.
-        fourths: sum |g|^4.
+        squares: sum over networks of |g|^2, the squared norm of their vector.
+        fourths: sum over networks of |g|^4.
     """
-
-    networks: float
-    squares: float
-    fourths: float
-
-    @property
-    def effective_share(self) -> float:
-        """The effective number of networks over their number, (sum |g|^2)^2 / (N sum |g|^4), from 1
-        / N to 1.
-        """
-        return self.squares**2 / (self.networks * self.fourths) if self.fourths else 1.0
+    return squares**2 / (networks * fourths) if fourths else 1.0

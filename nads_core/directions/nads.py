@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -118,11 +117,7 @@ class NADs:
         rows, values = self.directions.flatten(1), self.eigenvalues
         if not (rows.is_floating_point() and values.is_floating_point()):
             raise ValueError(f"numbers are expected, got {rows.dtype} and {values.dtype}")
-        error = float((rows @ rows.T - torch.eye(len(rows)).to(rows)).abs().max())
-        if not error < 1e-3:
-            raise ValueError(
-                f"directions are not orthonormal: an inner product is wrong by {error:.2g}"
-            )
+        _require_orthonormal(rows)
         rounding = 1e-6 * float(values.abs().max())
         # Subtracted noise may leave a negative rest
         lowest = -math.inf if self.provenance.get("debiasing") == "subtract" else -rounding
@@ -219,11 +214,7 @@ class NADs:
             raise ValueError(
                 f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared"
             )
-        require_unit_norm(theirs[:k])
-        if not (product := float((theirs[:k] @ theirs[:k].T).fill_diagonal_(0).abs().max())) < 1e-3:
-            raise ValueError(
-                f"directions have an inner product of {product:.2g}, expected 0: orthogonalise them"
-            )
+        _require_orthonormal(theirs[:k])
         return subspace_overlap(ours[:k], theirs[:k])
 
     def overlap_interval(
@@ -420,16 +411,14 @@ class NADs:
                 written.
         """
         path = Path(path).expanduser()
-        if not path.exists():
+        if not path.is_file():
             raise FileNotFoundError(f"there is no file {path}")
         try:
             file = export.read(path)
             if missing := {"directions", "eigenvalues", "provenance"} - set(file):
                 raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
-            stored = {
-                name: file[name]
-                for name in {"directions", "scale", "eigenvalues"}.intersection(file)
-            }
+            names = file.keys() & {"directions", "scale", "eigenvalues"}
+            stored = {name: file[name] for name in names}
             if "mirrored" in file:
                 stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
             provenance = json.loads(str(file["provenance"]))
@@ -452,6 +441,15 @@ class NADs:
         return nads
 
 
+def _require_orthonormal(rows: Tensor) -> None:
+    """Raise a ValueError unless rows (n, D) have the inner products 1 and 0, within 1e-3."""
+    error = float((rows @ rows.T - torch.eye(len(rows)).to(rows)).abs().max())
+    if not error < 1e-3:
+        raise ValueError(
+            f"directions are not orthonormal: an inner product is wrong by {error:.2g}"
+        )
+
+
 def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
     """Return the directions (n, C, H, W) that a shipped file holds as quarters (n, C, H / 2, W /
     2).
@@ -465,39 +463,30 @@ def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
     return np.concatenate([half, rows * half[..., ::-1, :]], axis=-2)
 
 
-def load_nads(name: str, version: int | None = None) -> NADs:
+def load_nads(name: str) -> NADs:
     """Return the precomputed NADs of an architecture of the paper, for one channel and 32 x 32
     pixels.
 
     Args:
         name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121". `NADs.load` reads files.
-        version: number of the file; the newest by default. Version 1 is in the repository,
-            `book/results/nads-v1`, because results refer to it, and does not ship.
 
     Returns:
-        NADs, whose provenance has the ``version``.
+        NADs, whose provenance has the ``version`` of the file. Version 1 is in the repository,
+        `book/results/nads-v1`, because results refer to it, and does not ship.
 
     Raises:
-        ValueError: if none ship under that name and version.
+        ValueError: if none ship under that name.
     """
     folder = Path(__file__).parents[1] / "precomputed"
-    files = defaultdict[str, dict[int, Path]](dict)  # by name and version
-    for path in sorted(folder.glob("*.v*.npz")):
-        architecture, number = path.stem.split(".v")
-        files[architecture][int(number)] = path
+    files = {path.name.partition(".v")[0]: path for path in folder.glob("*.v*.npz")}
     key = str(name).lower().replace("-", "").replace("_", "")
     if key not in files:
-        names = ", ".join(files)
+        names = ", ".join(sorted(files))
         raise ValueError(
             f"no NADs of {name} ship: choose from {names}, read a file with NADs.load, or compute "
             "them with compute_nads"
         )
-    version = max(files[key]) if version is None else version
-    if version not in files[key]:
-        raise ValueError(
-            f"no version {version!r} of the NADs of {key} ships: choose from {sorted(files[key])}"
-        )
-    return NADs.load(files[key][version], version=version)
+    return NADs.load(files[key], version=int(files[key].stem.partition(".v")[2]))
 
 
 @dataclass(frozen=True)

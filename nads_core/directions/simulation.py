@@ -35,9 +35,7 @@ from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
 
 _WINDOW = 48  # ranks that are simulated together
 _MARGIN = 9  # of these, ranks on each side that are simulated for the sake of the others
-_DRAWS = 16  # of E, for the result
 _CORRECTIONS = 3  # of the levels
-_CORRECTION_DRAWS = 4  # of E, for each correction
 _CROWD = 8.0  # neighbours within a standard deviation, from which on few draws are enough
 _FEW_DRAWS = 2
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
@@ -47,6 +45,20 @@ _FEWEST_NETWORKS = 3  # from which variances can be estimated
 FEWEST_ALONG = 8
 _LARGEST_RATIO = 50  # of a variance to p_j p_k, beyond which heavy tails are not resolved
 _TINY = 1e-300  # avoids a division by zero
+
+
+class _Draws(NamedTuple):
+    """How E is drawn: how often, an even number; by which seed, from which every window has
+    another; and whether in pairs E, -E.
+    """
+
+    count: int
+    seed: int
+    paired: bool
+
+
+_OF_RESULT = _Draws(16, seed=1, paired=False)
+_OF_CORRECTION = _Draws(4, seed=0, paired=True)  # each, of the levels
 
 
 @dataclass(frozen=True)
@@ -107,15 +119,11 @@ class TypeUncertainty:
                 shared = _shared_within(self.leading, first, first + len(inside))
                 yield DegenerateCluster(inside, shared / len(inside))
 
-    def until(self, rank: int) -> TypeUncertainty:
-        """Return the uncertainty when nothing is claimed about ranks from this one on."""
-        return self.extended(len(self.certainty), rank)
-
-    def extended(self, count: int, known: int | None = None) -> TypeUncertainty:
+    def extended(self, count: int = 0, known: int | None = None) -> TypeUncertainty:
         """Return the uncertainty of at least ``count`` ranks, of which only those before ``known``
         are claimed.
 
-        By default ``known`` is the number of ranks here.
+        By default all ranks are that are here, and no others.
         """
         size = len(self.certainty)
         known = size if known is None else min(known, size)
@@ -151,8 +159,8 @@ def estimate_uncertainty(
     noise: Tensor,
     variances: Tensor,
     sample: SampleSize,
-    bulk: BulkSpectrum | None = None,
-    first: Tensor | None = None,
+    bulk: BulkSpectrum,
+    beyond: Tensor,
 ) -> TypeUncertainty:
     """Simulate how far the directions of a type are known.
 
@@ -162,14 +170,13 @@ def estimate_uncertainty(
         variances: V, (k, k).
         sample: number of networks and of their vectors.
         bulk: part of the space in which no direction was found.
-        first: largest energies (k,) that those of the networks of ``variances``, the first ones,
-            let expect of all; by default all are first ones.
+        beyond: (k,), what the eigenvalues have beyond all that the networks of ``variances``, the
+            first ones, let expect; at most 0 where they have nothing.
     """
-    first = eigenvalues if first is None else first
     values = eigenvalues.double().cpu().sort(descending=True).values
     noise = noise.double().cpu().clamp(min=0)
     count = len(values)
-    shown, bulk = _shown(values, noise, sample.num_vectors, bulk or BulkSpectrum())
+    shown, bulk = _shown(values, noise, sample.num_vectors, bulk)
     values, noise, variances = values[:shown], noise[:shown], variances[:shown, :shown]
     if not shown:
         nothing = torch.zeros(0, dtype=torch.float64)
@@ -180,7 +187,7 @@ def estimate_uncertainty(
     model = _SamplingError(noise, ratios, sample, bulk)
     levels = model.true_levels(values)
     of_more = replace(model, sample=sample.grown())
-    simulated = of_more.simulated(levels, _DRAWS, seed=1)
+    simulated = of_more.simulated(levels, _OF_RESULT)
     # A shift that changes sign is not known to vanish: no error is smaller than its mean over the
     # ranks that the run does not distinguish.
     errors = simulated.squared_errors.clamp(min=0)
@@ -200,15 +207,15 @@ def estimate_uncertainty(
         bands=_bands(certainty),
     )
     if sample.num_networks < _FEWEST_NETWORKS:
-        return uncertainty.until(0).extended(count)
-    others = (eigenvalues - first.to(eigenvalues))[:shown].double().cpu()
-    few = (networks_along(values, noise, variances, sample, others) < FEWEST_ALONG).nonzero()
+        return uncertainty.extended(known=0).extended(count)
+    along = networks_along(values, noise, variances, sample, beyond[:shown].double().cpu())
+    few = (along < FEWEST_ALONG).nonzero()
     claimed = uncertainty.extended(count, int(few[0]) if len(few) else None)
     return replace(claimed, eigenvalue_std=uncertainty.extended(count).eigenvalue_std)
 
 
 def networks_along(
-    values: Tensor, noise: Tensor, variances: Tensor, sample: SampleSize, others: Tensor
+    values: Tensor, noise: Tensor, variances: Tensor, sample: SampleSize, beyond: Tensor
 ) -> Tensor:
     """Return how many networks of equal weight hold each direction (k,).
 
@@ -217,7 +224,7 @@ def networks_along(
         (sum z_i)^2 / sum z_i^2 = N / (1 + V_jj / p^2).
 
     Variances are those of the first networks. What the mean of all has beyond theirs and beyond
-    chance, e = ``others``, may be held by a single other network, which adds (N e)^2 to the sum of
+    chance, e = ``beyond``, may be held by a single other network, which adds (N e)^2 to the sum of
     squares.
 
     A forecast for more networks than these has no more of them, because its levels are theirs.
@@ -225,7 +232,7 @@ def networks_along(
     power = (values.clamp(min=0) + noise).clamp(min=_TINY**0.5)
     num_networks = sample.num_networks * min(1, sample.growth)
     variance = variances.diagonal().double().cpu()
-    variance = variance + sample.num_networks * others.clamp(min=0).square()
+    variance = variance + sample.num_networks * beyond.clamp(min=0).square()
     return num_networks / (1 + variance / power.square())
 
 
@@ -315,24 +322,22 @@ class _SamplingError:
         """
         levels = self._without_bulk(values, values)
         for _ in range(_CORRECTIONS):
-            simulated = self.simulated(levels, _CORRECTION_DRAWS, seed=0, paired=True)
+            simulated = self.simulated(levels, _OF_CORRECTION)
             excess = simulated.eigenvalues - levels
             levels = self._without_bulk(values - excess, levels)
         return levels
 
-    def simulated(self, levels: Tensor, draws: int, seed: int, paired: bool = False) -> _Simulated:
+    def simulated(self, levels: Tensor, draws: _Draws) -> _Simulated:
         """Simulate the eigenpairs, with the mixing by way of the bulk."""
         power = levels.clamp(min=0) + self.noise
         # Variance of an entry of E: V_jk / N, with V_jk = ratio_jk p_j p_k.
         variances = self.ratios * power.outer(power) / self.sample.num_networks
-        if not self.bulk.dimension:
-            return _simulate(levels, variances, torch.ones_like(levels), draws, seed, paired)
         retained, shift = self.bulk.shrink(levels, self.noise, self.sample.num_vectors)
         # Two directions also mix through the bulk, in second order: s_j s_k / m, and twice that for
         # j = k.
-        through = shift.outer(shift) / self.bulk.dimension
+        through = shift.outer(shift) / max(1, self.bulk.dimension)
         variances = variances + through + through.diagonal().diag()
-        simulated = _simulate(levels, variances, retained, draws, seed, paired)
+        simulated = _simulate(levels, variances, retained, draws)
         errors = simulated.shifted(shift, levels).squared_errors
         return simulated._replace(squared_errors=errors)  # `true_levels` inverts the shift itself
 
@@ -412,14 +417,12 @@ def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
 
 
 class _Window(NamedTuple):
-    """Neighbouring ranks [start, stop) that are simulated together; the results count for [first,
-    last).
+    """Neighbouring ranks that are simulated together, and those of them for which the results
+    count.
     """
 
-    start: int
-    stop: int
-    first: int
-    last: int
+    simulated: slice
+    counted: slice
 
 
 def _windows(size: int) -> list[_Window]:
@@ -427,50 +430,40 @@ def _windows(size: int) -> list[_Window]:
     of them.
     """
     width = min(_WINDOW, size)
-    starts = [0]
-    if size > width:
-        starts = sorted({*range(0, size - width, width - 2 * _MARGIN), size - width})
+    starts = sorted({*range(0, size - width, _WINDOW - 2 * _MARGIN), size - width})
     # Neighbouring windows share the ranks from one's start to the other's stop: results change in
     # the middle.
     middles = [(one + width + other) // 2 for one, other in itertools.pairwise(starts)]
-    borders = [0, *middles, size]
-    return [
-        _Window(start, start + width, first, last)
-        for start, (first, last) in zip(starts, itertools.pairwise(borders), strict=True)
-    ]
+    counted = itertools.starmap(slice, itertools.pairwise([0, *middles, size]))
+    simulated = [slice(start, start + width) for start in starts]
+    return list(map(_Window, simulated, counted))
 
 
-def _simulate(
-    levels: Tensor, variances: Tensor, retained: Tensor, draws: int, seed: int, paired: bool
-) -> _Simulated:
+def _simulate(levels: Tensor, variances: Tensor, retained: Tensor, draws: _Draws) -> _Simulated:
     """Simulate the eigenpairs of diag(levels) + E, window by window.
 
     Args:
         levels: (k,), descending.
         variances: variances of E's entries, (k, k).
         retained: (k,), squared cosines with the space of the eigenpairs.
-        draws: number of draws, even.
-        seed: seed of the draws, from which every window has another.
-        paired: whether the draws are pairs E, -E.
+        draws: how E is drawn.
     """
     size = len(levels)
     mean = torch.zeros_like(levels)
     squared_error = torch.zeros_like(levels)
     overlaps = torch.zeros(2, size, size, dtype=torch.float64)
     near = torch.zeros(size, size, dtype=torch.bool)
-    for number, (start, stop, first, last) in enumerate(_windows(size)):
-        window = slice(start, stop)
-        inner = slice(first - start, last - start)
-        values, squares = _draw_window(
-            levels[window], variances[window, window], draws, 2 * number + seed, paired
-        )
+    for number, (window, ranks) in enumerate(_windows(size)):
+        of_window = draws._replace(seed=2 * number + draws.seed)
+        values, squares = _draw_window(levels[window], variances[window, window], of_window)
+        inner = slice(ranks.start - window.start, ranks.stop - window.start)
         values = values[:, inner].double()
-        mean[first:last] = values.mean(0)
-        squared_error[first:last] = (values - levels[first:last]).square().mean(0)
+        mean[ranks] = values.mean(0)
+        squared_error[ranks] = (values - levels[ranks]).square().mean(0)
         for run in range(2):
             half = squares[run::2].mean(0)  # (components, ranks)
-            overlaps[run, first:last, window] = half.T[inner].double()
-        near[first:last, window] = True
+            overlaps[run, ranks, window] = half.T[inner].double()
+        near[ranks, window] = True
     # Ranks outside of the window: the squared sine of first order, V_jk / (V_jk + gap^2)
     gaps = levels - levels[:, None]
     mixing = variances / (variances + gaps.square()).clamp(min=_TINY)
@@ -483,23 +476,21 @@ def _simulate(
     return simulated.shifted(shift, levels)
 
 
-def _draw_window(
-    levels: Tensor, variances: Tensor, draws: int, seed: int, paired: bool
-) -> tuple[Tensor, Tensor]:
+def _draw_window(levels: Tensor, variances: Tensor, draws: _Draws) -> tuple[Tensor, Tensor]:
     """Draw eigenvalues (draws, w), descending, and squared coordinates (draws, w components, w
     eigenvectors).
     """
-    width = len(levels)
+    width, count = len(levels), draws.count
     # Where a direction mixes with dozens of neighbours, the mean over few draws says as much:
     # nothing is known.
     gap = (levels[0] - levels[-1]).clamp(min=_TINY)
     crowd = float(variances.diagonal().mean().sqrt() * width / gap)
     if crowd >= _CROWD:
-        draws = min(draws, _FEW_DRAWS)
-    generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(draws // 2 if paired else draws, width, width, generator=generator)
+        count = _FEW_DRAWS
+    generator = torch.Generator().manual_seed(draws.seed)
+    noise = torch.randn(count // (1 + draws.paired), width, width, generator=generator)
     noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
-    if paired:
+    if draws.paired:
         noise = torch.cat([noise, -noise])
     matrices = noise * variances.sqrt().float() + torch.diag(levels.float())
     values, vectors = torch.linalg.eigh(matrices)  # ascending

@@ -33,7 +33,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     """
     symmetries, notes = run.rule.symmetries, Facts()
     if run.symmetries == "test":
-        symmetries, notes["symmetry_tests"] = _tested(state, run.image_shape)
+        symmetries, notes["symmetry_tests"] = _tested(state, num_networks, run.image_shape)
     pairs = EigenProblem(
         state.total(),
         state.half_samples,
@@ -41,7 +41,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
         run.image_shape,
         run.asked.options.debiasing,
         symmetries,
-        effective_share=state.norms.effective_share,
+        effective_share=state.effective_share,
     ).eigenpairs()
     notes |= {"num_networks": num_networks, "symmetries": list(symmetries)}
     notes |= run.rule.final_value(state.groups, pairs, num_networks)
@@ -76,7 +76,7 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     """Return the effective number of networks, and warn if a few hold the second moment or the
     first direction.
     """
-    number = state.norms.effective_share * num_networks
+    number = state.effective_share * num_networks
     halves = state.half_samples.halves()  # (n, R, 2, D)
     # Energy of each network along the first direction, (n,)
     along = (halves.mean(2) @ pairs.directions[0].to(halves)).double().square().mean(1)
@@ -84,7 +84,7 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     # What the mean of all has beyond that of the first ones may be of one network
     later = max(0.0, float(pairs.eigenvalues[0]) - mean)
     holding = num_networks * (mean + later) ** 2 / (square + num_networks * later**2 or math.inf)
-    if state.norms.effective_share < HEAVY:
+    if state.effective_share < HEAVY:
         message = (
             f"a few networks hold the second moment of {name}: the effective number of networks "
             f"is {number:.2g} of {num_networks:,}, also for the certainties"
@@ -109,7 +109,9 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     return {key: float(f"{value:.4g}") for key, value in numbers.items()} | share
 
 
-def _tested(state: Accumulation, image_shape: Shape) -> tuple[tuple[str, ...], Facts]:
+def _tested(
+    state: Accumulation, num_networks: int, image_shape: Shape
+) -> tuple[tuple[str, ...], Facts]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     moments = state.total()
     assert isinstance(moments, DenseMoments)  # as tests need
@@ -117,7 +119,7 @@ def _tested(state: Accumulation, image_shape: Shape) -> tuple[tuple[str, ...], F
     tests = symmetry_tests(
         second_moment - noise_moment,
         state.self_terms,
-        int(state.norms.networks),
+        num_networks,
         state.half_samples.halves(),
         image_shape,
     )

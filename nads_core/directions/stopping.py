@@ -105,7 +105,7 @@ class StoppingRule:
             self.image_shape,
             options.debiasing,
             self.symmetries,
-            effective_share=state.norms.effective_share,
+            effective_share=state.effective_share,
         ).eigenpairs()
         count = pairs.uncertainty.num_certain
         return count >= options.num_certain, {"certain": count}

@@ -9,7 +9,7 @@ from typing import Any
 
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import EigenProblem
-from nads_core.directions.moments import DenseMoments, HalfSamples, NormMoments
+from nads_core.directions.moments import DenseMoments, HalfSamples, effective_share
 from nads_core.directions.run import DENSE_LIMIT
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
@@ -74,7 +74,7 @@ def forecast(
     num_networks = [done * 2**k for k in range(5)] if num_networks is None else num_networks
     for count in num_networks:
         require_integers(least=done, num_networks=count)  # those of the checkpoint, or more
-    forecasts, share = [], NormMoments(*saved["powers"][:3].tolist()).effective_share
+    forecasts, share = [], effective_share(*saved["powers"][:3].tolist())
     for count in num_networks:
         growth = count / done
         problem = EigenProblem(

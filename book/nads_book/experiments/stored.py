@@ -34,7 +34,10 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     if version == 1:
         with contextlib.suppress(FileNotFoundError):
             return NADs.load(earlier, version=1)
-    return nc.load_nads(name, version)
+    nads = nc.load_nads(name)
+    if version not in (None, ships := nads.provenance["version"]):
+        raise ValueError(f"version {version} of {name} is not here: version {ships} ships")
+    return nads
 
 
 def load_study(name: str) -> Any:
