@@ -155,7 +155,6 @@ def test_types_have_names(dtype):
         ({"num_directions": 65}, "65, more than the 64 of"),
         ({"batch_size": -1}, "batch_size .*got -1"),
         ({"debiasing": "shrnk"}, "'shrnk': choose from"),
-        ({"stopping": 0.05}, "StoppingCriterion"),
         ({"tolerance": 0.5}, "tolerance must be in"),
         ({"tolerance": "0.05"}, "tolerance .*'0.05'"),
         ({"tolerance": 0.01, "num_leading": 64}, "num_leading .*63 of 64 directions.*, got 64"),

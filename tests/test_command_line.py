@@ -19,7 +19,7 @@ from nads_book.cli.run import run_one
 
 import nads_core as nc
 from nads_core.cli import main
-from nads_core.directions import ComputeOptions, StoppingCriterion
+from nads_core.directions import ComputeOptions
 
 ROOT = Path(__file__).parent.parent
 
@@ -236,7 +236,7 @@ def test_a_command_that_fails_does_not_wait_for_torch(folder):
 
 
 CALLED = {
-    "compute": [nc.compute_nads, ComputeOptions, StoppingCriterion],
+    "compute": [nc.compute_nads, ComputeOptions],
     "run": [nb.run_experiment, nb.run_study, run_one],
     "atlas": [nb.atlas.compute_entry],
     "report": [nc.compute_nads, ComputeOptions],

@@ -1,8 +1,5 @@
 """Single directions, coordinates, comparisons, tables, and files of other libraries."""
 
-import sys
-import types
-
 import numpy as np
 import pytest
 import torch
@@ -111,29 +108,3 @@ def test_a_comparison_is_a_table():
     (row,) = lenet.compare(["vgg11"])
     assert row.name == "vgg11" and row.overlap == lenet.overlap(nc.load_nads("vgg11"), 10)
     assert lenet.compare("vgg11") == [row]
-
-
-# --- tables
-
-
-class Frame(dict):
-    """What `pandas.DataFrame` is called with."""
-
-    def rename_axis(self, name: str):
-        assert name == "NAD"
-        return self
-
-
-def test_a_data_frame(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=Frame))
-    nads = some()
-    frame = nads.to_pandas()
-    assert list(frame) == ["name", "type", "eigenvalue", "std", "certainty"]
-    assert list(frame["name"]) == list(nads.names) and list(frame["type"]) == list(nads.types)
-    np.testing.assert_array_equal(frame["eigenvalue"], nads.eigenvalues)
-    np.testing.assert_array_equal(frame["std"], nads.eigenvalue_std)
-    np.testing.assert_array_equal(frame["certainty"], nads.certainty)
-    assert list(nc.NADs(nads.directions, nads.eigenvalues).to_pandas()) == ["eigenvalue"]
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pandas"):
-        nads.to_pandas()

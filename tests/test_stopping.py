@@ -17,13 +17,9 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions import run as directions_module
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
-from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples, merged
-from nads_core.directions.stopping import (
-    StoppingCriterion,
-    StoppingRule,
-    check_schedule,
-    subspace_error,
-)
+from nads_core.directions.moments import DenseMoments, GramMoments, merged
+from nads_core.directions.options import ComputeOptions
+from nads_core.directions.stopping import StoppingRule, subspace_error
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
@@ -170,7 +166,7 @@ def test_the_error_told_is_the_error_there_is():
     ids=str,
 )
 def test_checks_become_rarer(criterion, block_size, expected):
-    rule = StoppingRule(StoppingCriterion(**criterion), SHAPE)
+    rule = StoppingRule(SHAPE, ComputeOptions(**criterion))
     assert [*islice(rule.check_schedule(block_size), 6)] == expected
 
 
@@ -196,8 +192,8 @@ def test_too_few_networks_leave_the_error_of_many_directions_unknown():
         group.update(simulated(4, 1, 4, generator).flatten(0, 1))
     assert subspace_error(groups, 12, (), (1, 4, 4)) == (math.inf, 0.0)
     assert 0 < subspace_error(groups, 1, (), (1, 4, 4))[0] < 1
-    rule = StoppingRule(StoppingCriterion(tolerance=0.1, num_leading=12), (1, 4, 4))
-    assert not rule.measure(groups, HalfSamples(), 1.0)[0]
+    rule = StoppingRule((1, 4, 4), ComputeOptions(tolerance=0.1, num_leading=12))
+    assert not rule.measure(SimpleNamespace(groups=groups))[0]
     known = SimpleNamespace(uncertainty=SimpleNamespace(num_certain=0))
     with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 16 networks"):
         values = rule.final_value(groups, known, 16)
@@ -208,7 +204,8 @@ def test_a_run_ends_when_the_directions_are_known():
     loose, tight = (
         compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02)
     )
-    checks = [64 * blocks for blocks in islice(check_schedule(64), 40)]
+    rule = StoppingRule(SHAPE, ComputeOptions(tolerance=0.1))
+    checks = [64 * blocks for blocks in islice(rule.check_schedule(64), 40)]
     for nads, tolerance in ((loose, 0.05), (tight, 0.02)):
         assert nads.provenance["error_interval"][1] <= tolerance
         assert nads.provenance["num_networks"] in checks
@@ -236,9 +233,8 @@ def test_a_tolerance_needs_a_network_in_each_group():
 
 @pytest.mark.parametrize(("dimension", "leading"), [(1, 1), (4, 3), (10, 9), (12, 10)])
 def test_the_default_number_of_leading_directions(dimension, leading):
-    tolerance = 0.1 if dimension > 1 else None
-    criterion = StoppingCriterion(tolerance=tolerance).resolved(dimension, dimension)
-    assert criterion.num_leading == leading
+    options = ComputeOptions(tolerance=0.1 if dimension > 1 else None)
+    assert StoppingRule((dimension,), options).num_leading == leading
 
 
 # --- precision

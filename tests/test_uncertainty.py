@@ -447,7 +447,7 @@ def test_levels_are_corrected_for_the_bulk():
     value = level + shift
     torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
     certificate = estimate_uncertainty(
-        value, noise, 2 * value.square()[None], SampleSize(networks), bulk
+        value, noise, 2 * value.square()[None], SampleSize(networks), bulk, beyond=torch.zeros(1)
     )
     assert float(certificate.certainty) == pytest.approx(float(retained), abs=0.01)
     assert float(certificate.eigenvalue_std) == pytest.approx(float(shift), rel=0.01)
@@ -506,7 +506,9 @@ def test_what_a_later_network_may_hold_alone_is_not_claimed():
     """Variances are from the first networks: one of the others can hold what these lack."""
     values, noise = torch.tensor([10.0, 1.0, 0.5]), torch.zeros(3)
     variances = torch.diag(2 * values.square())
-    for first, claimed in ((None, True), (values, True), (torch.tensor([2.0, 1.0, 0.5]), False)):
-        known = estimate_uncertainty(values, noise, variances, SampleSize(828, 1), first=first)
+    for first, claimed in ((values, True), (torch.tensor([2.0, 1.0, 0.5]), False)):
+        known = estimate_uncertainty(
+            values, noise, variances, SampleSize(828, 1), BulkSpectrum(), values - first
+        )
         assert (known.certainty[0] > 0.5) == claimed
         assert known.eigenvalue_std.isfinite().all()

@@ -1,6 +1,4 @@
-"""NADs as a table of pandas, as pictures of matplotlib, and as files. A library is imported when it
-is needed.
-"""
+"""NADs as pictures of matplotlib, which is imported when it is needed, and as files."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ from nads_core.runtime.provenance import fingerprint
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from pandas import DataFrame
     from torch import Tensor
 
     from nads_core.directions.nads import NADs
@@ -29,25 +26,6 @@ _POSITIONS = 128  # of a sequence, in a panel
 # Bytes that any file may unpack to; and times its size: floats pack to half of theirs
 _SMALL = 2**26
 _PACKED = 50
-
-
-def to_pandas(nads: NADs) -> DataFrame:
-    """Return a `pandas.DataFrame` with index ``NAD`` and columns name, type, eigenvalue, std and
-    certainty.
-
-    NADs without uncertainty have the column eigenvalue alone.
-
-    Raises:
-        ImportError: without pandas.
-    """
-    import pandas as pd
-
-    columns: dict[str, object] = {"eigenvalue": nads.eigenvalues.cpu().numpy()}
-    if known := nads.uncertainty:
-        columns = {"name": known.names, "type": known.types, **columns}
-        columns["std"] = known.eigenvalue_std.cpu().numpy()
-        columns["certainty"] = known.certainty.cpu().numpy()
-    return pd.DataFrame(columns).rename_axis("NAD")
 
 
 def plot(nads: NADs, k: int = 10) -> Figure:

@@ -338,7 +338,7 @@ class NADs:
         )
         return Similarities(SubspaceSimilarity.of(name, self, nads, k) for name, nads in loaded)
 
-    to_pandas, plot = export.to_pandas, export.plot
+    plot = export.plot
 
     def complete_basis(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with
