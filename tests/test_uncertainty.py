@@ -75,15 +75,18 @@ def lenet(num_networks: int = 64, channels: int = 1, **options) -> nc.NADs:
     return nc.compute_nads(nc.LENET, num_networks, **options)
 
 
-@pytest.mark.parametrize("num_contributions", [1, 2, 8])
-def test_the_variance_of_a_networks_share(num_contributions):
-    drawn = contributions(512, 1, num_contributions, LEVELS[:6])
-    _, first = filled(drawn)
-    half = max(1, num_contributions // 2)
-    x, y = drawn[:, :half].double().mean(1), drawn[:, -half:].double().mean(1)
-    shares = (x[:, :, None] * y[:, None] + y[:, :, None] * x[:, None]) / 2
-    variances = share_variances(first.halves()[None])
-    torch.testing.assert_close(variances, shares.var(0, unbiased=False), rtol=1e-4, atol=1e-3)
+@pytest.mark.parametrize(
+    ("partners", "readouts", "tolerance"), [(1, 1, 1e-4), (2, 1, 1e-4), (2, 3, 0.2)], ids=str
+)
+def test_the_variance_of_a_networks_share(partners, readouts, tolerance):
+    """Of several readouts only pairs of neighbours are taken."""
+    rows = normal(partners, 400, readouts, 2, 5)
+    rows = rows + normal(1, 400, 1, 1, 5, seed=1)  # what all of a network share
+    x, y = rows.double().unbind(3)
+    shares = torch.einsum("pnrj,pnrk->njk", x, y) / (partners * readouts)
+    variances = share_variances(rows)
+    expected = ((shares + shares.mT) / 2).var(0, unbiased=False)
+    torch.testing.assert_close(variances, expected, rtol=tolerance, atol=tolerance / 4)
 
 
 @pytest.mark.parametrize("strongest", [1.0, 1e4])
@@ -98,37 +101,9 @@ def test_no_rank_is_certain_to_be_less_known_than_its_neighbours(strongest):
     assert missing[2:].abs().max() < 0.1, missing
 
 
-def test_partners_and_readouts_are_averaged_first():
-    generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # equal halves
-    rows = rows + torch.randn(1, 400, 1, 1, 5, generator=generator)  # what all of a network share
-    shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
-    variances = share_variances(rows)
-    torch.testing.assert_close(variances, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
-
-
-@pytest.mark.parametrize("num_contributions", [2, 5, 8])
-def test_halves_share_no_contribution(num_contributions):
-    drawn = contributions(6, 2, num_contributions)
-    half = num_contributions // 2
-    mean, spread = drawn.mean(1), (drawn[:, :half].mean(1) - drawn[:, half:].mean(1)) / 2
-    if num_contributions % 2:
-        spread *= 2 * math.sqrt(2 * 3) / 5  # as large as the noise of the mean of all
-    moments, first = filled(drawn, GramMoments)
-    torch.testing.assert_close(first.halves()[:, 0], torch.stack([mean + spread, mean - spread], 1))
-    (means,), (spreads,) = moments.vectors()
-    torch.testing.assert_close(means, mean)
-    torch.testing.assert_close(spreads, spread)
-
-
 def test_only_the_first_networks_are_kept():
     _, first = filled(contributions(2_000, 0))
     assert first.halves().shape == (512, 1, 2, D)
-    _, few = filled(contributions(40, 0))
-    assert few.halves().shape == (40, 1, 2, D)
-    copy = HalfSamples()
-    copy.load_state_dict(few.state_dict())
-    assert torch.equal(copy.halves(), few.halves())
 
 
 @pytest.mark.parametrize("networks", [128, 4_096])
@@ -307,19 +282,6 @@ def test_a_band_is_known_where_its_directions_are_not():
     assert result.uncertainty.leading_certainty[3] > 0.95 > result.uncertainty.leading_certainty[1]
 
 
-@pytest.mark.parametrize("num_networks", [64, 256, 512])
-def test_no_direction_is_certain_where_all_are_equal(num_networks):
-    """As many vectors as pixels, or half as many: their eigenvalues differ by sampling alone."""
-    options = {"image_shape": (1, 16, 16), "estimator": nc.SmoothedGradient(4), "progress": False}
-    nads, other = (
-        nc.compute_nads(nc.LOGREG, num_networks, seed=seed, **options) for seed in (0, 1)
-    )
-    assert nads.certainty.max() < 0.3
-    for band in nads.bands:
-        first, second = (basis.directions[list(band.indices)].flatten(1) for basis in (nads, other))
-        assert band.certainty < float((first @ second.T).square().sum() / len(first)) + 0.1
-
-
 @pytest.mark.parametrize("head", [0, 60])
 def test_a_flat_tail_at_few_networks_claims_no_more_than_it_keeps(head):
     levels = torch.where(torch.arange(256) < head, 5.0, 0.5)
@@ -335,18 +297,6 @@ def test_a_flat_tail_at_few_networks_claims_no_more_than_it_keeps(head):
             claimed.append(band.certainty * len(inside))
             shared.append(float(squares[inside][:, inside].sum()))
     assert -0.15 < (sum(claimed) - sum(shared)) / (4 * 256) < 0.05
-
-
-def test_where_the_floor_decides_nothing_is_certified():
-    levels = torch.cat([LEVELS[:8], torch.zeros(D - 8)])
-    drawn = contributions(1_000, 5, levels=levels)
-    result, (seen, noise) = solved(drawn), filled(drawn)[0].moments()
-    v = result.directions
-    floored = ((v @ (seen - noise)) * v).sum(1) <= 0.1 * ((v @ noise) * v).sum(1)
-    assert 10 < floored.sum() < D - 8
-    assert not result.uncertainty.certainty[floored].any()
-    subtracted = solved(drawn, debiasing="subtract")
-    assert subtracted.uncertainty.certainty[floored].any()
 
 
 @pytest.mark.parametrize(
@@ -417,13 +367,11 @@ def test_certificates_in_files(tmp_path):
     nads = lenet()
     nads.save(tmp_path / "x.npz", quantized=True)
     loaded = nc.NADs.load(tmp_path / "x.npz")
-    for name in ("certainty", "agreement", "eigenvalue_std", "leading_certainty"):
-        known = getattr(loaded.uncertainty, name), getattr(nads.uncertainty, name)
-        torch.testing.assert_close(*known, rtol=0, atol=0, equal_nan=True)
+    for name, values in nads.uncertainty.arrays().items():
+        np.testing.assert_array_equal(loaded.uncertainty.arrays()[name], values)
     assert (loaded.names, loaded.bands) == (nads.names, nads.bands)
     assert len(set(nads.names)) == len(nads) and nads.names[nads.types.index("+-")] == "+- 0"
     without = nc.NADs(nads.directions, nads.eigenvalues)
-    assert without.fingerprint == nads.fingerprint  # uncertainties are not part of the fingerprint
     without.save(tmp_path / "old.npz")
     with pytest.raises(ValueError, match="uncertaint"):
         _ = nc.NADs.load(tmp_path / "old.npz").names
