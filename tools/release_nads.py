@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nads_book as nb
 from compress_nads import compress
+from nads_book.checkout import checkout_folder
 
 import nads_core as nc
 
@@ -32,10 +33,13 @@ nads.provenance["forecast"] = [
     [ahead.num_networks, ahead.num_certain]
     for ahead in nb.forecast(options.checkpoint, [known * 2**k for k in range(5)])
 ]
-version = 1 + max(
-    int(path.stem.rpartition(".v")[2]) for path in folder.glob(f"{options.name}.v*.npz")
-)
-path = folder / f"{options.name}.v{version}.npz"
+(earlier,) = folder.glob(f"{options.name}.v*.npz")
+version = int(earlier.stem.rpartition(".v")[2])
+path = folder / f"{options.name}.v{version + 1}.npz"
 nads.save(path, quantized=True)
 compress(path)
 print(f"{nads} -> {path}, {path.stat().st_size / 1e6:.1f} MB")
+# One version ships; results refer to the earlier one
+kept = checkout_folder("book/results") / f"nads-v{version}"
+kept.mkdir(exist_ok=True)
+earlier.rename(kept / earlier.name)

@@ -83,6 +83,11 @@ def leading_eigenpairs(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values.flip(0)[:count], vectors.flip(1).T[:count]
 
 
+def orthogonal_complement(rows: Tensor) -> Tensor:
+    """Return orthonormal rows (D - n, D) that complete orthonormal rows (n, D) to a basis."""
+    return torch.linalg.qr(rows.T, mode="complete").Q.T[len(rows) :]
+
+
 def gram_eigenpairs(
     means: Sequence[Tensor], spreads: Sequence[Tensor], count: int
 ) -> tuple[Tensor, Tensor]:

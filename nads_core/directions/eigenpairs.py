@@ -15,6 +15,7 @@ from nads_core.directions.covariance import (
     debias,
     gram_eigenpairs,
     leading_eigenpairs,
+    orthogonal_complement,
 )
 from nads_core.directions.moments import GramMoments, HalfSamples, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
@@ -311,9 +312,9 @@ def _completed(values: Tensor, axes: Tensor, count: int) -> tuple[Tensor, Tensor
     """Return ``count`` eigenvalues and orthonormal axes; missing ones have the value 0."""
     if len(axes) == count:
         return values, axes
-    complement = torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]
-    zeros = values.new_zeros(count - len(values))
-    return torch.cat([values, zeros]), torch.cat([axes, complement])
+    missing = count - len(axes)
+    complement = orthogonal_complement(axes)[:missing]
+    return torch.cat([values, values.new_zeros(missing)]), torch.cat([axes, complement])
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:

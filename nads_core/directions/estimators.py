@@ -182,12 +182,13 @@ class PointGradient(_AtOnePoint):
         return ensemble.input_gradients(draw.state, draw.inputs).flatten(2)
 
 
+@dataclass(frozen=True)
 class _OverInputs(Estimator):
     """An average over Gaussian inputs, which come in opposite pairs (x, -x) if ``antithetic``."""
 
-    num_inputs: int
-    input_std: float
-    antithetic: bool
+    num_inputs: int = NUM_INPUTS  # passes per network
+    input_std: float = 1.0  # of the inputs, in their units; at x = 0 ReLUs have no information
+    antithetic: bool = True  # draw inputs in pairs (x, -x)
 
     def __post_init__(self) -> None:
         require_positive(input_std=self.input_std)
@@ -231,9 +232,6 @@ class SmoothedGradient(_OverInputs):
     add. Two contributions are means over halves of the pairs.
     """
 
-    num_inputs: int = NUM_INPUTS  # forward and backward passes per network
-    input_std: float = 1.0  # of the Gaussian inputs, in units of the input
-    antithetic: bool = True  # draw inputs in pairs (x, -x)
     readouts: int = 1  # orthogonal last layers per network, each of which counts as a network
 
     def __post_init__(self) -> None:
@@ -305,10 +303,6 @@ class MixedDerivative(_OverInputs):
     (d_theta d_x f)^T (d_theta d_x f). With ``num_inputs=1, antithetic=False`` it is taken at one
     random point, without smoothing.
     """
-
-    num_inputs: int = NUM_INPUTS  # double-backward passes per network
-    input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
-    antithetic: bool = True  # draw inputs in pairs (x, -x)
 
     @property
     def has_input_noise(self) -> bool:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions import export
-from nads_core.directions.covariance import subspace_overlap
+from nads_core.directions.covariance import orthogonal_complement, subspace_overlap
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.arguments import Facts, plain, require_integers, require_unit_norm
 from nads_core.runtime.files import atomic_write, seal
@@ -342,7 +342,7 @@ class NADs:
 
     def complete_basis(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with
-        eigenvalue 0.
+        eigenvalue 0, and nothing is said of certainties.
 
         Directions of negative eigenvalues, which subtracted noise leaves, count as missing.
         """
@@ -350,14 +350,10 @@ class NADs:
             return self
         known = self[: int((self.eigenvalues >= 0).sum())]
         rows = known.directions.flatten(1)  # (n, D)
-        missing = rows.shape[1] - len(rows)
-        complement = (
-            torch.linalg.qr(rows.double().T, mode="complete").Q.T[len(rows) :].to(rows.dtype)
-        )
+        complement = orthogonal_complement(rows.double()).to(rows.dtype)
         directions = torch.cat([rows, complement]).view(-1, *self.directions.shape[1:])
-        eigenvalues = torch.cat([known.eigenvalues, known.eigenvalues.new_zeros(missing)])
-        uncertainty = known.uncertainty and known.uncertainty.padded(len(directions))
-        return NADs(directions, eigenvalues, self.provenance, uncertainty)
+        zeros = known.eigenvalues.new_zeros(len(complement))
+        return NADs(directions, torch.cat([known.eigenvalues, zeros]), self.provenance)
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
         """Return the arrays of an npz file that are its identity."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
 _MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
@@ -109,24 +108,6 @@ class DirectionUncertainty:
         bands = tuple(band for band in self.bands if max(band.indices) < count)
         measures = {name: getattr(self, name)[:count] for name in _MEASURES}
         return DirectionUncertainty(self.types[:count], bands=bands, **measures)
-
-    def padded(self, count: int) -> DirectionUncertainty:
-        """Return the uncertainty of ``count`` directions, of which nothing is known about those
-        that these lack.
-        """
-        missing = count - len(self)
-        added = (0, missing)  # numbers of values before and after
-        # Dimensions that the first i directions share with the exact ones; the others add none.
-        shared = self.leading_certainty * torch.arange(1, len(self) + 1)
-        of_all = self.certainty.new_full((missing,), float(shared[-1]))
-        return DirectionUncertainty(
-            types=self.types + ("rest",) * missing,
-            certainty=pad(self.certainty, added),
-            agreement=pad(self.agreement, added),
-            eigenvalue_std=pad(self.eigenvalue_std, added, value=math.nan),
-            leading_certainty=torch.cat([shared, of_all]) / torch.arange(1, count + 1),
-            bands=self.bands,
-        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what `from_arrays` reads, without Python objects."""

@@ -20,20 +20,20 @@ def study_path(name: str) -> Path:
 
 @functools.cache
 def load_nads(name: str, version: int | None = None) -> NADs:
-    """Return NADs that ship with the library, or version 1, which is in the checkout: results refer
-    to it. They are read once.
+    """Return NADs that ship with the library, or those of an earlier version, which are in the
+    checkout: results refer to them. They are read once.
 
     Args:
         name: name of the architecture, as `nads_core.load_nads` takes it.
-        version: number of the file; the newest by default.
+        version: number of the file; that which ships by default.
 
     Raises:
         ValueError: if there are none under that name and version.
     """
-    earlier = checkout_folder("book/results/nads-v1") / f"{name}.v1.npz"
-    if version == 1:
+    if version is not None:
         with contextlib.suppress(FileNotFoundError):
-            return NADs.load(earlier, version=1)
+            folder = checkout_folder(f"book/results/nads-v{version}")
+            return NADs.load(folder / f"{name}.v{version}.npz", version=version)
     nads = nc.load_nads(name)
     if version not in (None, ships := nads.provenance["version"]):
         raise ValueError(f"version {version} of {name} is not here: version {ships} ships")
