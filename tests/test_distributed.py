@@ -32,7 +32,7 @@ def small():
 def uneven():  # process 1 evaluates twice as many blocks between two sums over processes
     from nads_core.directions import accumulation, evaluation
 
-    accumulation._EXCHANGE_SECONDS = 0
+    accumulation._EXCHANGED_BATCHES = 2
     rank = int(os.environ.get("RANK", 0))
     evaluation.fitting_batch = lambda ensemble, _: 64 << rank
     return small()

@@ -33,7 +33,7 @@ from nads_core.runtime.provenance import canonical, differences, fingerprint
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _SAME_OUTPUTS = 1e-3  # relative difference of the outputs of one network on two processors
-_EXCHANGE_SECONDS = 5.0  # between two sums over processes
+_EXCHANGED_BATCHES = 32  # of each process, between two sums over processes
 # Attributes that a checkpoint stores under their own names
 _STORED = ("description", "blocks_done", "seconds", "identities", "devices", "scale", "powers")
 
@@ -230,9 +230,11 @@ def accumulate(
     )
     checks = rule.check_schedule(size)
     check = next(number for number in checks if number >= state.blocks_done)
-    # Between two sums over processes, which differ in threads and free memory
-    blocks_at_once = int(distributed.broadcast(evaluator.blocks_at_once))
-    batches, enough = 1, False
+    # Processes differ in threads and free memory; all of them sum after as many blocks
+    at_once = int(distributed.broadcast(evaluator.blocks_at_once))
+    if distributed.size() > 1:
+        at_once *= distributed.size() * _EXCHANGED_BATCHES
+    enough = False
 
     def stop_if_interrupted() -> None:
         if any(distributed.all_gather(bool(interrupted))):
@@ -241,21 +243,16 @@ def accumulate(
     with bar, deferred_interrupt("stopping after this batch ...") as interrupted:
         while True:
             if state.blocks_done == check:
-                enough, values = rule.measure(state)
+                met, values = rule.measure(state)
                 bar.set_postfix(values)
-                enough = bool(distributed.broadcast(enough))  # processors round differently
-                if enough:
-                    break
+                enough = bool(distributed.broadcast(met))  # processors round differently
                 check = next(checks)
-            if not blocks:
+            if enough or not blocks:
                 break
-            at_once = distributed.size() * blocks_at_once * batches
             count = int(min(at_once, check - state.blocks_done))
             batch, blocks = blocks[:count], blocks[count:]
-            seconds = _add_shared(state, evaluator, batch, bar.update)
+            _add_shared(state, evaluator, batch, bar.update)
             state.blocks_done += len(batch)
-            if distributed.size() > 1:
-                batches = max(1, round(batches * _EXCHANGE_SECONDS / seconds))
             if lead:
                 state.save_if_due()
             stop_if_interrupted()
@@ -288,7 +285,7 @@ def _add_shared(
     evaluator: BatchEvaluator,
     blocks: list[Block],
     advance: Callable[[int], object],
-) -> float:
+) -> None:
     """Add blocks, of which each process evaluates its share, and sum over processes.
 
     Args:
@@ -296,11 +293,8 @@ def _add_shared(
         evaluator: evaluator of the networks.
         blocks: consecutive blocks.
         advance: function that takes the number of networks done since the last call.
-
-    Returns:
-        The seconds that it took, the same in all processes.
     """
-    num_processes, start = distributed.size(), time.perf_counter()
+    num_processes = distributed.size()
     local_groups = state.groups if num_processes == 1 else [group.empty() for group in state.groups]
     share, step = blocks[distributed.rank() :: num_processes], evaluator.blocks_at_once
     size, powers = evaluator.ensemble.block_size, torch.zeros_like(state.powers)
@@ -309,13 +303,12 @@ def _add_shared(
         advance(num_processes * sum(count for _, count in batch))
     state.powers = state.powers + sum(distributed.all_gather(powers))
     if num_processes == 1:
-        return time.perf_counter() - start
+        return
     for group, added in zip(state.groups, local_groups, strict=True):
         added.gather()
         group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
     if state.half_samples.wants(blocks[0][0], size):  # the same answer in all processes
         state.half_samples.gather()
-    return distributed.broadcast(time.perf_counter() - start)
 
 
 def _change(old: Identity, new: Identity, allowed: float) -> str:

@@ -130,8 +130,6 @@ class DenseMoments(_Accumulator):
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
         second_moment, noise_moment = self.sums()
-        if self.num_networks == 0:
-            raise ValueError("no network has been added yet")
         return second_moment / self.num_networks, noise_moment / self.num_networks
 
 
@@ -202,8 +200,6 @@ class GramMoments(_Accumulator):
 
         With all blocks below each other, M = means^T means / N and W = spreads^T spreads / N.
         """
-        if not self._means:
-            raise ValueError("no network has been added yet")
         return list(self._means), list(self._spreads)
 
 
