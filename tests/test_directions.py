@@ -416,7 +416,7 @@ V = NADS.directions[:2]
         (lambda: NADS.overlap(V, k=0), "k .*got 0"),
         (lambda: NADS.overlap(NADS, 2.0), "k .*2.0"),
         (lambda: NADS.overlap(torch.ones(24)), r"\(24,\)"),
-        (lambda: NADS.overlap(torch.eye(9)[:2], k=2), "24 and 9 pixels"),
+        (lambda: NADS.overlap(torch.eye(9)[:2], k=2), r"24 pixels, got shape \(2, 9\)"),
         (lambda: NADS.overlap(3 * V, k=2), "wrong by 8"),
         (lambda: NADS.overlap(V[[0, 0]], k=2), "wrong by 1"),
         (lambda: NADS.energy(torch.zeros(2, 4, 3)), r"\(2, 3, 4\), .*got \(2, 4, 3\)"),

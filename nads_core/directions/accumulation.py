@@ -67,8 +67,7 @@ class Accumulation:
         device: str = "cpu",
         scale: float = 1.0,
     ):
-        more = GROUPS - 1 if measures_error else 0
-        self.groups = [moments, *(moments.empty() for _ in range(more))]
+        self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
         self.half_samples, self.scale = HalfSamples(), scale
         self.description = description | {"groups": len(self.groups)}
         # Symmetries are tested where the moments are dense

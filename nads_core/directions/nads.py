@@ -201,21 +201,20 @@ class NADs:
                 are not orthonormal.
         """
         theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other)
-        if theirs.dim() < 2:
-            raise ValueError(f"expected directions (n, ...), got shape {tuple(theirs.shape)}")
-        theirs = theirs.flatten(1).double()
-        ours = self.directions.flatten(1).double()
+        dimension = len(self.basis)
+        if theirs.dim() < 2 or theirs[0].numel() != dimension:
+            raise ValueError(
+                f"expected directions (n, ...) of {dimension} pixels, got shape "
+                f"{tuple(theirs.shape)}"
+            )
         require_integers(k=k)
-        if not 1 <= k <= min(len(ours), len(theirs)):
+        if k > min(len(self), len(theirs)):
             raise ValueError(
-                f"k = {k} directions requested, but there are {len(ours)} and {len(theirs)}"
+                f"k = {k} directions requested, but there are {len(self)} and {len(theirs)}"
             )
-        if ours.shape[1] != theirs.shape[1]:
-            raise ValueError(
-                f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared"
-            )
-        _require_orthonormal(theirs[:k])
-        return subspace_overlap(ours[:k], theirs[:k])
+        theirs = theirs[:k].flatten(1).double()
+        _require_orthonormal(theirs)
+        return subspace_overlap(self.directions[:k].flatten(1), theirs)
 
     def overlap_interval(
         self, other: NADs | Tensor | np.ndarray, k: int = 10
@@ -358,19 +357,13 @@ class NADs:
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
         """Return the arrays of an npz file that are its identity."""
         rows = self.directions.detach().cpu().numpy()
-        eigenvalues = self.eigenvalues.detach().cpu().numpy()
-        if not quantized:
-            return {"directions": rows, "eigenvalues": eigenvalues}
-        scale = (
-            np.abs(rows).max(axis=tuple(range(1, rows.ndim)), keepdims=True)
-            / np.iinfo(np.int16).max
-        )
-        directions = np.round(rows / scale).astype(np.int16)
-        return {
-            "directions": directions,
-            "scale": scale.astype(np.float32),
-            "eigenvalues": eigenvalues,
-        }
+        stored = {"directions": rows, "eigenvalues": self.eigenvalues.detach().cpu().numpy()}
+        if quantized:
+            largest = np.abs(rows).max(axis=tuple(range(1, rows.ndim)), keepdims=True)
+            scale = largest / np.iinfo(np.int16).max
+            stored["directions"] = np.round(rows / scale).astype(np.int16)
+            stored["scale"] = scale.astype(np.float32)
+        return stored
 
     def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
         """Write an npz file, which holds all fields exactly.

@@ -72,7 +72,6 @@ class Run:
     """What is computed, and what identifies it.
 
     Args:
-        name: name of the architecture.
         asked: what was asked for.
         evaluator: networks, and the estimator of each network's vectors.
         symmetries: symmetries of the networks' distribution, or "test".
@@ -82,7 +81,6 @@ class Run:
             file recognises its factory and estimator.
     """
 
-    name: str
     asked: Configuration
     evaluator: BatchEvaluator
     symmetries: Symmetries
@@ -119,7 +117,7 @@ class Run:
             "equal_weights": options.equal_weights,
         }
         return {
-            "architecture": self.name,
+            "architecture": self.evaluator.name,
             "image_shape": list(self.image_shape),
             "estimator": repr(self.evaluator.estimator),
             "seed": ensemble.seed,
@@ -157,8 +155,8 @@ class Run:
         if self.asked.estimator is None and not self.ensemble.num_features:
             notes["one_readout"] = self.ensemble.no_readout
         notes |= _input_noise(self.evaluator.estimator)
-        notes |= _zero_init(self.ensemble, self.name)
-        return notes | _fixed_weights(self.ensemble, self.name)
+        name = self.evaluator.name
+        return notes | _zero_init(self.ensemble, name) | _fixed_weights(self.ensemble, name)
 
 
 def prepare(asked: Configuration) -> Run:
@@ -183,7 +181,7 @@ def prepare(asked: Configuration) -> Run:
     if options.equal_weights:
         scale = 1.0  # all vectors have about unit norm
     evaluator = BatchEvaluator(ensemble, estimator, name, options.batch_size, options.equal_weights)
-    return Run(name, asked, evaluator, symmetries, rule, scale, identity)
+    return Run(asked, evaluator, symmetries, rule, scale, identity)
 
 
 def _resolved(

@@ -45,7 +45,7 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     ).eigenpairs()
     notes |= {"num_networks": num_networks, "symmetries": list(symmetries)}
     notes |= run.rule.final_value(state.groups, pairs, num_networks)
-    notes |= _effective(state, pairs, num_networks, run.name)
+    notes |= _effective(state, pairs, num_networks, run.evaluator.name)
     return pairs, notes
 
 

@@ -91,9 +91,7 @@ class DirectionUncertainty:
                     f"{name} has values from {float(known.min()):.3g} to {float(known.max()):.3g}"
                 )
         for band in self.bands:
-            inside = all(
-                isinstance(index, int) and 0 <= index < len(self) for index in band.indices
-            )
+            inside = set(band.indices) <= set(range(len(self)))
             if not inside or not 0 <= band.certainty <= 1 + 1e-6:
                 raise ValueError(f"band {band} is none of {len(self)} directions")
         if not all(kind.isprintable() for kind in self.types):
