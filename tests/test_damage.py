@@ -10,7 +10,6 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.nads import NADs
-from nads_core.runtime.files import atomic_write
 
 
 def factory() -> nn.Module:
@@ -97,13 +96,3 @@ def test_a_full_disk_leaves_the_previous_files(tmp_path, full_disk):
     with pytest.raises(OSError, match=r"run\.npz.*free space"):
         nads.save(path.with_suffix(".npz"))
     assert before == {file: file.read_bytes() for file in tmp_path.iterdir()} and len(before) == 2
-
-
-def test_no_space_left(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text("before")
-    with pytest.raises(OSError, match=r"a\.json .*No space left") as error:
-        with atomic_write(path):
-            raise OSError(28, "No space left on device")
-    assert error.value.errno == 28 and path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]

@@ -1,5 +1,7 @@
 """Single directions, coordinates, comparisons, tables, and files of other libraries."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -79,6 +81,16 @@ def test_coordinates_of_other_types():
 
 
 # --- comparisons
+
+
+def test_an_interval_follows_from_the_triangle_inequality():
+    one = some()
+    other = replace(one, directions=one.directions.roll(1, 0))  # one of two is shared
+    apart, own = 0.5**0.5, (1 - float(one.uncertainty.leading_certainty[1])) ** 0.5
+    interval = one.overlap_interval(other, 2)
+    assert interval == pytest.approx((0, 1 - (apart - 2 * own) ** 2), rel=1e-4)
+    interval = one.overlap_interval(other.directions, 2)  # which are exact
+    assert interval == pytest.approx((1 - (apart + own) ** 2, 1 - (apart - own) ** 2), rel=1e-4)
 
 
 def test_a_comparison_is_a_table():

@@ -130,11 +130,6 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
     false, true = (solved(vectors, s) for s in (1, share))
     assert 0.05 < share < HEAVY and torch.equal(false.directions, true.directions)
     assert false.uncertainty.certainty[0] > 0.94 > true.uncertainty.certainty[0] + 0.03
-    vectors[7] *= 100
-    for share in (1, share_of(vectors)):
-        alone = solved(vectors, share)
-        assert not alone.uncertainty.certainty.any()
-    assert alone.uncertainty.eigenvalue_std[0] > 0.5 * alone.eigenvalues[0]
 
 
 @pytest.mark.parametrize("factor", [1e-22, 1e20])
