@@ -232,8 +232,7 @@ def claims(halves: Tensor, exact: Tensor) -> list[tuple[str, float, float, float
     coordinates = halves @ directions.T  # (n, R, 2, k)
     along = simulation.networks_along(
         coordinates.mean(2).double().square().mean((0, 1)),
-        torch.zeros(count),
-        share_variances(coordinates[None]),
+        share_variances(coordinates[None]).diagonal(),
         simulation.SampleSize(num_networks, readouts),
         torch.zeros(count),
     )

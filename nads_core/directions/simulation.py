@@ -208,20 +208,19 @@ def estimate_uncertainty(
     )
     if sample.num_networks < _FEWEST_NETWORKS:
         return uncertainty.extended(known=0).extended(count)
-    along = networks_along(values, noise, variances, sample, beyond[:shown].double().cpu())
+    power = values.clamp(min=0) + noise
+    along = networks_along(power, variances.diagonal(), sample, beyond[:shown].double().cpu())
     few = (along < FEWEST_ALONG).nonzero()
     claimed = uncertainty.extended(count, int(few[0]) if len(few) else None)
     return replace(claimed, eigenvalue_std=uncertainty.extended(count).eigenvalue_std)
 
 
-def networks_along(
-    values: Tensor, noise: Tensor, variances: Tensor, sample: SampleSize, beyond: Tensor
-) -> Tensor:
+def networks_along(power: Tensor, variance: Tensor, sample: SampleSize, beyond: Tensor) -> Tensor:
     """Return how many networks of equal weight hold each direction (k,).
 
-    With the energies z_i of N networks along a direction, of mean p and variance V_jj,
+    With the energies z_i of N networks along a direction, of mean p = ``power`` and variance V,
 
-        (sum z_i)^2 / sum z_i^2 = N / (1 + V_jj / p^2).
+        (sum z_i)^2 / sum z_i^2 = N / (1 + V / p^2).
 
     Variances are those of the first networks. What the mean of all has beyond theirs and beyond
     chance, e = ``beyond``, may be held by a single other network, which adds (N e)^2 to the sum of
@@ -229,11 +228,9 @@ def networks_along(
 
     A forecast for more networks than these has no more of them, because its levels are theirs.
     """
-    power = (values.clamp(min=0) + noise).clamp(min=_TINY**0.5)
     num_networks = sample.num_networks * min(1, sample.growth)
-    variance = variances.diagonal().double().cpu()
-    variance = variance + sample.num_networks * beyond.clamp(min=0).square()
-    return num_networks / (1 + variance / power.square())
+    variance = variance.double().cpu() + sample.num_networks * beyond.clamp(min=0).square()
+    return num_networks / (1 + variance / power.clamp(min=_TINY**0.5).square())
 
 
 def _shown(

@@ -15,7 +15,7 @@ from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, EigenProblem
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
-from nads_core.directions.simulation import FEWEST_ALONG
+from nads_core.directions.simulation import FEWEST_ALONG, SampleSize, networks_along
 from nads_core.directions.symmetry_tests import symmetry_tests
 from nads_core.runtime.arguments import Facts, Shape
 from nads_core.runtime.provenance import environment
@@ -80,10 +80,11 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     halves = state.half_samples.halves()  # (n, R, 2, D)
     # Energy of each network along the first direction, (n,)
     along = (halves.mean(2) @ pairs.directions[0].to(halves)).double().square().mean(1)
-    mean, square = float(along.mean()), float(along.square().mean())
+    mean = along.mean()
     # What the mean of all has beyond that of the first ones may be of one network
-    later = max(0.0, float(pairs.eigenvalues[0]) - mean)
-    holding = num_networks * (mean + later) ** 2 / (square + num_networks * later**2 or math.inf)
+    beyond = (pairs.eigenvalues[0].to(mean) - mean).clamp(min=0)
+    variance = along.var(correction=0)
+    holding = float(networks_along(mean + beyond, variance, SampleSize(num_networks), beyond))
     if state.effective_share < HEAVY:
         message = (
             f"a few networks hold the second moment of {name}: the effective number of networks "
