@@ -90,14 +90,13 @@ class BatchEvaluator:
         # Blocks need not be consecutive: each of n processes evaluates every n-th.
         size = ensemble.block_size
         network_ids = [block * size + row for block, rows in parts for row in range(size)[rows]]
-        draw = None
+        draw = Draw.cat(
+            [self.estimator.draw(ensemble.restrict(rows), block) for block, rows in parts]
+        )
+        batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
         try:
-            draw = Draw.cat(
-                [self.estimator.draw(ensemble.restrict(rows), block) for block, rows in parts]
-            )
-            batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
             vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
-        except Exception as error:  # of the network, the factory or the estimator
+        except Exception as error:  # of the network or the estimator
             raise self._failure(ensemble, draw, network_ids, error) from error
         contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         _require_shape(contributions, (len(draw), math.prod(ensemble.image_shape)), self.estimator)
@@ -109,17 +108,14 @@ class BatchEvaluator:
         return contributions
 
     def _failure(
-        self, ensemble: Ensemble, draw: Draw | None, network_ids: list[int], error: Exception
+        self, ensemble: Ensemble, draw: Draw, network_ids: list[int], error: Exception
     ) -> Exception:
         """Return the error for networks that cannot be evaluated; it names the first one that fails
         alone.
         """
-        if draw is None and isinstance(error, (ValueError, TypeError, MemoryError)):
-            return error  # which names the network
         networks = f"networks {network_ids[0]} to {network_ids[-1]}"
-        for row, index in enumerate(network_ids if draw else ()):
+        for row, index in enumerate(network_ids):
             try:
-                assert draw is not None
                 self.estimator.contributions(ensemble, draw[row : row + 1])
             except Exception as own:
                 error, networks = own, f"network {index}"
