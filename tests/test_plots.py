@@ -95,7 +95,7 @@ def test_every_number_of_a_direction_is_drawn(kind):
 
 
 def test_directions_of_zeros_and_few_directions():
-    nads = some(count=4)
+    nads = some()[:4]
     blank = nc.NADs(0 * nads.directions, nads.eigenvalues, {})
     assert len(panels(blank.plot())) == 4 and blank.plot(2).axes[0].get_title() == "NAD 0\n1"
     for wrong in (0, 1.5, 101, 5_000):
