@@ -147,27 +147,26 @@ def test_a_gpu_evaluates_as_many_networks_as_a_quarter_of_its_memory_holds(monke
 
 
 @pytest.mark.parametrize(
-    "estimator", [nc.SmoothedGradient(6, 2.5), nc.MixedDerivative(6, 2.5)], ids=repr
+    "estimator",
+    [
+        nc.SmoothedGradient(6, 2.5),
+        nc.MixedDerivative(6, 2.5),
+        nc.PointGradient(2.5),
+        nc.Dipole(input_std=2.5),
+    ],
+    ids=repr,
 )
-def test_inputs_come_in_opposite_pairs_of_the_given_deviation(estimator):
-    inputs = estimator.draw(Ensemble(convnet, SHAPE), 0).inputs
-    assert torch.equal(inputs[:, ::2], -inputs[:, 1::2])
+def test_inputs_have_the_given_deviation_and_come_in_opposite_pairs(estimator):
+    draw = estimator.draw(Ensemble(convnet, SHAPE), 0)
+    inputs = draw.inputs
     assert_mean(inputs[:, ::2].flatten(), 0.0)
     assert_mean(inputs[:, ::2].flatten().square(), 2.5**2)
-    assert_mean((inputs[:, 0] * inputs[:, 2]).flatten(), 0.0)  # pairs are independent
-
-
-def test_probes_are_independent_of_the_inputs():
-    draw = nc.MixedDerivative(1, antithetic=False).draw(Ensemble(convnet, SHAPE), 0)
-    for probe in draw.probes.values():
-        count = min(probe.numel(), draw.inputs.numel())
-        assert_mean(probe.flatten()[:count] * draw.inputs.flatten()[:count], 0.0)
-
-
-@pytest.mark.parametrize("kind", [nc.PointGradient, nc.Dipole])
-def test_a_point_has_the_given_deviation(kind):
-    point = kind(input_std=2.5).draw(Ensemble(convnet, SHAPE), 0).inputs
-    assert_mean(point.flatten().square(), 2.5**2)
+    if inputs.shape[1] > 1:
+        assert torch.equal(inputs[:, ::2], -inputs[:, 1::2])
+        assert_mean((inputs[:, 0] * inputs[:, 2]).flatten(), 0.0)  # pairs are independent
+    for probe in (draw.probes or {}).values():
+        count = min(probe.numel(), inputs.numel())
+        assert_mean(probe.flatten()[:count] * inputs.flatten()[:count], 0.0)
 
 
 @given(cuts=st.lists(st.integers(1, 5), max_size=8), index=st.sampled_from(range(len(ESTIMATORS))))

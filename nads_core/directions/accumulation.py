@@ -45,7 +45,7 @@ class Accumulation:
         description: everything that determines the numbers; a file with another description is
             rejected. A short fingerprint of it takes the place of ``{run}`` in the name of the
             file.
-        moments: empty accumulator.
+        moments: accumulator of the kind and size that is wanted.
         path: path of the checkpoint, or None.
         measures_error: whether to sum the networks in groups, whose halves `subspace_error`
             compares.
