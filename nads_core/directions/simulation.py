@@ -52,7 +52,7 @@ class _Draws(NamedTuple):
     another; and whether in pairs E, -E.
     """
 
-    count: int
+    number: int
     seed: int
     paired: bool
 
@@ -477,7 +477,7 @@ def _draw_window(levels: Tensor, variances: Tensor, draws: _Draws) -> tuple[Tens
     """Draw eigenvalues (draws, w), descending, and squared coordinates (draws, w components, w
     eigenvectors).
     """
-    width, count = len(levels), draws.count
+    width, count = len(levels), draws.number
     # Where a direction mixes with dozens of neighbours, the mean over few draws says as much:
     # nothing is known.
     gap = (levels[0] - levels[-1]).clamp(min=_TINY)
