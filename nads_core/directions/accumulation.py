@@ -128,8 +128,8 @@ class Accumulation:
         return merged(self.groups)
 
     def _powers(self, halves: Tensor) -> Tensor:
-        """Sum what `effective_share` and `self_terms` are made of over networks, from their halves (B, R, 2,
-        D).
+        """Return the sums over networks that `effective_share` and `self_terms` are made of, from
+        their halves (B, R, 2, D).
         """
         squares = halves.mean(2).double().square().sum(2).mean(1)  # |g|^2 (B,), means over readouts
         norms = torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)

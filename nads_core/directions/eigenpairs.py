@@ -78,9 +78,8 @@ class _TypeEigenpairs:
         error = uncertainty.eigenvalue_std * scale
         # The norms vary too: what they add to an eigenvalue, and the variance value^2 / N_effective
         # of their mean.
-        bias = (values[:count] - expected * scale).square() + values[
-            :count
-        ].square() / num_effective
+        known = values[:count]
+        bias = (known - expected * scale).square() + known.square() / num_effective
         error[:count] = (error[:count].square() + bias).sqrt()
         return replace(self, uncertainty=replace(uncertainty, eigenvalue_std=error))
 
@@ -140,8 +139,8 @@ class EigenProblem:
         image_shape: shape of the input.
         debiasing: method of `covariance.debias`.
         symmetries: symmetries whose types are distinguished.
-        effective_share: effective share of the networks, see `effective_share`. Below `HEAVY` the
-            networks' own variances underestimate the effect of a few others; see
+        effective_share: effective number of networks over their number, see `moments`. Below
+            `HEAVY` the networks' own variances underestimate the effect of a few others; see
             `_with_heavy_tails`.
         growth: number of networks that uncertainties are about, over the number of these.
     """

@@ -142,8 +142,8 @@ def read(path: Path) -> dict[str, np.ndarray]:
     if unpacked > max(_SMALL, _PACKED * path.stat().st_size):
         raise ValueError(f"its {path.stat().st_size:,} bytes would unpack to {unpacked:,}")
     try:
-        # Members that are no arrays are read as bytes
-        arrays = {name: np.asarray(array) for name, array in np.load(path).items()}
+        with np.load(path) as file:  # members that are no arrays are read as bytes
+            arrays = {name: np.asarray(array) for name, array in file.items()}
     except ValueError as error:  # of objects, with the advice to load them
         raise ValueError(
             "an array in it is damaged, or holds Python objects, which are not loaded"

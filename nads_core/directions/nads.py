@@ -202,7 +202,7 @@ class NADs:
         """
         theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other)
         dimension = len(self.basis)
-        if theirs.dim() < 2 or theirs[0].numel() != dimension:
+        if theirs.dim() < 2 or theirs.shape[1:].numel() != dimension:
             raise ValueError(
                 f"expected directions (n, ...) of {dimension} pixels, got shape "
                 f"{tuple(theirs.shape)}"
