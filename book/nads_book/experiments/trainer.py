@@ -124,7 +124,6 @@ def logit_difference(network: nn.Module, images: Tensor, weights: Mapping[str, T
 
 def accuracies(network: nn.Module, train: Dataset, test: Dataset) -> Row:
     """Return the accuracies of a trained network, as rows have them."""
-    network.eval()
     parts = {"test_accuracy": test, "train_accuracy": train}
     return {name: round(nc.accuracy(network, part), 5) for name, part in parts.items()}
 
@@ -149,7 +148,6 @@ def train_network(
         device=context.device,
         progress=False,
     )
-    network.eval()
     return reached(result)
 
 

@@ -269,10 +269,9 @@ def train_one(cell: Cell, wave: Frequency, seed: int) -> Row:
     optimiser, reached = optimiser_of(network.parameters(), cell), {}
     for done, _ in recipe_steps(network, train, optimiser, recipe, own % 2**31):
         if epoch := logged(done, recipe):
-            reached[epoch] = round(nc.accuracy(network.eval(), test), 5)
-            network.train()
+            reached[epoch] = round(nc.accuracy(network, test), 5)
     return {
-        "train_accuracy": round(nc.accuracy(network.eval(), train), 5),
+        "train_accuracy": round(nc.accuracy(network, train), 5),
         "test_accuracies": [reached.get(epoch) for epoch in LOGGED],
     }
 
