@@ -319,10 +319,17 @@ def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, si
 
 OURS = {architecture.name: architecture for architecture in ALL}
 SIZES = dict.fromkeys(OURS, 32) | {"resnet18": 8, "densenet121": 8}
+DEEP = ("vgg11", "resnet18", "densenet121")
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph"])
-@pytest.mark.parametrize("name", [*map(by_name, SMALL), *OURS])
+@pytest.mark.parametrize(
+    ("name", "evaluation"),
+    [
+        pytest.param(name, kind, marks=[pytest.mark.slow] * (name in DEEP and kind != "vmap"))
+        for name in [*map(by_name, SMALL), *OURS]
+        for kind in ("loop", "vmap", "graph")
+    ],
+)
 def test_every_evaluation_gives_what_separate_modules_give(name, evaluation):
     factory, size = globals().get(name), SIZES.get(name, 8)
     if name in OURS:

@@ -168,19 +168,6 @@ def test_real_photos():
     assert (photos.std((0, 2, 3)) - 1).abs().max() < 0.05
 
 
-@pytest.mark.parametrize(
-    ("ending", "source"), [("jpg", "CIFAR-10 (JPEG copy)"), ("png", "CIFAR-10 (lossless copy)")]
-)
-def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
-    Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
-    for name in "airplane automobile bird cat deer dog frog horse ship truck".split():
-        for part in ("train", "test"):
-            (tmp_path / part / name).mkdir(parents=True)
-            Image.new("RGB", (32, 32)).save(tmp_path / part / name / f"1.{ending}")
-    data = nb.load_images(root=tmp_path)
-    assert data.source == source and not data.generated
-
-
 def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
     tried = []
 

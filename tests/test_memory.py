@@ -72,7 +72,7 @@ def test_what_torch_keeps_of_a_gpu_is_free(monkeypatch):
 
 
 def test_eigenvectors_take_what_is_stated_and_no_copy_of_the_vectors():
-    networks, dimension, count = 100, 150_000, 10
+    networks, dimension, count = 100, 75_000, 10
     moments = GramMoments(dimension)
 
     def fill():

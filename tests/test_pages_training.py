@@ -113,7 +113,7 @@ def test_the_widget_holds_the_pictures_of_each_condition():
 def test_networks_that_learn_a_wave_prefer_it():
     torch.manual_seed(0)
     wave = (0, 4)
-    before, after = (training.trained_nads(wave, steps, 16, seed=1) for steps in (0, 10))
+    before, after = (training.trained_nads(wave, steps, 8, seed=1) for steps in (0, 10))
     energies = [training.own_networks.relative_energy(nads, wave) for nads in (before, after)]
     assert energies[1] > 1.5 * energies[0]
     titles = [axis.get_title() for axis in training.plot_your_training(wave, before, after).axes]

@@ -192,6 +192,12 @@ def test_one_folder_holds_all_data_sets(everything, monkeypatch):
         assert nb.load_images(name, num_images=10).source == source
 
 
+@pytest.mark.parametrize(("ending", "kind"), [("jpg", "JPEG"), ("png", "lossless")])
+def test_a_copy_says_in_which_encoding(tmp_path, ending, kind):
+    write_copy(tmp_path, CIFAR10, count=1, ending=ending)
+    assert nb.load_images(root=tmp_path).source == f"CIFAR-10 ({kind} copy)"
+
+
 @pytest.mark.parametrize("held", ["cifar10", "imagenette64", "fashion-mnist"])
 @pytest.mark.parametrize("wanted", ["cifar10", "imagenette", "fashion-mnist"])
 def test_no_data_set_is_taken_for_another(everything, held, wanted):

@@ -162,9 +162,9 @@ def test_networks_that_share_an_object_are_evaluated_by_one_thread(factory, capl
     with caplog.at_level(logging.WARNING):
         assert ThreadedEnsemble(Ensemble(factory, SHAPE, device="cpu")).size == 1
     assert "one thread" in caplog.text
-    two = nc.compute_nads(factory, 256, **OPTIONS)
+    two = nc.compute_nads(factory, 128, **OPTIONS)
     torch.set_num_threads(1)
-    one = nc.compute_nads(factory, 256, **OPTIONS)
+    one = nc.compute_nads(factory, 128, **OPTIONS)
     assert torch.equal(one.eigenvalues, two.eigenvalues) and torch.equal(
         one.directions, two.directions
     )
