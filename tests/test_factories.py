@@ -215,8 +215,10 @@ def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(sourc
         "numpy": np.random.rand,
         "own generator": lambda: torch.rand(1, generator=generator),
     }[source]
-    with pytest.raises(ValueError, match="random numbers"):
-        nc.compute_nads(lambda: Random(draw), 3_000, evaluation=evaluation, **OPTIONS)
+    # What moves a generator of the program is seen at once, other draws where outputs differ
+    count = 3_000 if source == "own generator" else 64
+    with pytest.raises(ValueError, match="second call"):
+        nc.compute_nads(lambda: Random(draw), count, evaluation=evaluation, **OPTIONS)
 
 
 class LowRank(nn.Linear):
