@@ -1,10 +1,12 @@
 """Randomisation tests of whether the distribution of networks is invariant under a map of the
 image.
 
-Network i has the share Z_i = (x y^T + y x^T) / 2 of the second moment C, with x and y its halves.
-The part of C that a map g changes has the squared norm T = ||C - g C g^T||^2 / 2 = ||C||^2 - <C, g
-C g^T>. All networks together estimate it without bias, because the products of a network with
-itself are summed apart (`self_terms`) and subtracted.
+Network i has the share Z_i = (x y^T + y x^T) / 2 of the second moment C, with x and y its halves. A
+map g reverses the odd part of an image, O x, and keeps the even part. The part of C that g changes
+has the squared norm T = ||C - g C g^T||^2 / 2 = 4 ||C_oe||^2, where C_oe is the block of C between
+odd and even images. N^2 T is the sum of d_ij = 4 <(Z_i)_oe, (Z_j)_oe> over all pairs of N networks.
+Its estimate has no bias, because the terms d_ii of a network with itself are summed apart
+(`self_terms`) and subtracted.
 """
 
 from __future__ import annotations
@@ -60,16 +62,19 @@ class SymmetryTest:
 
 
 def self_terms(halves: Tensor, image_shape: Shape) -> Tensor:
-    """Return the sums over networks of ||Z_i||^2 and, for each map, of <Z_i, g Z_i g^T>: (1 +
-    maps,) in float64.
+    """Return the sums over networks of ||Z_i||^2 and, for each map, of <Z_i, g Z_i g^T> = ||Z_i||^2
+    - d_ii: (1 + maps,) in float64.
 
     Args:
         halves: halves of the networks, (n, R, 2, D); the share of a network is the mean over its
             readouts.
         image_shape: (C, H, W) or (C, L); inputs of other shapes have no maps.
     """
-    images = [halves, *(_apply(one.transform, halves, image_shape) for one in _maps(image_shape))]
-    return torch.stack([_products(halves, image).mean((1, 2)).sum() for image in images])
+    dots = _dots(halves)  # (n, 2 R, 2 R)
+    terms = [_products(dots)]
+    for one in _maps(image_shape):
+        terms.append(terms[0] - _changes(dots, _dots(one.odd_part(halves, image_shape))))
+    return torch.stack([term.mean((1, 2)).sum() for term in terms])
 
 
 def symmetry_tests(
@@ -102,23 +107,26 @@ def symmetry_tests(
     own = own.double()
     halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].float()  # (n, R, 2, D)
     generator = torch.Generator().manual_seed(0)
-    signs = torch.randint(2, (_DRAWS, len(halves)), generator=generator).double() * 2 - 1
+    signs = torch.randint(2, (_DRAWS, len(halves)), generator=generator).float() * 2 - 1
 
-    products = _shared(halves, halves)  # <Z_i, Z_j>, (n, n)
     # N^2 ||C||^2 without bias: the sum over all pairs of networks, less those with themselves
     energy = float(total.square().sum() - own[0])
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
+    dots = _dots(halves.flatten(0, 1))  # (2 n R, 2 n R)
     results = defaultdict[str, list[SymmetryTest]](list)
-    for (symmetry, transform), own_image in zip(_maps(image_shape), own[1:].tolist(), strict=True):
-        image = _apply(transform, _apply(transform, total, image_shape).T, image_shape)
-        # N^2 T = N^2 (||C||^2 - <C, g C g^T>), both without the products of a network with itself
-        changed = energy - float((total * image).sum()) + own_image
-        # d_ij = <Z_i, Z_j> - <Z_i, g Z_j g^T>, (n, n)
-        differences = products - _shared(halves, _apply(transform, halves, image_shape))
+    for one, own_image in zip(_maps(image_shape), own[1:].tolist(), strict=True):
+        own_of_all = float(own[0]) - own_image  # sum of d_ii
+        columns = one.odd_part(total, image_shape)  # C O^T, (D, d)
+        block = one.odd_part(columns.T, image_shape)  # O C O^T, (d, d)
+        # N^2 T = 4 ||C_oe||^2, without the terms of a network with itself
+        changed = 4 * float(columns.square().sum() - block.square().sum()) - own_of_all
+        odd_dots = _dots(one.odd_part(halves, image_shape).flatten(0, 1))
+        # d_ij: means over the readouts of both networks, (n, n)
+        differences = _changes(dots, odd_dots).unflatten(1, halves.shape[:2]).mean(2)
+        differences = differences.unflatten(0, halves.shape[:2]).mean(1)
         own_of_first = differences.diagonal().clone()
         differences.fill_diagonal_(0)
-        random = ((signs @ differences) * signs).sum(1)  # sums over pairs, (draws,)
-        own_of_all = float(own[0]) - own_image
+        random = ((signs @ differences.float()) * signs).sum(1).double()  # over pairs, (draws,)
         scale = _scale(own_of_first, own_of_all, num_networks)
         if _num_effective(own_of_first, own_of_all / num_networks) < FEWEST_ALONG:
             more_extreme = random >= float(differences.sum())
@@ -129,7 +137,7 @@ def symmetry_tests(
         if energy > 0:
             asymmetry = changed / energy
             limit = (changed + scale * float(random.quantile(0.95))) / energy
-        results[symmetry].append(SymmetryTest(p_value, asymmetry, limit, allowed))
+        results[one.symmetry].append(SymmetryTest(p_value, asymmetry, limit, allowed))
     return {symmetry: _worst(of_maps) for symmetry, of_maps in results.items()}
 
 
@@ -172,10 +180,19 @@ def _worst(tests: list[SymmetryTest]) -> SymmetryTest:
 class _Map(NamedTuple):
     """A map of images (..., C, H, W) that is its own inverse, and its symmetry, whose group it
     helps to generate.
+
+    Args:
+        symmetry: name of the symmetry.
+        odd: function that returns O x, the coordinates of the part that the map reverses, of images
+            (..., C, H, W), in any shape (..., *d).
     """
 
     symmetry: str
-    transform: Callable[[Tensor], Tensor]
+    odd: Callable[[Tensor], Tensor]
+
+    def odd_part(self, vectors: Tensor, image_shape: Shape) -> Tensor:
+        """Return O x, (..., d), of vectors (..., D)."""
+        return self.odd(vectors.unflatten(-1, as_image(image_shape))).flatten(vectors.ndim - 1)
 
 
 def _maps(image_shape: Shape) -> list[_Map]:
@@ -185,50 +202,60 @@ def _maps(image_shape: Shape) -> list[_Map]:
     channels, height, width = as_image(image_shape)
     maps = []
     if height > 1:
-        maps.append(_Map("flip_rows", lambda images: images.flip(-2)))
+        maps.append(_Map("flip_rows", partial(_flipped, dim=-2)))
     if width > 1:
-        maps.append(_Map("flip_columns", lambda images: images.flip(-1)))
+        maps.append(_Map("flip_columns", partial(_flipped, dim=-1)))
     if height == width > 1:
-        maps.append(_Map("transpose", lambda images: images.mT))
+        maps.append(_Map("transpose", _transposed))
     if channels > 1:  # changes of a channel's sign, and exchanges with the first
         maps += [_Map("channels", partial(_negated, channel=c)) for c in range(channels)]
         maps += [_Map("channels", partial(_exchanged, channel=c)) for c in range(1, channels)]
     return maps
 
 
+def _flipped(images: Tensor, dim: int) -> Tensor:
+    differences = (images - images.flip(dim)) * 0.5**0.5
+    return differences.narrow(dim, 0, images.shape[dim] // 2)
+
+
+def _transposed(images: Tensor) -> Tensor:
+    return (images - images.mT) / 2  # each difference twice, so with half of its norm
+
+
 def _negated(images: Tensor, channel: int) -> Tensor:
-    signs = torch.ones(images.shape[-3], 1, 1).to(images)
-    signs[channel] = -1
-    return images * signs
+    return images[..., channel, :, :]
 
 
 def _exchanged(images: Tensor, channel: int) -> Tensor:
-    order = torch.arange(images.shape[-3], device=images.device)
-    order[[0, channel]] = order[[channel, 0]]
-    return images.index_select(-3, order)
+    return (images[..., 0, :, :] - images[..., channel, :, :]) * 0.5**0.5
 
 
-def _apply(transform: Callable[[Tensor], Tensor], vectors: Tensor, image_shape: Shape) -> Tensor:
-    """Apply a map of images to vectors (..., D)."""
-    return transform(vectors.unflatten(-1, as_image(image_shape))).flatten(-3)
-
-
-def _shared(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z_i, Z_j'> (n, n) for two lists of networks, halves (n, R, 2, D): means over their
-    readouts.
+def _dots(halves: Tensor) -> Tensor:
+    """Return the products of all halves (..., m, 2, d), in float64: (..., 2 m, 2 m), whose rows and
+    columns alternate between x and y.
     """
-    count, readouts = first.shape[:2]
-    products = _products(first.flatten(0, 1), second.flatten(0, 1))  # (n * R, n * R)
-    return products.view(count, readouts, count, readouts).mean((1, 3))
+    vectors = halves.flatten(-3, -2)
+    return (vectors @ vectors.mT).double()
 
 
-def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in
-    float64.
+def _products(dots: Tensor) -> Tensor:
+    """Return <Z, Z'> = ((x x') (y y') + (x y') (y x')) / 2 of Z = (x y^T + y x^T) / 2, (..., m, m),
+    from `_dots`.
     """
-    dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
-    # Rows alternate between x and y of the first, columns between x' and y' of the second:
-    # <Z, Z'> = ((x x') (y y') + (x y') (y x')) / 2.
     same = dots[..., ::2, ::2] * dots[..., 1::2, 1::2]
     crossed = dots[..., ::2, 1::2] * dots[..., 1::2, ::2]
     return (same + crossed) / 2
+
+
+def _changes(dots: Tensor, odd: Tensor) -> Tensor:
+    """Return d = <Z, Z' - g Z' g^T> = 4 <Z_oe, Z'_oe>, (..., m, m), from `_dots` of the halves and
+    of their odd parts; 2 Z_oe = (O x) (E y)^T + (O y) (E x)^T, with E y the even part.
+    """
+    even = dots - odd
+    x, y = slice(None, None, 2), slice(1, None, 2)
+    return (
+        odd[..., x, x] * even[..., y, y]
+        + odd[..., y, y] * even[..., x, x]
+        + odd[..., x, y] * even[..., y, x]
+        + odd[..., y, x] * even[..., x, y]
+    )
