@@ -33,7 +33,7 @@ from nads_core.runtime.provenance import canonical, differences, fingerprint
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _SAME_OUTPUTS = 1e-3  # relative difference of the outputs of one network on two processors
-_EXCHANGED_BATCHES = 32  # of each process, between two sums over processes
+_EXCHANGED_BATCHES = 8  # of each process, between two sums over processes
 # Attributes that a checkpoint stores under their own names
 _STORED = ("description", "blocks_done", "seconds", "identities", "devices", "scale", "powers")
 
