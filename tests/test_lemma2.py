@@ -58,7 +58,7 @@ def test_statistics_are_of_networks_in_evaluation_mode():
     """Dropout of every feature would leave slopes and rates of 0."""
 
     def factory():
-        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 1))  # noqa: E731
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 1))
 
     slopes, rates = lemma2.dipole_statistics(
         factory, torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 3, seed=0

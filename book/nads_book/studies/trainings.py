@@ -134,9 +134,11 @@ class TrainingStudy(TrainingSize, Study):
         """Return the stored record of a training, as JSON: see `Results`."""
         steps = math.ceil(self.num_train / self.recipe.batch_size)  # of an epoch
         losses = result.losses[result.losses.isfinite()]
-        values = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
+        values: Facts = {
+            name: getattr(result, name) for name in ("test_accuracy", "train_accuracy")
+        }
         values["final_loss"] = losses[-steps:].mean()
-        row: Row = {name: round(float(x), 5) for name, x in values.items()}  # type: ignore[arg-type]
+        row = {name: round(float(x), 5) for name, x in values.items()}
         row["seconds"] = round(float(result.seconds or 0), 2)
         return row | (result.measured or {})
 
