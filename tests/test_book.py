@@ -1,6 +1,7 @@
 """The book: sources in order, and builds that fail when they should."""
 
 import ast
+import inspect
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import nads_book
 import numpy as np
 import pytest
 from conftest import NEEDS_BOOK
@@ -59,6 +61,34 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
     assert {"dataset", "preset"} <= given or not names & {"dataset", "data_root"}
     page = "\n".join(cell.source for cell in pages.with_takeaway(notebook).cells)
     assert page.count(":::{admonition} Takeaway\n:class: takeaway\n") == 1
+
+
+def ours(node):
+    """Return what a node of a cell's syntax tree names in our packages, and whether it does."""
+    root = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    named = isinstance(root, ast.Name) and root.id in ("nb", "nc") and root is not node
+    return eval(ast.unparse(node), {"nb": nads_book, "nc": nads_core}) if named else None  # noqa: S307
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_cells_call_what_there_is_with_arguments_that_it_takes(path):
+    """The slow tests execute them."""
+    cells = nbformat.read(path, as_version=4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    called = 0
+    for node in ast.walk(ast.parse("\n".join(sources[1:]))):
+        if isinstance(node, ast.Attribute):
+            ours(node)
+        if isinstance(node, ast.Call) and (function := ours(node.func)) is not None:
+            names = {keyword.arg for keyword in node.keywords}
+            keywords = dict.fromkeys(
+                names - {None, "badge"}
+            )  # which the decorator of figures takes
+            inspect.signature(function).bind_partial(*[None] * len(node.args), **keywords)
+            called += 1
+    assert called > 3
 
 
 def test_api_page_names_everything_public():
