@@ -48,26 +48,6 @@ def compute(num_networks, estimator, factory=convnet, **options):
 # --- readouts
 
 
-def constant_bias() -> nn.Module:
-    """End in a linear layer with several outputs, whose bias is the same in every network."""
-    last = nn.Linear(27, 5)
-    nn.init.constant_(last.bias, 0.7)
-    return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), last)
-
-
-@pytest.mark.parametrize("evaluation", ["loop", "vmap"])
-@pytest.mark.parametrize("factory", [convnet, constant_bias])
-def test_readouts_equal_networks_with_those_last_layers(factory, evaluation):
-    ensemble = Ensemble(factory, SHAPE, dtype=torch.float64, evaluation=evaluation)
-    draw = nc.SmoothedGradient(4, readouts=3).draw(ensemble, 0)[:2]
-    gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)
-    outputs = draw.state["3.weight"].shape[1]
-    for readout in range(3):
-        rows = draw.readouts[:, readout, None].expand(-1, outputs, -1)
-        alone = ensemble.input_gradients(draw.state | {"3.weight": rows}, draw.inputs)
-        torch.testing.assert_close(gradients.unflatten(0, (2, 3))[:, readout], alone)
-
-
 def test_readouts_are_orthogonal_with_the_layers_own_variance():
     ensemble = Ensemble(convnet, SHAPE)
     rows = ensemble.draw_readouts(0, 3, 27)  # (64, 27, 27)
