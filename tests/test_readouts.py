@@ -470,6 +470,25 @@ class InAList(nn.Module):
         return self.layers[1](torch.tanh(self.layers[0](x.flatten(1))))
 
 
+class MadeInForward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.layers = self.layers or [nn.Linear(36, 10)]
+        return self.layers[0](x.flatten(1))
+
+
+class MadeBehind(MadeInForward):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(36, 36)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(torch.tanh(self.first(x.flatten(1))))
+
+
 def on_meta() -> nn.Module:
     with torch.device("meta"):
         return layers()
@@ -482,6 +501,8 @@ def on_meta() -> nn.Module:
         (on_meta, "meta.*to_empty"),
         (lambda: Reentrant(True), "use_reentrant=False"),
         (InAList, r"layers\[0\].weight"),
+        (MadeInForward, "__init__, not in forward"),
+        (MadeBehind, "created in forward"),
     ],
 )
 def test_an_error_names_what_to_do(factory, names):

@@ -176,7 +176,7 @@ class ScalarFunction:
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError(
                 "the network draws random numbers in eval mode: "
-                "is dropout always on? f(x) must be fixed"
+                "is dropout always on, or a layer created in forward? f(x) must be fixed"
             )
         most = 1 if callable(self.output) else 2
         if (

@@ -272,6 +272,8 @@ def _varying(
     ]
     if shared or not (names or differences):
         reasons = "does it return one network again, load a checkpoint, or set a seed?"
+        if not first:
+            reasons = "none, as its network has no layers: create them in __init__, not in forward"
         raise ValueError(f"the factory returned the same weights twice: {reasons}")
     unfixed = [
         name for name in first if name not in repeated or not _same(first[name], repeated[name])
