@@ -64,7 +64,9 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
 
 
 def ours(node):
-    """Return what a node of a cell's syntax tree names in our packages, and whether it does."""
+    """Return what a node of a cell's syntax tree names in our packages; None if it names nothing
+    there.
+    """
     root = node
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -83,9 +85,8 @@ def test_cells_call_what_there_is_with_arguments_that_it_takes(path):
             ours(node)
         if isinstance(node, ast.Call) and (function := ours(node.func)) is not None:
             names = {keyword.arg for keyword in node.keywords}
-            keywords = dict.fromkeys(
-                names - {None, "badge"}
-            )  # which the decorator of figures takes
+            # The decorator of figures takes a badge.
+            keywords = dict.fromkeys(names - {None, "badge"})
             inspect.signature(function).bind_partial(*[None] * len(node.args), **keywords)
             called += 1
     assert called > 3
