@@ -321,6 +321,14 @@ def test_few_networks_decide_nothing():
     assert frequencies(Sample(coarse, coarse, (1, 256)), "smooth").sentences
     few = Sample(coarse[:8], coarse[:8], (1, 256))
     assert frequencies(few, "smooth").sentences == []
+    coarse[:4] *= 100  # which hold nearly all of the energy
+    assert frequencies(Sample(coarse, coarse, (1, 256)), "smooth").sentences == []
+
+
+def test_a_warning_stands_above_what_it_weakens(run):
+    nads, path = run
+    text = nb.report_on(nads, checkpoint=path, warnings=["few & heavy"]).html
+    assert text.index("few &amp; heavy") < text.index("<section>")
 
 
 def command(*arguments):

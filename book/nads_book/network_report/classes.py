@@ -46,7 +46,8 @@ def classes(sample: Sample, images: ImageSet) -> Section:
     if deaf and total > 1:
         opening = (
             f"Deaf: {len(deaf)} of {total} pairs differ along directions to which the network "
-            f"responds less than to a random one: {'; '.join(map(named, deaf[:_DRAWN]))}."
+            "responds less than to a random one"
+            f"{', least to these' * (len(deaf) > _DRAWN)}: {'; '.join(map(named, deaf[:_DRAWN]))}."
         )
         sentences.append(opening)
     if known and known[0].energy.high < known[-1].energy.low:

@@ -175,7 +175,7 @@ def _why_nothing_is_known(nads: NADs) -> list[str]:
         f"The certainty of NAD 0 is {_two_digits(nads.certainty[0])}, and {CERTAIN} is needed."
         if along >= FEWEST_ALONG
         else f"The effective number of networks along NAD 0 is {along:.2g}, and {FEWEST_ALONG} "
-        "are needed: what a few networks prefer, others do not."
+        "are needed: what a few networks prefer, others need not."
     )
     remedy = (
         "Draw more networks: --minutes of the command, or num_networks in Python. No number of "

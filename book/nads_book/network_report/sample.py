@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from nads_book.report import estimate, readable
 from nads_core.directions import NADs
 from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.moments import HalfSamples
+from nads_core.directions.simulation import FEWEST_ALONG
 
 FEWEST_NETWORKS = 16  # below which nothing is decided: leaving out one moves ratios too far
 NEGLIGIBLE = 0.05  # relative difference that is not worth a sentence
@@ -37,7 +39,7 @@ class Estimate(NamedTuple):
     high: float
 
     @classmethod
-    def student(cls, value: float, error: float, parts: int, num_compared: int = 1) -> Estimate:
+    def student(cls, value: float, error: float, parts: float, num_compared: int = 1) -> Estimate:
         """Return a number with Student's interval.
 
         Args:
@@ -156,6 +158,13 @@ class Sample:
     def __len__(self) -> int:
         return len(self.x)
 
+    @cached_property
+    def num_effective(self) -> float:
+        """Number of networks of equal weight that hold the energy, (sum e)^2 / sum e^2."""
+        energies = (self.x * self.y).sum(2).double().mean(1)
+        squares = float(energies.square().sum())
+        return float(energies.sum()) ** 2 / squares if squares else float(len(self))
+
     @property
     def grid(self) -> tuple[int, ...]:
         """Shape of one channel: (H, W) or (L,); (F,) of rows of a table."""
@@ -208,15 +217,17 @@ class Sample:
     def estimate(
         self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], num_compared: int = 1
     ) -> list[Estimate]:
-        """Estimate functions of mean energies; intervals of few networks are infinite.
+        """Estimate functions of mean energies; intervals are infinite where few networks hold the
+        energies.
 
         Args:
             rows: energies of each network, (n, m).
             function: function of means (..., m) that returns numbers (..., k).
             num_compared: number of intervals that hold together.
         """
+        parts = len(rows) if self.relative_errors is not None else self.num_effective
         return [
-            Estimate.student(value, error, len(rows), num_compared)
+            Estimate.student(value, error, parts, num_compared)
             for value, error in zip(*self.errors(rows, function), strict=True)
         ]
 
@@ -230,7 +241,7 @@ class Sample:
             if self.relative_errors is not None:  # each energy is moved by its error, one at a time
                 moved = (total + np.diag(self.relative_errors @ rows)) / count
                 return values, np.sqrt(np.square(function(moved) - values).sum(0))
-            if count < FEWEST_NETWORKS:
+            if count < FEWEST_NETWORKS or self.num_effective < FEWEST_ALONG:
                 return values, np.full_like(values, np.inf)
             left_out = function((total - rows) / (count - 1))  # (n, k)
             return values, np.sqrt((count - 1) * left_out.var(0))
