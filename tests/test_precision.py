@@ -37,7 +37,7 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
 
     monkeypatch.setattr(trainings, "train_networks", train)
     for name, rounded in (("a.json", True), ("a.json", None), ("b.json", None)):
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt, match=f"kept in .*{name}"):
             run(name, rounded)
     with pytest.raises(ValueError, match="began with mixed_precision=True"):
         run("a.json", False)

@@ -84,6 +84,7 @@ def test_every_row_names_the_run_that_computed_it(tmp_path):
     results = run_study(study, out=out, **OPTIONS)
     assert study.computed == (0, 1, 2, 3) and results.complete and len(results.rows) == 5
     stored = json.loads(out.read_text("utf8"))
+    assert stored["num_units"] == 4
     runs = {run["started"]: run for run in stored["runs"]}
     assert [runs[row["run"]]["units"] for row in stored["rows"]] == [2] * 5
     assert (
