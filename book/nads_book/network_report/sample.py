@@ -69,21 +69,12 @@ class Estimate(NamedTuple):
         digits, relative = 2, (self.high - self.low) / 2 / max(abs(self.value), 1e-300)
         if 0 < relative < 1:
             digits = min(4, 2 + math.floor(-math.log10(relative)))
-        size = _size(self.value)
-        if -3 <= size < 5 and math.isfinite(self.high):
-            decimals = max(0, digits - 1 - size)
-            ends = outwards(self.low, decimals, up=False), outwards(self.high, decimals, up=True)
-            return estimate((self.value, *ends), decimals)
-        low, high = (
-            readable(outwards(end, digits - 1 - _size(end), up), digits)
-            for end, up in ((self.low, False), (self.high, True))
-        )
-        return f"{readable(self.value, digits)} ({low} to {high})"
-
-
-def _size(number: float) -> int:
-    """Return the power of ten of the first digit."""
-    return math.floor(math.log10(max(abs(number), 1e-300)))
+        size = math.floor(math.log10(max(abs(self.value), 1e-300)))
+        decimals = digits - 1 - size
+        low, high = outwards(self.low, decimals, up=False), outwards(self.high, decimals, up=True)
+        if -3 <= size < 5 and math.isfinite(high):
+            return estimate((self.value, low, high), max(0, decimals))
+        return f"{readable(self.value, digits)} ({readable(low, 12)} to {readable(high, 12)})"
 
 
 def outwards(limit: float, decimals: int, up: bool) -> float:
