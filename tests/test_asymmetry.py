@@ -76,6 +76,13 @@ def test_networks_of_unequal_size_do_not_contradict_a_true_symmetry():
     assert torch.tensor(rejected).double().mean(0).max() <= 0.05  # up to .28 with signs of 64 alone
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_one_network_that_holds_everything_decides_nothing(seed):
+    networks = halves(40, seed)
+    networks[seed] *= 1e4
+    assert not any(test.holds for test in results_of(networks).values())
+
+
 def test_all_networks_find_an_asymmetry_that_the_stored_ones_do_not():
     weights = torch.linspace(0.93, 1.07, 6)[:, None].expand(SHAPE)
     networks = halves(4_000, 0, weights, noise=0)

@@ -157,7 +157,7 @@ def _scale(own_of_first: Tensor, own_of_all: float, num_networks: int) -> float:
     total, squares = float(own_of_first.sum()), float(own_of_first.square().sum())
     least = max(squares, own_of_all**2 / num_networks)
     variance = total**2 - squares
-    return math.sqrt((own_of_all**2 - least) / variance) if variance > 0 else 1.0
+    return math.sqrt(max(0.0, own_of_all**2 - least) / variance) if variance > 0 else 1.0
 
 
 def _num_effective(own_of_first: Tensor, mean_of_all: float) -> float:
