@@ -102,7 +102,7 @@ def test_versions_of_shipped_directions():
         assert load_nads("lenet", version).provenance["version"] == 2
     assert load_nads("lenet", 1).provenance["version"] == 1  # which is in the repository
     assert nc.load_nads("VGG-1_1").fingerprint == nc.load_nads("vgg11").fingerprint
-    with pytest.raises(ValueError, match="version 3 of lenet .*2 ships"):
+    with pytest.raises(ValueError, match="version 3 .*lenet .*2 ships"):
         load_nads("lenet", 3)
 
 

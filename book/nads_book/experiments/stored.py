@@ -36,7 +36,9 @@ def load_nads(name: str, version: int | None = None) -> NADs:
             return NADs.load(folder / f"{name}.v{version}.npz", version=version)
     nads = nc.load_nads(name)
     if version not in (None, ships := nads.provenance["version"]):
-        raise ValueError(f"version {version} of {name} is not here: version {ships} ships")
+        raise ValueError(
+            f"no version {version} of the NADs of {name} is here: version {ships} ships"
+        )
     return nads
 
 
