@@ -163,8 +163,6 @@ def deep_or_shallow() -> nn.Module:
         (CoinAttribute, "coin"),
         (Activation, r"act \(class\) \(Tanh or ReLU\)"),
         (NumpyFactor, "factor"),
-        (ByAddress, "ready"),
-        (ById, "ready"),
         (SparseAttribute, "table"),
         (CoinFromPython, r"coin \(a buffer"),
     ],
@@ -172,6 +170,14 @@ def deep_or_shallow() -> nn.Module:
 def test_what_differs_besides_weights_is_named(factory, named):
     with pytest.raises(ValueError, match=rf"{named}.*register_buffer.*evaluation='factory'"):
         nc.compute_nads(factory, 1_000, **OPTIONS)
+
+
+@pytest.mark.parametrize("factory", [ByAddress, ById])
+def test_what_is_kept_for_the_place_of_weights_is_noticed_before_any_network_counts(factory):
+    with pytest.raises(ValueError, match="ready"):
+        Ensemble(factory, SHAPE, device="cpu")
+    options = {"dtype": torch.float64, "evaluation": "factory"}
+    require_own_gradients(Ensemble(factory, SHAPE, device="cpu", **options), factory)
 
 
 def test_recurrent_layers_differ_in_their_weights_alone():
