@@ -4,6 +4,8 @@ their trainer.
 
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from nads_book.experiments import (
     train_network,
     within,
 )
+from nads_book.experiments.executors import compute_units
 from nads_book.studies import FIGURES, OTHERS, experiment, study_class
 
 import nads_core as nc
@@ -110,6 +113,25 @@ def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         run_study(Squares(), out=out, **OPTIONS)
     assert len(json.loads(out.read_text("utf8"))["rows"]) == 2
+
+
+def test_units_that_wait_are_cancelled_after_an_error():
+    ready, computed = threading.Event(), []
+
+    class Waiting(Squares):
+        def run(self, unit, context):
+            if unit["number"] == 0:
+                raise ValueError("first unit")
+            ready.wait(60)
+            computed.append(unit["number"])
+            return {}
+
+    study, pool = Waiting(), ThreadPoolExecutor(1)
+    with pytest.raises(ValueError, match="first unit"):
+        compute_units(pool, study, study.units(), Context(), lambda *_: None)
+    ready.set()
+    pool.shutdown()
+    assert computed in ([], [1])  # the second one may have begun
 
 
 def test_a_file_of_another_design_is_not_continued(tmp_path, monkeypatch):
