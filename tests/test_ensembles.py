@@ -178,7 +178,7 @@ def test_one_replayed_network_is_the_factorys_bitwise(factory):
         factory, shape = partial(factory.build, 1, 32, 1), (1, 32, 32)
     ensemble = Ensemble(factory, shape, seed=3)
     ensemble.block_size = 1
-    assert ensemble.vectorised_init
+    assert not ensemble.from_factory
     state = ensemble.draw(5)
     with torch.random.fork_rng():
         torch.manual_seed(seed_sequence(3, 5, 0))
@@ -187,24 +187,9 @@ def test_one_replayed_network_is_the_factorys_bitwise(factory):
         assert torch.equal(tensor[0] if name in state else tensor, expected[name]), name
 
 
-@pytest.mark.parametrize("factory", CALLED, ids=by_name)
-def test_a_factory_that_cannot_be_replayed_is_called(factory):
-    ensemble = Ensemble(factory, SHAPE, seed=4)
-    assert not ensemble.vectorised_init
-    state = ensemble.draw(2)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed_sequence(4, 2, 0))
-        modules = [factory() for _ in range(ensemble.block_size)]
-    for name, tensor in state.items():
-        assert torch.equal(tensor, torch.stack([state_of(module)[name] for module in modules])), (
-            name
-        )
-
-
-@pytest.mark.parametrize("factory", SMALL, ids=by_name)
+@pytest.mark.parametrize("factory", REPLAYED, ids=by_name)
 def test_a_draw_is_fixed_by_seed_and_block(factory):
     first, again = (Ensemble(factory, SHAPE, seed=4) for _ in range(2))
-    assert first.vectorised_init == (factory in REPLAYED) or factory is truncated
     again.draw(0)  # earlier draws do not matter
     torch.rand(3)
     a, b, c = first.draw(2), again.draw(2), Ensemble(factory, SHAPE, seed=5).draw(2)
@@ -234,7 +219,8 @@ def test_seeds_of_different_paths_differ(seed, block):
 
 
 def test_truncated_weights():
-    weights = Ensemble(truncated, SHAPE).draw(0)["linear.weight"]
+    networks = built(Ensemble(truncated, SHAPE), truncated, count=64)
+    weights = torch.stack([network.linear.weight.detach() for network in networks])
     assert weights.abs().max() <= 1
     # s^2 (1 - 2 a phi(a) / (2 Phi(a) - 1)) at s = 2, a = 1 / s
     assert_mean(weights.flatten().square(), 0.32236)
@@ -259,7 +245,7 @@ def test_only_what_varies_is_drawn():
     names = ("0.weight", "0.bias", "6.weight", "6.bias")
     types = {name: tensor.dtype for name, tensor in ensemble.draw(0).items()}
     assert types == dict.fromkeys(names, torch.float64)
-    assert {"features", "order"} < set(Ensemble(RandomBuffers, SHAPE).draw(0))
+    assert {"features", "order"} < set(Ensemble(RandomBuffers, SHAPE).initialisation.varying)
 
 
 def test_converting_the_weights_does_not_change_the_draw():
@@ -327,7 +313,7 @@ DEEP = ("vgg11", "resnet18", "densenet121")
     [
         pytest.param(name, kind, marks=[pytest.mark.slow] * (name in DEEP and kind != "vmap"))
         for name in [*map(by_name, SMALL), *OURS]
-        for kind in ("loop", "vmap", "graph")
+        for kind in ("loop", "vmap")
     ],
 )
 def test_every_evaluation_gives_what_separate_modules_give(name, evaluation):
@@ -336,26 +322,8 @@ def test_every_evaluation_gives_what_separate_modules_give(name, evaluation):
         factory = partial(OURS[name].build, 1, size, 1)
     options = {"seed": 1, "dtype": torch.float64, "evaluation": evaluation}
     ensemble = Ensemble(factory, (1, size, size), **options)
+    assert factory is truncated or (ensemble.evaluation == "factory") == (factory in CALLED)
     require_own_gradients(ensemble, factory, 1, readouts=(2,) if factory is convnet else ())
-
-
-def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
-    """Its tensors hold what the last call copied there: other weights, shapes, readouts and
-    mixtures of inputs.
-    """
-    loop, graph = (
-        Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=kind) for kind in ("loop", "graph")
-    )
-    state, readouts = loop.draw(0), loop.draw_readouts(0, 3, 2)
-    for inputs in (4, 2, 4):
-        images = loop.randn(0, 1, inputs, *SHAPE)
-        mixing = torch.randn(3, inputs).to(images)
-        for arguments in ((), (readouts,), (readouts, mixing), (None, mixing)):
-            ours, theirs = (
-                ensemble.input_gradients(state, images, *arguments) for ensemble in (graph, loop)
-            )
-            torch.testing.assert_close(ours, theirs)
-    assert len(graph._graphs) == 8
 
 
 def one_number() -> nn.Module:
@@ -578,8 +546,11 @@ def exported():
     return ignoring_warnings(torch.export.export, network, (torch.zeros(2, *SHAPE),)).module()
 
 
+WIDTHS = itertools.count(1)
+
+
 def two_structures() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 1 + int(torch.randint(0, 100, ()))))
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, next(WIDTHS)))
 
 
 def scripted() -> nn.Module:
@@ -658,7 +629,7 @@ class Subtracting(OneLayer):
         return super().forward(x.relu_())
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph", "factory"])
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "factory"])
 def test_a_network_may_write_to_its_input(evaluation):
     ensemble = Ensemble(Subtracting, SHAPE, dtype="float64", evaluation=evaluation)
     require_own_gradients(ensemble, Subtracting)
@@ -680,7 +651,7 @@ def test_the_first_call_of_a_factory_may_draw_more_than_the_others():
         return convnet()
 
     ensemble = Ensemble(factory, SHAPE)
-    assert ensemble.vectorised_init
+    assert not ensemble.from_factory
     other = Ensemble(convnet, SHAPE)
     for name, tensor in ensemble.draw(1).items():
         assert torch.equal(tensor, other.draw(1)[name])

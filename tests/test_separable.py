@@ -1,6 +1,4 @@
-import gc
 import math
-import weakref
 
 import pytest
 import torch
@@ -99,13 +97,3 @@ def test_pairs_differ_along_the_direction_alone():
         images, labels = data[b]
         torch.testing.assert_close(images[20:] - images[:20], (3.0 * v).expand(20, -1, -1, -1))
         assert (labels[:20] == 0).all() and (labels[20:] == 1).all()
-
-
-def test_copies_of_the_noise_are_freed_with_their_dataset():
-    data = nc.SeparableDatasets(unit(0)[None], 20, seed=11)
-    data.batch(dtype=torch.float64)
-    copy = weakref.ref(data._copied("cpu", torch.float64)[0])
-    assert copy() is data._copied("cpu", torch.float64)[0]
-    del data
-    gc.collect()
-    assert copy() is None

@@ -1,7 +1,7 @@
 import copy
 import dataclasses
 import math
-from concurrent.futures import BrokenExecutor, Future
+import os
 from functools import partial
 
 import nads_book as nb
@@ -481,36 +481,11 @@ def test_groups_that_do_not_fit_into_memory_are_halved(monkeypatch):
     assert groups == [[0, 1, 2, 3, 4], [0, 1], [0]]
 
 
-class FakePool:
-    """Two workers, of which the first is killed; the second finishes before this is noticed."""
-
-    def __init__(self, result: nc.TrainingResult):
-        finished = Future()
-
-        class Killed(Future):
-            def result(self, timeout=None):
-                finished.set_result(result)
-                return super().result(timeout)
-
-        killed = Killed()
-        killed.set_exception(BrokenExecutor("simulated"))
-        self.futures, self.killed_workers = [killed, finished], None
-
-    def submit(self, task):
-        return self.futures.pop(0)
-
-    def shutdown(self, kill_workers):
-        self.killed_workers = kill_workers
-
-
-def test_a_killed_process_does_not_take_a_finished_result_with_it(monkeypatch):
-    result, ready = nc.TrainingResult(torch.tensor(1.0), None, torch.zeros(3)), {}
-    pool = FakePool(result)
-    monkeypatch.setattr("loky.get_reusable_executor", lambda *_, **__: pool)
-    options = {"method": "processes", "workers": 2, "on_result": ready.__setitem__}
+def test_a_killed_process_is_named():
     with pytest.raises(MemoryError, match="fewer workers"):
-        train_many(small_network, DATA * 2, **options)
-    assert ready == {1: result} and pool.killed_workers
+        train_many(
+            small_network, DATA * 2, method="processes", workers=2, measure=lambda _: os._exit(1)
+        )
 
 
 def test_one_network_trains_as_a_plain_loop_does():

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -60,11 +59,18 @@ def _noise_and_labels(
     return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
 
 
-# Noise and labels by device and type, which are freed with their dataset and not sent to workers
-# with it.
-_COPIES: WeakKeyDictionary["SeparableDatasets", dict[object, tuple[Tensor, Tensor]]] = (
-    WeakKeyDictionary()
-)
+@lru_cache(maxsize=2)
+def _copied(
+    image_shape: Shape,
+    num_samples: int,
+    seed: int,
+    paired: bool,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """Return noise and labels on a device, copied there once."""
+    noise, labels = _noise_and_labels(image_shape, num_samples, seed, paired)
+    return noise.to(device, dtype), labels.to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +134,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every
         direction.
         """
-        return self._copied("cpu")[1].clone()
+        return self._noise_and_labels("cpu", torch.float32)[1].clone()
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -139,17 +145,11 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
         return self.batch([index])[0], self.labels
 
-    def _copied(
-        self, device: torch.device | str, dtype: torch.dtype = torch.float32
+    def _noise_and_labels(
+        self, device: torch.device | str, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        """Return noise and labels on a device, copied there once."""
-        copies, key = _COPIES.setdefault(self, {}), (torch.device(device), dtype)
-        if key not in copies:
-            noise, labels = _noise_and_labels(
-                self.image_shape, self.num_samples, self.seed, self.paired
-            )
-            copies[key] = noise.to(device, dtype), labels.to(device)
-        return copies[key]
+        drawn = self.image_shape, self.num_samples, self.seed, self.paired
+        return _copied(*drawn, torch.device(device), dtype)
 
     def batch(
         self,
@@ -161,7 +161,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         """Return some samples of some datasets, (len(which), len(samples), C, H, W), computed on
         ``device``.
         """
-        noise, labels = self._copied(device, dtype)
+        noise, labels = self._noise_and_labels(device, dtype)
         noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0  # (n, D), (n,)
         directions = self.directions[which].flatten(1).to(noise)  # (B, D)
         # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets

@@ -85,7 +85,10 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Context, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        _require_fixed_weights(ctx.needs_input_grad[1:3])
+        if any(ctx.needs_input_grad[1:3]):
+            raise NotImplementedError(
+                "the Triton convolution has no gradient of weights: set kernels='torch'"
+            )
         weight, output = ctx.saved_tensors
         return _Adjoint.apply(gradient, output, weight, *ctx.geometry), *[None] * 5
 
@@ -96,7 +99,7 @@ class _Convolution(torch.autograd.Function):
 
 class _Adjoint(torch.autograd.Function):
     """Gradients (B, R N, O, H', W') where outputs (B, N, O, H', W') are positive -> (B, R N, C, H,
-    W).
+    W). Second derivatives raise an error.
     """
 
     @staticmethod
@@ -114,29 +117,11 @@ class _Adjoint(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Context, inputs: Inputs, output: Tensor) -> None:
-        _, outputs, weight, _, *ctx.geometry = inputs
-        ctx.save_for_backward(outputs, weight)
-
-    @staticmethod
-    def backward(ctx: Context, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        _require_fixed_weights(ctx.needs_input_grad[2:3])
-        output, weight = ctx.saved_tensors
-        slope = _Convolution.apply(gradient, weight, None, *ctx.geometry, False)
-        if output is not None:
-            positive = (output > 0)[:, None]
-            slope = slope.unflatten(1, (-1, output.shape[1])).mul(positive).flatten(1, 2)
-        return slope, *[None] * 5
+        """Save nothing, as there is no backward."""
 
     @staticmethod
     def vmap(info: Context, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         return _vectorised(_Adjoint, info.batch_size, in_dims, inputs)
-
-
-def _require_fixed_weights(needed: tuple[bool, ...]) -> None:
-    if any(needed):
-        raise NotImplementedError(
-            "the Triton convolution has no gradient of weights: set kernels='torch'"
-        )
 
 
 class _FewChannelConvolution(nn.Conv2d):

@@ -93,11 +93,10 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             network returns for K inputs, which returns (K,).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by
             default vmap on a GPU, for networks that allow it (recurrent layers do not). Both load
-            the weights and buffers of other networks into one network, the template. ``"graph"``
-            evaluates as "loop" does, by a CUDA graph of one network into which the weights of each
-            are copied (on a CPU by the same calls). ``"factory"`` evaluates each network as the
-            factory builds it, one at a time: for factories whose networks differ in structure, in
-            activations or in tensors that are plain attributes.
+            the weights and buffers of other networks into one network, the template. ``"factory"``
+            evaluates each network as the factory builds it, one at a time: for factories whose
+            networks differ in structure, in activations or in tensors that are plain attributes.
+            Factories whose random numbers cannot be replayed are always evaluated so.
         kernels: ``"torch"``, or ``"triton"``, where one launch convolves the inputs of all
             networks, if a convolution has few channels.
 
@@ -141,14 +140,14 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         if evaluation not in (None, *EVALUATIONS):
             choices = ", ".join(map(repr, EVALUATIONS))
             raise ValueError(f"evaluation must be one of {choices}, got {evaluation!r}")
-        from_factory = evaluation == "factory"
-        if from_factory and self.kernels != "torch":
-            raise ValueError(
-                "evaluation='factory' draws networks by their factory: leave kernels out"
-            )
-        chosen = evaluation or ("vmap" if device.type == "cuda" else "loop")
-        initialisation = Initialisation.of(factory, device, from_factory)
+        initialisation = Initialisation.of(factory, device, evaluation == "factory")
         second = initialisation.second
+        chosen = evaluation or ("vmap" if device.type == "cuda" else "loop")
+        if initialisation.steps is None:
+            chosen = "factory"
+        from_factory = chosen == "factory"
+        if from_factory and self.kernels != "torch":
+            raise ValueError("the factory builds each of these networks: leave kernels out")
         NetworkSampler.__init__(
             self,
             replace(initialisation, second=None),
@@ -169,7 +168,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         self._pools_exactly = False  # whether equal pixels of a max pooling have a gradient
         self._test_function(second)
         if second is not None and not from_factory:
-            self._require_reproduced(second, 1, in_used_memory=True)
+            self._require_reproduced(second)
             self._require_same_gradients(second)
         if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
             if evaluation:
@@ -294,35 +293,28 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             )
         return same_outputs(precise, own, other_kernels)
 
-    def _require_reproduced(
-        self, network: nn.Module, number: int, in_used_memory: bool = False
-    ) -> None:
-        """Raise a ValueError unless the template, with the weights of a new network, gives its
+    def _require_reproduced(self, network: nn.Module) -> None:
+        """Raise a ValueError unless the template, with the weights of the second network, gives its
         values.
 
-        Args:
-            network: the new network.
-            number: its number, for errors.
-            in_used_memory: whether its weights take the place of others, without a new address or
-                version: what the template has kept by these is then of the others.
+        Its weights take the place of others, without a new address or version: what the template
+        has kept by these is then of the others.
         """
         weights = self._weights_of(self._prepared(network))
-        if in_used_memory:
-            held = next(networks_of(self.draw_first(1)), {})
-            with torch.no_grad():
-                self.function(held, self.test_images(2))
-            for name, tensor in held.items():
-                tensor.data.copy_(weights[name])
-            weights = held
-        if not self._reproduces(network, weights, f"number {number}"):
-            self._require_fixed_outputs(network, f"number {number}", _TO_EXPLAIN)
+        held = next(networks_of(self.draw_first(1)))
+        with torch.no_grad():
+            self.function(held, self.test_images(2))
+        for name, tensor in held.items():
+            tensor.data.copy_(weights[name])
+        if not self._reproduces(network, held, "number 1"):
+            self._require_fixed_outputs(network, "number 1", _TO_EXPLAIN)
             state = state_of(network)
             fixed = {
                 name: "a buffer or parameter that two networks had in common"
                 for name, tensor in self.function.fixed.items()
                 if name not in state or not torch.equal(tensor, state[name])
             }
-            raise not_reproduced(f"number {number}", fixed | differing(self.template, network))
+            raise not_reproduced("number 1", fixed | differing(self.template, network))
 
     def _weights_of(self, network: nn.Module) -> State:
         """Return the weights of a network that vary between networks."""
@@ -384,9 +376,6 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 "mode. f(x) must be fixed: let forward do that only if self.training"
             )
 
-    def _check_built(self, network: nn.Module, number: int) -> None:
-        self._require_reproduced(network, number)
-
     def audit(self, index: int) -> None:
         """Compare a network of the factory with the one that this ensemble draws from the same
         seed.
@@ -415,7 +404,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             )
             same = same_outputs(one, two)
         else:
-            same = self._reproduces(network, self.draw_alone(seed, index), which)
+            same = self._reproduces(network, self.draw_alone(seed), which)
         if same:
             return
         self._require_fixed_outputs(network, which, _TO_EXPLAIN)
@@ -459,7 +448,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             if index < self.block_size:
                 self._audit(network, index, seed)
         return {
-            "replayed": self.vectorised_init,
+            "replayed": not self.from_factory,
             "outputs": torch.stack(outputs),
             "layers": layers,
         }
@@ -483,11 +472,13 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Return the parameters that silence a part of the network at initialisation, see
         `find_zero_init`.
         """
-        weights, images = next(networks_of(self.draw_first(1)), {}), self.test_images(1)
+        images, varying = self.test_images(1), self.initialisation.varying
+        fixed = {name: t for name, t in self.function.fixed.items() if name not in varying}
+        weights = next(networks_of(self.draw_first(1)), {})
         return find_zero_init(
             self.template,
-            self.function.fixed,
-            weights,
+            fixed,
+            self.function.fixed | weights,
             lambda state: self.function(state, images),
         )
 
@@ -497,28 +488,10 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         Constants, such as zeros of a bias, do not count, nor do parameters that require no
         gradient.
         """
+        names = self.trainable.keys() - self.initialisation.varying.keys()
         fixed = {
-            name: tensor for name, tensor in self.function.fixed.items() if name in self.trainable
-        }
-        if self.from_factory:
-            return 0, []
-        names = [
-            name
-            for name, tensor in fixed.items()
-            if not bool((tensor == tensor.flatten()[:1]).all())
-        ]
-        return sum(fixed[name].numel() for name in names), names
-
-    def stacked_state(self, count: int) -> State:
-        """Return all parameters and buffers of the first ``count`` networks, name -> (count,
-        *shape).
-        """
-        if self.from_factory:
-            raise ValueError("networks that are rebuilt cannot be stacked: use another evaluation")
-        parts = [self.draw(block) for block, _ in self.blocks(count)]
-        drawn = {name: torch.cat([part[name] for part in parts])[:count] for name in parts[0]}
-        fixed = {
-            name: tensor.expand(count, *tensor.shape).clone()
+            name: tensor
             for name, tensor in self.function.fixed.items()
+            if name in names and not bool((tensor == tensor.flatten()[:1]).all())
         }
-        return {name: (drawn | fixed)[name] for name in state_of(self.template)}
+        return sum(tensor.numel() for tensor in fixed.values()), [*fixed]

@@ -1,11 +1,10 @@
 """How a factory initialises its networks: recorded once, and replayed for many of them at a time.
 
 The replay is used only if, from the same seed, it repeats the factory's own network bit for bit;
-otherwise the factory is called once per network.
+otherwise the factory builds every network.
 """
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -42,14 +41,12 @@ class Initialisation:
         varying: parameters and buffers that vary between networks, as meta tensors of the factory's
             own types. Their values differ between two networks, or they were drawn from torch's
             generator.
-        steps: operations that draw them, in order; None if the factory has to be called for every
-            network.
+        steps: operations that draw them, in order; None if the factory has to build every network,
+            because its random numbers cannot be replayed, or decide about more than weights.
         recorded: all operations, also those whose result others overwrite: they move the generator;
             None without steps.
         tensors: all parameters and buffers, as meta tensors.
         origin: device on which the factory creates them.
-        unsure: whether the factory read random numbers. Two networks may then not show all
-            differences, and each network has to be compared with the first.
     """
 
     factory: Factory
@@ -61,7 +58,6 @@ class Initialisation:
     recorded: list[Step] | None
     tensors: State
     origin: torch.device
-    unsure: bool
 
     @classmethod
     def of(
@@ -92,8 +88,11 @@ class Initialisation:
         if not _equal(first, repeated):
             repeated = _of_seed_1(factory, device)
         random = one.random & other.random  # what one call alone drew is a cache's
-        names = _varying(first, other.state, repeated, random, rebuild, differences)
-        unsure = one.decides or other.decides or moved or not one.hidden <= differences.keys()
+        replayable = one.steps is not None and one.steps == other.steps and not moved
+        anything = rebuild or one.steps is None or other.steps is None
+        names = _varying(first, other.state, repeated, random, anything, differences)
+        if not names and not rebuild:
+            raise not_reproduced("of the seed 2", differences)
         network, second = one.network, other.network
         if {*map(id, one.network.parameters())} & {*map(id, other.network.parameters())}:
             # What several networks share belongs to the caller, and is prepared in copies
@@ -102,7 +101,8 @@ class Initialisation:
         tensors = {name: tensor.detach().to("meta") for name, tensor in first.items()}
         origin = next((tensor.device for tensor in first.values()), torch.device("cpu"))
         steps = recorded = None
-        if one.steps is not None and not unsure and one.steps == other.steps:
+        if replayable:
+            assert one.steps is not None
             drawn = _replayed(one.steps, tensors, 1, origin)
             if all(name in drawn and torch.equal(drawn[name], first[name]) for name in names):
                 recorded = one.steps
@@ -118,13 +118,13 @@ class Initialisation:
             recorded,
             tensors,
             origin,
-            unsure,
         )
 
     def build(self, count: int, seed: int, first: int = 0) -> list[nn.Module]:
         """Call the factory ``count`` times; errors count the networks from ``first``."""
-        networks: list[nn.Module] = []
-        self._build(count, seed, first, networks.append)
+        # A factory may train its networks
+        with seeded(seed, self.device), torch.enable_grad():
+            networks = [called(self.factory, f"number {first + row}") for row in range(count)]
         if len({*map(id, networks)}) < count:
             raise ValueError(
                 "the factory returned one network again: it has to create a new one at each call"
@@ -133,62 +133,25 @@ class Initialisation:
             self._require_different(state_of(networks[0]), state_of(networks[1]))
         return networks
 
-    def _build(self, count: int, seed: int, first: int, use: Callable[[nn.Module], object]) -> None:
-        """Call a function with each of ``count`` networks before the factory is called again."""
-        with seeded(seed, self.device):
-            for number in range(first, first + count):
-                use(called(self.factory, f"number {number}"))
-
-    def draw(
-        self,
-        count: int,
-        seed: int,
-        check: Callable[[nn.Module, int], None] | None = None,
-        first: int = 0,
-    ) -> State:
-        """Draw the varying weights of ``count`` networks together, name -> (count, *shape), in the
-        factory's own types.
-
-        Args:
-            count: number of networks.
-            seed: seed of all networks.
-            check: function that is called with every network that the factory builds if `unsure`,
-                and its number; it may change the network.
-            first: number of the first network, for errors.
+    def draw(self, count: int, seed: int) -> State:
+        """Draw the varying weights of ``count`` networks together from one seed, name -> (count,
+        *shape), in the factory's own types.
         """
-        if self.steps is not None:
-            state = {
-                name: t.new_empty((count, *t.shape), device=self.device)
-                for name, t in self.varying.items()
-            }
-            generator = torch.Generator(self.device).manual_seed(seed)
-            for step in self.steps:
-                step.apply(state[step.name], generator)
-            return state
-        drawn: State = {}
-        rows = iter(range(count))
+        assert self.steps is not None, "the factory has to build these networks"
+        state = {
+            name: t.new_empty((count, *t.shape), device=self.device)
+            for name, t in self.varying.items()
+        }
+        generator = torch.Generator(self.device).manual_seed(seed)
+        for step in self.steps:
+            step.apply(state[step.name], generator)
+        return state
 
-        def add(network: nn.Module) -> None:
-            state, row = state_of(network), next(rows)
-            self._require_structure(state, first + row)
-            for name in self.varying:
-                tensor = state[name].detach()
-                drawn.setdefault(name, tensor.new_empty((count, *tensor.shape)))[row] = tensor
-            if self.unsure and check:
-                check(network, first + row)
-
-        self._build(count, seed, first, add)
-        if count > 1:
-            one, other = ({name: t[row] for name, t in drawn.items()} for row in range(2))
-            self._require_different(one, other)
-        return drawn
-
-    def drawn_alone(self, seed: int, number: int) -> State:
+    def drawn_alone(self, seed: int) -> State:
         """Return the varying weights of the network that the factory draws from a seed, name ->
         (*shape).
         """
-        if self.recorded is None:
-            return {name: tensor[0] for name, tensor in self.draw(1, seed, first=number).items()}
+        assert self.recorded is not None, "the factory has to build these networks"
         drawn = _replayed(self.recorded, self.tensors, seed, self.origin)
         return {name: drawn[name] for name in self.varying}
 
@@ -201,27 +164,13 @@ class Initialisation:
             for name in self.varying.keys() & one.keys() & other.keys()
             if one[name].is_floating_point()
             and _same(one[name], other[name])
-            and len(one[name].unique()) > 2
+            and not _equal_by_chance(one[name])
         ]
         if names:
             raise ValueError(
                 f"the weights {', '.join(sorted(names)[:4])} are the same in two networks that "
                 "the factory builds one after another: draw them by torch's generator, not by its "
                 "seed"
-            )
-
-    def _require_structure(self, state: State, number: int) -> None:
-        """Raise a ValueError if a network has other parameters and buffers than the first one."""
-        names = self.tensors.keys() ^ state.keys()
-        for name in self.tensors.keys() & state.keys():
-            tensor, other = self.tensors[name], state[name]
-            if (tensor.shape, tensor.dtype) != (other.shape, other.dtype):
-                names.add(name)
-        if names:
-            raise ValueError(
-                f"the network number {number} has another structure than the first one "
-                f"({', '.join(sorted(names)[:4])})"
-                ": use evaluation='factory'"
             )
 
 
@@ -265,7 +214,9 @@ def _varying(
     names = [
         name
         for name in first
-        if not same or name in random or not torch.equal(first[name], second[name])
+        if not same
+        or not torch.equal(first[name], second[name])
+        or (name in random and _equal_by_chance(first[name]))
     ]
     shared = [
         name for name in names if name in second and address(first[name]) == address(second[name])
@@ -284,9 +235,12 @@ def _varying(
             "from torch's global generator, which only the option seed seeds, rather than with "
             "numpy, and initialise those that torch.empty created"
         )
-    if not names and not rebuild:
-        raise not_reproduced("of the seed 2", differences)
     return names
+
+
+def _equal_by_chance(tensor: Tensor) -> bool:
+    """Whether a tensor has so few values that two networks may have drawn the same ones."""
+    return len(tensor.unique()) <= 2
 
 
 def _equal(first: State, second: State) -> bool:

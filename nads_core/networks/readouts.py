@@ -241,7 +241,7 @@ def find_zero_init(
     Args:
         network: network.
         fixed: parameters and buffers that are the same in all networks.
-        weights: all others.
+        weights: all others, and what else f needs.
         function: f, at some inputs, as a function of parameters and buffers.
     """
     state, parameters = fixed | weights, [name for name, _ in network.named_parameters()]

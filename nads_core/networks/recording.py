@@ -1,10 +1,10 @@
-"""How a factory draws one network: the operations on its tensors, and what is random.
+"""How a factory draws one network: the operations that write to its tensors in place.
 
-The record is the in-place operations that the factory applies to its parameters, which can be
-replayed on tensors with one more leading dimension, if all of them are elementwise.
+They can be replayed on tensors with one more leading dimension if all of them are elementwise, and
+if random numbers go nowhere else: neither into another tensor nor into a decision.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +30,9 @@ _ARGUMENTS = {
     _NORMAL: {"mean": 0.0, "std": 1.0},
 }
 _OVERWRITING = {_UNIFORM, _NORMAL, torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
+_MULTIPLYING = {torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor}
 _ELEMENTWISE = _OVERWRITING | {
-    torch.ops.aten.mul_.Scalar,
-    torch.ops.aten.mul_.Tensor,
+    *_MULTIPLYING,
     torch.ops.aten.add_.Scalar,
     torch.ops.aten.add_.Tensor,
     torch.ops.aten.div_.Scalar,
@@ -40,8 +40,7 @@ _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.clamp_.default,
     torch.ops.aten.erfinv_.default,
 }
-_FILLING = {"aten::fill_", "aten::zero_", "aten::copy_"}
-# What makes a tensor's values Python's own: functions that no operation shows, and operations
+# What makes a tensor's values Python's own without an operation
 _READING = {
     "tolist",
     "numpy",
@@ -51,7 +50,7 @@ _READING = {
     "untyped_storage",
     "__reduce_ex__",
 }
-_DECIDING = {"aten::_local_scalar_dense", "aten::equal"}  # item(), the condition of an if
+# What reads the shape of a tensor alone
 _OF_SHAPE = {
     f"aten::{name}"
     for name in (
@@ -97,8 +96,7 @@ class Step:
 
 
 class Recording(TorchDispatchMode):
-    """One network of a factory, with every operation that wrote to a tensor, and what was made from
-    random numbers.
+    """One network of a factory, with the operations that drew its weights.
 
     Args:
         factory: function that returns a new network at each call.
@@ -109,39 +107,27 @@ class Recording(TorchDispatchMode):
     Attributes:
         network: network as the factory returned it.
         state: its parameters and buffers.
-        steps: operations that drew its weights; None if they cannot be replayed.
-        random: names of the parameters and buffers that were made from random numbers.
-        hidden: names of the plain attributes that were made from random numbers.
-        decides: whether a random number became one of Python's, or the shape of a tensor, which can
-            decide about anything.
+        steps: operations that wrote to them; None if they cannot be replayed.
+        random: names of those that the steps made from random numbers.
     """
 
     def __init__(self, factory: Factory, seed: int, device: torch.device | str = "cpu") -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
-        # Operation, tensor, other arguments, and whether one of these is random, which no step can
-        # repeat
-        self._writes: list[tuple[OpOverload, Tensor, Arguments, Keywords, bool]] = []
-        self._seed = seed
+        self._writes: list[tuple[OpOverload, Tensor, Arguments, Keywords]] = []
+        # Tensors that other operations may have written to
+        self._changed: list[Tensor] = []
         # By address, which no other tensor gets as long as these live
         self._random: dict[int, Tensor] = {}
-        self.decides = False
+        self._replayable = True
         with seeded(seed, device), _Reading(self), self:
             self.network = called(factory, f"of the seed {seed}")
         self.state = state_of(self.network)
         self.steps = self._steps()
-        self.random = self._random_names(self.state)
-        self.hidden = self._random_names(plain_attributes(self.network))
+        self.random = _random_names(self.steps or [])
 
-    def _random_names(self, values: Mapping[str, object]) -> set[str]:
-        return {
-            name
-            for name, value in values.items()
-            if isinstance(value, Tensor) and self._is_random(value)
-        }
-
-    def _is_random(self, tensor: Tensor) -> bool:
-        """Whether a tensor, or one that shares its memory, was made from random numbers."""
-        return address(tensor) in self._random
+    def use(self, values: object) -> None:
+        """End the replay if any of these tensors, or one that shares its memory, is random."""
+        self._replayable &= not any(address(tensor) in self._random for tensor in _tensors(values))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -151,63 +137,31 @@ class Recording(TorchDispatchMode):
         self, func: OpOverload, types: object, args: Arguments = (), kwargs: Keywords | None = None
     ) -> object:
         kwargs = kwargs or {}
-        out = func(*args, **kwargs)
-        if written := _written(func, args, kwargs):
-            by_random = any(map(self._is_random, _tensors((args[1:], kwargs))))
-            self._writes += [(func, target, args[1:], kwargs, by_random) for target in written]
-        self._trace(func, args, kwargs, written or _tensors(out))
-        return out
-
-    def _trace(
-        self, func: OpOverload, args: Arguments, kwargs: Keywords, results: list[Tensor]
-    ) -> None:
-        """Record whether the tensors that an operation wrote, or else returned, are random."""
-        reads = any(map(self._is_random, _tensors((args, kwargs))))
-        if func._schema.name in _DECIDING or torch.Tag.dynamic_output_shape in func.tags:
-            self.decides |= reads
-        random = self._makes_random(func, args, kwargs, reads)
-        for tensor in results:
-            if random:
-                self._random[address(tensor)] = tensor
-            elif func._schema.is_mutable:
-                self._random.pop(address(tensor), None)
-
-    def _makes_random(
-        self, func: OpOverload, args: Arguments, kwargs: Keywords, reads: bool
-    ) -> bool:
-        """Whether the result of an operation is random; ``reads``: whether an argument is."""
-        name, in_place = func._schema.name, func._schema.name.endswith("_")
-        target = args[0] if in_place and isinstance(args[0], Tensor) else None
-        whole = target is not None and _bytes(target) == target.untyped_storage().nbytes()
-        # Draws are random if the seed decides them; entries beside those that are drawn stay
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            distribution = Step("", func, args[1:], kwargs).distribution()
-            constant = distribution is not None and distribution[2] == 0  # normal_(std=0)
-            by_seed = torch.default_generator.initial_seed() == self._seed
-            own = kwargs.get("generator") not in (None, torch.default_generator)
-            beside = target is not None and not whole and self._is_random(target)
-            return (by_seed and not own and not constant) or beside
-        # Only the shape of the argument is read
-        if name in _OF_SHAPE:
-            return False
-        # All values are overwritten: by random ones only if those that are copied are random
-        by_zero = name == "aten::mul_" and not isinstance(args[1], Tensor) and not args[1]
-        if whole and (name in _FILLING or by_zero):
-            return name == "aten::copy_" and self._is_random(args[1])
-        # All else that is made from random numbers is random
-        return reads
+        draws = torch.Tag.nondeterministic_seeded in func.tags
+        if func in _ELEMENTWISE:  # in place; random arguments differ between two recordings
+            self._writes.append((func, args[0], args[1:], kwargs))
+            if draws:
+                self._replayable &= kwargs.get("generator") in (None, torch.default_generator)
+                self._random[address(args[0])] = args[0]
+        elif draws:
+            self._replayable = False
+        elif not func.is_view and func._schema.name not in _OF_SHAPE:
+            self.use((args, kwargs))
+            if func._schema.is_mutable:
+                self._changed += _tensors((args, kwargs))
+        return func(*args, **kwargs)
 
     def _steps(self) -> list[Step] | None:
-        """Return the operations on parameters and buffers; None if they are not all elementwise."""
+        """Return the operations on parameters and buffers; None if they cannot be replayed."""
         state = self.state
-        owners = {
-            tensor.untyped_storage().data_ptr(): name
-            for name, tensor in state.items()
-            if tensor.numel()
-        }
+        owners = {address(tensor): name for name, tensor in state.items()}
+        attributes = _tensors(plain_attributes(self.network))
+        self.use([tensor for tensor in attributes if address(tensor) not in owners])
+        if not self._replayable or any(address(tensor) in owners for tensor in self._changed):
+            return None
         steps = []
-        for func, target, args, kwargs, by_random in self._writes:
-            name = owners.get(target.untyped_storage().data_ptr())
+        for func, target, args, kwargs in self._writes:
+            name = owners.get(address(target))
             if name is None:
                 continue
             whole = (
@@ -218,7 +172,7 @@ class Recording(TorchDispatchMode):
             scalars = not any(
                 isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values())
             )
-            if func not in _ELEMENTWISE or not whole or not scalars or by_random:
+            if not whole or not scalars:
                 return None
             options = {key: value for key, value in kwargs.items() if key != "generator"}
             steps.append(Step(name, func, tuple(args), options))
@@ -237,8 +191,8 @@ class _Reading(TorchFunctionMode):
     def __torch_function__(
         self, func: OpOverload, types: object, args: Arguments = (), kwargs: Keywords | None = None
     ) -> object:
-        if getattr(func, "__name__", "") in _READING and self._recording._is_random(args[0]):
-            self._recording.decides = True
+        if getattr(func, "__name__", "") in _READING:
+            self._recording.use(args[0])
         return func(*args, **(kwargs or {}))
 
 
@@ -247,20 +201,17 @@ def _tensors(values: object) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
-def _written(func: OpOverload, args: Arguments, kwargs: Keywords) -> list[Tensor]:
-    """Return the tensors that an operation writes to: that before the dot of ``x.add_(y)``, those
-    of a list, or the one that is passed as ``out``.
-    """
-    if not func._schema.is_mutable:
-        return []
-    arguments = func._schema.arguments
-    given = dict(zip((each.name for each in arguments), args, strict=False)) | kwargs
-    changed = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-    return _tensors([given.get(name) for name in changed])
-
-
-def _bytes(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
+def _random_names(steps: Sequence[Step]) -> set[str]:
+    """Return the names of the tensors that steps make from random numbers, and not overwrite."""
+    random = set[str]()
+    for step in steps:
+        distribution = step.distribution()
+        by_zero = step.operation in _MULTIPLYING and not step.args[0]
+        if distribution is not None and distribution[2] > 0:
+            random.add(step.name)
+        elif step.operation in _OVERWRITING or by_zero:
+            random.discard(step.name)
+    return random
 
 
 def address(tensor: Tensor) -> int:

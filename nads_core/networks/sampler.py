@@ -10,7 +10,7 @@ from functools import partial
 from typing import Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nads_core.networks.derivatives import cast
 from nads_core.networks.initialisation import Initialisation
@@ -72,13 +72,6 @@ class NetworkSampler:
         self._started = _Started()  # shared by all parts of the blocks
 
     @property
-    def vectorised_init(self) -> bool:
-        """Whether the weights of many networks are drawn together (else the factory is called for
-        each).
-        """
-        return self.initialisation.steps is not None and not self.from_factory
-
-    @property
     def num_features(self) -> int:
         """Number of features that the last linear layer reads if `draw_readouts` can draw others,
         else 0.
@@ -114,10 +107,6 @@ class NetworkSampler:
         Returns:
             name -> ``(block_size, *shape)``, for every parameter and buffer that varies between
             networks. Where the factory builds the networks, only their indices.
-
-        Raises:
-            ValueError: if a factory that reads random numbers built a network that its weights do
-                not reproduce.
         """
         whole, started = self._rows == slice(None), self._started
         if whole and started.block != block:
@@ -127,15 +116,9 @@ class NetworkSampler:
         return {name: tensor[self._rows] for name, tensor in started.weights.items()}
 
     def _draw_block(self, block: int) -> State:
-        first = block * self.block_size
         if self.from_factory:
-            return {INDEX: torch.arange(self.block_size) + first}
-        return self._converted(
-            self.initialisation.draw(self.block_size, self.seed_of(block), self._check_built, first)
-        )
-
-    def _check_built(self, network: nn.Module, number: int) -> None:
-        """Check a network that the factory built for its weights, as an `Ensemble` does."""
+            return {INDEX: torch.arange(self.block_size) + block * self.block_size}
+        return self._converted(self.initialisation.draw(self.block_size, self.seed_of(block)))
 
     def draw_first(self, count: int) -> State:
         """Draw a few networks for tests, none where the factory builds them."""
@@ -143,9 +126,9 @@ class NetworkSampler:
             return {}
         return self._converted(self.initialisation.draw(count, self.seed_of(0)))
 
-    def draw_alone(self, seed: int, number: int) -> State:
+    def draw_alone(self, seed: int) -> State:
         """Return the weights of the network that the factory draws from a seed."""
-        return self._converted(self.initialisation.drawn_alone(seed, number))
+        return self._converted(self.initialisation.drawn_alone(seed))
 
     def seed_of(self, block: int, stream: int = _WEIGHTS) -> int:
         """Return the seed of one block's generator."""

@@ -30,8 +30,8 @@ class ThreadedEnsemble:
 
     There are as many as the caller gave torch, each with a single thread of torch
     (`runtime.threads`). Results do not depend on their number. There is a single one on a GPU,
-    where the factory has to be called for every network, which draws from torch's one global
-    generator, and for networks that cannot be copied or share something with their copies
+    where the factory builds every network, which draws from torch's one global generator, and for
+    networks that cannot be copied or share something with their copies
     (`_can_clone`): operations of large networks then have all threads.
 
     Args:
@@ -39,11 +39,7 @@ class ThreadedEnsemble:
     """
 
     def __init__(self, ensemble: Ensemble):
-        alone = (
-            ensemble.device.type != "cpu"
-            or ensemble.evaluation == "vmap"
-            or not ensemble.vectorised_init
-        )
+        alone = ensemble.device.type != "cpu" or ensemble.evaluation != "loop"
         self._ensemble, self._thread, threads = ensemble, threading.local(), num_threads()
         self.size = 1 if alone else threads
         with one_thread():

@@ -88,9 +88,6 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
                     run.collect(b, future.result())
                     bar.update()
     except BrokenExecutor as error:
-        for future, b in running.items():
-            if future.done() and not future.exception():
-                run.collect(b, future.result())
         raise MemoryError(
             "a worker process was killed, probably because memory ran out: use fewer workers"
         ) from error

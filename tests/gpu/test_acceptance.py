@@ -114,7 +114,7 @@ def _moved(factory, shape, device):
         Ensemble(factory, shape, device=place, dtype=torch.float64) for place in ("cpu", device)
     )
     images = _normal(2, 2, *shape)
-    state = here.stacked_state(2)
+    state = {name: tensor[:2] for name, tensor in here.draw(0).items()}
     moved = {name: tensor.to(device) for name, tensor in state.items()}
     return _largest(
         there.input_gradients(moved, images.to(device)), here.input_gradients(state, images)

@@ -100,7 +100,7 @@ def point_flat() -> Evidence:
 def odd_part() -> Evidence:
     """Decide whether a one-sided dipole ranks NAD 300 above NAD 0, and a symmetric one does not."""
     ensemble = Ensemble(lambda: nc.LENET.build(1, 32, 1), (1, 32, 32), seed=0, device="cpu")
-    weights = ensemble.stacked_state(NUM_SINGLE)
+    weights = {name: tensor[:NUM_SINGLE] for name, tensor in ensemble.draw(0).items()}
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(NUM_SINGLE, 1, 1, 32, 32, generator=generator)
     one_sided, symmetric = [], []
