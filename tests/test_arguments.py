@@ -114,20 +114,6 @@ def test_integers_of_numpy_are_those_of_python(tmp_path):
         assert compute(num_certain=np.int64(1)).provenance["num_certain"] == 1
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda n: nc.fourier_direction((n, 0), n),
-        lambda n: nc.separable_dataset(WAVE, n, seed=n)[0],
-        lambda n: nb.load_images("generated", num_images=n, seed=n, size=n).images,
-        lambda n: torch.tensor(nc.LOGREG.build(n, n, n)(torch.zeros(2, 5, 5, 5)).shape),
-        lambda n: torch.tensor(nc.Recipe(epochs=n, batch_size=n).batch_size),
-    ],
-)
-def test_integers_of_numpy_in_data_and_networks(use):
-    assert torch.equal(use(np.int64(5)), use(5))
-
-
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float"])
 def test_types_have_names(dtype):
     assert torch.equal(

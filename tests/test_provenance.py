@@ -233,9 +233,6 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch
     loose = tmp_path / "loose" / "nads_core"
     loose.mkdir(parents=True)
     assert commit_of(loose) is None
-    untracked = theirs / "nads_core"  # copied into their repository and not committed there
-    shutil.copytree(ours / "nads_core", untracked)
-    assert commit_of(untracked) is None
 
 
 # Files

@@ -452,13 +452,6 @@ def test_a_training_that_diverges_ends_with_that_epoch():
     assert len(looks) < 100  # not all epochs
 
 
-def test_each_network_of_a_sequence_has_a_progress_bar_where_asked_for(capsys):
-    train_many(small_network, DATA * 2, progress=True, method="loop")
-    assert "network 1 of 2" in (shown := capsys.readouterr().err) and "network 2 of 2" in shown
-    train_many(small_network, DATA * 2, method="loop")
-    assert capsys.readouterr().err == ""
-
-
 def test_groups_that_do_not_fit_into_memory_are_halved(monkeypatch):
     datasets, groups, fitting = [small_data(0)] * 5, [], 2
     train_group = vectorised._train_group

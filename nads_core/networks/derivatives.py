@@ -166,8 +166,10 @@ class ScalarFunction:
         except _OutputError as error:
             raise ValueError(str(error)) from error
         except Exception as error:  # whatever the network's author chose to raise
-            problem = f"the network rejected inputs of shape {tuple(images.shape)}: {error}"
-            raise ValueError(f"{problem}. {self._remedy(error, images)}") from error
+            remedy = "Is image_shape (--image-shape) right? Several inputs need a wrapper of one"
+            raise ValueError(
+                f"the network rejected inputs of shape {tuple(images.shape)}: {error}. {remedy}"
+            ) from error
         if created := state_of(self.module).keys() - names:
             raise ValueError(
                 f"the network creates {', '.join(sorted(created))} in its first forward pass: "
@@ -199,16 +201,6 @@ class ScalarFunction:
             )
         require_real(outputs)
         return outputs
-
-    def _remedy(self, error: Exception, images: Tensor) -> str:
-        """Return what probably helps against an error of the network."""
-        if isinstance(error, TypeError):
-            return "A network of several inputs needs a wrapper of one"
-        layers = (layer for layer in self.module.modules() if isinstance(layer, nn.Conv2d))
-        if images.dim() == 3 and (first := next(layers, None)):
-            shape = " ".join(map(str, (first.in_channels, *images.shape[1:])))
-            return f"Did you mean --image-shape {shape}?"
-        return "Is image_shape (--image-shape) right?"
 
     def _first_outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return the outputs, and find out whether the forward pass takes gradients itself."""

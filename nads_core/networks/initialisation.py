@@ -19,16 +19,6 @@ from nads_core.runtime.seeds import seeded
 
 
 @dataclass(frozen=True)
-class _Copying:
-    """A factory that returns copies of another one's networks."""
-
-    factory: Factory
-
-    def __call__(self) -> nn.Module:
-        return copy.deepcopy(self.factory())
-
-
-@dataclass(frozen=True)
 class Initialisation:
     """The weights that a factory draws for every network, and how to draw them for many networks at
     a time.
@@ -96,7 +86,8 @@ class Initialisation:
         network, second = one.network, other.network
         if {*map(id, one.network.parameters())} & {*map(id, other.network.parameters())}:
             # What several networks share belongs to the caller, and is prepared in copies
-            factory = _Copying(factory)
+            shared = factory
+            factory = lambda: copy.deepcopy(shared())  # noqa: E731
             network, second = copy.deepcopy(network), copy.deepcopy(second)
         tensors = {name: tensor.detach().to("meta") for name, tensor in first.items()}
         origin = next((tensor.device for tensor in first.values()), torch.device("cpu"))
