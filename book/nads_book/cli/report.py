@@ -224,9 +224,8 @@ def _compute(
     made.growth = overhead / made.span**3
     if last:
         made.page = last.page
-    if last and made.span > last.span:
-        gained = made.span**3 - last.span**3
-        made.growth = max(0.0, overhead - last.overhead) / gained
+        gained = made.span**3 - last.span**3  # 0 where all networks respond to a few directions
+        made.growth = max(0.0, overhead - last.overhead) / gained if gained > 0 else 0.0
     return made
 
 
