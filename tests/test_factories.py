@@ -134,6 +134,16 @@ def test_a_choice_by_torchs_numbers_ends_replay_and_occurs_as_often_as_it_should
     assert (sizes > 1).double().mean() == pytest.approx(RARE, abs=0.04)  # 3.4 standard errors
 
 
+def test_weights_that_scale_others_end_replay_though_they_are_mostly_the_same():
+    def factory() -> nn.Module:
+        network = plain()
+        network.gain = nn.Parameter(torch.empty(()).normal_().clamp_(min=2))
+        network[1].weight.data.mul_(network.gain.data)
+        return network
+
+    assert Ensemble(factory, SHAPE, device="cpu").from_factory
+
+
 def test_what_python_reads_of_other_tensors_does_not_end_replay():
     def factory() -> nn.Module:
         network = plain()

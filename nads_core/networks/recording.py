@@ -138,7 +138,8 @@ class Recording(TorchDispatchMode):
     ) -> object:
         kwargs = kwargs or {}
         draws = torch.Tag.nondeterministic_seeded in func.tags
-        if func in _ELEMENTWISE:  # in place; random arguments differ between two recordings
+        if func in _ELEMENTWISE:  # in place, and repeated if nothing else is random
+            self.use((args[1:], kwargs))
             self._writes.append((func, args[0], args[1:], kwargs))
             if draws:
                 self._replayable &= kwargs.get("generator") in (None, torch.default_generator)
