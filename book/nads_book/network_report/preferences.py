@@ -52,30 +52,33 @@ def preferences(nads: NADs, sample: Sample) -> Section:
             ]
     opening = "".join(sentences[:1])
     sentences = sentences or _why_nothing_is_known(nads)
-    in_detail = math.prod(shape) <= DENSE_LIMIT  # otherwise those that are known are drawn
-    pictures = [
-        picture(
-            nads[i].numpy(),
-            f"NAD {_listed([group])}",
-            f"certainty {_two_digits(nads.certainty[i])}",
-        )
-        for i, group in ((group[0], group) for group in groups)
-        if nads.certainty[i] >= CERTAIN or (in_detail and _worth_drawing(nads, i))
-    ]
-    figures = []
-    if pictures:
-        caption, legend = f"{_CAPTION} {_SIGNS[len(shape)]}", None
-        if len(shape) == 2 and 1 < shape[0] <= _NAMED:
-            legend = line_legend([f"channel {channel}" for channel in range(shape[0])]), ()
-        figures.append(Figure(pictures, caption, least_width(104, shape), scale=legend))
     if len(shape) > 1 and shape[0] > 1:
         *shares, common = sample.estimate(
             sample.channels(), lambda energy: energy / energy[..., :-1].sum(-1, keepdims=True)
         )
         numbers |= {"channels": shares, "common": common}
         sentences += _of_channels(shares, common)
-    title = "What your network prefers"
+    title, figures = "What your network prefers", _gallery(nads, groups)
     return Section(title, sentences, figures, numbers=numbers, opening=opening)
+
+
+def _gallery(nads: NADs, groups: list[range]) -> list[Figure]:
+    """Draw the first NAD of each group; of many pixels only those that are known."""
+    shape = tuple(nads.directions.shape[1:])
+    in_detail = math.prod(shape) <= DENSE_LIMIT
+    pictures = []
+    for group in groups:
+        first, certainty = nads[group[0]].numpy(), nads.certainty[group[0]]
+        if certainty >= CERTAIN or (in_detail and _worth_drawing(nads, group[0])):
+            note = f"certainty {_two_digits(certainty)}"
+            pictures.append(picture(first, f"NAD {_listed([group])}", note))
+    if not pictures:
+        return []
+    legend = None
+    if len(shape) == 2 and 1 < shape[0] <= _NAMED:
+        legend = line_legend([f"channel {channel}" for channel in range(shape[0])]), ()
+    caption = f"{_CAPTION} {_SIGNS[len(shape)]}"
+    return [Figure(pictures, caption, least_width(104, shape), scale=legend)]
 
 
 def interchangeable(nads: NADs) -> list[range]:
