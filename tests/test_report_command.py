@@ -532,10 +532,16 @@ def test_interchangeable_nads_are_partners_of_a_symmetry_type():
     section = nb.report_on(nads).sections[0]
     assert len(section.figures[0].pictures) == 10
     assert any("transpose" in sentence for sentence in section.sentences)
+    assert len(section.numbers["known"]) == nads.uncertainty.num_certain
 
 
 @pytest.mark.parametrize(
-    ("indices", "listed"), [([4], "4"), ([0, 1, 2, 5, 7, 8], "0–2, 5 and 7–8")]
+    ("indices", "listed"),
+    [
+        ([4], "4"),
+        ([0, 1, 2, 5, 7, 8], "0–2, 5 and 7–8"),
+        ([*range(0, 40, 2)], "0, 2, 4, 6, 8, 10, 12, 14, 16, 18 and others up to 38"),
+    ],
 )
 def test_indices_are_listed_as_ranges(indices, listed):
     assert preferences._listed(preferences._runs(indices)) == listed

@@ -20,7 +20,7 @@ from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
 
 _SHOWN = 10  # directions that are drawn; of interchangeable ones the first
 _NAMED = 4  # channels of a sequence that have a legend, at most
-_RANGES = 8  # of known NADs that are listed
+_RANGES = 10  # of NADs that are listed
 _SPAN = "the space of all their combinations (their span)"
 _SIMILAR = 0.1  # certainty from which on a direction is drawn
 COMPARED = 64  # leading directions whose span is of interest, at most
@@ -29,14 +29,16 @@ COMPARED = 64  # leading directions whose span is of interest, at most
 def preferences(nads: NADs, sample: Sample) -> Section:
     """Describe the first NADs, and the shares of the channels."""
     shape, groups = sample.shape, interchangeable(nads)[:_SHOWN]
-    sentences = _what_is_known(nads, groups)
+    known = (nads.certainty >= CERTAIN).nonzero().flatten().tolist()
+    sentences = _what_is_known(nads, known, groups)
     # The mean energy is known better than that of any direction: its error is left out
     mean = float((sample.x * sample.y).sum(2).mean()) / math.prod(shape)
     value, error = (float(of[0]) / mean for of in (nads.eigenvalues, nads.eigenvalue_std))
     along = Estimate.student(value, error, len(sample))
-    if nads.certainty[0] >= CERTAIN and along.differs_from(1):
+    if 0 in known and along.differs_from(1):
         sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
     numbers: dict[str, Any] = {
+        "known": known,
         "certainty": nads.certainty[:_SHOWN].tolist(),
         "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
         "first to mean": along,
@@ -90,8 +92,11 @@ def interchangeable(nads: NADs) -> list[range]:
 
 
 def _listed(groups: list[range]) -> str:
-    """Return indices as text, such as "0–2, 5 and 8–9"."""
-    *others, last = (f"{of[0]:,}" + f"–{of[-1]:,}" * (len(of) > 1) for of in groups)
+    """Return indices as text, such as "0–2, 5 and 8–9"; of many groups the first."""
+    texts = [f"{of[0]:,}" + f"–{of[-1]:,}" * (len(of) > 1) for of in groups[:_RANGES]]
+    if len(groups) > _RANGES:
+        texts.append(f"others up to {groups[-1][-1]:,}")
+    *others, last = texts
     return " and ".join(filter(None, [", ".join(others), last]))
 
 
@@ -124,23 +129,21 @@ def _two_digits(certainty: float | Tensor) -> str:
     return fixed(outwards(float(certainty), 2, up=False), 2)  # 1.00 only where it is 1
 
 
-def _what_is_known(nads: NADs, groups: list[range]) -> list[str]:
+def _what_is_known(nads: NADs, known: list[int], groups: list[range]) -> list[str]:
     """Return what is known: single NADs, and which of these are interchangeable; a band; a span."""
     sentences = []
-    if known := (nads.certainty >= CERTAIN).nonzero().flatten().tolist():
-        runs = _runs(known)
+    if known:
         count = f"{len(known):,} NADs are" if len(known) > 1 else "One NAD is"
-        more = f", and others up to {known[-1]:,}" if len(runs) > _RANGES else ""
         sentences.append(
-            f"{count} known with a certainty of at least {CERTAIN}: {_listed(runs[:_RANGES])}"
-            f"{more}. Use these one by one: more networks hardly change them, but can turn the others."
+            f"{count} known with a certainty of at least {CERTAIN}: {_listed(_runs(known))}. More "
+            "networks hardly change these, but can turn others."
         )
-    if equal := [of for of in groups if len(of) > 1 and nads.certainty[of[0]] >= CERTAIN]:
+    if equal := [of for of in groups if len(of) > 1 and of[0] in known]:
         maps = ", ".join(nads.provenance.get("symmetries", [])).replace("_", " ")
         sentences.append(
             f"Interchangeable NADs: {_listed(equal)}. The symmetries of the network ({maps}) map "
-            "those of each set to one another, so that their energies are equal, and that of "
-            "every direction in their span."
+            "those of each set to one another: their energies are equal, and what has a meaning "
+            "is their span."
         )
     for band in _known_bands(nads)[:1]:
         sentences.append(
