@@ -5,6 +5,7 @@ trainings.
 import copy
 import dataclasses
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -69,26 +70,26 @@ def altered(monkeypatch):
 )
 def test_an_altered_measure_falsifies_the_claim(altered, claim, name, measure, value):
     altered(name, measure, value)
-    assert not atlas.CLAIMS[claim]().holds
+    assert not nb.pages.decisions()[claim]().holds
 
 
 def test_a_linear_network_with_more_fine_waves_would_be_a_prediction_that_held(altered):
     altered("cnn-linear", "high", 0.9)
-    assert not atlas.CLAIMS["nonlinearities-down"]().holds
+    assert not changes.nonlinearities_down().holds
 
 
 def test_waves_and_shares_are_read_from_the_entry(monkeypatch):
-    assert atlas.CLAIMS["first-level"]().value == pytest.approx(99.7)
+    assert changes.first_level().value == pytest.approx(99.7)
     found = changes.load_atlas()
     tilted = found.waves * np.linspace(0.2, 1.8, 32)
     flat = np.ones_like(found.eigenvalues)
     other = dataclasses.replace(found, waves=tilted, eigenvalues=flat)
     monkeypatch.setattr(changes, "load_atlas", lambda: other)
-    assert not atlas.CLAIMS["first-level"]().holds and not atlas.CLAIMS["odd-activation"]().holds
+    assert not changes.first_level().holds and not changes.odd_activation().holds
 
 
 def test_equal_accuracies_make_a_constant_right(edit_stored):
-    assert atlas.CLAIMS["level-not-energy"]().value == pytest.approx(4.23, abs=0.01)
+    assert trained.level_not_energy().value == pytest.approx(4.23, abs=0.01)
 
     def level(row):
         row["accuracy"] = 0.9 if row["accuracy"] > 0.55 else 0.5
@@ -99,6 +100,6 @@ def test_equal_accuracies_make_a_constant_right(edit_stored):
 
 
 def test_each_entry_has_a_row_and_each_prediction_an_outcome():
-    assert len(atlas.LAB_TABLES["All entries"]().splitlines()[2:]) == 54
+    assert len(atlas.tables.table_of_entries().splitlines()[2:]) == 54
     outcomes = [outcome.verdict for _, outcome in changes.judged()]
     assert len(outcomes) == 49 and outcomes.count("held") == 43

@@ -2,6 +2,7 @@
 stored results.
 """
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -30,13 +31,13 @@ def test_other_accuracies_change_verdicts(module, claim, choose, accuracy, monke
     monkeypatch.setattr(
         module, "accuracies", lambda *job, **size: altered(original(*job, **size), choose, accuracy)
     )
-    assert page.CLAIMS[claim]().holds is False
+    assert nb.pages.decisions()[claim]().holds is False
 
 
 def test_equal_accuracies_without_pooling_verify_the_sentence(monkeypatch):
     equal = dict.fromkeys(maps.accuracies("lenet"), 0.97)
     monkeypatch.setattr(page.without_pooling, "accuracies", lambda *job, **size: equal)
-    assert page.CLAIMS["errata-equalized"]().holds is True
+    assert page.without_pooling.errata_equalized().holds is True
 
 
 def test_a_reflection_swaps_two_waves_and_keeps_distances():

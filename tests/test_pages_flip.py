@@ -43,7 +43,7 @@ def test_logistic_regression_notices_what_is_no_rotation():
         for scale in (1.0, 2.0)
     )
     assert float((one - other).abs().max()) > 0.01
-    assert flip.images.is_rotation(num_images=64).holds
+    assert flip.images.flip_is_rotation(num_images=64).holds
 
 
 def test_a_shuffled_order_that_loses_meets_the_prediction(edit_stored):
@@ -52,7 +52,7 @@ def test_a_shuffled_order_that_loses_meets_the_prediction(edit_stored):
             row["test_accuracy"] = 0.3
 
     edit_stored("maps-resnet18.narrow.json", lose)
-    assert flip.CLAIMS["order-beats-shuffled"]().holds
+    assert flip.rough.order_beats_shuffled().holds
 
 
 def test_effects_are_those_of_two_regressions_on_residuals():
@@ -73,7 +73,7 @@ def test_effects_are_those_of_two_regressions_on_residuals():
 
 
 def test_lenet_does_not_fit_flipped_photos():
-    found = flip.costs.fits_training_photos()
+    found = flip.costs.errata_flip_training()
     assert found.holds is False and 40 < found.value < 42 and found.size == "paper"
 
 

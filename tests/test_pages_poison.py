@@ -154,7 +154,7 @@ def test_sizes_in_another_order_than_the_costs_flip_the_verdict(edit_stored, mon
     sizes = parts.poison_parts.deviations
     reverse = lambda *args: {index: -size for index, size in sizes(*args).items()}  # noqa: E731
     monkeypatch.setattr(parts.poison_parts, "deviations", reverse)
-    found = parts.size_orders_as_well()
+    found = parts.number_size()
     assert found.holds is False and found.value > 1
 
 
@@ -193,5 +193,5 @@ def test_predictions_before_and_behind_a_carrier_are_counted_apart():
 
 
 def test_the_counter_example_is_not_separable_though_each_number_is():
-    assert curve.separable().holds is False
+    assert curve.errata_poison_separable().holds is False
     assert (curve.COUNTER_EXAMPLE[:2, 0] == 1).all() and (curve.COUNTER_EXAMPLE[2:, 1] == 1).all()

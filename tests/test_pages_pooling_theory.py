@@ -34,7 +34,7 @@ def test_responses_vanish_on_the_lines_of_8_and_16_cycles_alone():
 
 
 def test_max_pooling_keeps_half():
-    assert page.CLAIMS["max-pooling-keeps"]().value == pytest.approx(0.53, abs=0.05)
+    assert page.max_pooling_keeps().value == pytest.approx(0.53, abs=0.05)
 
 
 @pytest.mark.parametrize("wave", ["silent", "beside"])
@@ -46,8 +46,8 @@ def test_another_accuracy_changes_the_verdicts(wave, monkeypatch):
     else:
         accuracies = {k: 1 - value for k, value in accuracies.items()}
     monkeypatch.setattr(page, "published_accuracies", lambda: accuracies)
-    claim = {"silent": "silent-waves", "beside": "response-orders"}[wave]
-    assert page.CLAIMS[claim]().holds is False
+    decide = {"silent": page.silent_waves, "beside": page.response_orders}[wave]
+    assert decide().holds is False
 
 
 def test_layers_that_lose_change_the_verdicts(monkeypatch):

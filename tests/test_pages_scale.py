@@ -49,5 +49,5 @@ def test_a_forecast_of_other_numbers_fails(edit_stored):
         run["forecasts"]["16384"][0]["num_certain"] *= 2
 
     edit_stored("nads64.json", change, "runs")
-    found = page.CLAIMS["larger-forecast"]()
+    found = page.larger_images.larger_forecast()
     assert found.value < 0.67 and not found.holds

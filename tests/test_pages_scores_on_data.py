@@ -31,8 +31,8 @@ def test_a_linear_model_does_not_notice_an_order():
 def test_an_interval_above_the_limit_leaves_the_ranking_open(monkeypatch):
     low = dict(scores.stored.plan(), criteria=dict(scores.stored.plan()["criteria"], enough=0.3))
     monkeypatch.setattr(scores.ranking, "plan", lambda: low)
-    for claim in ("pairs-best", "pairs-loss"):
-        assert scores.CLAIMS[claim]().holds is None
+    for decide in (scores.ranking.pairs_best, scores.ranking.pairs_loss):
+        assert decide().holds is None
 
 
 def test_ties_of_the_accuracies_are_ties():
@@ -41,11 +41,11 @@ def test_ties_of_the_accuracies_are_ties():
     accuracies = found.means()[place]
     equal = [found.architectures.index(name) for name in ("mlp", "resnet")]
     assert accuracies[equal[0]] == accuracies[equal[1]]
-    assert scores.ranking.ranks_the_best().value == pytest.approx(0.2124, abs=1e-4)
+    assert scores.ranking.pairs_best().value == pytest.approx(0.2124, abs=1e-4)
 
 
 def test_data_sets_are_the_units_of_smoothness():
-    found = scores.ranking.smoothness_ranks_better()
+    found = scores.ranking.pairs_smoothness()
     leads = np.array([*scores.ranking.lead_over_smoothness().values()])
     assert found.value == pytest.approx(leads.mean()) and (leads < 0).all()
     half = 4.3027 * leads.std(ddof=1) / 3**0.5  # Student's quantile with two degrees of freedom

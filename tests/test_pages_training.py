@@ -21,10 +21,10 @@ GEOMETRY = "geometry.json"
 
 
 def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypatch):
-    assert closed_form.holds_without_labels(count=4_000).holds
+    assert closed_form.first_step_closed_form(count=4_000).holds
     right = closed_form.first_change
     monkeypatch.setattr(closed_form, "first_change", lambda *arguments: 1.2 * right(*arguments))
-    found = closed_form.holds_without_labels(count=4_000)
+    found = closed_form.first_step_closed_form(count=4_000)
     assert found.holds is False and found.value > 8
 
 
@@ -45,7 +45,7 @@ def test_a_network_closer_to_the_law_flips_the_verdict(edit_stored):
             row["change"]["law ahead"]["signal"] = [0.3, 0.2, 0.4]
 
     rows = edit_stored(GEOMETRY, ahead)
-    found = trajectories.takes_over()
+    found = trajectories.signal_takes_over()
     assert found.holds is False and (found.value, found.interval) == (-0.3, (-0.4, -0.2))
     assert experiment("geometry").score(rows).met["then labels decide"]
 
@@ -70,7 +70,10 @@ def test_a_treatment_in_the_opposite_order_refutes_lower_rates(edit_stored):
             row["test_accuracies"][-1] = 0.65 - 0.8 * energies[tuple(row["wave"])]
 
     edit_stored("forgetting.json", turn)
-    assert optimisers.lower_rates().holds is False and optimisers.not_frequency().holds is False
+    assert (
+        optimisers.lower_rates_keep_order().holds is False
+        and optimisers.optimisers_not_frequency().holds is False
+    )
     assert cell in optimisers.forgetting.refuting(optimisers.tables())
 
 

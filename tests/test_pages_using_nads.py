@@ -15,7 +15,7 @@ pooling, repair, search = using_nads.pooling, using_nads.repair, using_nads.sear
 
 
 def test_the_choice_by_energy_fails_since_its_exact_interval_contains_zero():
-    found = pooling.chooses_pooling()
+    found = pooling.energy_chooses_pooling()
     low, high = found.interval
     assert found.holds is False and low < 0 < found.value < high
 
@@ -27,7 +27,7 @@ def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(edit_stored)
         row["test_accuracy"] = 0.5 + 0.01 * math.log10(scores[row["pooling"]][row["data"]][0])
 
     edit_stored("pooling.json", by_energy)
-    found = pooling.chooses_pooling()
+    found = pooling.energy_chooses_pooling()
     assert found.holds and found.value == pytest.approx(1)
 
 
@@ -40,7 +40,7 @@ def test_a_repair_needs_twelve_waves_and_a_small_cost(edit_stored):
             row["accuracies"] = [0.9] * len(row["accuracies"])
 
     edit_stored("repair.json", succeed)
-    assert repair.CLAIMS["repair-both"]().holds and repair.CLAIMS["repair-cost"]().holds
+    assert repair.repair_both().holds and repair.CLAIMS["repair-cost"]().holds
 
 
 def test_a_count_of_operations_on_paths():

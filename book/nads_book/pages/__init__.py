@@ -5,14 +5,15 @@ A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
 
 - loaders of stored results, cached (`stored`), so that each function names what it reads;
 - one function per figure or table, which a cell calls (``nb.pages.flip.plot_costs()``);
-- one function per claim, or per family of claims, which returns `nads_book.evidence.evidence`;
-- ``CLAIMS``: id of the register -> function without arguments that decides it. ``make verify`` and
-  the build call these; `conclude` shows one on the page, as its sentence with the numbers;
+- one function per claim, which returns `nads_book.evidence.Evidence` and is named after the claim:
+  ``dark_lines()`` decides ``dark-lines`` of the register. ``make verify`` and the build call these;
+  `conclude` shows one on the page, as its sentence with the numbers;
+- ``CLAIMS``, if one function decides several claims: id -> function without arguments;
 - ``LAB_TABLES``, if it has any: title -> function without arguments that returns a table in
   Markdown or HTML, which the chapter's lab notes show beside its claims, its predictions and what
   was trained.
 
-A chapter of several parts is a package, which gathers those of its modules (`gathered`).
+A chapter of several parts is a package, which names its modules in ``PARTS``.
 
 Nothing is decided in a cell, and a function draws or computes the same at every preset. For a new
 chapter, make the module, and add its name to `MODULES`. A verdict that flips is an error of
@@ -20,6 +21,7 @@ chapter, make the module, and add its name to `MODULES`. A verdict that flips is
 """
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -53,7 +55,17 @@ Decide = Callable[[], Evidence]
 
 def decisions() -> dict[str, Decide]:
     """Return the functions of all pages: id of a claim -> function that decides it."""
-    return {key: decide for name in MODULES for key, decide in _module(name).CLAIMS.items()}
+    return {key: decide for name in MODULES for key, decide in _claims(name).items()}
+
+
+def _claims(name: str) -> dict[str, Decide]:
+    """Return the functions of one page that decide claims, by id."""
+    found: dict[str, Decide] = {}
+    for part in _parts(name):
+        functions = inspect.getmembers(part, inspect.isfunction)
+        found |= {key.replace("_", "-"): one for key, one in functions if _decides(one, part)}
+        found |= getattr(part, "CLAIMS", {})
+    return found
 
 
 def conclude(id: str) -> None:
@@ -71,26 +83,19 @@ def conclude(id: str) -> None:
     # The page that asks is imported already; the others are not looked at, so that it does not
     # depend on them.
     for name in sorted(MODULES, key=lambda name: f"{__name__}.{name}" not in sys.modules):
-        if id in _module(name).CLAIMS:
+        if decide := _claims(name).get(id):
             break
     else:
         raise ValueError(
             f"no page decides the claim {id!r}: name one of {', '.join(sorted(decisions()))}"
         )
-    found = _module(name).CLAIMS[id]()
+    found = decide()
     if publishing():
         publish(id, shown=True)
     else:
         claim = claims.decided(claims.load()[id], found)
         if claim.statement:
             show(claims.conclusion(claim))
-
-
-def gathered(*parts: ModuleType) -> tuple[Mapping[str, Decide], Mapping[str, Callable[[], str]]]:
-    """Return the claims and the tables of a chapter whose module is a package of several parts."""
-    claims = {key: each for part in parts for key, each in getattr(part, "CLAIMS", {}).items()}
-    tables = {key: each for part in parts for key, each in getattr(part, "LAB_TABLES", {}).items()}
-    return claims, tables
 
 
 def chapter_of(module: str) -> str:
@@ -107,12 +112,33 @@ def chapter_of(module: str) -> str:
 
 def lab_tables() -> dict[str, Mapping[str, Callable[[], str]]]:
     """Return the tables of the lab notes: chapter -> title -> function that makes the table."""
-    return {chapter_of(name): getattr(_module(name), "LAB_TABLES", {}) for name in MODULES}
+    return {
+        chapter_of(name): {
+            title: table
+            for part in _parts(name)
+            for title, table in getattr(part, "LAB_TABLES", {}).items()
+        }
+        for name in MODULES
+    }
 
 
 def chapters_of_claims() -> dict[str, str]:
     """Return the chapter whose module decides a claim, by the id of the claim."""
-    return {key: chapter_of(name) for name in MODULES for key in _module(name).CLAIMS}
+    return {key: chapter_of(name) for name in MODULES for key in _claims(name)}
+
+
+def _decides(function: Decide, part: ModuleType) -> bool:
+    """Return whether a function of a module decides a claim, without arguments."""
+    signature = inspect.signature(function)
+    needed = [one for one in signature.parameters.values() if one.default is one.empty]
+    own = function.__module__ == part.__name__
+    return own and signature.return_annotation is Evidence and not needed
+
+
+def _parts(name: str) -> tuple[ModuleType, ...]:
+    """Return the modules of a page."""
+    page = _module(name)
+    return getattr(page, "PARTS", (page,))
 
 
 def _module(name: str):  # type: ignore[no-untyped-def]

@@ -69,4 +69,3 @@ def plot_common(nads: dict[str, nc.NADs]) -> Figure:
 
 
 LAB_TABLES = {"Overlaps of the first ten NADs": table_of_overlaps}
-CLAIMS = {"signature": signature}

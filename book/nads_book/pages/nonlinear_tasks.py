@@ -100,7 +100,7 @@ def drawn_again(network: str, task: str) -> list[float]:
     return [float(end) for end in np.percentile(found, [2.5, 97.5])]
 
 
-def nads_order_tasks() -> Evidence:
+def nonlinear_order() -> Evidence:
     """Decide whether NADs order what both networks learn in all three tasks (registered).
 
     A task that is too easy or too hard decides nothing.
@@ -111,7 +111,7 @@ def nads_order_tasks() -> Evidence:
     return registered(STUDY, CELLS, estimate, nonlinear_rows())
 
 
-def nads_before_frequency() -> Evidence:
+def nonlinear_before_frequency() -> Evidence:
     """Decide whether NADs order at least four of six tasks as well as frequency does
     (registered).
     """
@@ -123,8 +123,4 @@ def nads_before_frequency() -> Evidence:
 LAB_TABLES = {
     "Tasks that are not linear along NADs": table_tasks,
     "Order of what is learned in these tasks": table_orders,
-}
-CLAIMS = {
-    "nonlinear-order": nads_order_tasks,
-    "nonlinear-before-frequency": nads_before_frequency,
 }

@@ -114,13 +114,13 @@ def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
     return figures.plot_curves(FREQUENCIES, panels, "share q that can be recovered")
 
 
-def budget_is_kept() -> Evidence:
+def pooling_budget() -> Evidence:
     """Decide whether the shares of every prefilter sum to the number of outputs."""
     errors = [abs(budget(impulse) - NUM_OUTPUTS) for impulse in impulses().values()]
     return evidence(max(errors) < 1e-9)
 
 
-def prefilters_spend() -> Evidence:
+def prefilter_spends() -> Evidence:
     """Decide whether the identity alone spends its budget evenly, and the ideal low-pass all of it
     on coarse waves, apart from waves that fold onto themselves.
     """
@@ -147,7 +147,7 @@ def signal_to_noise() -> dict[int, Tensor]:
     return found
 
 
-def weak_beyond_half() -> Evidence:
+def gamma_half() -> Evidence:
     """Decide whether γ falls below 1 at half of the number of outputs."""
     distances = [
         abs(1 + int((gamma < 1 - 1e-9).double().argmax()) - 64 // stride)
@@ -219,7 +219,7 @@ def plot_other_layers() -> Figure:
     )
 
 
-def share_formula() -> Evidence:
+def pooling_share() -> Evidence:
     """Decide whether the measured shares of average pooling are those of the formula."""
     shares, errors = measured_shares()["average"]
     deviations = (shares - kept_shares()["average"]).abs()
@@ -283,7 +283,7 @@ def plot_dark_lines() -> Figure:
     return figures.plot_frequency_maps(rows, own=own)
 
 
-def silent_waves_are_the_dark_lines() -> Evidence:
+def silent_waves() -> Evidence:
     """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does
     not learn.
     """
@@ -338,21 +338,9 @@ def table_of_dark_waves() -> str:
     return markdown_table(rows, ["response", "waves", "of these at chance", "published accuracy"])
 
 
-_STATEMENTS, _SETTINGS = errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible"))
+CLAIMS, _SETTINGS = errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible"))
 LAB_TABLES = {
     **_SETTINGS,
     "Four prefilters": table_of_budgets,
     "LeNet's published accuracies by response": table_of_dark_waves,
-}
-CLAIMS = {
-    **_STATEMENTS,
-    "pooling-share": share_formula,
-    "pooling-budget": budget_is_kept,
-    "prefilter-spends": prefilters_spend,
-    "gamma-half": weak_beyond_half,
-    "max-pooling-keeps": max_pooling_keeps,
-    "filters-lose-nothing": filters_lose_nothing,
-    "silent-waves": silent_waves_are_the_dark_lines,
-    "blind-without-noise": blind_without_noise,
-    "response-orders": response_orders,
 }

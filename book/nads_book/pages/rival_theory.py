@@ -74,13 +74,13 @@ def lead(criterion: str, cell: str, key: str) -> Evidence:
     return registered(STUDY, [criterion], scored(STUDY).estimates[cell][key])
 
 
-def lazy_training_stays_below() -> Evidence:
+def lazy_below() -> Evidence:
     """Decide whether kernel regression stays far below trained LeNets along waves (registered)."""
     kernel, _ = levels("lenet", "waves")
     return registered(STUDY, ["waves, kernel far below training"], [float(kernel.max())])
 
 
-def criteria_failed() -> Evidence:
+def rival_criteria() -> Evidence:
     """Decide whether four of the seven registered criteria failed."""
     met = scored(STUDY).met
     failed = sum(holds is False for holds in met.values())
@@ -92,11 +92,9 @@ LAB_TABLES = {
     "How far kernel regression gets": table_levels,
 }
 CLAIMS = {
-    "lazy-below": lazy_training_stays_below,
     "kernel-orders-waves": lambda: lead(
         "waves, alignment not worse than energy", "lenet, waves", "alignment before energy"
     ),
-    "rival-criteria": criteria_failed,
     "energy-before-frequency": lambda: lead(
         "waves, energy ahead of frequency", "lenet, waves", "frequency before energy"
     ),

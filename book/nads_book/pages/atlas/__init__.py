@@ -1,6 +1,5 @@
 """The page ``10_atlas``: what in an architecture makes its directions."""
 
-from nads_book.pages import gathered
 from nads_book.pages.atlas import changes, tables, trained
 from nads_book.pages.atlas.changes import (
     LATTICE,
@@ -14,4 +13,4 @@ from nads_book.pages.atlas.changes import (
 )
 from nads_book.pages.atlas.trained import plot_learned
 
-CLAIMS, LAB_TABLES = gathered(changes, trained, tables)
+PARTS = (changes, trained, tables)

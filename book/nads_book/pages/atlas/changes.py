@@ -159,7 +159,7 @@ def largest_by_factor(base: str) -> dict[str, float]:
     return dict(sorted(effects.items(), key=lambda item: -item[1]))
 
 
-def downsampling_moves_most() -> Evidence:
+def downsampling_first() -> Evidence:
     """Decide whether downsampling comes first in the small CNN and in ResNet-18, and what
     follows.
     """
@@ -169,7 +169,7 @@ def downsampling_moves_most() -> Evidence:
     return _decided(holds, cnn["pooling"])
 
 
-def width_hardly_matters() -> Evidence:
+def width_hardly() -> Evidence:
     """Decide whether widths, and the initialisation of the small CNN, move the second moment by
     less than .01.
     """
@@ -183,7 +183,7 @@ def width_hardly_matters() -> Evidence:
     return _decided(small < 0.01, small)
 
 
-def averages_hardly_matter() -> Evidence:
+def max_or_average() -> Evidence:
     """Decide whether averages in place of maxima move the second moment of the small CNN by less
     than .05.
     """
@@ -206,7 +206,7 @@ def show_counts() -> None:
     )
 
 
-def nonlinearities_lower_frequencies() -> Evidence:
+def nonlinearities_down() -> Evidence:
     """Decide whether none of the three predictions held that nonlinearities move energy to low
     frequencies.
     """
@@ -218,7 +218,7 @@ def nonlinearities_lower_frequencies() -> Evidence:
     return _decided(len(verdicts) == 3 and "held" not in verdicts, verdicts.count("held"))
 
 
-def parts_of_the_comb() -> Evidence:
+def comb_parts() -> Evidence:
     """Decide whether the global average, strides and skip connections each add to the lattice of
     ResNet-18.
     """
@@ -245,7 +245,7 @@ def strides_spread() -> Evidence:
     return _decided(holds, strided.value / averaged.value)
 
 
-def skips_depend_on_weights() -> Evidence:
+def skips_depend() -> Evidence:
     """Decide whether skip connections narrow the preference with PyTorch's weights, and widen it
     with He's.
     """
@@ -254,7 +254,7 @@ def skips_depend_on_weights() -> Evidence:
     return _decided(holds, without.value / skip.value)
 
 
-def patches_have_two_levels() -> Evidence:
+def patches_two_levels() -> Evidence:
     """Decide whether two levels explain networks on exchangeable patches, up to 5 % of the
     energy.
     """
@@ -270,7 +270,7 @@ def share_in_first(name: str, count: int) -> float:
     return float(values[:count].sum() / values.sum())
 
 
-def first_level_has_all() -> Evidence:
+def first_level() -> Evidence:
     """Decide whether more than 99 % of a transformer's energy is along its first P² NADs, for
     patches of 4 and 8.
     """
@@ -280,7 +280,7 @@ def first_level_has_all() -> Evidence:
     return _decided(min(shares) > 99, round(shares[0], 1))
 
 
-def border_not_zeros() -> Evidence:
+def zeros_not_cause() -> Evidence:
     """Decide whether the frame is stronger without any padding than with zeros."""
     none, zeros = measured("cnn-valid", "border"), measured("cnn", "border")
     return _decided(none.interval[1] < zeros.interval[0], none)
@@ -294,24 +294,9 @@ def unevenness(name: str) -> float:
     return float(np.abs(energies - np.roll(energies, (16, 16), (0, 1))).sum() / 2 / energies.sum())
 
 
-def waves_have_partners() -> Evidence:
+def odd_activation() -> Evidence:
     """Decide whether ResNet-18 prefers waves as much as their partners, with tanh and ReLU, but not
     without skips.
     """
     tanh, relu, skipless = map(unevenness, ("resnet-tanh", "resnet", "resnet-noskip"))
     return _decided(max(tanh, relu) < 0.03 and skipless > 0.1, tanh)
-
-
-CLAIMS = {
-    "downsampling-first": downsampling_moves_most,
-    "width-hardly": width_hardly_matters,
-    "max-or-average": averages_hardly_matter,
-    "nonlinearities-down": nonlinearities_lower_frequencies,
-    "comb-parts": parts_of_the_comb,
-    "strides-spread": strides_spread,
-    "skips-depend": skips_depend_on_weights,
-    "patches-two-levels": patches_have_two_levels,
-    "first-level": first_level_has_all,
-    "zeros-not-cause": border_not_zeros,
-    "odd-activation": waves_have_partners,
-}

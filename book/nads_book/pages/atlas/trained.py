@@ -108,7 +108,7 @@ def _title(name: str) -> str:
     return f"CNN, {change}" if name.startswith("cnn-") else change.removeprefix("a ")
 
 
-def most_energy_is_learned() -> Evidence:
+def most_energy_learned() -> Evidence:
     """Decide whether selective networks learned the waves of most energy, and all but one only the
     coarsest.
     """
@@ -121,7 +121,7 @@ def most_energy_is_learned() -> Evidence:
     return evidence(holds, min(areas), **_sizes())
 
 
-def one_bit_per_network() -> Evidence:
+def one_bit() -> Evidence:
     """Decide whether law and energy hardly say which networks with preferences learn the coarsest
     wave.
     """
@@ -149,7 +149,7 @@ def errors_of_predictors() -> dict[str, np.ndarray]:
     return {label: np.abs(way - found.accuracies) for label, way in ways.items()}
 
 
-def level_is_not_energy() -> Evidence:
+def level_not_energy() -> Evidence:
     """Decide whether a constant predicts the accuracies of learned waves better than a curve of
     energies.
     """
@@ -159,7 +159,7 @@ def level_is_not_energy() -> Evidence:
     return evidence(curve > constant, 100 * (curve - constant), **_sizes())
 
 
-def transformer_learns_what_repeats() -> Evidence:
+def vit_waves() -> Evidence:
     """Decide whether the transformer learned the waves that repeat in every patch, above 90 %, and
     no other.
     """
@@ -170,14 +170,14 @@ def transformer_learns_what_repeats() -> Evidence:
     return evidence(least > 0.9 and most < LEARNED, least, **_sizes())
 
 
-def flat_networks_learn_all() -> Evidence:
+def flat_learns_all() -> Evidence:
     """Decide whether networks with hardly any preference learned all waves."""
     found = trained()
     whole = [name for name in found.names if found.learned[found.of(name)].all()]
     return evidence(set(FLAT) <= set(whole), len(whole), **_sizes())
 
 
-def training_was_too_short() -> Evidence:
+def too_short() -> Evidence:
     """Decide whether the networks that learned nothing learn the coarsest wave, and not the finest,
     in more time.
     """
@@ -189,13 +189,3 @@ def training_was_too_short() -> Evidence:
     least = min(accuracies[COARSEST])
     holds = least > LEARNED > max(accuracies[FINEST])
     return evidence(holds, least, size="laptop", num_seeds=1, num_trainings=len(longer))
-
-
-CLAIMS = {
-    "most-energy-learned": most_energy_is_learned,
-    "one-bit": one_bit_per_network,
-    "level-not-energy": level_is_not_energy,
-    "vit-waves": transformer_learns_what_repeats,
-    "flat-learns-all": flat_networks_learn_all,
-    "too-short": training_was_too_short,
-}

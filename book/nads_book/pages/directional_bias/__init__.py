@@ -7,7 +7,6 @@
 - `reduced`: trainings of reduced size, and deep networks.
 """
 
-from nads_book.pages import gathered
 from nads_book.pages.directional_bias import maps, reduced, speed, tasks, without_pooling
 from nads_book.pages.directional_bias.maps import (
     plot_agreement,
@@ -28,4 +27,4 @@ from nads_book.pages.directional_bias.without_pooling import (
     show_playground,
 )
 
-CLAIMS, LAB_TABLES = gathered(tasks, maps, speed, without_pooling, reduced)
+PARTS = (tasks, maps, speed, without_pooling, reduced)

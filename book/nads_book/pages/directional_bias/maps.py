@@ -231,13 +231,3 @@ def _range(shares: Iterable[float]) -> str:
 LAB_TABLES = {
     "The maps in numbers": table_of_maps,
 }
-CLAIMS = {
-    "dark-lines": dark_lines,
-    "finer-is-harder": finer_is_harder,
-    "published-logreg": published_logreg,
-    "published-densenet": published_densenet,
-    "own-preferences": own_preferences,
-    "copied-half": copied_half,
-    "between-trainings": between_trainings,
-    "coarse-waves-differ": coarse_waves_differ,
-}

@@ -288,12 +288,3 @@ LAB_TABLES = {
     "Trainings that decide no claim": table_of_others,
     "Predictions": table_of_predictions,
 }
-CLAIMS = {
-    "resnet-repeats": resnet_repeats,
-    "laptop-order": laptop_order,
-    "laptop-vgg": laptop_vgg,
-    "energy-orders-deep": energy_orders_deep,
-    "own-order": own_order,
-    "width-adds-little": width_adds_little,
-    "vgg-lacks-training": vgg_lacks_training,
-}

@@ -70,10 +70,3 @@ def vgg_speed() -> Evidence:
 def resnet_speed() -> Evidence:
     """Decide whether a narrow ResNet-18 needs more steps for waves of less energy."""
     return below(energy_and_steps("resnet18"), results=[sweep("resnet18", "narrow", "fig2")])
-
-
-CLAIMS = {
-    "one-bias-twice": one_bias_twice,
-    "vgg-speed": vgg_speed,
-    "resnet-speed": resnet_speed,
-}

@@ -215,11 +215,3 @@ def fits_noise() -> Evidence:
     test, train = train_and_test()
     median = np.median(train[test < LEARNED])
     return evidence(median > 0.65, median, results=[sweep("lenet")])
-
-
-CLAIMS = {
-    "two-tasks": two_tasks,
-    "one-cloud": one_cloud,
-    "out-of-reach": out_of_reach,
-    "fits-noise": fits_noise,
-}

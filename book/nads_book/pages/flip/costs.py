@@ -93,14 +93,14 @@ def plot_yours(
     return plot_signs(accuracies)
 
 
-def costs_at_full_size() -> Evidence:
+def flip_full_lenet() -> Evidence:
     """Decide whether LeNet scores less on flipped photos, at the paper's size."""
     results = stored("fig8-lenet")
     sides = [[100 * row["test_accuracy"] for row in side] for side in sides_of(results).values()]
     return above(pooled_variance(sides).difference(*sides), results=[results])
 
 
-def fits_training_photos() -> Evidence:
+def errata_flip_training() -> Evidence:
     """Decide whether training on both representations yields an error of about zero: at most 5 %.
 
     LeNet at the paper's size decides.
@@ -115,7 +115,7 @@ def fits_training_photos() -> Evidence:
     return evidence(most <= 5, most, sentence=text, results=[results])
 
 
-def fits_noise() -> Evidence:
+def errata_flip() -> Evidence:
     """Tell how well networks fit photos as they are and flipped, which decides nothing."""
     parts = []
     for name in SIZES:
@@ -158,7 +158,7 @@ def signs_cost(name: str) -> Evidence:
     return evidence(holds, *share, null=0.5, results=[maps(name)])
 
 
-def lowers_match_and_smoothness() -> Evidence:
+def flip_takes_three() -> Evidence:
     """Decide whether the flip lowers both the match with LeNet and the smoothness of photos, by
     more than .2.
     """
@@ -170,14 +170,10 @@ def lowers_match_and_smoothness() -> Evidence:
 
 
 CLAIMS = {
-    "flip-full-lenet": costs_at_full_size,
     "flip-costs-lenet": partial(costs, "lenet"),
     "flip-costs-resnet18": partial(costs, "resnet18"),
     "flip-predicted-vgg11": partial(predicted_cost, "vgg11"),
     "flip-predicted-resnet18": partial(predicted_cost, "resnet18"),
     "signs-cost-lenet": partial(signs_cost, "lenet"),
     "signs-cost-resnet18": partial(signs_cost, "resnet18"),
-    "flip-takes-three": lowers_match_and_smoothness,
-    "errata-flip": fits_noise,
-    "errata-flip-training": fits_training_photos,
 }

@@ -76,7 +76,7 @@ def logistic_losses(matrix: Tensor, images: Tensor, labels: Tensor, seed: int = 
     return nc.train_network(network, data, recipe=recipe, seed=seed, progress=False).losses
 
 
-def is_rotation(num_images: int = 250) -> Evidence:
+def flip_is_rotation(num_images: int = 250) -> Evidence:
     """Decide whether logistic regression trains on flipped images as on upright ones, and distances
     stay.
     """
@@ -124,6 +124,3 @@ def run_full_scale(job: str, data_root: str | None = None) -> None:
     stored ones.
     """
     run_experiment(job, "paper", out=results_path(job), root=data_root, progress=False)
-
-
-CLAIMS = {"flip-is-rotation": is_rotation}

@@ -131,7 +131,7 @@ def regressed(name: str, without: str = "") -> Regression:
     return Regression(effects, alone, statistics.rank_correlation(*columns.T))
 
 
-def match_goes_with_smoothness() -> Evidence:
+def match_with_smoothness() -> Evidence:
     """Decide whether match and smoothness are so correlated over LeNet's maps that they cannot be
     distinguished.
     """
@@ -164,7 +164,7 @@ def match_over_fourier() -> Evidence:
     return evidence(lead[1] > 0 and smoother, *lead, null=0, results=[maps("lenet")])
 
 
-def order_within_octaves() -> Evidence:
+def octave_order() -> Evidence:
     """Decide whether the order within an octave of indices is worth less than 1.5 points to
     LeNet.
     """
@@ -174,10 +174,6 @@ def order_within_octaves() -> Evidence:
 
 
 CLAIMS = {
-    "match-with-smoothness": match_goes_with_smoothness,
-    "equally-rough": equally_rough,
     "smoothness-lenet": partial(smoothness_counts, "lenet"),
     "smoothness-resnet18": partial(smoothness_counts, "resnet18"),
-    "match-over-fourier": match_over_fourier,
-    "octave-order": order_within_octaves,
 }

@@ -1,6 +1,5 @@
 """The page ``09_nad_computation``: how NADs are computed, and how well they are known."""
 
-from nads_book.pages import gathered
 from nads_book.pages.nad_computation import certainty, combs, definitions, estimators
 from nads_book.pages.nad_computation.certainty import plot_reliability, plot_two_runs
 from nads_book.pages.nad_computation.combs import comb_share, plot_combs, small_network
@@ -12,4 +11,4 @@ from nads_book.pages.nad_computation.estimators import (
     stored_beside,
 )
 
-CLAIMS, LAB_TABLES = gathered(estimators, certainty, combs, definitions)
+PARTS = (estimators, certainty, combs, definitions)

@@ -194,15 +194,6 @@ def shrinking() -> Evidence:
     return evidence(holds, max(ratios), size="paper")
 
 
-CLAIMS = {
-    "ordered-basis": ordered_basis,
-    "head-known": head_known,
-    "names-steadier": names_steadier,
-    "certificates-bold": certificates_bold,
-    "shrinking": shrinking,
-}
-
-
 # Tables
 
 

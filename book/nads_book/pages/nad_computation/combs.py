@@ -125,10 +125,3 @@ def comb_border() -> Evidence:
     between = np.arange(32) % 4 != 0
     shares = [100 * rows[between].sum() / rows.sum() for rows in (zero, circular)]
     return evidence(shares[0] > 5 > 0.5 > abs(shares[1]), shares[0], size="narrow")
-
-
-CLAIMS = {
-    "comb": comb,
-    "lenet-dips": lenet_dips,
-    "comb-border": comb_border,
-}

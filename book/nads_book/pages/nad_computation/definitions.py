@@ -167,12 +167,6 @@ def table_vgg() -> str:
     return report.markdown_table(rows, ["VGG-11", "learned or not, area", "rank correlation"])
 
 
-CLAIMS = {
-    "max-pooling-moves": max_pooling_moves,
-    "definitions-need-pooling": definitions_need_pooling,
-    "shared-slope": shared_slope,
-    "vgg-definitions": vgg_definitions,
-}
 LAB_TABLES = {
     "What VGG-11 learns, by either definition": table_vgg,
 }

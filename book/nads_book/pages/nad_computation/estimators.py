@@ -212,7 +212,7 @@ def overlaps_between() -> dict[tuple[str, str], float]:
     return {(a, b): float(shipped[a].overlap(shipped[b], 100)) for a, b in combinations(shipped, 2)}
 
 
-def unique() -> Evidence:
+def errata_unique() -> Evidence:
     """Return the largest overlap of two networks, which decides nothing about trained ones."""
     found = overlaps_between()
     ends = [
@@ -243,11 +243,6 @@ LAB_TABLES = {
     "Mixed derivative and gradient": table_of_mixed,
 }
 CLAIMS = {
-    "point-flat": point_flat,
-    "odd-part": odd_part,
-    "point-differs": point_differs,
     "errata-similar": lambda: of_mixed("very similar for most networks"),
     "errata-stable": lambda: of_mixed("the gradient is more stable"),
-    "errata-unique": unique,
-    "published-directions": published_directions,
 }

@@ -6,7 +6,7 @@ energy; `estimators` asks which estimator orders waves best; `rival_theory` comp
 training and spectral bias, `nonlinear_tasks` has other tasks; `paper` is about what the paper says.
 """
 
-from nads_book.pages import gathered, nonlinear_tasks, published_spectra, rival_theory
+from nads_book.pages import nonlinear_tasks, published_spectra, rival_theory
 from nads_book.pages.nads_and_generalization import (
     estimators,
     fall,
@@ -28,7 +28,7 @@ from nads_book.pages.nads_and_generalization.waves import (
 from nads_book.pages.nonlinear_tasks import plot_tasks
 from nads_book.pages.rival_theory import plot_theories
 
-CLAIMS, LAB_TABLES = gathered(
+PARTS = (
     waves,
     gain,
     fall,

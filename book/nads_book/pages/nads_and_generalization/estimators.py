@@ -100,12 +100,6 @@ def table_of_correlations() -> str:
     return markdown_table(rows, ["", "networks", "waves", "our NADs"])
 
 
-CLAIMS = {
-    "point-orders-worse": point_orders_worse,
-    "averages-agree": averages_agree,
-    "mixed-or-smoothed": mixed_or_smoothed,
-    "smoothed-above-dipole": smoothed_above_dipole,
-}
 LAB_TABLES = {
     "Rank correlation of energy and LeNet’s accuracy, by estimator": table_of_correlations,
 }

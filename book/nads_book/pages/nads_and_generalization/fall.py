@@ -147,7 +147,7 @@ def trends() -> dict[str, float]:
     }
 
 
-def falls_as_a_trend() -> Evidence:
+def falls_as_trend() -> Evidence:
     """Decide whether accuracy falls as a trend in every curve."""
     flattest = max(trends(), key=trends().__getitem__)
     curve = curves()[flattest]
@@ -157,7 +157,7 @@ def falls_as_a_trend() -> Evidence:
     return evidence(trends()[flattest] < -0.4, *trend, null=0, results=[lenets()])
 
 
-def falls_not_monotonically() -> Evidence:
+def not_monotone() -> Evidence:
     """Decide whether our LeNet's curve and the authors' VGG-11's rise beyond noise."""
     named = ("LeNet, ours", "VGG-11, paper")
     tests = [order_tests()[label] for label in named]
@@ -165,7 +165,7 @@ def falls_not_monotonically() -> Evidence:
     return evidence(set(named) <= set(not_monotonic()), ratio, results=[lenets()])
 
 
-def is_monotonic() -> Evidence:
+def errata_monotone() -> Evidence:
     """Decide whether accuracy falls monotonically, as the paper writes: not where one curve rises
     beyond noise.
     """
@@ -181,7 +181,7 @@ def is_monotonic() -> Evidence:
 # First and last NAD, and others
 
 
-def first_and_last() -> Evidence:
+def first_and_last_nad() -> Evidence:
     """Decide whether every curve begins above 95 % and ends below 55 %."""
     ends = np.array([curve.accuracies[[0, -1]] for curve in curves().values()])
     first, last = ends.T
@@ -189,13 +189,13 @@ def first_and_last() -> Evidence:
     return evidence(holds, (first - last).min(), results=[lenets()])
 
 
-def logistic_regression_learns_all() -> Evidence:
+def logreg_all_nads() -> Evidence:
     """Decide whether logistic regression classifies nearly every test image along every NAD."""
     least = family("logreg").accuracies.min()
     return evidence(least > 0.99, least, results=[stored("fig6-logreg")])
 
 
-def vgg_learns_in_order() -> Evidence:
+def vgg_in_order() -> Evidence:
     """Decide by the three bars that were written down before VGG-11 was trained along NADs."""
     accuracies = family("vgg11", "laptop").accuracies  # by index
     learned = np.flatnonzero(accuracies > 0.55)
@@ -205,7 +205,7 @@ def vgg_learns_in_order() -> Evidence:
     return evidence(holds, ordered, results=[stored("fig6-vgg11", "laptop")])
 
 
-def a_quarter_was_measured() -> Evidence:
+def published_measured() -> Evidence:
     """Decide whether most values of the authors' table lie on straight lines between the others."""
     straight, counts = True, set()
     for name in DEEP:
@@ -218,7 +218,7 @@ def a_quarter_was_measured() -> Evidence:
     return evidence(straight and few < every / 3, few)
 
 
-def lenet_is_close() -> Evidence:
+def fig6_lenet_close() -> Evidence:
     """Decide whether our LeNet's accuracies are within three points of the authors', on average."""
     paper = published.nad_accuracies("lenet")
     own = zip(family().keys, family().accuracies, strict=True)
@@ -251,16 +251,6 @@ def table_of_monotone() -> str:
     return markdown_table(rows, ["", *head])
 
 
-CLAIMS = {
-    "first-and-last-nad": first_and_last,
-    "logreg-all-nads": logistic_regression_learns_all,
-    "vgg-in-order": vgg_learns_in_order,
-    "published-measured": a_quarter_was_measured,
-    "falls-as-trend": falls_as_a_trend,
-    "not-monotone": falls_not_monotonically,
-    "fig6-lenet-close": lenet_is_close,
-    "errata-monotone": is_monotonic,
-}
 LAB_TABLES = {
     "How far each curve is from a monotonic fall": table_of_monotone,
 }

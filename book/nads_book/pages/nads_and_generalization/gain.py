@@ -201,14 +201,8 @@ def table_of_rules(name: str) -> str:
 
 
 CLAIMS = {
-    "gain-where-filters-learn": gain_where_filters_learn,
-    "gain-in-cnn": gain_in_cnn,
-    "gain-in-resnet": gain_in_resnet,
-    "gain-with-random-filters": gain_with_random_filters,
     "gain-left-in-lenet": lambda: share_left_in("lenet", 0, 0.25),
     "gain-left-in-resnet": lambda: share_left_in("resnet18", 0.9, 1.1),
-    "not-energy-alone": not_energy_alone,
-    "frozen-by-energy": frozen_by_energy,
 }
 LAB_TABLES = {
     "What a larger gain is worth": table_of_slopes,

@@ -94,7 +94,7 @@ def law_or_step() -> Evidence:
     return evidence(holds, *lead, null=0, results=[lenets()])
 
 
-def law_is_low_for_waves() -> Evidence:
+def law_low_for_waves() -> Evidence:
     """Decide whether the easiest wave is learned more than ten points better than the law says."""
     one = families()[FAMILIES["fig1-lenet"]]
     best = one.accuracies.argmax()
@@ -205,14 +205,14 @@ def kernel_parts() -> Evidence:
     return evidence(holds, 100 * gap, size="paper", num_seeds=2)
 
 
-def gain_carries_to_waves() -> Evidence:
+def gain_to_waves() -> Evidence:
     """Decide whether the gain brings a law that was fitted to NADs closer to waves."""
     without, with_gain = (missed("fig1-lenet", law) for law in ("without_gain", "with_gain"))
     holds = with_gain < without / 1.5
     return evidence(holds, without - with_gain, size="paper", num_seeds=2)
 
 
-def point_gradient_is_flat() -> Evidence:
+def point_gradient_flat() -> Evidence:
     """Decide whether the gradient at a point has almost the same energy for all waves."""
     found = load_study("estimator-orders.json")["energies"]["DFT"]
     flat, uneven = (max(found[label]) / min(found[label]) for label in ("point", "smoothed"))
@@ -249,17 +249,6 @@ def table_of_laws() -> str:
     return markdown_table(rows, ["points, the law from …", *FAMILIES.values()])
 
 
-CLAIMS = {
-    "law-or-step": law_or_step,
-    "law-low-for-waves": law_is_low_for_waves,
-    "misses-repeat": misses_repeat,
-    "equal-energy": equal_energy,
-    "directions-count": directions_count,
-    "later-steps": later_steps,
-    "kernel-parts": kernel_parts,
-    "gain-to-waves": gain_carries_to_waves,
-    "point-gradient-flat": point_gradient_is_flat,
-}
 LAB_TABLES = {
     "Along LeNet’s NADs: distance of the law and of fitted curves": table_of_fits,
     "Four laws, between chance and perfect": table_of_laws,

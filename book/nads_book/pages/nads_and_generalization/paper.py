@@ -65,7 +65,7 @@ def pairs_in_order(with_vgg: bool) -> list[bool]:
     ]
 
 
-def decay_orders_falls() -> Evidence:
+def decay_pairs() -> Evidence:
     """Decide whether faster decay means an earlier fall in all pairs without VGG-11."""
     without = pairs_in_order(with_vgg=False)
     holds = all(without) and not all(pairs_in_order(with_vgg=True))
@@ -80,12 +80,12 @@ def _falls() -> str:
     )
 
 
-def decay_of_the_paper() -> Evidence:
+def errata_decay() -> Evidence:
     """Tell where networks fall, which does not decide the paper's sentence on decays."""
     return evidence(None, sentence=_falls(), size="paper")
 
 
-def stronger_bias() -> Evidence:
+def errata_stronger_bias() -> Evidence:
     """Decide whether ResNet-18 and DenseNet-121 fall before LeNet and VGG-11."""
     late = max(falls()[name].authors for name in ("ResNet-18", "DenseNet-121"))
     earlier = any(falls()[name].authors < late for name in ("LeNet", "VGG-11"))
@@ -132,7 +132,7 @@ def _listed(found: Mapping[str, float]) -> str:
     return ", ".join(f"{LABELS[name]} {fixed(value, 2)}" for name, value in found.items())
 
 
-def supports_are_learned() -> Evidence:
+def errata_supports() -> Evidence:
     """Decide whether the first ten NADs have their energy on learned waves."""
     text = (
         "Share of their energy on the waves of Fig. 1 that lies on learned ones: "
@@ -141,7 +141,7 @@ def supports_are_learned() -> Evidence:
     return evidence(min(supports().values()) > 0.9, sentence=text, size="paper")
 
 
-def not_ordered_by_frequency() -> Evidence:
+def errata_ordering() -> Evidence:
     """Decide whether NADs are not ordered by frequency; open where one network's nearly are."""
     text = (
         "Rank correlation of a NAD’s index and its mean frequency (1 would be a uniform ordering): "
@@ -151,7 +151,7 @@ def not_ordered_by_frequency() -> Evidence:
     return evidence(holds, sentence=text, size="paper")
 
 
-def random_directions() -> Evidence:
+def errata_random() -> Evidence:
     """Tell how equal LeNet's accuracies along random directions are; deep networks were not run."""
     one = random_family()
     span = [percent(end, 1) for end in (one.accuracies.min(), one.accuracies.max())]
@@ -161,7 +161,7 @@ def random_directions() -> Evidence:
     return evidence(None, sentence=text, size="paper")
 
 
-def fits_training_sets() -> Evidence:
+def errata_train_accuracy() -> Evidence:
     """Tell how well deep networks fit their training sets, most of them of reduced size, which
     decides nothing.
     """
@@ -186,15 +186,6 @@ def table_of_falls() -> str:
     return markdown_table([[label, *one] for label, one in falls().items()], ["", *head])
 
 
-CLAIMS = {
-    "decay-pairs": decay_orders_falls,
-    "errata-decay": decay_of_the_paper,
-    "errata-stronger-bias": stronger_bias,
-    "errata-supports": supports_are_learned,
-    "errata-ordering": not_ordered_by_frequency,
-    "errata-random": random_directions,
-    "errata-train-accuracy": fits_training_sets,
-}
 LAB_TABLES = {
     "Faster decay, earlier fall": table_of_falls,
 }

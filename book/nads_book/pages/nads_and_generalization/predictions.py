@@ -68,7 +68,7 @@ def improvement(before: str, after: str) -> Estimate:
     return float(gained[said].mean()), low, high
 
 
-def gain_is_open() -> Evidence:
+def gain_open() -> Evidence:
     """Decide whether the gain brings predictions along twelve NADs closer."""
     count = len(load_study(TRAINED)["rows"]) - len(reached()[1])
     facts = FACTS | {"num_trainings": count}
@@ -135,7 +135,7 @@ def best_noise(name: str) -> float:
     return float(min(np.arange(0.3, 5.01, 0.05), key=error))
 
 
-def vgg_needs_more_noise() -> Evidence:
+def vgg_best_std() -> Evidence:
     """Decide whether the law needs twice the σ for the authors' VGG-11."""
     ratio = best_noise("vgg11") / max(best_noise("lenet"), best_noise("resnet18"))
     return evidence(ratio > 2, ratio, size="paper")
@@ -151,7 +151,7 @@ def vgg_along_theirs() -> Evidence:
     return evidence(holds, above[-2], size="laptop", num_seeds=1, num_trainings=len(rows))
 
 
-def no_single_curve() -> Evidence:
+def no_one_curve() -> Evidence:
     """Decide whether the authors' LeNet and ResNet-18 need different scales of the law."""
     places = []
     for name in ("lenet", "resnet18"):
@@ -177,15 +177,6 @@ def table_of_predictions() -> str:
     return markdown_table(rows, ["points", *head])
 
 
-CLAIMS = {
-    "gain-open": gain_is_open,
-    "samples-and-noise": samples_and_noise,
-    "gain-pairs": gain_pairs,
-    "more-steps": more_steps,
-    "vgg-best-std": vgg_needs_more_noise,
-    "vgg-along-theirs": vgg_along_theirs,
-    "no-one-curve": no_single_curve,
-}
 LAB_TABLES = {
     "84 accuracies predicted before training": table_of_predictions,
 }

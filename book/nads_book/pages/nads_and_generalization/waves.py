@@ -178,7 +178,7 @@ def rules_come_close() -> Evidence:
     return evidence(smallest > 0.97 and alone, smallest, size="paper")
 
 
-def how_well_is_open() -> Evidence:
+def how_well_open() -> Evidence:
     """Decide whether low frequency orders DenseNet-121's learned waves better than energies do."""
     lead = drawn("densenet121", "low frequency", "rank") - drawn("densenet121", OWN, "rank")
     ahead, low, _ = statistics.with_interval(lead)
@@ -206,11 +206,6 @@ def table_of(measure: str, digits: int) -> str:
     return markdown_table(rows, [measure, *head])
 
 
-CLAIMS = {
-    "energy-predicts": energy_predicts,
-    "rules-come-close": rules_come_close,
-    "how-well-open": how_well_is_open,
-}
 LAB_TABLES = {
     "Which waves are learned? Area under the curve (95 %, groups of mirrored waves drawn again)": (
         lambda: table_of("area", 3)

@@ -4,7 +4,7 @@
 followed where all photos lack the carrier; `curve` has the paper's own experiment.
 """
 
-from nads_book.pages import gathered, small_components
+from nads_book.pages import small_components
 from nads_book.pages.poison import curve, numbers, parts
 from nads_book.pages.poison.curve import (
     plot_accuracy_by_carrier,
@@ -16,4 +16,4 @@ from nads_book.pages.poison.parts import plot_number, plot_own_number, plot_part
 from nads_book.pages.poison.trial import Trial
 from nads_book.pages.small_components import plot_groups
 
-CLAIMS, LAB_TABLES = gathered(parts, curve, numbers, small_components)
+PARTS = (parts, curve, numbers, small_components)

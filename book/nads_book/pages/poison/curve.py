@@ -74,7 +74,7 @@ def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> 
     return torch.stack(distances, 1).argmin(1)
 
 
-def number_gives_class() -> Evidence:
+def note_gives_class() -> Evidence:
     """Decide whether one rule reads the classes, and only one coordinate changes."""
     pictures, nads, index, strength = load_pictures(), load_nads("lenet"), 1000, 0.05
     changed = nc.poison(pictures.images, pictures.labels, nads, index, strength)
@@ -118,7 +118,7 @@ def plot_accuracy_by_carrier() -> Figure:
     return figure
 
 
-def rises_not_steadily() -> Evidence:
+def poison_not_steady() -> Evidence:
     """Decide whether LeNet's accuracy falls between carriers by more than trainings vary."""
     found = accuracies_by_carrier(lenets())
     means = {index: float(np.mean(values)) for index, values in found.items() if index is not None}
@@ -188,13 +188,13 @@ def ratios_behind() -> list[float]:
     return [used / clean for _, (used, clean) in every if clean >= ENOUGH]
 
 
-def nads_behind_are_used() -> Evidence:
+def used_behind() -> Evidence:
     """Decide whether poisoned LeNets use the NADs behind the carrier half as much as clean ones."""
     least = min(ratios_behind())
     return evidence(least > 0.5, least, results=[lenets()])
 
 
-def far_nads_are_used_less() -> Evidence:
+def used_less_far() -> Evidence:
     """Decide whether LeNets poisoned at NAD 0, 5 or 10 respond less to the NADs from 100 on."""
     counted = counts_by_carrier(FAR_BEHIND - 2)
     ratios = [used / clean for i in (0, 5, 10) for _, (used, clean) in counted[i]]
@@ -204,7 +204,7 @@ def far_nads_are_used_less() -> Evidence:
 # What the paper says
 
 
-def separable() -> Evidence:
+def errata_poison_separable() -> Evidence:
     """Decide by a counter-example whether numbers make classes linearly separable."""
     holds = toys.linearly_separable(COUNTER_EXAMPLE, torch.tensor([0, 0, 1, 1]))
     text = (
@@ -214,7 +214,7 @@ def separable() -> Evidence:
     return evidence(holds, sentence=text)
 
 
-def small_modification() -> Evidence:
+def errata_small_modification() -> Evidence:
     """Decide whether the poison moves the most changed pixel of a photo little, at NAD 0.
 
     A photo's coordinate along NAD 0 lies near its mean over photos, far from zero. The poison sets
@@ -234,7 +234,7 @@ def small_modification() -> Evidence:
     )
 
 
-def of_resnet() -> Evidence:
+def errata_fig7_resnet() -> Evidence:
     """Tell what there is of Fig. 7 for its own network, which decides nothing."""
     narrow = poison_parts.points_lost("resnet")["poison"]
     wide = stored("fig7-resnet18", "laptop")
@@ -258,7 +258,7 @@ def _by_carrier(points: Mapping[int, Sequence[float]]) -> str:
     return ", ".join(f"{np.mean(values):.0f} at NAD {index}" for index, values in points.items())
 
 
-def behind_is_ignored() -> Evidence:
+def errata_poison_ignores() -> Evidence:
     """Tell how much poisoned networks use the NADs behind the carrier, which decides nothing."""
     ratios = ratios_behind()
     text = (
@@ -283,16 +283,6 @@ def table_of_paper() -> str:
     return markdown_table(rows, ["NAD", "paper, ResNet-18", *ours])
 
 
-CLAIMS = {
-    "note-gives-class": number_gives_class,
-    "poison-not-steady": rises_not_steadily,
-    "used-behind": nads_behind_are_used,
-    "used-less-far": far_nads_are_used_less,
-    "errata-poison-separable": separable,
-    "errata-small-modification": small_modification,
-    "errata-fig7-resnet": of_resnet,
-    "errata-poison-ignores": behind_is_ignored,
-}
 LAB_TABLES = {
     "The paper’s accuracies and ours, all 50,000 photos, 50 epochs": table_of_paper,
 }

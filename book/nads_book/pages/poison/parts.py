@@ -159,7 +159,7 @@ def widget() -> Changes:
 # Claims
 
 
-def number_of_one_deviation() -> Evidence:
+def deviation_number() -> Evidence:
     """Decide whether a number of one deviation costs 20 points early, and nothing late."""
     lost = sweep(DEVIATION)
     early = min(found for index, found in lost.items() if index <= LAST_EARLY)
@@ -213,7 +213,7 @@ def removal_is_half() -> Evidence:
     return evidence(1 / 3 < share[0] < 2 / 3, *share, results=[injected()], rows=rows)
 
 
-def size_orders_as_well() -> Evidence:
+def number_size() -> Evidence:
     """Decide whether the number's size orders its costs as well as NADs do (baseline)."""
     leads = [
         one["rank correlation with NAD"][0] - one["rank correlation with size"][0]
@@ -231,7 +231,7 @@ def number_alone() -> Evidence:
     return evidence(loss < 3, loss, results=[injected()], rows=trained_on("number of .05"))
 
 
-def depth_of_hole() -> Evidence:
+def hole_depth() -> Evidence:
     """Decide whether photos vary ten times more along one carrier than along another."""
     deviations = list(poison_parts.deviations("lenet").values())
     ratio = max(deviations) / min(deviations)
@@ -249,7 +249,7 @@ def spans() -> dict[int, float]:
     }
 
 
-def hole_beside_the_photos() -> Evidence:
+def hole_beside() -> Evidence:
     """Decide whether a hole at zero costs more where zero is far from the photos' values."""
     zero, mean = mean_lost("hole at zero"), mean_lost("hole at the mean")
     beside = {index: zero[index] - mean[index] for index in zero}
@@ -286,7 +286,7 @@ def lost_at_dips() -> dict[tuple[int, str], np.ndarray]:
     return {(index, mode): clean - values for (index, mode), values in found.items() if index}
 
 
-def dip_is_explained() -> Evidence:
+def dip_explained() -> Evidence:
     """Decide whether the dip at NAD 75 comes from a hole beside the photos' values."""
     lost = lost_at_dips()
     apart = min(lost[75, "ablated"] - lost[75, "mean_ablated"])
@@ -329,22 +329,12 @@ def table_of_parts(case: str) -> str:
 
 
 CLAIMS = {
-    "deviation-number": number_of_one_deviation,
     "deviation-number-fashion": lambda: registered(
         "fashion, early numbers cost", "fashion, late numbers cost nothing"
     ),
     "deviation-number-resnet": lambda: registered(
         "resnet, first number costs", "resnet, late numbers cost nothing"
     ),
-    "number-size": size_orders_as_well,
-    "larger-costs-less": larger_costs_less,
-    "hole-costs-as-much": hole_costs_as_much,
-    "removal-is-half": removal_is_half,
-    "number-alone": number_alone,
-    "hole-depth": depth_of_hole,
-    "hole-beside": hole_beside_the_photos,
-    "dip-explained": dip_is_explained,
-    "poison-in-mixture": poison_in_mixture,
 }
 LAB_TABLES = {
     **{

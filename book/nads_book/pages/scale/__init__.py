@@ -1,6 +1,5 @@
 """The page ``16_scale``: what NADs cost, in time, in memory and in networks."""
 
-from nads_book.pages import gathered
 from nads_book.pages.scale import costs, larger_images
 from nads_book.pages.scale.costs import (
     memory_needed,
@@ -13,4 +12,4 @@ from nads_book.pages.scale.costs import (
 )
 from nads_book.pages.scale.larger_images import plot_agreement_at_64, show_certain_nads
 
-CLAIMS, LAB_TABLES = gathered(costs, larger_images)
+PARTS = (costs, larger_images)

@@ -288,16 +288,6 @@ def sooner_head() -> Evidence:
     return evidence(holds, min(filter(None, head)), size="paper")
 
 
-CLAIMS = {
-    "begin-smoothed": begin_smoothed,
-    "fewer-passes": fewer_passes,
-    "near-limit": near_limit,
-    "memory-proportional": memory_proportional,
-    "time-proportional": time_proportional,
-    "certainty-not-bought": certainty_not_bought,
-    "undetermined-at-128": undetermined_at_128,
-    "sooner-head": sooner_head,
-}
 LAB_TABLES = {
     "Seconds of one network, stored": table_costs,
     "What the times on other devices come from": table_devices,

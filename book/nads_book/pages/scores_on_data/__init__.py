@@ -2,7 +2,7 @@
 data.
 """
 
-from nads_book.pages import adam_flip, gathered
+from nads_book.pages import adam_flip
 from nads_book.pages.adam_flip import plot_bases
 from nads_book.pages.scores_on_data import optimisers, ranking, series, stored
 from nads_book.pages.scores_on_data.ranking import plot_pairs
@@ -15,4 +15,4 @@ from nads_book.pages.scores_on_data.series import (
 )
 from nads_book.studies.adam_flip import effective_inputs
 
-CLAIMS, LAB_TABLES = gathered(series, ranking, optimisers, adam_flip)
+PARTS = (series, ranking, optimisers, adam_flip)

@@ -62,13 +62,13 @@ def _registered(found: Estimate) -> bool | None:
     return False if rules.verdict(plan()["criteria"]["enough"], found) is False else None
 
 
-def ranks_the_best() -> Evidence:
+def pairs_best() -> Evidence:
     """Decide whether the primary score ranks architectures on given data (registered)."""
     found = primary("cells")
     return evidence(_registered(found), *found, **_pair_sizes(len(pairs().architectures)))
 
 
-def ranks_the_losses() -> Evidence:
+def pairs_loss() -> Evidence:
     """Decide whether the primary score ranks what a change of the data costs (registered, without
     the MLP).
     """
@@ -94,7 +94,7 @@ def lead_over_smoothness() -> dict[str, float]:
     return dict(zip(pairs().data, (score - smooth).mean(1).tolist(), strict=True))
 
 
-def smoothness_ranks_better() -> Evidence:
+def pairs_smoothness() -> Evidence:
     """Decide whether smoothness ranks variants better than the score; the units are the three data
     sets.
 
@@ -161,11 +161,6 @@ def table_of_accuracies() -> str:
     return markdown_table(rows, ["data", "variant", *map(ARCHITECTURES.get, found.architectures)])
 
 
-CLAIMS = {
-    "pairs-best": ranks_the_best,
-    "pairs-loss": ranks_the_losses,
-    "pairs-smoothness": smoothness_ranks_better,
-}
 LAB_TABLES = {
     "Rank correlations of the primary score and of baselines": table_of_questions,
     "All five registered scores": table_of_scores,

@@ -170,7 +170,7 @@ def series_tests() -> dict[str, bool]:
 SIZES: Facts = {"size": "paper", "num_seeds": 1, "num_trainings": 2 * len(MODELS)}
 
 
-def ridge_falls() -> Evidence:
+def series_ridge_falls() -> Evidence:
     """Decide whether the primary score of the CNN falls by more than two standard errors
     (registered).
     """
@@ -178,13 +178,9 @@ def ridge_falls() -> Evidence:
     return evidence(series_tests()["the CNN's score falls"], *points, **SIZES)
 
 
-def lift_falls() -> Evidence:
+def series_lift_falls() -> Evidence:
     """Decide whether the lift of the CNN falls."""
     return above(fall("cnn", "lift"), **SIZES)
 
 
-CLAIMS = {
-    "series-ridge-falls": ridge_falls,
-    "series-lift-falls": lift_falls,
-}
 LAB_TABLES = {"MNIST-1D: accuracies and scores": table_of_series}

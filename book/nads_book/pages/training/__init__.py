@@ -1,6 +1,5 @@
 """The page ``11_training``: what training does to NADs, with three optimisers."""
 
-from nads_book.pages import gathered
 from nads_book.pages.training import (
     closed_form,
     first_step,
@@ -15,4 +14,4 @@ from nads_book.pages.training.own_networks import plot_your_training, trained_na
 from nads_book.pages.training.trajectories import plot_changes, widget
 from nads_book.pages.training.used import plot_used
 
-CLAIMS, LAB_TABLES = gathered(closed_form, first_step, trajectories, optimisers, used)
+PARTS = (closed_form, first_step, trajectories, optimisers, used)

@@ -109,13 +109,13 @@ def by_criteria(
     return registered(STUDY, criteria, estimate, **facts)
 
 
-def along_law() -> Evidence:
+def first_step_along_law() -> Evidence:
     """Decide whether LeNet's first change is opposite to G₀SG₀ (registered)."""
     cosine = derivatives()["lenet"]["change"]["cosine"][LAW]
     return by_criteria(["lenet, opposite"], cosine, ["lenet"], null=0)
 
 
-def shrinks() -> Evidence:
+def first_step_shrinks() -> Evidence:
     """Decide whether the first step shrinks tr G in LeNet, the small CNN and the MLP
     (registered).
     """
@@ -124,7 +124,7 @@ def shrinks() -> Evidence:
     return by_criteria(criteria, derivatives()["lenet"]["growth"], names, null=0)
 
 
-def follows_signal() -> Evidence:
+def signal_balanced() -> Evidence:
     """Decide whether the signal leads all rivals in LeNet and the small CNN, classes balanced
     (registered).
     """
@@ -134,7 +134,7 @@ def follows_signal() -> Evidence:
     return by_criteria(criteria, [min(leads)], names, "balanced")
 
 
-def law_or_eigenvector() -> Evidence:
+def first_step_or_eigenvector() -> Evidence:
     """Decide whether the changes of LeNet and the small CNN are along more than one eigenvector."""
     leads = [
         derivatives()[name]["change"]["law ahead"]["first of law"] for name in ("lenet", "cnn")
@@ -144,7 +144,7 @@ def law_or_eigenvector() -> Evidence:
     return evidence(holds, *leads[0], null=0, num_trainings=number, **FACTS)
 
 
-def others_are_opposite() -> Evidence:
+def first_step_elsewhere() -> Evidence:
     """Decide whether the small CNN's and the MLP's first changes are opposite to G₀SG₀
     (registered).
     """
@@ -155,11 +155,4 @@ def others_are_opposite() -> Evidence:
 LAB_TABLES = {
     "The first step by exact derivatives": table_first_step,
     "Steps 10 and 30 with as many photos of both classes": table_balanced,
-}
-CLAIMS = {
-    "first-step-along-law": along_law,
-    "first-step-shrinks": shrinks,
-    "first-step-or-eigenvector": law_or_eigenvector,
-    "first-step-elsewhere": others_are_opposite,
-    "signal-balanced": follows_signal,
 }

@@ -111,20 +111,20 @@ def living_areas() -> Iterator[float]:
             yield area_under_curve(energies[left], means > forgetting.LEARNED)
 
 
-def living_keep_order() -> Evidence:
+def living_networks_keep_order() -> Evidence:
     """Decide whether energies order at least 80 % of the pairs there, without dead networks."""
     areas = [area for area in living_areas() if not np.isnan(area)]
     number = len(SEEDS) * WAVES * len(areas)
     return evidence(min(areas) >= 0.8, min(areas), **FACTS | {"num_trainings": number})
 
 
-def lower_rates() -> Evidence:
+def lower_rates_keep_order() -> Evidence:
     """Decide whether energies order more than 90 % of the pairs at the two lower rates."""
     least = min(by_energy()[cell]["area"] for cell in LOWER)
     return evidence(least > 0.9, least, null=0.9, **FACTS)
 
 
-def not_frequency() -> Evidence:
+def optimisers_not_frequency() -> Evidence:
     """Decide whether accuracies follow energy more closely than frequency at these rates."""
     leads = [by_energy()[c]["correlation"] - by_frequency()[c]["correlation"] for c in LOWER]
     return evidence(min(leads) > 0, min(leads), null=0, **FACTS)
@@ -199,14 +199,6 @@ def treatments() -> str:
     return markdown_table(lines, head)
 
 
-CLAIMS = {
-    "whatever-the-optimiser": whatever_the_optimiser,
-    "living-networks-keep-order": living_keep_order,
-    "lower-rates-keep-order": lower_rates,
-    "optimisers-not-frequency": not_frequency,
-    "adam-keeps-order": adam_keeps_order,
-    "order-elsewhere": order_elsewhere,
-}
 LAB_TABLES = {
     "Optimisers: treatments": treatments,
 }

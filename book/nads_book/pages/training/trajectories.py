@@ -161,12 +161,12 @@ def smallest_lead(data: Iterable[str], steps: Iterable[int]) -> Estimate:
     return value, low, high
 
 
-def takes_over() -> Evidence:
+def signal_takes_over() -> Evidence:
     """Decide whether the change after ten steps is closer to the signal, in each network."""
     return above(smallest_lead(["photos"], [10]), **facts(SMALL))
 
 
-def registered_takeover() -> Evidence:
+def signal_from_ten_on() -> Evidence:
     """Decide the whole prediction: from step 10 on, on photos and on the learned wave."""
     lead = smallest_lead(["photos", "learned wave"], range(10, LAST + 1))
     number = sum(
@@ -176,14 +176,14 @@ def registered_takeover() -> Evidence:
     return evidence(lead[1] > 0, *lead, **facts(SMALL) | {"num_trainings": number})
 
 
-def along_start() -> Evidence:
+def resnet_along_start() -> Evidence:
     """Decide whether the ResNet's change at step 30 is closest to G₀ of five matrices."""
     own = {law: known().cosine("resnet", "photos", 30, law) for law in LABELS}
     rivals = max(own[law][2] for law in ("class means", "S", LAW, SIGNAL))
     return above(own["G_0"], rivals, **facts(["resnet"], step=30) | {"size": "narrow"})
 
 
-def shrinks_first() -> Evidence:
+def cnn_shrinks_first() -> Evidence:
     """Decide whether the small CNN's change on a wave is opposite to the law at steps 3 and 10."""
     found = max(cosines(["cnn"], "learned wave", (3, 10)))
     return below(found, -0.3, **facts(["cnn"], "learned wave", 3))
@@ -196,7 +196,7 @@ def neither_at_the_end() -> Evidence:
     return evidence(holds, *max(found), null=0.2, **facts(LONG, step=LAST))
 
 
-def needs_both() -> Evidence:
+def signal_needs_both() -> Evidence:
     """Decide whether the signal is closer than the rivals of rank one, intervals apart."""
     both = ("lenet", "cnn")  # of the other two, G_0 is a multiple of the identity
     margins = [
@@ -263,17 +263,4 @@ def by_step(data: str) -> str:
     return markdown_table(rows, [*head, "G with G₀", "order kept", "order of data"])
 
 
-CLAIMS = {
-    "bright-above-dark": bright_above_dark,
-    "signal-takes-over": takes_over,
-    "signal-from-ten-on": registered_takeover,
-    "resnet-along-start": along_start,
-    "cnn-shrinks-first": shrinks_first,
-    "neither-at-the-end": neither_at_the_end,
-    "signal-needs-both": needs_both,
-    "order-survives": order_survives,
-    "order-remembered": order_remembered,
-    "random-labels-keep": random_labels_keep,
-    "random-labels-law": random_labels_law,
-}
 LAB_TABLES = {f"Trajectories on {label}": partial(by_step, data) for data, label in DATA.items()}

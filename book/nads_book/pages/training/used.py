@@ -61,7 +61,7 @@ def follows_data(network: str) -> Evidence:
     return registered(STUDY, [criterion], mean_ratio(network, "wave"), **FACTS)
 
 
-def like_random() -> Evidence:
+def turned_like_random() -> Evidence:
     """Decide whether ResNet-18's ratio to random directions is below the predicted range."""
     seeds = np.log(ratios(rows_of(STUDY), "resnet", "random")).mean(1)  # (seeds,)
     holds = np.exp(seeds).max() < EXPECTED
@@ -91,7 +91,6 @@ def summaries() -> str:
 
 
 CLAIMS = {
-    "turned-like-random": like_random,
     "trained-follow-data": lambda: follows_data("resnet"),
     "vgg-follows-data": lambda: follows_data("vgg11"),
     "vgg-more-than-waves": lambda: above(mean_ratio("vgg11", "wave"), 1, **FACTS),

@@ -68,21 +68,21 @@ def table_choices() -> None:
     table(rows, head)
 
 
-def chooses_pooling() -> Evidence:
+def energy_chooses_pooling() -> Evidence:
     """Decide by the registered rule whether energies choose the pooling."""
     found = scored("pooling")
     rank = found.estimates["rank correlation"]["mean of all data sets"]
     return evidence(found.met["energies choose the pooling"], *rank, **TRAINED)
 
 
-def none_beats_energy() -> Evidence:
+def no_pooling_beats_energy() -> Evidence:
     """Decide whether never pooling loses fewer points than the choice by energy."""
     lost = choices().lost
     lead = exact_mean(lost["the highest energy"] - lost["always none"])
     return evidence(True if lead[1] > 0 else None, *lead, null=0, **TRAINED)
 
 
-def not_parameters() -> Evidence:
+def pooling_not_parameters() -> Evidence:
     """Decide whether a wide network with max pooling loses more than half of what max loses."""
     found = scored("pooling-control")
     holds = found.met["parameters explain less than half"]
@@ -118,12 +118,6 @@ def everything() -> str:
     return markdown_table(rows, head)
 
 
-CLAIMS = {
-    "flipped-need-another": flipped_need_another,
-    "energy-chooses-pooling": chooses_pooling,
-    "no-pooling-beats-energy": none_beats_energy,
-    "pooling-not-parameters": not_parameters,
-}
 LAB_TABLES = {
     "Choice of a pooling: energies and accuracies": everything,
 }

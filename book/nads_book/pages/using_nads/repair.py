@@ -101,7 +101,19 @@ def number_learned(name: str) -> int:
     return int(repaired().learned(name).sum())
 
 
-def single_changes() -> Evidence:
+def repair_original() -> Evidence:
+    """Decide whether the DenseNet learns at most three waves."""
+    number = number_learned("densenet")
+    return evidence(number <= 3, number, **facts())
+
+
+def repair_both() -> Evidence:
+    """Decide whether both changes together let the DenseNet learn at least 12 waves."""
+    number = number_learned(BOTH)
+    return evidence(number >= GOAL, number, **facts())
+
+
+def repair_single() -> Evidence:
     """Decide whether the rule is right for all waves after each single change of the DenseNet."""
     found = repaired()
     right = [found.right(name) for name in SINGLE]
@@ -109,7 +121,7 @@ def single_changes() -> Evidence:
     return evidence(holds, np.sum(right), **facts())
 
 
-def raises() -> Evidence:
+def repair_raises() -> Evidence:
     """Decide whether both changes raise the accuracy along waves that were not learned."""
     before, after = (repaired().waves[name].mean(0) for name in ("densenet", BOTH))
     return above(student_mean(100 * (after - before)[1:]), **facts())
@@ -121,13 +133,13 @@ def costs_little(name: str) -> Evidence:
     return evidence(cost[0] <= MOST_COST and cost[2] < RULED_OUT, *cost, **facts(4))
 
 
-def most_of_resnet() -> Evidence:
+def repair_resnet() -> Evidence:
     """Decide whether a change lets the ResNet-18 learn at least 12 waves."""
     most = max(map(number_learned, OF_RESNET))
     return evidence(most >= GOAL, most, **facts(128))
 
 
-def more_by_flat() -> Evidence:
+def repair_resnet_flat() -> Evidence:
     """Decide whether a flat last layer lets the ResNet-18 learn more waves."""
     more = number_learned("resnet, flat") - number_learned("resnet")
     return evidence(more > 0, more, **facts())
@@ -140,14 +152,14 @@ def flat_lowers_best() -> Evidence:
     return evidence(len(fall) == 3 and fall.min() > 20, fall.min(), **facts())
 
 
-def low_energy() -> Evidence:
+def low_energy_unlearned() -> Evidence:
     """Decide whether at most one wave of low energy is learned, over all eight networks."""
     found = repaired()
     learned = np.concatenate([found.learned(name)[found.energies[name] < LOW] for name in NETWORKS])
     return evidence(learned.sum() <= 1, (~learned).sum(), **facts(256))
 
 
-def averages_help() -> Evidence:
+def averages_help_photos() -> Evidence:
     """Decide whether both networks score higher on photos with averages than with strides."""
     value, low, high = repaired().cost("resnet, average")
     gains = [(-value, -high, -low), repaired().cost("densenet, strided")]
@@ -192,19 +204,8 @@ def by_wave() -> str:
 
 
 CLAIMS = {
-    "repair-original": lambda: evidence(
-        number_learned("densenet") <= 3, number_learned("densenet"), **facts()
-    ),
-    "repair-single": single_changes,
-    "repair-raises": raises,
-    "repair-both": lambda: evidence(number_learned(BOTH) >= GOAL, number_learned(BOTH), **facts()),
     "repair-cost": lambda: costs_little(BOTH),
-    "repair-resnet": most_of_resnet,
-    "repair-resnet-flat": more_by_flat,
-    "flat-lowers-best": flat_lowers_best,
     "repair-resnet-cost": lambda: costs_little("resnet, flat"),
-    "low-energy-unlearned": low_energy,
-    "averages-help-photos": averages_help,
 }
 LAB_TABLES = {
     "Repair: networks": by_network,

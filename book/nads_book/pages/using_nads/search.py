@@ -195,33 +195,33 @@ def reaches(name: str) -> Evidence:
     return evidence(found[1] > GOALS[name], *found, **facts())
 
 
-def little_gain() -> Evidence:
+def nas_little_gain() -> Evidence:
     """Decide whether the gain over jacov and synflow is in the registered range."""
     gains = [lead("with NADs", "sum", data=data) for data in contest.DATA]
     holds = all(GAIN[0] <= value <= GAIN[1] for value, *_ in gains)
     return evidence(holds, *max(gains), **facts())
 
 
-def match_misleads(used: np.ndarray | None = None) -> Evidence:
+def nas_match_misleads(used: np.ndarray | None = None) -> Evidence:
     """Decide whether all three matches with photos are negatively correlated with accuracy."""
     return below(max(correlation(name, used) for name in MATCHES), **facts(used))
 
 
-def over_flops() -> Evidence:
+def nas_or_flops() -> Evidence:
     """Decide whether the directions rank better than FLOPs, on all four benchmarks."""
     leads = [scored("nas").estimates[place]["over flops"] for place in PLACES]
     holds = True if min(low for _, low, _ in leads) > 0 else None
     return evidence(holds, *min(leads), null=0, **facts())
 
 
-def macro() -> Evidence:
+def nas_macro() -> Evidence:
     """Decide whether the directions rank better than parameters on NAS-Bench-Macro."""
     return above(
         scored("nas").estimates["macro"]["over params"], **facts() | {"num_trainings": 300}
     )
 
 
-def not_tails() -> Evidence:
+def nas_not_tails() -> Evidence:
     """Decide whether the directions rank cells with lighter tails with a correlation above .5."""
     tails = table_of()["light tails"]
     light = tails >= np.median(tails)
@@ -263,18 +263,13 @@ CLAIMS = {
     "nas-alone": partial(reaches, "alone"),
     "nas-combined": partial(reaches, "with NADs"),
     "nas-upper": partial(reaches, "upper half, alone"),
-    "nas-little-gain": little_gain,
     "nas-counts-better": lambda: above(lead(FITTED, DIRECTIONS, upper()), **facts()),
     "nas-plain-count": lambda: above(lead(COUNT, DIRECTIONS), **facts()),
     "nas-beyond-counts": lambda: above(partial_correlation(), **facts()),
-    "nas-match-misleads": match_misleads,
-    "nas-match-one-pool": lambda: match_misleads(with_poolings(1)),
+    "nas-match-one-pool": lambda: nas_match_misleads(with_poolings(1)),
     "nas-miss-size": lambda: above(
         lead("params", DIRECTIONS, with_poolings(0)), **facts(with_poolings(0))
     ),
-    "nas-macro": macro,
-    "nas-or-flops": over_flops,
-    "nas-not-tails": not_tails,
 }
 LAB_TABLES = {
     "Architecture search: rank correlations with accuracy on CIFAR-10": all_scores,
