@@ -97,9 +97,3 @@ def test_equal_accuracies_make_a_constant_right(edit_stored):
     edit_stored(TRAINED, level)
     errors = trained.errors_of_predictors()["a constant, the mean of those learned"]
     assert errors[trained.trained().learned] == pytest.approx(0)
-
-
-def test_each_entry_has_a_row_and_each_prediction_an_outcome():
-    assert len(atlas.tables.table_of_entries().splitlines()[2:]) == 54
-    outcomes = [outcome.verdict for _, outcome in changes.judged()]
-    assert len(outcomes) == 49 and outcomes.count("held") == 43

@@ -1,4 +1,7 @@
-"""Verdicts follow from the stored rows: with other rows, claims have another one."""
+"""Claims have the numbers that they had, and with other stored rows another verdict."""
+
+import json
+from pathlib import Path
 
 import nads_book as nb
 import pytest
@@ -10,6 +13,8 @@ LENETS, TRAINED = "notes-lenet.laptop", "atlas-trained"
 MAPS, NARROW_MAPS = "maps-lenet.laptop", "maps-resnet18.narrow"
 KEPT = {"images": "photos", "background": "kept"}
 COMPONENTS = {"source": "pca", "target": "resnet18", "order": "kept"}
+OCTAVES = {"order": "shuffled in octaves"}
+START = {"network": "lenet", "data": "photos", "step": 0}
 FASHION = {"data": "fashion-mnist", "network": "lenet"}
 LAST = {"data": "imagenette", "network": "lenet", "index": 4_000, "background": "emptied"}
 
@@ -25,6 +30,9 @@ CASES = [
     ("pooling-part", "fig3-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.55),
     ("vgg-lacks-training", "fig1-vgg11.laptop", {"frequency": [0, 4]}, "test_accuracy", 0.7),
     ("equal-energy", "random-lenet", {"index": 0}, "test_accuracy", 0.99),
+    ("gain-where-filters-learn", "law-lenet", {}, "taught.test_accuracy", 0.5),
+    ("gain-left-in-lenet", "law-lenet", {}, "frozen.test_accuracy", 0.5),
+    ("removal-is-half", LENETS, {"written": "hole at mean"}, "test_accuracy", 0.53),
     ("hole-costs-as-much", LENETS, {**KEPT, "written": "hole"}, "test_accuracy", 0.53),
     ("number-alone", LENETS, {**KEPT, "written": "added", "size": 0.05}, "test_accuracy", 0.2),
     ("deviation-number", LENETS, {**KEPT, "written": "added", "size": None}, "test_accuracy", 0.4),
@@ -41,10 +49,12 @@ CASES = [
     ("match-over-fourier", MAPS, COMPONENTS | {"target": "fourier"}, "neighbours", 0.7),
     ("signs-cost-resnet18", NARROW_MAPS, {"order": "kept", "signs": True}, "test_accuracy", 0.9),
     ("best-matches", NARROW_MAPS, {"source": "pca"}, "test_accuracy", 0.3),
+    ("order-beats-shuffled", NARROW_MAPS, OCTAVES, "test_accuracy", 0.3),
     ("most-energy-learned", TRAINED, {"entry": "cnn", "wave": [14, 14]}, "accuracy", 0.8),
     ("vit-waves", TRAINED, {"entry": "vit", "wave": [6, 10]}, "accuracy", 0.8),
     ("flat-learns-all", TRAINED, {"entry": "mlp", "wave": [6, 10]}, "accuracy", 0.5),
     ("too-short", TRAINED, {"entry": "cnn-depth6", "wave": [6, 10]}, "accuracy", 0.8),
+    ("bright-above-dark", "geometry", START, "leading.0", [1] * 512 + [-1] * 512),
     (
         "signal-takes-over",
         "geometry",
@@ -115,3 +125,17 @@ def test_other_rows_change_the_verdict(edit_stored, claim, file, chosen, field, 
 
     edit_stored(f"{file}.json", change)
     assert changed and nb.pages.decisions()[claim]().holds is not before
+
+
+@pytest.mark.slow
+def test_claims_have_the_numbers_that_were_stored():
+    """claims.json has value and interval of each; a change that is wanted is written there."""
+    known = json.loads(Path(__file__).with_name("claims.json").read_text("utf8"))
+    found = {claim: nb.pages.decisions()[claim]() for claim in known}
+    numbers = {claim: [one.value, *(one.interval or ())] for claim, one in found.items()}
+    moved = {
+        claim: (numbers[claim], before)
+        for claim, before in known.items()
+        if numbers[claim] != pytest.approx(before, rel=1e-3, abs=1e-4)
+    }
+    assert not moved

@@ -14,19 +14,8 @@ def test_the_signature_holds_and_does_not_for_two_equal_architectures(monkeypatc
     assert page.signature().holds is False
 
 
-def test_overlaps_are_symmetric_and_within_their_intervals():
-    for (a, b), (value, low, high) in page.overlaps().items():
-        assert low <= value <= high and value == pytest.approx(page.overlaps()[b, a][0])
-
-
 def test_a_network_has_everything_in_common_with_itself():
     nads = nc.load_nads("lenet")
     curves = page.plot_common({"a": nads, "b": nads}).axes[0].lines
     assert curves[0].get_ydata() == pytest.approx([1] * len(page.LEADING))
     assert curves[1].get_ydata()[-1] == pytest.approx(300 / 1024)
-
-
-def test_the_table_has_a_row_for_each_network_and_one_for_two_runs():
-    lines = page.table_of_overlaps().splitlines()
-    assert len(lines) == 2 + len(page.NETWORKS) + 1
-    assert len({line.count("|") for line in lines}) == 1

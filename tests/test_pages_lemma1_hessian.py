@@ -11,13 +11,6 @@ pytest.importorskip("nads_book.pages.lemma1_hessian", reason="the figures need m
 page = nb.pages.lemma1_hessian
 
 
-def test_steps_at_a_large_curvature_of_the_noise_follow_the_inverse_response():
-    """Exponent 1 and not 2, by Student's interval of eleven frequencies."""
-    slope, low, high = page.exponent()
-    assert low < 1 < high < 2
-    assert slope == pytest.approx((low + high) / 2)
-
-
 def test_zeta_falls_as_the_largest_response_grows():
     few, many = (page.steps_needed(torch.tensor([10]), largest) for largest in (1.0, 64.0))
     assert float(few[0]) == pytest.approx(64 * float(many[0]))

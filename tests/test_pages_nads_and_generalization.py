@@ -25,12 +25,6 @@ def test_energies_separate_learned_waves_and_shuffled_ones_do_not(edit_stored, m
     assert found.holds is False and 0.2 < found.value < 0.8
 
 
-def test_low_frequency_orders_resnets_waves_badly_and_the_rule_of_four_well():
-    rules = "low frequency", waves.RULES["resnet18"]
-    badly, well = (waves.area("resnet18", rule) for rule in rules)
-    assert badly < 0.8 < 0.97 < well
-
-
 def test_the_readers_wave_is_a_star_among_the_published_ones():
     energy = torch.from_numpy(waves.energies("lenet"))
     (axis,) = page.plot_energies("lenet", energy, (0.5, 0.75)).axes
@@ -65,17 +59,6 @@ def test_every_measured_nad_of_the_authors_counts():
         assert f"| {label}, paper | 264 |" in table
 
 
-def test_half_of_the_energy_of_a_steep_spectrum_is_in_few_nads():
-    one = paper.falls()
-    assert one["DenseNet-121"].half < one["LeNet"].half
-    assert paper.pairs_in_order(with_vgg=False) == [True] * 3
-    assert not all(paper.pairs_in_order(with_vgg=True))
-
-
-def test_nads_have_their_energy_where_the_authors_networks_learn():
-    assert min(paper.supports().values()) > 0.9 and max(paper.ordering().values()) > 0.9
-
-
 # The law
 
 
@@ -91,21 +74,6 @@ def test_a_fitted_step_has_two_levels():
     step = law.fits()["a step, fitted"]
     assert len(np.unique(step)) == 2 and step[0] == 1 and (np.diff(step) <= 0).all()
     assert law.law_or_step().interval[0] < 0 < law.law_or_step().interval[1]
-
-
-def test_predictions_and_trainings_are_matched_cell_by_cell():
-    assert len(predictions.predictions()) == 84
-    usual, longer = predictions.reached()
-    assert len(longer) == 12 and all(cell in usual for cell in longer)
-    found = predictions.samples_and_noise()
-    assert found.holds and found.value == 0 and found.interval[1] == pytest.approx(0.2646, abs=1e-3)
-
-
-def test_intervals_of_few_units_are_exact_or_students():
-    assert predictions.gain_pairs().interval == pytest.approx((0.3588, 0.9958), abs=1e-3)
-    found = predictions.more_steps()
-    assert found.interval == pytest.approx((2.80, 14.58), abs=0.01)
-    assert found.value == pytest.approx(np.mean(found.interval))
 
 
 def test_a_gap_that_the_kernel_explains_flips_the_verdict(monkeypatch):
@@ -131,16 +99,6 @@ def test_the_share_that_is_left_is_that_of_paired_slopes(name, expected):
     assert gain.share_left(name)[0] == pytest.approx(ratio)
 
 
-def test_random_filters_as_good_as_free_ones_leave_all_of_the_effect(edit_stored):
-    def as_free(row):
-        row["frozen"]["test_accuracy"] = row["test_accuracy"]
-
-    edit_stored("law-lenet.json", as_free)
-    assert gain.share_left("lenet") == pytest.approx((1, 1, 1))
-    assert gain.share_left_in("lenet", 0, 0.25).holds is False
-    assert gain.gain_where_filters_learn().holds is False
-
-
 def test_the_figure_has_a_panel_for_each_arm_and_a_curve_for_each_energy():
     figure = gain.plot_arms()
     assert [len(axis.containers) for axis in figure.axes[:3]] == [3, 3, 3]
@@ -149,11 +107,3 @@ def test_the_figure_has_a_panel_for_each_arm_and_a_curve_for_each_energy():
 
 
 # Estimators
-
-
-def test_the_gradient_at_a_point_orders_waves_worst():
-    found = {label: estimators.correlation("DFT", label)[0] for label in estimators.NAMES}
-    assert min(found, key=found.get) == "point" and found["smoothed"] > 0.8
-    value, low, high = estimators.ahead("point")
-    assert value == pytest.approx(found["smoothed"] - found["point"]) and low > 0
-    assert estimators.averages_agree().holds

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from nads_book.studies import load_results
 
 import nads_core as nc
 
@@ -129,26 +128,6 @@ def test_stored_trainings_are_shown_for_the_same_poison_alone(trial):
 # Claims
 
 
-def test_removal_alone_is_half_of_the_poison_and_all_of_it_flips_the_verdict(edit_stored):
-    found = parts.removal_is_half()
-    low, high = found.interval
-    assert found.value == pytest.approx(0.506, abs=0.001) == (low + high) / 2
-    assert 1 / 3 < low < high < 2 / 3
-    values = {
-        (row["index"], row["seed"]): row["test_accuracy"]
-        for row in load_results("notes-lenet", "laptop").rows
-        if row["written"] == "replaced" and row["images"] == "photos"
-    }
-
-    def as_poison(row):
-        if row["written"] == "hole at mean":
-            row["test_accuracy"] = values[row["index"], row["seed"]]
-
-    edit_stored(LENETS, as_poison)
-    assert parts.removal_is_half().holds is False
-    assert parts.removal_is_half().value == pytest.approx(1)
-
-
 def test_sizes_in_another_order_than_the_costs_flip_the_verdict(edit_stored, monkeypatch):
     edit_stored("poison-parts.json", lambda row: None)
     sizes = parts.poison_parts.deviations
@@ -167,19 +146,6 @@ def test_seeds_that_all_follow_a_number_or_all_ignore_it_flip_the_verdict(edit_s
 
     edit_stored("notes-lenet.epochs50.json", change)
     assert numbers.seeds_decide().value > 19 and numbers.seeds_decide().holds is False
-
-
-def test_followers_are_counted_by_seed_and_the_interval_of_few_trainings_is_exact():
-    found = numbers.read_after(50)
-    assert found.holds and found.value == pytest.approx(5 / 15)
-    assert found.interval == pytest.approx((0.1182, 0.6162), abs=1e-3)
-    assert numbers.read_after(100).value == pytest.approx(7 / 15)
-
-
-def test_following_rises_with_energy_over_twelve_carriers():
-    value, low, high = numbers.slope()
-    assert (value, low) == pytest.approx((16.3, 7.5), abs=0.05)
-    assert high - value == pytest.approx(value - low)
 
 
 def test_predictions_before_and_behind_a_carrier_are_counted_apart():

@@ -28,15 +28,6 @@ def test_signal_to_noise_is_the_library_s_where_a_wave_does_not_fold_onto_itself
         assert page.signal_to_noise()[4][frequency - 1] == pytest.approx(float(expected))
 
 
-def test_responses_vanish_on_the_lines_of_8_and_16_cycles_alone():
-    assert len(page.silent()) == 45 and len(page.beside()) == 85
-    assert all({abs(k[0]), abs(k[1])} & {8, 16} for k in page.silent())
-
-
-def test_max_pooling_keeps_half():
-    assert page.max_pooling_keeps().value == pytest.approx(0.53, abs=0.05)
-
-
 @pytest.mark.parametrize("wave", ["silent", "beside"])
 def test_another_accuracy_changes_the_verdicts(wave, monkeypatch):
     first = {"silent": page.silent(), "beside": page.beside()}[wave][0]

@@ -1,6 +1,5 @@
 """Scores on data: permutations, the reader's own network, and verdicts of stored rows."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -42,12 +41,3 @@ def test_ties_of_the_accuracies_are_ties():
     equal = [found.architectures.index(name) for name in ("mlp", "resnet")]
     assert accuracies[equal[0]] == accuracies[equal[1]]
     assert scores.ranking.pairs_best().value == pytest.approx(0.2124, abs=1e-4)
-
-
-def test_data_sets_are_the_units_of_smoothness():
-    found = scores.ranking.pairs_smoothness()
-    leads = np.array([*scores.ranking.lead_over_smoothness().values()])
-    assert found.value == pytest.approx(leads.mean()) and (leads < 0).all()
-    half = 4.3027 * leads.std(ddof=1) / 3**0.5  # Student's quantile with two degrees of freedom
-    assert found.interval == pytest.approx((leads.mean() - half, leads.mean() + half), abs=1e-3)
-    assert found.interval[1] > 0

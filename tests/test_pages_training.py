@@ -28,28 +28,6 @@ def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypat
     assert found.holds is False and found.value > 8
 
 
-def test_the_share_of_a_half_above_the_other(edit_stored):
-    halves = np.repeat([1, -1], 512).tolist()
-
-    def to_halves(row):
-        if (row["network"], row["data"], row["step"]) == ("lenet", "photos", 0):
-            row["leading"][0] = halves
-
-    edit_stored(GEOMETRY, to_halves)
-    assert trajectories.bright_above_dark().holds is False
-
-
-def test_a_network_closer_to_the_law_flips_the_verdict(edit_stored):
-    def ahead(row):
-        if (row["network"], row["data"], row["step"]) == ("mlp", "photos", 10):
-            row["change"]["law ahead"]["signal"] = [0.3, 0.2, 0.4]
-
-    rows = edit_stored(GEOMETRY, ahead)
-    found = trajectories.signal_takes_over()
-    assert found.holds is False and (found.value, found.interval) == (-0.3, (-0.4, -0.2))
-    assert experiment("geometry").score(rows).met["then labels decide"]
-
-
 def test_labels_that_do_not_decide_refute_the_registered_claim(edit_stored):
     def law_at_the_end(row):
         if row["data"] == "photos" and row["network"] in ("lenet", "mlp") and row["step"] == 1_000:

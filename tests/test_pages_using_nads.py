@@ -14,12 +14,6 @@ using_nads = pytest.importorskip("nads_book.pages.using_nads", reason="the figur
 pooling, repair, search = using_nads.pooling, using_nads.repair, using_nads.search
 
 
-def test_the_choice_by_energy_fails_since_its_exact_interval_contains_zero():
-    found = pooling.energy_chooses_pooling()
-    low, high = found.interval
-    assert found.holds is False and low < 0 < found.value < high
-
-
 def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(edit_stored):
     scores = load_study("pooling.json")["prediction"]
 
