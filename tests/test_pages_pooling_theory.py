@@ -31,12 +31,12 @@ def test_signal_to_noise_is_the_library_s_where_a_wave_does_not_fold_onto_itself
 @pytest.mark.parametrize("wave", ["silent", "beside"])
 def test_another_accuracy_changes_the_verdicts(wave, monkeypatch):
     first = {"silent": page.silent(), "beside": page.beside()}[wave][0]
-    accuracies = dict(page.published_accuracies())
+    accuracies = dict(page.published_accuracies("lenet"))
     if wave == "silent":
         accuracies[first] = 0.9
     else:
         accuracies = {k: 1 - value for k, value in accuracies.items()}
-    monkeypatch.setattr(page, "published_accuracies", lambda: accuracies)
+    monkeypatch.setattr(page, "published_accuracies", lambda name: accuracies)
     decide = {"silent": page.silent_waves, "beside": page.response_orders}[wave]
     assert decide().holds is False
 

@@ -14,17 +14,17 @@ from nads_book.studies import experiment
 
 training = pytest.importorskip("nads_book.pages.training", reason="the figures need matplotlib")
 trajectories, optimisers, used = training.trajectories, training.optimisers, training.used
-closed_form = training.closed_form
+first_step = training.first_step
 
 
 GEOMETRY = "geometry.json"
 
 
 def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypatch):
-    assert closed_form.first_step_closed_form(count=4_000).holds
-    right = closed_form.first_change
-    monkeypatch.setattr(closed_form, "first_change", lambda *arguments: 1.2 * right(*arguments))
-    found = closed_form.first_step_closed_form(count=4_000)
+    assert first_step.first_step_closed_form(count=4_000).holds
+    right = first_step.first_change
+    monkeypatch.setattr(first_step, "first_change", lambda *arguments: 1.2 * right(*arguments))
+    found = first_step.first_step_closed_form(count=4_000)
     assert found.holds is False and found.value > 8
 
 

@@ -6,13 +6,13 @@ the published cells.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from nads_book.analysis.statistics import (
-    grouped,
-)
+from nads_book.analysis.published import fourier_accuracies
+from nads_book.analysis.statistics import grouped
 from nads_book.analysis.waves import grid_frequencies, negative, wrapped
 from nads_book.experiments.results import Results
 from nads_core.data.fourier import Frequency
@@ -63,6 +63,12 @@ def of_tasks(cells: Mapping[Frequency, float], right: bool | None = None) -> dic
         return {k: (cells[k] + cells[negative(k)]) / 2 for k in grid_frequencies()}
     sign = 1 if right else -1
     return {k: cells[k if sign * k[1] >= 0 else negative(k)] for k in grid_frequencies()}
+
+
+@cache
+def published_accuracies(name: str, right: bool | None = None) -> Mapping[Frequency, float]:
+    """Return the authors' test accuracies of a network by wave, of `of_tasks`, in [0, 1]."""
+    return of_tasks(fourier_accuracies(name), right)
 
 
 def common_pairs(a: Mapping[Frequency, float], b: Mapping[Frequency, float]) -> Pairs:

@@ -32,6 +32,11 @@ def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     return {key: float(np.mean(values)) for key, values in grouped(pairs).items()}
 
 
+def mean_and_range(values: np.ndarray) -> np.ndarray:
+    """Return mean, smallest and largest value over seeds, (..., 3), from values (seeds, ...)."""
+    return np.stack([values.mean(0), values.min(0), values.max(0)], -1)
+
+
 def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Return the decreasing sequence (n,) with the least squared distance from values (n,)."""
     from scipy.optimize import isotonic_regression

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from nads_book.experiments.stored import load_study
-from nads_core.data.fourier import Frequency, fourier_direction
+from nads_core.data.fourier import Frequency, fourier_direction, spectrum
+from nads_core.directions import NADs
 
 NUM_STRATA = 8
 
@@ -69,6 +70,13 @@ def grid_frequencies(size: int = 32) -> list[Frequency]:
 def fourier_directions(waves: Iterable[Frequency], size: int = 32) -> Tensor:
     """Return the sines of some frequencies as unit images, (n, 1, H, H)."""
     return torch.stack([fourier_direction(wave, size) for wave in waves])
+
+
+def spectrum_of(nads: NADs) -> Tensor:
+    """Return the energy of the second moment of gradients over frequencies, zero in the middle: (H,
+    W).
+    """
+    return (spectrum(nads.directions[:, 0]) * nads.eigenvalues[:, None, None]).sum(0)
 
 
 @lru_cache

@@ -18,8 +18,7 @@ import numpy as np
 import torch
 
 from nads_book import report
-from nads_book.analysis import published
-from nads_book.analysis.frequency_maps import of_tasks
+from nads_book.analysis.frequency_maps import published_accuracies
 from nads_book.analysis.prediction import accuracies_by
 from nads_book.experiments.results import Results
 from nads_book.studies import load_results
@@ -215,8 +214,8 @@ def _by_key(row: list[Any]) -> Any:
 
 def _published_rows(name: str) -> list[list[Any]]:
     """Return the same rows of the authors' published values: means of both cells of a wave."""
-    accuracies = of_tasks(published.fourier_accuracies(name))
-    return [_row(list(k), accuracy, _PUBLISHED_TEST) for k, accuracy in accuracies.items()]
+    accuracies = published_accuracies(name).items()
+    return [_row(list(k), accuracy, _PUBLISHED_TEST) for k, accuracy in accuracies]
 
 
 def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:

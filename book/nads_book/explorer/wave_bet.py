@@ -10,8 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nads_book.analysis import published
-from nads_book.analysis.frequency_maps import LEARNED, of_tasks
+from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.analysis.waves import predicted_energies
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LABELS
@@ -50,7 +49,7 @@ def guess_data(name: str) -> dict[str, Any]:
         grid, k and -k being one. Energies are those of `predicted_energies`, relative to the
         largest. Accuracies are the authors' means of both cells of a wave.
     """
-    energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
+    energies, accuracies = predicted_energies(name), published_accuracies(name)
     largest = max(energies.values())
     tasks = [
         [*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)]

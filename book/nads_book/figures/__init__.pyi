@@ -6,7 +6,6 @@ from .bases import (
     plot_directions,
     plot_eigenvalues,
     plot_kinks,
-    plot_overlaps,
     plot_scaling,
 )
 from .intervals import plot_intervals
@@ -16,6 +15,7 @@ from .learning import (
     plot_frequency_maps,
     plot_signed_images,
 )
+from .lines import plot_lines
 from .poison import (
     plot_by_index,
     plot_representations,
@@ -48,8 +48,8 @@ __all__ = [
     "plot_intervals",
     "plot_kinks",
     "plot_learning_curves",
+    "plot_lines",
     "plot_matrices",
-    "plot_overlaps",
     "plot_representations",
     "plot_scaling",
     "plot_signed_images",

@@ -65,17 +65,24 @@ def index_axis(axis: Axes, every: int = 1) -> None:
 
 
 @styled
-def plot_by_index(panels: Mapping[str, Sweeps], ylabel: str, own: Sweeps | None = None) -> Figure:
+def plot_by_index(
+    panels: Mapping[str, Sweeps],
+    ylabel: str,
+    own: Sweeps | None = None,
+    *,
+    xlabel: str = "NAD index of the carrier",
+    level: float = 0,
+) -> Figure:
     """Draw values with their intervals against the NAD index.
 
     Args:
         panels: title -> values.
         ylabel: label of the vertical axis.
         own: values of the reader's run, drawn as stars in ink.
+        xlabel: label of the horizontal axes.
+        level: value to compare with, such as chance.
     """
-    figure, axes = panel_row(
-        panels, 3.2, xlabel="NAD index of the carrier", ylabel=ylabel, sharey=True
-    )
+    figure, axes = panel_row(panels, 3.2, xlabel=xlabel, ylabel=ylabel, sharey=True)
     for axis, curves in zip(axes, panels.values(), strict=True):
         drawn = {**curves, **(own or {})}
         for number, (label, sweep) in enumerate(drawn.items()):
@@ -86,7 +93,7 @@ def plot_by_index(panels: Mapping[str, Sweeps], ylabel: str, own: Sweeps | None 
             # Points at one index stand beside each other.
             where = (np.array([*sweep]) + 1) * 1.035 ** (number - (len(drawn) - 1) / 2)
             axis.errorbar(where, values, lengths, label=label, elinewidth=0.9, **look)
-        rule(axis)
+        rule(axis, level)
         index_axis(axis, 1 if len(panels) == 1 else 2)
     legend(figure, axes, ncols=2 if len(panels) == 1 else 3)
     return figure

@@ -3,10 +3,10 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.analysis.statistics import grouped, rank_correlation
+from nads_book import figures
+from nads_book.analysis.statistics import grouped, mean_and_range, rank_correlation
 from nads_book.evidence import Evidence
 from nads_book.experiments import Row, matching
-from nads_book.figures.style import bar_ends, dotted, legend, log_ticks, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
@@ -29,25 +29,22 @@ def each_seed(network: str, task: str) -> dict[int, list[float]]:
     return grouped(sorted((row["first"], row["test_accuracy"]) for row in own))
 
 
-@styled
 def plot_tasks() -> Figure:
-    """Draw the accuracy in each task against the NADs that the label depends on."""
-    figure, axes = panel_row(
-        LABELS.values(), 3.0, xlabel="first of the two NADs", ylabel="accuracy (%)", sharey=True
-    )
-    for axis, network in zip(axes, LABELS, strict=True):
-        for task in TASKS:
-            found = each_seed(network, task)
-            spans = [(np.mean(one), min(one), max(one)) for one in found.values()]
-            values, lengths = bar_ends(100 * np.array(spans))
-            line = "o--" if task == "linear" else "o-"
-            places = 1 + np.array([*found])
-            axis.errorbar(places, values, lengths, fmt=line, label=TASK_LABELS[task])
-        axis.axhline(50, **dotted(level=0.5))
-        ticks = [0, 4, 20, 80, 400]
-        log_ticks(axis, [tick + 1 for tick in ticks], map(str, ticks))
-    legend(figure, axes, ncols=4)
-    return figure
+    """Draw the accuracy in each task against the NADs that the label depends on; bars span the
+    seeds.
+    """
+    panels = {
+        label: {
+            TASK_LABELS[task]: {
+                first: mean_and_range(100 * np.array(values))
+                for first, values in each_seed(network, task).items()
+            }
+            for task in TASKS
+        }
+        for network, label in LABELS.items()
+    }
+    label = "first of the two NADs"
+    return figures.plot_by_index(panels, "accuracy (%)", xlabel=label, level=50)
 
 
 def table_tasks() -> str:

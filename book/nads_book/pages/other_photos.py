@@ -17,7 +17,6 @@ from nads_book.figures.style import (
     colours,
     dotted,
     legend,
-    log_ticks,
     name_rows,
     panel_row,
     styled,
@@ -229,22 +228,16 @@ def plot_holes() -> Figure:
     return figures.plot_by_index(panels, "points of accuracy lost")
 
 
-@styled
 def plot_following() -> Figure:
     """Draw the share of photos that follow a large number, by NAD, where all photos lack their own
     coordinates.
     """
-    figure, (axis,) = panel_row([""], 2.8, xlabel="NAD", ylabel="photos that follow the number (%)")
-    for (label, cell), marker in zip(cells().items(), "oDs^", strict=True):
-        shares = [100 * cell.following(index) for index in cell.indices]
-        places = np.array(cell.indices) + 1
-        axis.plot(places, shares, f"{marker}-", markersize=5, label=_titled(label))
-    axis.axhline(50, **dotted(level=0.5))
-    ticks = np.array([0, 10, 100, 1_000, 4_000])
-    log_ticks(axis, ticks + 1, map("{:,}".format, ticks))
-    axis.set_ylim(-5, 105)
-    axis.legend()
-    return figure
+    shares = {
+        _titled(label): {index: [100 * cell.following(index)] for index in cell.indices}
+        for label, cell in cells().items()
+    }
+    label = "photos that follow the number (%)"
+    return figures.plot_by_index({"": shares}, label, xlabel="NAD", level=50)
 
 
 def table_of_holes() -> str:

@@ -12,7 +12,8 @@ from torch.nn.functional import avg_pool1d, max_pool1d
 
 import nads_core as nc
 from nads_book import figures
-from nads_book.analysis import frequency_maps, published, statistics, waves
+from nads_book.analysis import statistics, waves
+from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.explorer.bundle import element
@@ -249,12 +250,6 @@ def filters_lose_nothing() -> Evidence:
 
 
 @cache
-def published_accuracies() -> dict[Frequency, float]:
-    """Return the authors' test accuracy of LeNet along each wave, in [0, 1]."""
-    return frequency_maps.of_tasks(published.fourier_accuracies("lenet"))
-
-
-@cache
 def responses() -> dict[Frequency, float]:
     """Return what two averagings by two pass of each wave, from 0 to 1."""
     passed = pooling.frequency_response(pooling.prefilter("average", 32, 4)).abs()
@@ -276,7 +271,7 @@ def plot_dark_lines() -> Figure:
     wave.
     """
     rows = {
-        "LeNet's accuracy": {"": {k: 100 * a for k, a in published_accuracies().items()}},
+        "LeNet's accuracy": {"": {k: 100 * a for k, a in published_accuracies("lenet").items()}},
         "response": {"": responses()},
     }
     own = {"response": ("share that two averagings pass", (0.0, 1.0))}
@@ -287,10 +282,10 @@ def silent_waves() -> Evidence:
     """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does
     not learn.
     """
-    lines = [k for k in published_accuracies() if any(abs(f) in (8, 16) for f in k)]
-    most = max(published_accuracies()[k] for k in silent())
+    lines = [k for k in published_accuracies("lenet") if any(abs(f) in (8, 16) for f in k)]
+    most = max(published_accuracies("lenet")[k] for k in silent())
     clear = min(responses()[k] for k in beside()) > 0.03
-    return evidence(set(silent()) == set(lines) and clear and most < 0.55, most, size="paper")
+    return evidence(set(silent()) == set(lines) and clear and most < LEARNED, most, size="paper")
 
 
 @cache
@@ -319,7 +314,7 @@ def blind_without_noise() -> Evidence:
 
 def response_orders() -> Evidence:
     """Decide whether accuracy beside the dark lines follows the response."""
-    pairs = np.array([(responses()[k], published_accuracies()[k]) for k in beside()]).T
+    pairs = np.array([(responses()[k], published_accuracies("lenet")[k]) for k in beside()]).T
     rank = statistics.correlation_interval(*pairs)
     return evidence(rank[0] > 0.8, *rank, size="paper")
 
@@ -329,8 +324,8 @@ def table_of_dark_waves() -> str:
     rows = []
     for low, high in ((0, ROUNDING), (ROUNDING, 0.1), (0.1, 0.3), (0.3, 1.1)):
         found = [k for k, response in responses().items() if low <= response < high]
-        values = [published_accuracies()[k] for k in found]
-        chance = sum(value <= frequency_maps.LEARNED for value in values)
+        values = [published_accuracies("lenet")[k] for k in found]
+        chance = sum(value <= LEARNED for value in values)
         ends = "0" if high == ROUNDING else f"{low if low > ROUNDING else 0:g} to {min(high, 1):g}"
         rows.append(
             [ends, len(found), chance, f"{percent(min(values), 1)} to {percent(max(values), 1)}"]

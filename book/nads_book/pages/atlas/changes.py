@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import nads_core as nc
+from nads_book.analysis.waves import spectrum_of
 from nads_book.atlas import (
     Measured,
     Prediction,
@@ -112,8 +113,7 @@ def wave_energies(nads: nc.NADs) -> np.ndarray:
     """Return the energies of waves in the second moment of a run, (H, W), relative to their
     mean.
     """
-    spectra = nc.spectrum(nads.directions[:, 0]) * nads.eigenvalues[:, None, None]
-    energies = np.fft.ifftshift(spectra.sum(0))
+    energies = np.fft.ifftshift(spectrum_of(nads))
     return energies / energies.mean()
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from nads_book.analysis.frequency_maps import LEARNED
 from nads_book.analysis.statistics import area_under_curve, means
 from nads_book.atlas import load_atlas
 from nads_book.atlas.trained_waves import predicted_from_others
@@ -13,7 +14,6 @@ from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures.style import colours, legend, name_rows, styled, subplots
 
-LEARNED = 0.55  # test accuracy above which a wave counts as learned
 COARSEST, FINEST = (0, 2), (6, 10)
 PATCH_CYCLES = 8  # waves of these cycles repeat in every patch of the transformer: 32 / 4
 FLAT = ("cnn-nopool", "cnn-strided", "mlp")  # hardly any preference

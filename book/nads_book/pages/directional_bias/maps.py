@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from nads_book import figures
 from nads_book.analysis import frequency_maps, published, statistics
 from nads_book.analysis.frequency_maps import LEARNED, Pairs
+from nads_book.analysis.frequency_maps import published_accuracies as authors
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.results import Results
 from nads_book.report import LABELS, markdown_table, percent
@@ -33,14 +34,6 @@ def sweep(name: str, preset: str = "paper", figure: str = "fig1") -> Results:
 def accuracies(name: str, preset: str = "paper", figure: str = "fig1") -> Map:
     """Return our test accuracies by wave, means over seeds."""
     return frequency_maps.by_frequency(sweep(name, preset, figure))
-
-
-@cache
-def authors(name: str, right: bool | None = None) -> Map:
-    """Return the authors' test accuracies by wave: the mean of k and -k, or one half of their
-    grid.
-    """
-    return frequency_maps.of_tasks(published.fourier_accuracies(name), right)
 
 
 def in_percent(values: Map) -> dict[Frequency, float]:

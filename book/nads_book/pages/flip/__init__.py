@@ -2,7 +2,7 @@
 why.
 """
 
-from nads_book.pages.flip import costs, images, match, rough, stored, tables
+from nads_book.pages.flip import costs, images, match, rough, stored
 from nads_book.pages.flip.costs import plot_costs, plot_signs, plot_yours, widget
 from nads_book.pages.flip.images import (
     MAPS,
@@ -14,4 +14,4 @@ from nads_book.pages.flip.images import (
 )
 from nads_book.pages.flip.match import plot_maps
 
-PARTS = (costs, images, match, rough, tables)
+PARTS = (costs, images, match, rough)

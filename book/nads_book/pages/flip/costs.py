@@ -22,7 +22,7 @@ from nads_book.pages.flip.stored import (
     sides_of,
     three_ways,
 )
-from nads_book.report import LABELS, percent
+from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
 from nads_book.studies import stored
 from nads_core.data import ImageSet
 
@@ -169,6 +169,40 @@ def flip_takes_three() -> Evidence:
     return evidence(smaller > 0.2, smaller, results=[maps("lenet")])
 
 
+def table_of_paper() -> str:
+    """Return the paper's accuracies and ours."""
+    rows = []
+    for name, accuracies in published.FLIP.items():
+        ours, photos = "–", "–"
+        if name in flips():
+            sides = sides_of(flips()[name]).values()
+            ours = " → ".join(percent(mean(side)) for side in sides)
+            photos = f"{flips()[name].settings['num_train']:,}"
+        rows.append([LABELS[name], " → ".join(map(percent, accuracies)), ours, photos])
+    return markdown_table(rows, ["network", "paper: upright → flipped", "ours", "photos of ours"])
+
+
+def table_of_costs() -> str:
+    """Return what the flip and random signs cost each network, with smoothness and training
+    accuracy.
+    """
+    rows = []
+    for name in SIZES:
+        changed = {"random signs": own(name, "kept", True), "flipped": own(name, "reversed")}
+        for label, side in three_ways(name).items():
+            cost = "–"
+            if label in changed:
+                cost = estimate(difference(name, own(name, "kept"), changed[label]), 1)
+            fitted = percent(mean(side, "train_accuracy"))
+            rows.append([NAMES[name], label, cost, fixed(mean(side, "neighbours"), 2), fitted])
+    head = ["network", "photos", "points lost", "neighbours' correlation", "training accuracy"]
+    return markdown_table(rows, head)
+
+
+LAB_TABLES = {
+    "Paper and ours": table_of_paper,
+    "What the flip and random signs cost": table_of_costs,
+}
 CLAIMS = {
     "flip-costs-lenet": partial(costs, "lenet"),
     "flip-costs-resnet18": partial(costs, "resnet18"),

@@ -20,7 +20,16 @@ from nads_book.figures.style import (
     show_badge,
     styled,
 )
-from nads_book.pages.flip.stored import components, difference, maps, mean, mean_of
+from nads_book.pages.flip.stored import (
+    NAMES,
+    SIZES,
+    components,
+    difference,
+    maps,
+    mean,
+    mean_of,
+)
+from nads_book.report import estimate, fixed, markdown_table, percent, points
 from nads_book.studies import stored
 from nads_book.studies.transform_summaries import (
     AS_THEY_ARE,
@@ -67,16 +76,16 @@ def plot_maps(name: str, upright: bool = True) -> Figure:
     figure, axes = panel_row(["", ""], 3.2, ylabel="test accuracy (%)", sharey=True)
     for axis, (xlabel, key) in zip(axes, COLUMNS.items(), strict=True):
 
-        def points(some: Iterable[KindOfMap], key: str = key) -> np.ndarray:
+        def places_of(some: Iterable[KindOfMap], key: str = key) -> np.ndarray:
             found = [(getattr(kind, key), 100 * kind.test_accuracy) for kind in some]
             return np.array(found).reshape(-1, 2).T
 
         for pair in pairs:
-            axis.plot(*points(pair), color=shade(0.6), linewidth=0.8, zorder=0)
+            axis.plot(*places_of(pair), color=shade(0.6), linewidth=0.8, zorder=0)
         for colour, (order, marker) in zip(colours(), ORDERS.items(), strict=False):
             some = [kinds[label] for label, row in example.items() if order_of(row) == order]
             if some:
-                axis.plot(*points(some), marker, color=colour, alpha=0.75, label=order)
+                axis.plot(*places_of(some), marker, color=colour, alpha=0.75, label=order)
         if name == "lenet":  # logistic regression was trained at its size
             level = 100 * mean(stored("maps-logreg", "laptop").rows)
             axis.axhline(level, **dotted("logistic regression", 0.2))
@@ -173,6 +182,47 @@ def octave_order() -> Evidence:
     return evidence(-1.5 < lead[1] and lead[2] < 1.5, *lead, results=[maps("lenet")])
 
 
+def table_of_maps(name: str) -> str:
+    """Return match, smoothness and accuracies of each kind of map."""
+    rows = [
+        [
+            kind.label,
+            points(kind.test_accuracy, kind.half),
+            fixed(kind.match, 2),
+            fixed(kind.neighbours, 2),
+            points(kind.train_accuracy),
+            kind.num_networks,
+        ]
+        for kind in by_kind(maps(name))
+    ]
+    head = ["test accuracy (%)", "match", "smoothness", "training accuracy (%)", "networks"]
+    return markdown_table(rows, [NAMES[name], *head])
+
+
+def table_of_regressions() -> str:
+    """Return what match and smoothness explain, with and without the maps onto the Fourier
+    basis.
+    """
+    rows = []
+    for name in SIZES:
+        for label, without in (("all", ""), ("without Fourier", "fourier")):
+            found = regressed(name, without)
+            for key, effect in found.effects.items():
+                shares = [percent(found.alone[key]), fixed(found.together, 2)]
+                rows.append([f"{NAMES[name]}, {label}", key, estimate(effect, 1), *shares])
+    head = [
+        "points for one deviation, other held (Student)",
+        "explains alone",
+        "correlation of both",
+    ]
+    return markdown_table(rows, ["maps", "", *head])
+
+
+LAB_TABLES = {
+    "LeNet's maps": partial(table_of_maps, "lenet"),
+    "ResNet-18's maps": partial(table_of_maps, "resnet18"),
+    "Match and smoothness": table_of_regressions,
+}
 CLAIMS = {
     "smoothness-lenet": partial(smoothness_counts, "lenet"),
     "smoothness-resnet18": partial(smoothness_counts, "resnet18"),

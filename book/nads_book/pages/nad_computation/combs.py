@@ -8,8 +8,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-import nads_core as nc
 from nads_book import figures
+from nads_book.analysis.waves import spectrum_of
 from nads_book.atlas import load_atlas
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_nads
@@ -17,12 +17,6 @@ from nads_core.directions import NADs
 
 STEPS = np.arange(17)  # vertical frequencies of images of 32 rows
 TEETH = STEPS % 4 == 0
-
-
-def spectrum_of(nads: NADs) -> torch.Tensor:
-    """Return the energy of C over frequencies, zero frequency in the middle: (H, W)."""
-    spectra = nc.spectrum(nads.directions[:, 0])
-    return (spectra * nads.eigenvalues[:, None, None]).sum(0)
 
 
 def rows_of(nads: NADs) -> np.ndarray:

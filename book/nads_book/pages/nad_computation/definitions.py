@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import report
-from nads_book.analysis import published
-from nads_book.analysis.frequency_maps import of_tasks
+from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.analysis.statistics import area_under_curve, rank_correlation, with_interval
 from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
@@ -122,9 +121,9 @@ def vgg_scores() -> dict[str, np.ndarray]:
     The first column is the estimate; the others draw the waves and the groups of networks again.
     """
     deep = stored()["deep"]["vgg11"]
-    accuracies = of_tasks(published.fourier_accuracies("vgg11"))
+    accuracies = published_accuracies("vgg11")
     right = np.array([accuracies[tuple(wave)] for wave in deep["waves"]])
-    learned = right > 0.55
+    learned = right > LEARNED
 
     def scores(energies: np.ndarray, which: np.ndarray) -> tuple[float, float]:
         kept = which[learned[which]]

@@ -6,6 +6,7 @@ energy; `estimators` asks which estimator orders waves best; `rival_theory` comp
 training and spectral bias, `nonlinear_tasks` has other tasks; `paper` is about what the paper says.
 """
 
+from nads_book.analysis.frequency_maps import published_accuracies
 from nads_book.pages import nonlinear_tasks, published_spectra, rival_theory
 from nads_book.pages.nads_and_generalization import (
     estimators,
@@ -23,7 +24,6 @@ from nads_book.pages.nads_and_generalization.law import plot_law
 from nads_book.pages.nads_and_generalization.waves import (
     plot_energies,
     plot_maps,
-    published_accuracies,
 )
 from nads_book.pages.nonlinear_tasks import plot_tasks
 from nads_book.pages.rival_theory import plot_theories

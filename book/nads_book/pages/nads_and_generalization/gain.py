@@ -1,16 +1,17 @@
 """At equal energy the gain counts: the registered experiment and its two replications."""
 
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from nads_book import figures
 from nads_book.analysis.prediction import predicted_accuracy
 from nads_book.analysis.statistics import MANY, drawn_counts, with_interval
-from nads_book.evidence import Estimate, Evidence, evidence
+from nads_book.evidence import Estimate, Evidence, around, evidence
 from nads_book.experiments.results import Results
 from nads_book.experiments.study import Scored
-from nads_book.figures.style import legend, log_ticks, panel_row, rule, styled
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import gain, stored
 
@@ -58,30 +59,24 @@ def factor(name: str) -> float:
     return float(np.exp(np.log(gain.load_design(name)["gains"]).std()))
 
 
-@styled
 def plot_arms(name: str = "lenet") -> Figure:
     """Draw the distance from the first-step law against the gain, at three energies."""
     design = gain.load_design(name)
     levels = np.unique(design["levels"])
-    groups = np.array_split(np.unique(design["shells"]), NUM_GROUPS)
-    arms = list(scored(name).estimates)
-    labels = {"xlabel": "gain of one 5 × 5 filter", "ylabel": "accuracy − law (points)"}
-    titles = (f"first filters {ARMS[arm]}" for arm in arms)
-    figure, axes = panel_row(titles, 3.2, sharey=True, **labels)
-    for axis, arm in zip(axes, arms, strict=True):
+    panels: dict[str, Any] = {}
+    for arm in scored(name).estimates:
         off = 100 * (accuracies(name, arm) - predicted_accuracy(design["ratios"]))
-        for shells, marker in zip(groups, "os^", strict=True):
+        lines = panels[f"first filters {ARMS[arm]}"] = {}
+        for shells in np.array_split(np.unique(design["shells"]), NUM_GROUPS):
             inside = np.isin(design["shells"], shells)
             cells = [inside & (design["levels"] == level) for level in levels]
             gains = [design["gains"][cell].mean() for cell in cells]
-            values = [off[cell].mean() for cell in cells]
-            bars = [2 * off[cell].std(ddof=1) / cell.sum() ** 0.5 for cell in cells]
+            halves = [2 * off[cell].std(ddof=1) / cell.sum() ** 0.5 for cell in cells]
             label = f"energy {design['energies'][inside].mean():.1f} of the mean"
-            axis.errorbar(gains, values, bars, fmt=f"{marker}-", markersize=5, label=label)
-        rule(axis)
-        log_ticks(axis, [2, 4, 8])
-    legend(figure, axes, ncols=3)
-    return figure
+            means = [off[cell].mean() for cell in cells]
+            lines[label] = gains, list(map(around, means, halves))
+    labels = ("gain of one 5 × 5 filter", "accuracy − law (points)")
+    return figures.plot_lines(panels, *labels, [2, 4, 8], level=0)
 
 
 @cache

@@ -9,8 +9,8 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book import figures
-from nads_book.analysis import frequency_maps as maps
 from nads_book.analysis import published, statistics, waves
+from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.analysis.statistics import area_under_curve
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import dotted, legend, panel_row, shade, styled
@@ -18,7 +18,6 @@ from nads_book.report import LABELS, estimate, markdown_table
 from nads_core.data.fourier import Frequency
 
 DEEP = ("lenet", "vgg11", "resnet18", "densenet121")
-LEARNED = 0.55
 OWN = "random weights"
 OTHERS = "another's random weights"
 # The rule that was chosen for each architecture.
@@ -35,12 +34,6 @@ FREQUENCY_RULES = (
     "a multiple of four",
     "two averages",
 )
-
-
-@cache
-def published_accuracies(name: str) -> dict[Frequency, float]:
-    """Return the published accuracy of each wave."""
-    return maps.of_tasks(published.fourier_accuracies(name))
 
 
 def arrays(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures, report
-from nads_book.analysis.statistics import means, rank_correlation
+from nads_book.analysis.statistics import mean_and_range, means, rank_correlation
 from nads_book.evidence import Estimate, Evidence, evidence, exact_share, fitted_slope
 from nads_book.experiments import matching
 from nads_book.experiments.results import Results
@@ -94,7 +94,7 @@ def plot_following() -> Figure:
     """Draw the photos that follow a number of 0.5 after each training; bars span the seeds."""
     curves = {
         f"{epochs} epochs": {
-            index: [100 * float(end(values)) for end in (np.mean, np.min, np.max)]
+            index: mean_and_range(100 * np.array(values))
             for index, values in follow_shares(0.5, epochs).items()
         }
         for epochs in by_epochs()

@@ -2,9 +2,8 @@
 data.
 """
 
-from nads_book.pages import adam_flip
-from nads_book.pages.adam_flip import plot_bases
-from nads_book.pages.scores_on_data import optimisers, ranking, series, stored
+from nads_book.pages.scores_on_data import adam, ranking, series, stored
+from nads_book.pages.scores_on_data.adam import plot_bases
 from nads_book.pages.scores_on_data.ranking import plot_pairs
 from nads_book.pages.scores_on_data.series import (
     accuracy_after,
@@ -15,4 +14,4 @@ from nads_book.pages.scores_on_data.series import (
 )
 from nads_book.studies.adam_flip import effective_inputs
 
-PARTS = (series, ranking, optimisers, adam_flip)
+PARTS = (series, ranking, adam)

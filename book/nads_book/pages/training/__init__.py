@@ -1,7 +1,6 @@
 """The page ``11_training``: what training does to NADs, with three optimisers."""
 
 from nads_book.pages.training import (
-    closed_form,
     first_step,
     optimisers,
     own_networks,
@@ -14,4 +13,4 @@ from nads_book.pages.training.own_networks import plot_your_training, trained_na
 from nads_book.pages.training.trajectories import plot_changes, widget
 from nads_book.pages.training.used import plot_used
 
-PARTS = (closed_form, first_step, trajectories, optimisers, used)
+PARTS = (first_step, trajectories, optimisers, used)

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from nads_book import figures
 from nads_book.analysis.statistics import (
     area_under_curve,
     drawn_counts,
+    mean_and_range,
     rank_correlations,
     with_interval,
 )
 from nads_book.atlas import load_atlas
 from nads_book.evidence import Evidence, Facts, above, evidence
-from nads_book.figures import style
 from nads_book.pages.scored_rows import rows_of
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import forgetting
@@ -60,24 +62,21 @@ def alive(cell: Cell, seed: int) -> np.ndarray:
     return np.array([fitted[wave] >= DEAD for wave in forgetting.waves()])
 
 
-@style.styled
 def plot_optimisers() -> Figure:
-    """Draw accuracy over energy at the start: a panel for each optimiser, a line for each rate."""
-    figure, axes = style.panel_row(
-        NAMES.values(), 3.0, xlabel="energy at the start", ylabel="test accuracy (%)", sharey=True
-    )
+    """Draw accuracy over energy at the start: a panel for each optimiser, a line for each rate;
+    bands span the seeds.
+    """
     energies = forgetting.wave_energies()
     sizes = ("lowest rate", "middle rate", "largest rate")
-    for axis, optimiser in zip(axes, NAMES, strict=True):
-        for rate, label in zip(RATES[optimiser], sizes, strict=True):
-            found = 100 * tables()[Cell(optimiser=optimiser, rate=rate)]
-            axis.plot(energies, found.mean(0), "o-", markersize=3, label=label)
-            axis.fill_between(energies, found.min(0), found.max(0), alpha=0.2, linewidth=0)
-        style.rule(axis, 50)
-        axis.set_ylim(45, 101)
-        style.log_ticks(axis, [0.01, 0.1])
-    style.legend(figure, axes, ncol=3)
-    return figure
+    panels: dict[str, Any] = {}
+    for optimiser, title in NAMES.items():
+        cells = [Cell(optimiser=optimiser, rate=rate) for rate in RATES[optimiser]]
+        reached = [mean_and_range(100 * tables()[cell]) for cell in cells]
+        panels[title] = {
+            label: (energies, found) for label, found in zip(sizes, reached, strict=True)
+        }
+    labels = ("energy at the start", "test accuracy (%)")
+    return figures.plot_lines(panels, *labels, [0.01, 0.1], level=50, bands=True, ylim=(45, 101))
 
 
 # Claims

@@ -8,11 +8,11 @@ import numpy as np
 from IPython.display import HTML
 from matplotlib.figure import Figure
 
+from nads_book import figures
 from nads_book.evidence import Estimate, Evidence, Facts, above, below, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
-from nads_book.figures import style
 from nads_book.predictions.training import LAW, SIGNAL, Trajectories
 from nads_book.publishing import publishing
 from nads_book.report import estimate, markdown_table
@@ -98,25 +98,18 @@ def widget() -> HTML:
     return HTML(element("nad-trained", config, sentence, publishing()))
 
 
-@style.styled
 def plot_changes() -> Figure:
     """Draw cosines of the change on photos with the signal and with the law, by step."""
-    figure, axes = style.panel_row(
-        (NETWORKS[network] for network in SMALL), 2.8, xlabel="step", ylabel="cosine", sharey=True
-    )
     laws = {SIGNAL: "with the signal of the labels", LAW: "with G₀SG₀, which knows no labels"}
-    for axis, network in zip(axes, SMALL, strict=True):
+    panels: dict[str, Any] = {}
+    for network in SMALL:
         steps = [step for step in steps_of(network, "photos") if step >= 10]
-        for law, label in laws.items():
-            cosines = [known().cosine(network, "photos", step, law) for step in steps]
-            value, low, high = np.array(cosines).T
-            axis.plot(steps, value, "o-", markersize=3, label=label)
-            axis.fill_between(steps, low, high, alpha=0.25, linewidth=0)
-        style.rule(axis)
-        axis.set(ylim=(-0.1, 1.1), xlim=(8, 1_300))
-        style.log_ticks(axis, [10, 100, 1_000])
-    style.legend(figure, axes, ncol=2)
-    return figure
+        panels[NETWORKS[network]] = {
+            label: (steps, cosines([network], "photos", steps, law)) for law, label in laws.items()
+        }
+    limits = {"ylim": (-0.1, 1.1), "xlim": (8, 1_300)}
+    ticks = [10, 100, 1_000]
+    return figures.plot_lines(panels, "step", "cosine", ticks, level=0, bands=True, **limits)
 
 
 # Claims
