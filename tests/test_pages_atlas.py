@@ -86,14 +86,3 @@ def test_waves_and_shares_are_read_from_the_entry(monkeypatch):
     other = dataclasses.replace(found, waves=tilted, eigenvalues=flat)
     monkeypatch.setattr(changes, "load_atlas", lambda: other)
     assert not changes.first_level().holds and not changes.odd_activation().holds
-
-
-def test_equal_accuracies_make_a_constant_right(edit_stored):
-    assert trained.level_not_energy().value == pytest.approx(4.23, abs=0.01)
-
-    def level(row):
-        row["accuracy"] = 0.9 if row["accuracy"] > 0.55 else 0.5
-
-    edit_stored(TRAINED, level)
-    errors = trained.errors_of_predictors()["a constant, the mean of those learned"]
-    assert errors[trained.trained().learned] == pytest.approx(0)

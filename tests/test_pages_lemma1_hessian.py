@@ -11,12 +11,6 @@ pytest.importorskip("nads_book.pages.lemma1_hessian", reason="the figures need m
 page = nb.pages.lemma1_hessian
 
 
-def test_zeta_falls_as_the_largest_response_grows():
-    few, many = (page.steps_needed(torch.tensor([10]), largest) for largest in (1.0, 64.0))
-    assert float(few[0]) == pytest.approx(64 * float(many[0]))
-    assert float(few[1]) < float(many[1])
-
-
 def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
     """At t = p = 0 the signal is ignored: 1 plus the noise of the other weights, as samples say."""
     response = page.response_of("average", 16)

@@ -156,8 +156,3 @@ def test_predictions_before_and_behind_a_carrier_are_counted_apart():
     }
     clean = use | {"flip": [0.1] * 6}
     assert curve.changed_predictions({"use": use}, {"use": clean}, 10) == [(90, 20), (30, 20)]
-
-
-def test_the_counter_example_is_not_separable_though_each_number_is():
-    assert curve.errata_poison_separable().holds is False
-    assert (curve.COUNTER_EXAMPLE[:2, 0] == 1).all() and (curve.COUNTER_EXAMPLE[2:, 1] == 1).all()

@@ -31,12 +31,6 @@ def test_the_time_of_a_named_network_is_drawn_below_the_stored_ones():
     assert own.get_xdata()[0] == pytest.approx(2.0)  # 2,000 networks
 
 
-def test_vectors_need_less_memory_than_the_matrix_for_large_images():
-    dense, gram = (page.memory_needed(100_000, 1_000, kind) for kind in ("dense", "gram"))
-    assert dense > 100 * gram
-    assert page.memory_needed(1_000, 60, "dense") == 64e6
-
-
 def test_measured_times_stand_beside_stored_ones():
     figure = page.plot_pixels({16: 0.1, 32: 0.2})
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}

@@ -32,12 +32,3 @@ def test_an_interval_above_the_limit_leaves_the_ranking_open(monkeypatch):
     monkeypatch.setattr(scores.ranking, "plan", lambda: low)
     for decide in (scores.ranking.pairs_best, scores.ranking.pairs_loss):
         assert decide().holds is None
-
-
-def test_ties_of_the_accuracies_are_ties():
-    found = scores.stored.pairs()
-    place = found.data.index("fashion-mnist"), found.variants.index("shuffled")
-    accuracies = found.means()[place]
-    equal = [found.architectures.index(name) for name in ("mlp", "resnet")]
-    assert accuracies[equal[0]] == accuracies[equal[1]]
-    assert scores.ranking.pairs_best().value == pytest.approx(0.2124, abs=1e-4)

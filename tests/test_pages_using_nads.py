@@ -39,20 +39,6 @@ def test_a_repair_needs_twelve_waves_and_a_small_cost(edit_stored):
 
 def test_a_count_of_operations_on_paths():
     assert search.counts(["224112"]).tolist() == [[0, 2, 0, 1]]  # one convolution is on no path
-    cells = search.half(False)
-    plain = dict(zip(cells, search.table_of()[search.COUNT], strict=True))
-    for cell in cells[:20]:
-        _, wide, narrow, poolings = search.counts([cell])[0]
-        assert plain[cell] == wide + narrow - poolings
-
-
-def test_a_score_that_counts_alone_predict_has_no_partial_correlation(monkeypatch):
-    table = dict(search.table_of())
-    noise = np.random.default_rng(0).normal(size=len(search.classes()))
-    table[search.DIRECTIONS] = search.counts(search.half(False)) @ np.array([1, 2, 3, -1]) + noise
-    monkeypatch.setattr(search, "table_of", lambda *_: table)
-    _, low, high = search.partial_correlation()
-    assert low < 0 < high and high - low < 0.4
 
 
 def test_the_effective_number_of_directions_of_logistic_regression():
