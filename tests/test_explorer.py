@@ -139,7 +139,6 @@ def show(*parts, **view):
         (show(frequency=(1, 2, 3)), "frequency is .*ky, kx"),
         (show(nads={"a": random_nads(), "b": random_nads(12)}), "one image size"),
         (show(nads={"": random_nads()}), "not empty"),
-        (show(nads=random_nads(), images=PHOTOS), "photos must be"),
         (show(nads=nc.NADs(torch.zeros(2, 3, 8, 8), torch.ones(2))), "single-channel"),
         (lambda: Playground({"pooling": "mean"}), "pooling is 'mean'"),
         (lambda: Playground(second=("depth", 3)), "unknown chip 'depth'"),

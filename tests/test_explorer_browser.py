@@ -486,13 +486,10 @@ def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
     assert np.allclose(unit, nads.basis.T, rtol=0, atol=2e-3)
 
 
-def test_a_single_nad_of_somebody_else_beside_many_and_images_given_to_show(
-    reader, site_folder, without_anywidget, tables
-):
+def test_a_single_nad_of_somebody_else_beside_many(reader, site_folder, without_anywidget, tables):
     """A label that would end its element runs no code, on the page and in Python."""
     one, many = random_nads(count=1), random_nads()
-    images = nb.load_images("generated", train=False, num_images=10, size=8)
-    show = nb.explorer.show(nads={HOSTILE: one, "many": many}, images=images, photo=4, kept=1)
+    show = nb.explorer.show(nads={HOSTILE: one, "many": many}, photo=4, kept=1)
     write_page(site_folder, "one.html", show)
     reader.open("one.html")
     assert reader.page.evaluate("window.pwned") is None
@@ -500,7 +497,7 @@ def test_a_single_nad_of_somebody_else_beside_many_and_images_given_to_show(
     mixer = reader.part("mixer").locator("input[type=range]:visible")
     assert mixer.count() == 1 and not reader.page.evaluate(DEAD)
     code = reader.python().split("\n# The poison")[0]  # which takes a second NAD
-    exec(code, made := {"nads": one, "photos": images})  # noqa: S102
+    exec(code, made := {"nads": one})  # noqa: S102
     assert "os" not in made
     assert_signed(reader.see("Mixture of the first"), made["mixture"], tables, slack=2.5)
     assert_photo(reader.see("The image from the first 1 "), made["rebuilt"])

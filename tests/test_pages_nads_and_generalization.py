@@ -7,8 +7,7 @@ import pytest
 import torch
 
 page = pytest.importorskip("nads_book.pages.nads_and_generalization", reason="it needs matplotlib")
-estimators, fall, gain, law = page.estimators, page.fall, page.gain, page.law
-paper, predictions, waves = page.paper, page.predictions, page.waves
+gain, law, waves = page.gain, page.law, page.waves
 
 # Waves
 
@@ -30,9 +29,6 @@ def test_the_readers_wave_is_a_star_among_the_published_ones():
     assert (star.get_xdata(), star.get_ydata()) == ([0.5], [75])
     dots = next(line for line in axis.lines if line.get_marker() == "o")
     assert len(dots.get_xdata()) == 130
-
-
-# Along NADs
 
 
 # The law
@@ -66,6 +62,3 @@ def test_the_figure_has_a_panel_for_each_arm_and_a_curve_for_each_energy():
     assert [len(axis.containers) for axis in figure.axes[:3]] == [3, 3, 3]
     free, random = (figure.axes[i].lines[1].get_ydata() for i in (0, 1))
     assert np.ptp(free) > 2 * np.ptp(random)  # the middle energies
-
-
-# Estimators

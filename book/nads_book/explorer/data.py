@@ -125,15 +125,15 @@ def require_square(nads: NADs) -> int:
     return height
 
 
-def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
-    """Pack labelled images as uint8 (N, 3, H, W); by default those of `load_pictures`."""
-    custom = photos is not None
-    if photos is None:
-        photos = load_pictures(size)
-    require_photos(photos, size)
-    names = [photos.class_names[label] for label in photos.labels.tolist()]
-    header: dict[str, Any] = {"own": custom, "size": size, "count": len(photos)}
-    header |= {"labels": photos.labels.tolist(), "names": names}
+def pack_photos(size: int = 32) -> Packet:
+    """Pack the pictures of `load_pictures` as uint8 (N, 3, H, W)."""
+    photos = load_pictures(size)
+    header = {
+        "size": size,
+        "count": len(photos),
+        "labels": photos.labels.tolist(),
+        "names": list(photos.class_names),
+    }
     return header, (photos.images * 255).round().byte().numpy().tobytes()
 
 
@@ -159,16 +159,6 @@ def load_pictures(size: int = 32) -> ImageSet:
     images = torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255  # (N, 3, H, W)
     labels = torch.arange(len(images))
     return ImageSet(images.contiguous(), labels, tuple(pictures), "drawings and a photograph")
-
-
-def require_photos(photos: ImageSet, size: int) -> None:
-    """Raise ValueError unless these are images (N, 3, size, size), at least one."""
-    if (
-        photos.images.dim() != 4
-        or tuple(photos.images.shape[1:]) != (3, size, size)
-        or not len(photos)
-    ):
-        raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
 
 
 def compressed(packet: Packet) -> dict[str, Any]:

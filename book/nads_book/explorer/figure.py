@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from nads_book.explorer.views import PARTS, Page, Source, View, require_drawable
 from nads_book.publishing import publishing
-from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 def show(
     *parts: str,
     nads: NADs | dict[str, NADs] | None = None,
-    images: ImageSet | None = None,
     **view: Any,
 ) -> Explorer | Page:
     """Show the explorer, or some parts of it.
@@ -29,18 +27,16 @@ def show(
         parts: any of "direction", "curves", "fourier", "mixer", "photo", "poison"; all by default.
         nads: NADs of your own, or several as label -> NADs, of square single-channel images; by
             default the five architectures that ship with the package.
-        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of
-            `load_pictures`.
         view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``,
             ``photo``, ``kept``, ``strength``, ``poisoned``.
 
     Raises:
-        ValueError: for a part, architecture or view that does not exist, or that these NADs and
-            images do not have.
+        ValueError: for a part, architecture or view that does not exist, or that these NADs do not
+            have.
     """
     if isinstance(nads, NADs):
         nads = {str(nads.provenance.get("architecture") or "yours"): nads}
-    source = Source(nads or {}, images)
+    source = Source(nads or {})
     fields = set(View.__dataclass_fields__) - {"parts"}
     if set(view) - fields:
         raise ValueError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import zlib
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,8 @@ from nads_book.explorer.data import (
     load_pictures,
     pack_nads,
     pack_photos,
-    require_photos,
     require_square,
 )
-from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
 
 PARTS = ("direction", "curves", "fourier", "mixer", "photo", "poison")
@@ -64,11 +61,10 @@ class Source:
     given.
 
     Raises:
-        ValueError: for NADs or images that cannot be drawn, or not together.
+        ValueError: for NADs that cannot be drawn, or not together.
     """
 
     nads: dict[str, NADs] = field(default_factory=dict)
-    images: ImageSet | None = None
 
     def __post_init__(self) -> None:
         if not all(isinstance(label, str) and label for label in self.nads):
@@ -80,8 +76,6 @@ class Source:
             raise ValueError(
                 f"an explorer shows NADs of one image size, got {sides}: show them one by one"
             )
-        if self.images is not None:
-            require_photos(self.images, self.side)
 
     @property
     def side(self) -> int:
@@ -93,15 +87,10 @@ class Source:
         """Names and labels of the architectures in the menu."""
         return {name: LABELS.get(name, name) for name in self.nads or LABELS}
 
-    @cached_property
-    def num_photos(self) -> int:
-        """Number of images to choose from."""
-        return len(load_pictures() if self.images is None else self.images)
-
     def packet(self, name: str) -> Packet:
         """Return the packet of an architecture, or of "photos"."""
         if name == "photos":
-            return pack_photos(self.images, self.side)
+            return pack_photos(self.side)
         if self.nads:
             return pack_nads(self.nads[name], name)
         return pack_nads(load_nads(name), LABELS[name], name)
@@ -148,7 +137,7 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     if key == "strength":
         return round(_require_within(key, float(value), *STRENGTHS), 2)
     count = source.count(view.architecture, view.second)
-    last = source.num_photos - 1 if key == "photo" else count if key == "kept" else count - 1
+    last = len(load_pictures()) - 1 if key == "photo" else count if key == "kept" else count - 1
     return _require_within(key, _require_whole(key, value), 0, last)
 
 
@@ -187,7 +176,7 @@ class Page:
     @property
     def shared(self) -> bool:
         """Whether the arrays are in files of the book, and the view in the page's address."""
-        return self.book and not self.source.nads and self.source.images is None
+        return self.book and not self.source.nads
 
     def _repr_html_(self) -> str:
         # The NADs to send: the reader's own, or of those that ship only those in view.

@@ -59,8 +59,6 @@ export const photoCode = (app, { photo }, { size }) => photo < 0
     "photo, label = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255, torch.tensor(0)",
   ]
   : [
-    app.photos.own
-      ? "# photos: your own images, as given to nb.explorer.show"
-      : `photos = nb.explorer.load_pictures(${size})`,
+    `photos = nb.explorer.load_pictures(${size})`,
     `photo, label = photos.images[${photo}], photos.labels[${photo}]`,
   ];
