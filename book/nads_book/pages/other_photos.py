@@ -22,7 +22,7 @@ from nads_book.figures.style import (
     styled,
 )
 from nads_book.pages.flip.images import MAPS, train_on_map
-from nads_book.pages.scored_rows import scored
+from nads_book.pages.scored_rows import registered
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import poison_parts
 from nads_book.studies import replication_criteria as replication
@@ -153,8 +153,8 @@ def criterion_holds(label: str, criterion: str) -> Evidence:
         less, more = (cell.difference("as is", name)[0] for name in names)
         interval = cell.difference(*names)[1:]
         found = [more - less, *(interval if len(interval) == 2 else [])]
-    met = scored("replications").met[f"{', '.join(CELLS[label])}: {criterion}"]
-    return evidence(met, *found, **_sizes(label))
+    name = f"{', '.join(CELLS[label])}: {criterion}"
+    return registered("replications", [name], found, **_sizes(label))
 
 
 def maps_resnet() -> Evidence:

@@ -37,6 +37,7 @@ LATTICE = ("resnet", "resnet-average", "resnet-flat", "resnet-noskip")
 PATCHES = ("vit-patch8", "vit", "mixer", "convnext")
 EVEN = 0.5  # decades: a map of waves with less has one colour
 NUM_SHOWN = 4  # NADs of an entry in a figure
+NUM_EFFECTS = 10  # in a figure
 EXCHANGEABLE = ("vit-patch2", "vit", "vit-patch8", "vit-noposition", "mixer")
 BASES = {"cnn": "small CNN", "resnet": "ResNet-18", "vit": "ViT"}
 TITLES = {
@@ -125,16 +126,16 @@ def plot_yours(nads: nc.NADs, num_entries: int = 2) -> Figure:
 
 
 @styled
-def plot_largest_effects(count: int = 10) -> Figure:
+def plot_largest_effects() -> Figure:
     """Draw the changes that move the second moment most, each beside the first NAD of the changed
     network.
     """
     found = load_atlas()
     effects = {name: found.effect(name) for name, entry in found.entries.items() if entry.base}
-    largest = sorted(effects, key=lambda name: -effects[name].value)[:count]
-    figure, ((axis,),) = subplots(height=0.7 + 0.42 * count, grid="x")
+    largest = sorted(effects, key=lambda name: -effects[name].value)[:NUM_EFFECTS]
+    figure, ((axis,),) = subplots(height=0.7 + 0.42 * NUM_EFFECTS, grid="x")
     values, lengths = bar_ends([(effects[name].value, *effects[name].interval) for name in largest])
-    axis.errorbar(values, range(count), xerr=lengths, fmt="o", markersize=5, elinewidth=2)
+    axis.errorbar(values, range(NUM_EFFECTS), xerr=lengths, fmt="o", markersize=5, elinewidth=2)
     place = axis.get_yaxis_transform()
     for row, name in enumerate(largest):
         picture = axis.inset_axes((1.01, row - 0.45, 0.1, 0.9), transform=place)
@@ -267,7 +268,7 @@ def share_in_first(name: str, count: int) -> float:
     """Return the share of the energy along the first NADs of an entry."""
     found = load_atlas()
     values = found.eigenvalues[list(found.entries).index(name)]
-    return float(values[:count].sum() / values.sum())
+    return float(values[:NUM_EFFECTS].sum() / values.sum())
 
 
 def first_level() -> Evidence:

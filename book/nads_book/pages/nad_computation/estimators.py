@@ -14,7 +14,7 @@ from nads_book import figures, report
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_nads, load_study
 from nads_book.pages import published_spectra
-from nads_book.pages.scored_rows import rows_of, scored
+from nads_book.pages.scored_rows import registered, rows_of
 from nads_book.studies.mixed_derivative import KINDS, NETWORKS, PAIRS, shared
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture, architecture_named
@@ -169,7 +169,7 @@ def of_mixed(criterion: str) -> Evidence:
             f"the mixed derivative by {own[1]:.2f}, one of each by {across:.2f}"
         )
     text = "; ".join(texts) + f" (first ten directions, {len(texts)} of {len(NETWORKS)} networks)."
-    return evidence(scored(MIXED).met[criterion], sentence=text, size="paper")
+    return registered(MIXED, [criterion], sentence=text, size="paper")
 
 
 # The paper's directions

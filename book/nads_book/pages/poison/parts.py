@@ -109,11 +109,12 @@ def plot_own_number(index: int, lost: float) -> Figure:
     return figures.plot_by_index({"": curves}, LOST, {"yours": {index: [lost]}})
 
 
-def plot_parts(case: str = "lenet") -> Figure:
-    """Draw the points lost by the poison, by both holes and by the number of the poison's size."""
-    found = {part: sweep(part, case) for part in PARTS if part != DEVIATION}
-    curves = {part: values for part, values in found.items() if values}
-    return figures.plot_by_index({"": curves}, LOST, badge=NAMES[case])
+def plot_parts() -> Figure:
+    """Draw the points that the poison, both holes and the number of the poison's size cost
+    LeNet.
+    """
+    curves = {part: sweep(part) for part in PARTS if part != DEVIATION}
+    return figures.plot_by_index({"": curves}, LOST, badge=NAMES["lenet"])
 
 
 def stored_beside(owner: str, index: int, strength: float) -> dict[str, list[float]]:

@@ -174,13 +174,8 @@ def show_estimators() -> None:
     report.table(rows, ["estimator", "", "time of one ResNet-18, relative"])
 
 
-def show_devices() -> None:
-    """Display the time to a certainty of .99, on a laptop and on GPUs, measured or estimated."""
-    times.show_times()
-
-
 def table_devices() -> str:
-    """Return what the times of `show_devices` were measured on, or are estimated from."""
+    """Return what the times of `times.show_times` were measured on, or are estimated from."""
     return times.sources(times.times(), times.CERTAINTY)
 
 

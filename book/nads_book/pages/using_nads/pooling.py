@@ -8,7 +8,7 @@ from nads_book.analysis.statistics import exact_mean
 from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments.stored import load_study
 from nads_book.figures import style
-from nads_book.pages.scored_rows import scored
+from nads_book.pages.scored_rows import registered, scored
 from nads_book.report import fixed, markdown_table, readable, table
 from nads_book.studies.pooling import DATA, HIT, POOLINGS, Choices
 
@@ -70,9 +70,8 @@ def table_choices() -> None:
 
 def energy_chooses_pooling() -> Evidence:
     """Decide by the registered rule whether energies choose the pooling."""
-    found = scored("pooling")
-    rank = found.estimates["rank correlation"]["mean of all data sets"]
-    return evidence(found.met["energies choose the pooling"], *rank, **TRAINED)
+    rank = scored("pooling").estimates["rank correlation"]["mean of all data sets"]
+    return registered("pooling", ["energies choose the pooling"], rank, **TRAINED)
 
 
 def no_pooling_beats_energy() -> Evidence:
@@ -84,10 +83,9 @@ def no_pooling_beats_energy() -> Evidence:
 
 def pooling_not_parameters() -> Evidence:
     """Decide whether a wide network with max pooling loses more than half of what max loses."""
-    found = scored("pooling-control")
-    holds = found.met["parameters explain less than half"]
-    wide, *_ = found.estimates["points lost"]["the wide network"]
-    return evidence(holds, wide, num_trainings=2 * len(DATA), **ON_PHOTOS)
+    lost = scored("pooling-control").estimates["points lost"]["the wide network"][:1]
+    facts = ON_PHOTOS | {"num_trainings": 2 * len(DATA)}
+    return registered("pooling-control", ["parameters explain less than half"], lost, **facts)
 
 
 def flipped_need_another() -> Evidence:
