@@ -268,7 +268,7 @@ def share_in_first(name: str, count: int) -> float:
     """Return the share of the energy along the first NADs of an entry."""
     found = load_atlas()
     values = found.eigenvalues[list(found.entries).index(name)]
-    return float(values[:NUM_EFFECTS].sum() / values.sum())
+    return float(values[:count].sum() / values.sum())
 
 
 def first_level() -> Evidence:
