@@ -13,7 +13,6 @@ LENETS, TRAINED = "notes-lenet.laptop", "atlas-trained"
 MAPS, NARROW_MAPS = "maps-lenet.laptop", "maps-resnet18.narrow"
 KEPT = {"images": "photos", "background": "kept"}
 COMPONENTS = {"source": "pca", "target": "resnet18", "order": "kept"}
-OCTAVES = {"order": "shuffled in octaves"}
 START = {"network": "lenet", "data": "photos", "step": 0}
 FASHION = {"data": "fashion-mnist", "network": "lenet"}
 LAST = {"data": "imagenette", "network": "lenet", "index": 4_000, "background": "emptied"}
@@ -30,7 +29,6 @@ CASES = [
     ("pooling-part", "fig3-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.55),
     ("vgg-lacks-training", "fig1-vgg11.laptop", {"frequency": [0, 4]}, "test_accuracy", 0.7),
     ("equal-energy", "random-lenet", {"index": 0}, "test_accuracy", 0.99),
-    ("gain-where-filters-learn", "law-lenet", {}, "taught.test_accuracy", 0.5),
     ("gain-left-in-lenet", "law-lenet", {}, "frozen.test_accuracy", 0.5),
     ("removal-is-half", LENETS, {"written": "hole at mean"}, "test_accuracy", 0.53),
     ("hole-costs-as-much", LENETS, {**KEPT, "written": "hole"}, "test_accuracy", 0.53),
@@ -49,7 +47,6 @@ CASES = [
     ("match-over-fourier", MAPS, COMPONENTS | {"target": "fourier"}, "neighbours", 0.7),
     ("signs-cost-resnet18", NARROW_MAPS, {"order": "kept", "signs": True}, "test_accuracy", 0.9),
     ("best-matches", NARROW_MAPS, {"source": "pca"}, "test_accuracy", 0.3),
-    ("order-beats-shuffled", NARROW_MAPS, OCTAVES, "test_accuracy", 0.3),
     ("most-energy-learned", TRAINED, {"entry": "cnn", "wave": [14, 14]}, "accuracy", 0.8),
     ("vit-waves", TRAINED, {"entry": "vit", "wave": [6, 10]}, "accuracy", 0.8),
     ("flat-learns-all", TRAINED, {"entry": "mlp", "wave": [6, 10]}, "accuracy", 0.5),

@@ -46,6 +46,15 @@ def test_logistic_regression_notices_what_is_no_rotation():
     assert flip.images.flip_is_rotation(num_images=64).holds
 
 
+def test_a_shuffled_order_that_loses_meets_the_prediction(edit_stored):
+    def lose(row):
+        if row["order"].startswith("shuffled"):
+            row["test_accuracy"] = 0.3
+
+    edit_stored("maps-resnet18.narrow.json", lose)
+    assert flip.rough.order_beats_shuffled().holds
+
+
 def test_effects_are_those_of_two_regressions_on_residuals():
     found = flip.match.regressed("lenet")
     kinds = flip.match.by_kind(flip.stored.maps("lenet"))
