@@ -6,6 +6,7 @@ from .bases import (
     plot_directions,
     plot_eigenvalues,
     plot_kinks,
+    plot_overlaps,
     plot_scaling,
 )
 from .intervals import plot_intervals
@@ -50,6 +51,7 @@ __all__ = [
     "plot_learning_curves",
     "plot_lines",
     "plot_matrices",
+    "plot_overlaps",
     "plot_representations",
     "plot_scaling",
     "plot_signed_images",

@@ -14,7 +14,9 @@ from torch import Tensor
 from nads_book.figures.style import (
     bare,
     colours,
+    dotted,
     legend,
+    log_ticks,
     panel_row,
     shade,
     show_spectrum,
@@ -100,6 +102,28 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
         axis.annotate(str(curve.get_label()), end, annotation_clip=False, **look)
     axis.set(xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
     axis.set(xscale="log", yscale="log")
+    return figure
+
+
+@styled
+def plot_overlaps(
+    counts: Sequence[int], overlaps: Mapping[str, Sequence[float]], chance: float
+) -> Figure:
+    """Draw the overlap of two runs against the number of networks; from the second curve on,
+    dashed.
+
+    Args:
+        counts: numbers of networks, (n,).
+        overlaps: label -> (n,).
+        chance: overlap of random subspaces, drawn as a line.
+    """
+    figure, ((axis,),) = subplots(height=3.0)
+    for (label, values), style in zip(overlaps.items(), ("o-", "s--"), strict=False):
+        axis.plot(counts, values, style, label=label)
+    axis.axhline(chance, **dotted("random directions"))
+    axis.set(xlabel="networks in each run", ylabel="overlap of two runs", ylim=(0, 1.02))
+    log_ticks(axis, counts)
+    axis.legend()
     return figure
 
 

@@ -14,7 +14,7 @@ from nads_book import figures, report
 from nads_book.analysis.statistics import grouped
 from nads_book.benchmarks import load_costs
 from nads_book.benchmarks.stored import results_folder
-from nads_book.evidence import Evidence, around, evidence
+from nads_book.evidence import Evidence, evidence
 from nads_book.experiments.stored import load_nads, load_study
 from nads_book.figures.style import colours, shade, styled, subplots
 from nads_book.pages.nad_computation.estimators import Source
@@ -89,15 +89,9 @@ def plot_two_runs(
     pairs = list(zip(*runs, strict=True))
     found = [float(a.overlap(b, k=k)) for a, b in pairs]
     predicted = [_leading(a, k) * _leading(b, k) for a, b in pairs]
-    chance = k / runs[0][0].directions[0].numel()
-    curves = {
-        f"first {k}, measured": found,
-        "predicted by the runs": predicted,
-        "random directions": [chance] * len(counts),
-    }
-    lines = {label: (counts, [around(x, 0) for x in values]) for label, values in curves.items()}
-    labels = ("networks in each run", "overlap of two runs")
-    return figures.plot_lines({"": lines}, *labels, counts, ylim=(0, 1.02))
+    curves = {f"first {k}, measured": found, "predicted by the runs": predicted}
+    dimension = runs[0][0].directions[0].numel()
+    return figures.plot_overlaps(counts, curves, chance=k / dimension)
 
 
 def _leading(nads: NADs, k: int) -> float:

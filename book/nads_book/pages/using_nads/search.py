@@ -6,7 +6,6 @@ from functools import cache, partial
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book import figures
 from nads_book.analysis.statistics import (
     drawn_counts,
     rank_correlation,
@@ -134,14 +133,24 @@ def partial_correlation() -> Estimate:
     return with_interval(np.array([given_counts(one) for one in weights]))
 
 
+@style.styled
 def plot_scores() -> Figure:
     """Draw rank correlations with accuracy on CIFAR-10, for all cells and for the better ones."""
-    kinds = {"all cells": None, "better half of the cells": upper()}
-    scores = {
-        kind: {LABELS[name]: correlation(name, used) for name in SHOWN}
-        for kind, used in kinds.items()
+    figure, ((axis,),) = style.subplots(height=3.6, grid="x")
+    kinds = {
+        "all cells": (None, "full", -0.12),
+        "better half of the cells": (upper(), "none", 0.12),
     }
-    return figures.plot_intervals({"": scores}, ["rank correlation with accuracy"])
+    for place, name in enumerate(SHOWN):
+        for label, (used, fill, shift) in kinds.items():
+            values, lengths = style.bar_ends([correlation(name, used)])
+            colour = style.colours()[name in (DIRECTIONS, "with NADs")]
+            dots = axis.errorbar(values, place + shift, xerr=lengths, fmt="o", color=colour)
+            dots[0].set(fillstyle=fill, markersize=6, label="" if place else label)
+    style.name_rows(axis, (LABELS[name] for name in SHOWN))
+    axis.set(xlim=(-0.1, 1), xlabel="rank correlation with accuracy")
+    style.legend(figure, axis, ncol=2)
+    return figure
 
 
 @style.styled
