@@ -174,8 +174,8 @@ class _Version:
         warnings: texts of warnings.
         per_network: seconds to draw a network.
         overhead: seconds of everything else: symmetry tests, eigenpairs, and files.
-        growth: increase of ``overhead`` for each unit of the third power of ``span``, with which the
-            time of eigenpairs grows at most.
+        growth: increase of ``overhead`` for each unit of the third power of ``span``, with which
+            the time of eigenpairs grows at most.
         page: seconds that a page takes.
     """
 

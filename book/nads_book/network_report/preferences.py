@@ -147,8 +147,8 @@ def _what_is_known(nads: NADs, known: list[int], groups: list[range]) -> list[st
         )
     for band in _known_bands(nads)[:1]:
         sentences.append(
-            f"NADs {_listed(_runs(band.indices))} cannot be distinguished from each other, but {_SPAN} "
-            f"is known (certainty {_two_digits(band.certainty)})."
+            f"NADs {_listed(_runs(band.indices))} cannot be distinguished from each other, but "
+            f"{_SPAN} is known (certainty {_two_digits(band.certainty)})."
         )
     if not sentences:
         few = min(COMPARED, nads.basis.shape[0] // 10)  # a larger span is known by chance
