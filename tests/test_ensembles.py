@@ -313,7 +313,7 @@ DEEP = ("vgg11", "resnet18", "densenet121")
     [
         pytest.param(name, kind, marks=[pytest.mark.slow] * (name in DEEP and kind != "vmap"))
         for name in [*map(by_name, SMALL), *OURS]
-        for kind in ("loop", "vmap")
+        for kind in ("loop", "vmap", "graph")
     ],
 )
 def test_every_evaluation_gives_what_separate_modules_give(name, evaluation):
@@ -324,6 +324,25 @@ def test_every_evaluation_gives_what_separate_modules_give(name, evaluation):
     ensemble = Ensemble(factory, (1, size, size), **options)
     assert factory is truncated or (ensemble.evaluation == "factory") == (factory in CALLED)
     require_own_gradients(ensemble, factory, 1, readouts=(2,) if factory is convnet else ())
+
+
+def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
+    """Its tensors hold what the last call copied there: other weights, shapes, readouts and
+    mixtures of inputs.
+    """
+    loop, graph = (
+        Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=kind) for kind in ("loop", "graph")
+    )
+    state, readouts = loop.draw(0), loop.draw_readouts(0, 3, 2)
+    for inputs in (4, 2, 4):
+        images = loop.randn(0, 1, inputs, *SHAPE)
+        mixing = torch.randn(3, inputs).to(images)
+        for arguments in ((), (readouts,), (readouts, mixing), (None, mixing)):
+            ours, theirs = (
+                ensemble.input_gradients(state, images, *arguments) for ensemble in (graph, loop)
+            )
+            torch.testing.assert_close(ours, theirs)
+    assert len(graph._graphs) == 8
 
 
 def one_number() -> nn.Module:
@@ -629,7 +648,7 @@ class Subtracting(OneLayer):
         return super().forward(x.relu_())
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "factory"])
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph", "factory"])
 def test_a_network_may_write_to_its_input(evaluation):
     ensemble = Ensemble(Subtracting, SHAPE, dtype="float64", evaluation=evaluation)
     require_own_gradients(ensemble, Subtracting)

@@ -126,8 +126,8 @@ def decided(networks, own_loops=()) -> dict[str, str]:
 
 
 def test_an_evaluation_is_the_default_from_a_factor_of_1_2():
-    for rate, decision in ((119.9, "vmap"), (120.0, "loop"), (10.0, "vmap")):
-        rows = [row("vit", 100.0), row("vit", rate, "loop"), row("vit", 1e6, "loop", "bfloat16")]
+    for rate, decision in ((119.9, "vmap"), (120.0, "graph"), (10.0, "vmap")):
+        rows = [row("vit", 100.0), row("vit", rate, "graph"), row("vit", 1e6, "graph", "bfloat16")]
         assert decided(rows)["evaluation of vit"] == decision
 
 

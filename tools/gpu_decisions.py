@@ -64,7 +64,7 @@ def decide(networks: list[Row], own_loops: list[Row]) -> list[Decision]:
 def _evaluation(name: str, rows: list[Row]) -> Decision:
     subject = f"evaluation of {name}"
     plain = {"network": name, "dtype": "float32", "kernels": "torch"}
-    rates = {kind: _rate(rows, evaluation=kind, **plain) for kind in ("vmap", "loop")}
+    rates = {kind: _rate(rows, evaluation=kind, **plain) for kind in ("vmap", "graph", "loop")}
     known = {kind: rate for kind, rate in rates.items() if rate is not None}
     if not known:
         return Decision(subject, "not known", "no evaluation was timed")

@@ -169,6 +169,9 @@ def run_tests(options: Options) -> None:
         command += [
             "tests/test_training.py::test_networks_side_by_side_are_those_of_separate_trainings"
         ]
+        command += [
+            "tests/test_ensembles.py::test_a_graph_gives_each_network_its_own_gradients_of_any_shape"
+        ]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -275,6 +278,7 @@ def run_networks(options: Options) -> None:
     choices = [
         ("vmap", "float32", "torch"),
         ("vmap", "float32", "triton"),
+        ("graph", "float32", "torch"),
         ("vmap", "bfloat16", "torch"),
         ("loop", "float32", "torch"),
     ]

@@ -47,11 +47,12 @@ class ComputeOptions:
             For networks which begin with a last layer of zeros, as vision transformers do, and have
             no input gradient before that.
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on
-            a GPU); both load the weights and buffers of all networks into one network. "factory"
-            evaluates every network as the factory builds it: slower, but right for networks that
-            differ in more than weights and buffers, such as a random permutation in a plain
-            attribute, a random activation or a random structure. It takes ``readouts=1`` only, and
-            is always used where a factory's random numbers cannot be replayed.
+            a GPU), "graph" one after another by a CUDA graph; all load the weights and buffers of
+            all networks into one network. "factory" evaluates every network as the factory builds
+            it: slower, but right for networks that differ in more than weights and buffers, such as
+            a random permutation in a plain attribute, a random activation or a random structure. It
+            takes ``readouts=1`` only, and is always used where a factory's random numbers cannot be
+            replayed.
         dtype: type of the networks, or its name, such as "float64". Moments are summed in float64.
             ``torch.bfloat16`` nearly halves the time of large networks on CPUs with AVX-512 or
             AMX; on one H200 it was slower (benchmarks/README.md). It draws the numbers of float32,
@@ -77,7 +78,7 @@ class ComputeOptions:
     output: Output | str = 0
     name: str | None = None
     reinit_readout: bool = False
-    evaluation: Literal["loop", "vmap", "factory"] | None = None
+    evaluation: Literal["loop", "vmap", "graph", "factory"] | None = None
     dtype: torch.dtype = torch.float32
     batch_size: int | None = None
     kernels: str = "torch"

@@ -93,10 +93,12 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             network returns for K inputs, which returns (K,).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by
             default vmap on a GPU, for networks that allow it (recurrent layers do not). Both load
-            the weights and buffers of other networks into one network, the template. ``"factory"``
-            evaluates each network as the factory builds it, one at a time: for factories whose
-            networks differ in structure, in activations or in tensors that are plain attributes.
-            Factories whose random numbers cannot be replayed are always evaluated so.
+            the weights and buffers of other networks into one network, the template. ``"graph"``
+            evaluates as "loop" does, by a CUDA graph of one network into which the weights of each
+            are copied (on a CPU by the same calls). ``"factory"`` evaluates each network as the
+            factory builds it, one at a time: for factories whose networks differ in structure, in
+            activations or in tensors that are plain attributes. Factories whose random numbers
+            cannot be replayed are always evaluated so.
         kernels: ``"torch"``, or ``"triton"``, where one launch convolves the inputs of all
             networks, if a convolution has few channels.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Self
 
@@ -16,8 +16,9 @@ from nads_core.networks.derivatives import Output, ScalarFunction, cast, combine
 from nads_core.networks.modules import State
 from nads_core.networks.readouts import Readout
 from nads_core.networks.sampler import INDEX
+from nads_core.runtime.graphs import capture
 
-EVALUATIONS = ("loop", "vmap", "factory")
+EVALUATIONS = ("loop", "vmap", "graph", "factory")
 
 
 class NetworkEvaluator:
@@ -45,6 +46,8 @@ class NetworkEvaluator:
         self.evaluation, self.output, self._built = evaluation, output, built
         self.function = ScalarFunction(network, varying, output)
         self.readout: Readout | None = None  # the last layer, if others can take its place
+        # Of the input gradients, by the shapes of their arguments
+        self._graphs: dict[object, _Captured] = {}
 
     @property
     def template(self) -> nn.Module:
@@ -56,7 +59,7 @@ class NetworkEvaluator:
         evaluation writes.
         """
         other = copy.copy(self)
-        other.function = copy.deepcopy(self.function)
+        other.function, other._graphs = copy.deepcopy(self.function), {}
         return other
 
     def functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
@@ -105,20 +108,43 @@ class NetworkEvaluator:
             state = self.readout.replaced(state, readouts)
         if self.evaluation != "vmap":
             networks = zip(self.functions_and_weights(state), images, strict=True)
-            gradients = [
-                f.input_gradients(weights, x, many_outputs, coefficients)
-                for (f, weights), x in networks
-            ]
-            return torch.cat(gradients)
+            return torch.cat(
+                [self._gradients(*one, x, many_outputs, coefficients) for one, x in networks]
+            )
         # An output at one input does not depend on the others: derivatives of sums over K hold
         # those at all K.
         f = self.function
         if many_outputs:  # (B, R, K, C, H, W) -> (B R, K, C, H, W)
             jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))
-            together = vmap(jacobian)(images, state).flatten(0, 1)
+            gradients = vmap(jacobian)(images, state).flatten(0, 1)
         else:  # (B, K, C, H, W)
-            together = vmap(grad(lambda x, weights: f(weights, x).sum()))(images, state)
-        return combine(together.transpose(0, 1), coefficients).transpose(0, 1)
+            gradients = vmap(grad(lambda x, weights: f(weights, x).sum()))(images, state)
+        return combine(gradients.transpose(0, 1), coefficients).transpose(0, 1)
+
+    def _gradients(
+        self,
+        f: ScalarFunction,
+        weights: State,
+        images: Tensor,
+        many_outputs: bool,
+        coefficients: Tensor | None,
+    ) -> Tensor:
+        """Return the input gradients of one network, (1 or R, K or J, C, H, W), by a graph where
+        that is asked for.
+        """
+        if self.evaluation != "graph":
+            return f.input_gradients(weights, images, many_outputs, coefficients)
+        arguments = [*weights.values(), images, *([] if coefficients is None else [coefficients])]
+        key = many_outputs, tuple(tensor.shape for tensor in arguments)
+        if key not in self._graphs:
+
+            def gradients(*tensors: Tensor) -> Tensor:
+                held = dict(zip(weights, tensors, strict=False))
+                rest = tensors[len(held) :]
+                return f.input_gradients(held, rest[0], many_outputs, *rest[1:])
+
+            self._graphs[key] = _Captured(gradients, arguments)
+        return self._graphs[key](arguments)
 
     def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
         """Return r^T d/dtheta (df/dx), the derivative of the input gradient along the probe r in
@@ -142,6 +168,24 @@ class NetworkEvaluator:
                 )
             ]
         )
+
+
+class _Captured:
+    """A function of tensors as a CUDA graph, which reads copies of its arguments.
+
+    Args:
+        function: function of as many tensors as ``arguments`` has.
+        arguments: tensors that give shapes, types and the device.
+    """
+
+    def __init__(self, function: Callable[..., Tensor], arguments: Sequence[Tensor]):
+        self._held = [tensor.clone() for tensor in arguments]
+        self._call = capture(lambda: function(*self._held), (), arguments[0].device)
+
+    def __call__(self, arguments: Sequence[Tensor]) -> Tensor:
+        for held, tensor in zip(self._held, arguments, strict=True):
+            held.copy_(tensor)
+        return self._call().clone()
 
 
 def networks_of(state: State) -> Iterator[State]:
