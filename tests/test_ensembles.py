@@ -469,7 +469,7 @@ class Binary(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.pool, self.last = nn.Conv2d(1, 3, 3), nn.MaxPool2d(2), nn.Linear(27, 1)
+        self.first, self.pool, self.last = nn.Conv2d(1, 80, 3), nn.MaxPool2d(2), nn.Linear(720, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.first(x)

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
+_LARGE = 2_500  # pixels of one image, below which PyTorch is faster
+
 
 class _MaxPool2x2(torch.autograd.Function):
     """Two vectorised maxima, over rows and then over columns; the first of equal pixels takes the
@@ -57,7 +59,7 @@ class _FasterMaxPool2d(nn.MaxPool2d):
 
     def forward(self, x: Tensor) -> Tensor:
         even = x.dim() in (3, 4) and x.numel() > 0 and x.shape[-1] % 2 == x.shape[-2] % 2 == 0
-        if not even or not _plain(x) or not _is_2x2(self):
+        if not even or x.shape[-3:].numel() < _LARGE or not _plain(x) or not _is_2x2(self):
             return super().forward(x)
         return _MaxPool2x2.apply(x)
 
