@@ -71,7 +71,8 @@ def ours(node):
     while isinstance(root, ast.Attribute):
         root = root.value
     named = isinstance(root, ast.Name) and root.id in ("nb", "nc") and root is not node
-    return eval(ast.unparse(node), {"nb": nads_book, "nc": nads_core}) if named else None  # noqa: S307
+    packages = {"nb": nads_book, "nc": nads_core}
+    return eval(ast.unparse(node), packages) if named else None  # noqa: S307
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

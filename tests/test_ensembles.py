@@ -435,7 +435,7 @@ class Workspace(OneLayer):
 
 
 class Unreturned(OneLayer):
-    """A network whose `train`, and so its `eval`, returns nothing, as of many with frozen layers."""
+    """A network whose `train`, and so its `eval`, returns nothing, as many with frozen layers."""
 
     def __init__(self):
         super().__init__(nn.init.orthogonal_)

@@ -166,11 +166,10 @@ def run_tests(options: Options) -> None:
         command += ["tests/gpu", "-k", "restored or norms_of_inputs"]
     else:
         command += ["tests/gpu", "tests/test_kernels.py", "-m", "not slow"]
+        ensembles, training = "tests/test_ensembles.py", "tests/test_training.py"
         command += [
-            "tests/test_training.py::test_networks_side_by_side_are_those_of_separate_trainings"
-        ]
-        command += [
-            "tests/test_ensembles.py::test_a_graph_gives_each_network_its_own_gradients_of_any_shape"
+            f"{training}::test_networks_side_by_side_are_those_of_separate_trainings",
+            f"{ensembles}::test_a_graph_gives_each_network_its_own_gradients_of_any_shape",
         ]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

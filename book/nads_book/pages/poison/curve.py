@@ -253,8 +253,8 @@ def errata_fig7_resnet() -> Evidence:
     }
     return evidence(
         None,
-        sentence="No ResNet-18 was trained on poisoned photos at the paper’s size. One of a quarter "
-        f"of the width, on 5,000 photos for 10 epochs, loses these points of accuracy: "
+        sentence="No ResNet-18 was trained on poisoned photos at the paper’s size. One of a "
+        "quarter of the width, on 5,000 photos for 10 epochs, loses these points of accuracy: "
         f"{_by_carrier(narrow)}. One of the paper’s width, on 10,000 photos for 10 epochs, one "
         f"training for each carrier: {_by_carrier(lost)}.",
         results=[stored("notes-resnet18", "narrow"), resnets()],
