@@ -23,6 +23,10 @@ from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.seeds import seeded
 from nads_core.training import Recipe, TrainingState, train_networks
 
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+if DEVICE.type == "cpu":
+    pytestmark = pytest.mark.slow
+
 
 def _small_network():
     return nn.Sequential(
@@ -114,7 +118,8 @@ def _moved(factory, shape, device):
         Ensemble(factory, shape, device=place, dtype=torch.float64) for place in ("cpu", device)
     )
     images = _normal(2, 2, *shape)
-    state = {name: tensor[:2] for name, tensor in here.draw(0).items()}
+    blocks = here.draw(0), here.draw(1)  # of at least one network each
+    state = {name: torch.cat([block[name] for block in blocks])[:2] for name in blocks[0]}
     moved = {name: tensor.to(device) for name, tensor in state.items()}
     return _largest(
         there.input_gradients(moved, images.to(device)), here.input_gradients(state, images)
@@ -234,12 +239,11 @@ CHECKS = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compare", "rounding"), CHECKS, ids=[check.__name__ for check, _ in CHECKS]
 )
 def test_a_device_agrees_with_the_cpu(compare, rounding):
-    if compare is cuda_graph_training and not torch.cuda.is_available():
+    if compare is cuda_graph_training and DEVICE.type == "cpu":
         pytest.skip("needs a CUDA device")
-    difference = compare(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    difference = compare(DEVICE)
     assert difference <= rounding, f"differs by {difference:.1e}, rounding explains {rounding:.0e}"
