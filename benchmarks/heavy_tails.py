@@ -3,7 +3,7 @@ networks, in pairs.
 
 python benchmarks/heavy_tails.py    # about ten minutes on one core
 
-How many networks of equal weight along a direction does a claim need? Samples of 4 to 128 networks,
+Which effective number of networks along a direction does a claim need? Samples of 4 to 128 networks,
 against the exact directions.
 
 python benchmarks/heavy_tails.py --few    # about ten minutes

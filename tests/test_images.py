@@ -315,10 +315,15 @@ def test_what_systems_leave_behind_does_not_count(folder):
     for name in ("train/.ipynb_checkpoints", "test/.cache", "train/__MACOSX", "train/dog/.thumbs"):
         shutil.copytree(folder / "train" / "cat", folder / name)
     (folder / "train" / "cat" / "._0.png").write_bytes(b"\0\5\x16\7")
-    (folder / "train" / "cat" / "loop").symlink_to("..")
     for part, known in zip((True, False), before, strict=True):
         data = nb.load_images(root=folder, train=part)
         assert data.class_names == known.class_names and torch.equal(data.images, known.images)
+
+
+def test_folders_behind_links_are_left_out_and_named(folder):
+    (folder / "train" / "cat" / "loop").symlink_to("..")
+    with pytest.warns(UserWarning, match="cat: 1 linked folder .*loop"):
+        assert len(nb.load_images(root=folder)) == 16
 
 
 def test_labels_of_the_test_part_are_those_of_the_training_part(folder):

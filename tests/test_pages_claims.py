@@ -136,3 +136,6 @@ def test_claims_have_the_numbers_that_were_stored():
         if numbers[claim] != pytest.approx(before, rel=1e-3, abs=1e-4)
     }
     assert not moved
+    decided = {claim: decide() for claim, decide in nb.pages.decisions().items()}
+    numbered = {key for key, one in decided.items() if one.value is not None}
+    assert {key for key in numbered - set(known) if decided[key].size != "live"} == set()

@@ -236,6 +236,27 @@ def test_weights_of_another_generator_stay_as_they_are(factory):
     require_own_gradients(Ensemble(factory, SHAPE, dtype="float64"), factory)
 
 
+def table_of_own_generator() -> nn.Module:
+    network = Model()
+    table = torch.randn(network.first.weight.shape, generator=torch.Generator().manual_seed(0))
+    network.register_buffer("table", table + 1)
+    return network
+
+
+def table_seeded_in_between() -> nn.Module:
+    network = Model()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network.register_buffer("table", torch.randn(network.first.weight.shape) + 1)
+    return network
+
+
+@pytest.mark.parametrize("factory", [table_of_own_generator, table_seeded_in_between])
+def test_a_table_that_is_the_same_in_all_networks_does_not_end_the_replay(factory):
+    result = Initialisation.of(factory)
+    assert result.steps is not None and "table" not in result.varying
+
+
 def with_old_norm() -> nn.Module:
     """Its weight is an attribute, which follows from a parameter and buffers."""
     normed = nn.utils.spectral_norm(nn.Linear(16, 4))

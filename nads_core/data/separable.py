@@ -59,7 +59,7 @@ def _noise_and_labels(
     return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)  # both sets on a CPU and on a GPU
 def _copied(
     image_shape: Shape,
     num_samples: int,

@@ -95,6 +95,7 @@ class Accumulation:
         self.half_samples.load_state_dict(saved["first_networks"])
         for name in _STORED:
             setattr(self, name, saved[name])
+        self.powers = torch.as_tensor(saved["powers"], dtype=torch.float64)
         self.devices = list(dict.fromkeys([*self.devices, self.device]))
 
     def identify(self, identity: Identity) -> None:
@@ -239,7 +240,7 @@ def accumulate(
         if any(distributed.all_gather(bool(interrupted))):
             raise KeyboardInterrupt(_saved_when_interrupted(state, num_networks, size))
 
-    with bar, deferred_interrupt("stopping after this batch ...") as interrupted:
+    with bar, deferred_interrupt("stopping after these batches ...") as interrupted:
         while True:
             if state.blocks_done == check:
                 met, values = rule.measure(state)

@@ -152,5 +152,10 @@ def leading_subspace(
 def subspace_overlap(first: Tensor, second: Tensor) -> float:
     """Mean squared cosine of the principal angles between the spans of orthonormal rows A, B (k,
     D), ||A B^T||^2 / k: 1 for the same span.
+
+    Raises:
+        ValueError: if the shapes differ.
     """
+    if first.shape != second.shape:
+        raise ValueError(f"subspaces of shapes {tuple(first.shape)} and {tuple(second.shape)}")
     return float((first.double() @ second.double().T).square().sum() / len(first))

@@ -341,7 +341,7 @@ class NADs:
 
     def complete_basis(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with
-        eigenvalue 0, and nothing is said of certainties.
+        eigenvalue 0. Unless nothing was missing, the basis has no uncertainty, types or names.
 
         Directions of negative eigenvalues, which subtracted noise leaves, count as missing.
         """
@@ -435,7 +435,8 @@ def _require_orthonormal(rows: Tensor) -> None:
     error = float((rows @ rows.T - torch.eye(len(rows)).to(rows)).abs().max())
     if not error < 1e-3:
         raise ValueError(
-            f"directions are not orthonormal: an inner product is wrong by {error:.2g}"
+            f"directions are not orthonormal, an inner product is wrong by {error:.2g}: "
+            "orthonormalise them, for example by torch.linalg.qr"
         )
 
 

@@ -62,14 +62,14 @@ class ComputeOptions:
             convolution has at most 32 channels. On one H200 gradients of LeNets take a quarter of
             the time; the default is "torch" because whole calls gained less than a fifth, with two
             more kernels that were removed since (benchmarks/README.md).
-        tolerance: value at which a run ends before ``num_networks``: the largest 1 - overlap of the
+        tolerance: largest error at which a run ends before ``num_networks``: 1 - overlap of the
             first ``num_leading`` directions with their exact subspace, at the upper end of its
             interval (`subspace_error`). Where eigenvalues ``num_leading`` and the next are nearly
             equal, no number of networks separates them: choose a number with a gap after it.
         num_leading: number of directions that ``tolerance`` is about; 10 by default, or all but one
             of fewer.
-        num_certain: number of directions that must each have a certainty of 0.9
-            (`NADs.certainty`), where the run ends.
+        num_certain: number of directions; the run ends when as many have a certainty of 0.9
+            (`NADs.certainty`).
     """
 
     num_directions: int | None = None

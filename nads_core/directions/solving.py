@@ -84,11 +84,14 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     # What the mean of all has beyond that of the first ones may be of one network
     beyond = (pairs.eigenvalues[0].to(mean) - mean).clamp(min=0)
     variance = along.var(correction=0)
-    holding = float(networks_along(mean + beyond, variance, SampleSize(num_networks), beyond))
+    power = mean + beyond
+    holding = 0.0
+    if power > 0:
+        holding = float(networks_along(power, variance, SampleSize(num_networks), beyond))
     if state.effective_share < HEAVY:
         message = (
-            f"a few networks hold the second moment of {name}: the effective number of networks "
-            f"is {number:.2g} of {num_networks:,}, also for the certainties"
+            f"a few networks hold the second moment of {name}: {num_networks:,} networks have an "
+            f"effective number of {number:.2g}, which the certainties use"
         )
         remedy = "more networks help little; equal_weights=True gives all the same weight"
         warnings.warn(f"{message}: {remedy}", stacklevel=4)

@@ -12,7 +12,7 @@ in `convolutions_triton`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -117,7 +117,13 @@ class _Adjoint(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Context, inputs: Inputs, output: Tensor) -> None:
-        """Save nothing, as there is no backward."""
+        """Save nothing, as `backward` raises."""
+
+    @staticmethod
+    def backward(ctx: Context, *gradients: Tensor) -> NoReturn:
+        raise NotImplementedError(
+            "the Triton convolution has no second derivatives: set kernels='torch'"
+        )
 
     @staticmethod
     def vmap(info: Context, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:

@@ -149,7 +149,10 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             chosen = "factory"
         from_factory = chosen == "factory"
         if from_factory and self.kernels != "torch":
-            raise ValueError("the factory builds each of these networks: leave kernels out")
+            raise ValueError(
+                "the factory builds each of these networks, because evaluation is 'factory' or its random "
+                "numbers cannot be replayed: leave kernels out"
+            )
         NetworkSampler.__init__(
             self,
             replace(initialisation, second=None),

@@ -95,6 +95,11 @@ class Step:
         return "uniform", (first + second) / 2, (second - first) / 2
 
 
+def _of_own_generator(kwargs: Keywords) -> bool:
+    """Whether a draw takes its numbers from another generator than torch's global one."""
+    return kwargs.get("generator") not in (None, torch.default_generator)
+
+
 class Recording(TorchDispatchMode):
     """One network of a factory, with the operations that drew its weights.
 
@@ -118,7 +123,7 @@ class Recording(TorchDispatchMode):
         self._changed: list[Tensor] = []
         # By address, which no other tensor gets as long as these live
         self._random: dict[int, Tensor] = {}
-        self._replayable = True
+        self._replayable, self._seed = True, seed
         with seeded(seed, device), _Reading(self), self:
             self.network = called(factory, f"of the seed {seed}")
         self.state = state_of(self.network)
@@ -142,10 +147,12 @@ class Recording(TorchDispatchMode):
             self.use((args[1:], kwargs))
             self._writes.append((func, args[0], args[1:], kwargs))
             if draws:
-                self._replayable &= kwargs.get("generator") in (None, torch.default_generator)
+                self._replayable &= not _of_own_generator(kwargs)
                 self._random[address(args[0])] = args[0]
         elif draws:
-            self._replayable = False
+            # What the factory seeds itself is the same in all networks
+            reseeded = torch.default_generator.initial_seed() != self._seed
+            self._replayable &= reseeded or _of_own_generator(kwargs)
         elif not func.is_view and func._schema.name not in _OF_SHAPE:
             self.use((args, kwargs))
             if func._schema.is_mutable:

@@ -88,6 +88,9 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
                     run.collect(b, future.result())
                     bar.update()
     except BrokenExecutor as error:
+        for future, b in running.items():  # what others have finished is kept
+            if future.done() and not future.exception():
+                run.collect(b, future.result())
         raise MemoryError(
             "a worker process was killed, probably because memory ran out: use fewer workers"
         ) from error

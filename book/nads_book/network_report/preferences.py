@@ -136,7 +136,7 @@ def _what_is_known(nads: NADs, known: list[int], groups: list[range]) -> list[st
         count = f"{len(known):,} NADs are" if len(known) > 1 else "One NAD is"
         sentences.append(
             f"{count} known with a certainty of at least {CERTAIN}: {_listed(_runs(known))}. More "
-            "networks hardly change these, but can turn others."
+            f"networks hardly change {'these' if len(known) > 1 else 'it'}, but can turn others."
         )
     if equal := [of for of in groups if len(of) > 1 and of[0] in known]:
         maps = ", ".join(nads.provenance.get("symmetries", [])).replace("_", " ")

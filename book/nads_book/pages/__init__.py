@@ -132,7 +132,7 @@ def _decides(function: Decide, part: ModuleType) -> bool:
     signature = inspect.signature(function)
     needed = [one for one in signature.parameters.values() if one.default is one.empty]
     own = function.__module__ == part.__name__
-    return own and signature.return_annotation is Evidence and not needed
+    return own and signature.return_annotation in (Evidence, "Evidence") and not needed
 
 
 def _parts(name: str) -> tuple[ModuleType, ...]:

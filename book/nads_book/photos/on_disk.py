@@ -284,14 +284,20 @@ def _images_in(folder: Path) -> list[str]:
     """Return the paths of the images in a folder and its sub-folders; warn of files that Pillow
     does not read.
     """
-    images, others = list[tuple[str, str]](), list[str]()
+    images, others, linked = list[tuple[str, str]](), list[str](), list[str]()
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if _visible(Path(name))]
+        linked += [name for name in folders if os.path.islink(os.path.join(parent, name))]
         for name in filter(lambda name: _visible(Path(name)), names):
             if _is_image(Path(name)):
                 images.append((parent, name))
             else:
                 others.append(name)
+    if linked:  # which may lead back to the folder, or to another class
+        some = ", ".join(sorted(linked)[:3])
+        warnings.warn(
+            f"{folder}: {_are_left_out(len(linked), 'linked folder')}: {some}", stacklevel=2
+        )
     if others and images:  # otherwise an error names them
         some = ", ".join(sorted(others)[:3])
         warnings.warn(
