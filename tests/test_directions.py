@@ -499,6 +499,15 @@ def test_the_smoothed_estimator_finds_the_published_directions(
 
 
 @pytest.mark.stored
+@pytest.mark.parametrize("name", nc.ARCHITECTURES)
+def test_what_ships_is_complete(name):
+    nads = nc.load_nads(name)
+    assert nads.directions.shape == (1024, 1, 32, 32) and nads.name == name
+    assert nads.provenance["num_networks"] >= 5_000 or name == "logreg"
+    assert nads.provenance["symmetries"] == list(nc.ARCHITECTURES[name].symmetries_at(32))
+
+
+@pytest.mark.stored
 @pytest.mark.parametrize(("name", "least_50"), [("lenet", 0.80), ("resnet18", 0.70)])
 def test_shipped_directions_against_the_published(published, name, least_50):
     first_10, first_50, rank = agreement(nc.load_nads(name), published(name))

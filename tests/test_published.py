@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.analysis import frequency_maps as maps
+from nads_book.pages import published_spectra
 
 pytestmark = pytest.mark.stored
 
@@ -114,3 +115,10 @@ def test_accuracies_are_the_authors_files():
         assert list(ours.values()) == pytest.approx(
             [float(row[COLUMNS[name]]) / 100 for row in rows], abs=1e-9
         )
+
+
+def test_the_directions_that_are_kept_back_are_compared_with_nothing():
+    """DenseNet-121's check other results later."""
+    found = published_spectra.rows()
+    assert {name for name, row in found.items() if "overlaps" not in row} == {"densenet121"}
+    assert found["lenet"]["overlaps"]["10"] == pytest.approx(0.948, abs=0.001)
