@@ -326,6 +326,7 @@ def test_a_network_that_reads_the_classes_of_its_layers_is_rejected():
         nc.compute_nads(factory, 8, image_shape=(1, 8, 8), device="cpu", progress=False)
 
 
+@needs_triton
 def test_nads_by_the_kernel_are_those_of_torch(monkeypatch):
     monkeypatch.setattr("nads_core.networks.sampler._MAX_BLOCK", 4)  # Triton's interpreter is slow
     options = {"image_shape": (1, 8, 8), "device": DEVICE, "estimator": nc.SmoothedGradient(4)}
