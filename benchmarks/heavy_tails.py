@@ -3,8 +3,8 @@ networks, in pairs.
 
 python benchmarks/heavy_tails.py    # about ten minutes on one core
 
-Which effective number of networks along a direction does a claim need? Samples of 4 to 128 networks,
-against the exact directions.
+Which effective number of networks along a direction does a claim need? Samples of 4 to 128
+networks, against the exact directions.
 
 python benchmarks/heavy_tails.py --few    # about ten minutes
 """

@@ -150,8 +150,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         from_factory = chosen == "factory"
         if from_factory and self.kernels != "torch":
             raise ValueError(
-                "the factory builds each of these networks, because evaluation is 'factory' or its random "
-                "numbers cannot be replayed: leave kernels out"
+                "the factory builds each of these networks, because evaluation is 'factory' or its "
+                "random numbers cannot be replayed: leave kernels out"
             )
         NetworkSampler.__init__(
             self,
