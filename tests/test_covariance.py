@@ -289,3 +289,11 @@ def test_names_say_what_a_map_does():
                 close(rows.mT, images[name[2]] * rows)
             else:
                 close(rows.mT, kind.bases[1 - partner].to_dense().view(-1, 6, 6))
+
+
+def test_an_unknown_method_and_spans_of_two_sizes_are_errors():
+    identity = torch.eye(3)
+    with pytest.raises(ValueError, match="shrnk"):
+        debias(identity, identity, "shrnk")
+    with pytest.raises(ValueError, match=r"\(2, 3\)"):
+        covariance.subspace_overlap(identity[:2], identity)

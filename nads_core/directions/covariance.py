@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_core.directions.moments import GramMoments, Moments
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.arguments import Shape
+from nads_core.runtime.arguments import Shape, require_choice
 from nads_core.runtime.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
@@ -37,7 +37,11 @@ def debias(second_moment: Tensor, noise_moment: Tensor, method: str = "shrink") 
 
     Returns:
         (D, D) in float64; positive semi-definite for ``"shrink"`` and ``"none"``.
+
+    Raises:
+        ValueError: for an unknown method.
     """
+    require_choice("debiasing", method, DEBIASINGS)
     second_moment, noise_moment = second_moment.double(), noise_moment.double()
     scale = noise_moment.diagonal().mean()
     # As with one contribution per network
