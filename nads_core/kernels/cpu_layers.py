@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-_LARGE = 2_500  # numbers of one image, channels included, below which PyTorch is faster
+_LARGE = 512  # numbers of one image, channels included, below which PyTorch is faster on new data
 
 
 class _MaxPool2x2(torch.autograd.Function):
