@@ -98,7 +98,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             are copied (on a CPU by the same calls). ``"factory"`` evaluates each network as the
             factory builds it, one at a time: for factories whose networks differ in structure, in
             activations or in tensors that are plain attributes. Factories whose random numbers
-            cannot be replayed are always evaluated so.
+            cannot be replayed are evaluated so too, and reject "vmap" and "graph".
         kernels: ``"torch"``, or ``"triton"``, where one launch convolves the inputs of all
             networks, if a convolution has few channels.
 
@@ -146,6 +146,11 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         second = initialisation.second
         chosen = evaluation or ("vmap" if device.type == "cuda" else "loop")
         if initialisation.steps is None:
+            if evaluation in ("vmap", "graph"):
+                raise ValueError(
+                    f"evaluation={evaluation!r} needs weights that are drawn for many networks "
+                    "together, and this factory's random numbers cannot be replayed: leave it out"
+                )
             chosen = "factory"
         from_factory = chosen == "factory"
         if from_factory and self.kernels != "torch":
@@ -212,7 +217,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             function = function.of(self._prepared(other))
         active = disturbed(function.module, function.fixed | second)
         own = self._require_independent(function, active, images, "number 1")
-        if self.from_factory:
+        if self.initialisation.steps is None or self.from_factory:
             return
         try:
             readout = Readout.of(function, calls, outputs, self.initialisation.steps)

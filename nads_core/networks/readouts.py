@@ -73,7 +73,7 @@ class Readout:
         function: ScalarFunction,
         calls: Sequence[LinearCall],
         outputs: Tensor,
-        steps: Sequence[Step] | None,
+        steps: Sequence[Step],
     ) -> Readout:
         """Describe a network's last layer, of which `require_linear` is still to be asked.
 
@@ -81,7 +81,7 @@ class Readout:
             function: f.
             calls: calls of linear layers in one forward pass.
             outputs: results of this pass.
-            steps: operations that draw the network's weights; None if they are unknown.
+            steps: operations that draw the network's weights.
 
         Raises:
             NoReadout: unless there is one linear layer with fresh weights around 0, which returned
@@ -97,8 +97,6 @@ class Readout:
             raise NoReadout(f"{name} is applied more than once")
         if result._version != version:
             raise NoReadout(f"what {name} returns is changed in place")
-        if steps is None:
-            raise NoReadout("the factory has to be called for each network")
         layer = function.module.get_submodule(name)
         assert isinstance(layer, nn.Linear)
         names = {f"{name}.weight"} if layer.bias is None else {f"{name}.weight", f"{name}.bias"}
