@@ -134,6 +134,25 @@ class ById(ByAddress):
         return self.last(torch.tanh(x.flatten(1) @ self.ready.T))
 
 
+class RunningMaximum(Model):
+    def draw(self):
+        self.register_buffer("largest", torch.zeros(()))
+
+    def change(self, x):
+        self.largest = torch.maximum(self.largest, x.detach().abs().max())
+        return x / self.largest
+
+
+class ScaledByItsFirstInputs(Model):
+    def draw(self):
+        self.scale, self.done = nn.Parameter(torch.ones(())), False
+
+    def change(self, x):
+        if not self.done:
+            self.scale.data, self.done = x.detach().std(), True
+        return x / self.scale
+
+
 class SparseAttribute(Model):
     def draw(self):
         self.table = (torch.rand(16, 16) < 0.2).float().to_sparse()
@@ -188,6 +207,12 @@ def test_what_is_kept_for_the_place_of_weights_is_noticed_before_any_network_cou
         Ensemble(factory, SHAPE, device="cpu")
     options = {"dtype": torch.float64, "evaluation": "factory"}
     require_own_gradients(Ensemble(factory, SHAPE, device="cpu", **options), factory)
+
+
+@pytest.mark.parametrize("factory", [RunningMaximum, ScaledByItsFirstInputs])
+def test_what_earlier_inputs_change_is_named(factory):
+    with pytest.raises(ValueError, match=r"largest|done, scale"):
+        nc.compute_nads(factory, 16, **OPTIONS)
 
 
 def test_recurrent_layers_differ_in_their_weights_alone():

@@ -25,6 +25,7 @@ from nads_core.networks.modules import State, failure, state_of
 from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
 from nads_core.networks.sampler import NetworkSampler
 from nads_core.networks.self_check import (
+    different_parts,
     differing,
     foreign_generators,
     not_reproduced,
@@ -271,7 +272,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         try:
             return require_independent_inputs(function, weights, images, with_gradients)
         except ValueError:
-            self._require_fixed_outputs(function.module, which, _TO_EXPLAIN)
+            self._explain(function.module, which)
             raise
 
     def _vmap_obstacle(self) -> str | None:
@@ -317,7 +318,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         for name, tensor in held.items():
             tensor.data.copy_(weights[name])
         if not self._reproduces(network, held, "number 1"):
-            self._require_fixed_outputs(network, "number 1", _TO_EXPLAIN)
+            self._explain(network, "number 1")
             raise not_reproduced("number 1", differing(self.template, network))
 
     def _weights_of(self, network: nn.Module) -> State:
@@ -355,7 +356,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         before = self._own_values(network, images, which)
         after = self._own_values(self._prepared(network), images, which)
         if not same_outputs(after, before, other_kernels=True):
-            self._require_fixed_outputs(network, which, _TO_EXPLAIN)
+            self._explain(network, which)
             raise ValueError(
                 f"the network {which} gives other values with faster layers: does its code "
                 "depend on the classes of its layers? Use isinstance in place of type"
@@ -378,6 +379,23 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 f"the network {which} gives another output at a second call: it draws random "
                 "numbers, such as by Python's random or numpy, or changes its own state in eval "
                 "mode. f(x) must be fixed: let forward do that only if self.training"
+            )
+
+    def _explain(self, network: nn.Module, which: str) -> None:
+        """Raise a ValueError if a network whose values differ draws random numbers, or its forward
+        pass changes it.
+        """
+        self._require_fixed_outputs(network, which, _TO_EXPLAIN)
+        untouched, called = (
+            self._prepared(self.initialisation.build(1, self.seed_of(0))[0]) for _ in range(2)
+        )
+        of_building = different_parts(untouched, called)
+        self._own_values(called, self.test_images(2), which)
+        if changed := different_parts(untouched, called) - of_building:
+            raise ValueError(
+                f"the network {which} gives other values after another forward pass, which changes "
+                f"{', '.join(sorted(changed)[:4])} in eval mode. f(x) must be fixed: compute this "
+                "at each call, change it only if self.training, or once in the factory"
             )
 
     def audit(self, index: int) -> None:
@@ -411,7 +429,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             same = self._reproduces(network, self.draw_alone(seed), which)
         if same:
             return
-        self._require_fixed_outputs(network, which, _TO_EXPLAIN)
+        self._explain(network, which)
         if self.from_factory:
             raise ValueError(
                 f"the factory builds two networks {which} of which one was expected: "

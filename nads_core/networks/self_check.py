@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nads_core.networks.modules import state_of
+
 # Of the largest output; 0.05 for less precise types
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 # Parameters, buffers, children and hooks, and lists of parameters in recurrent layers
@@ -74,6 +76,19 @@ def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
                 f"{a} or {b}" if name in one and name in other else "which not every network has"
             )
     return differences
+
+
+def different_parts(first: nn.Module, second: nn.Module) -> set[str]:
+    """Return the names of all attributes, parameters and buffers that differ, without keys of
+    dictionaries, which can be addresses.
+    """
+    one, other = state_of(first), state_of(second)
+    state = {
+        name
+        for name in one.keys() | other.keys()
+        if name not in one or name not in other or not torch.equal(one[name], other[name])
+    }
+    return {name.partition("[")[0] for name in state | differing(first, second).keys()}
 
 
 def _dense(tensor: Tensor) -> Tensor:
