@@ -84,7 +84,7 @@ def plot_combs() -> Figure:
     return figures.plot_curves(
         STEPS,
         {label: {"measured": values} for label, values in measured().items()},
-        "energy of a row (%)",
+        "energy (% of the total)",
         dashed={label: {"predicted": values} for label, values in predicted().items()},
         yscale="log",
         xlabel="vertical frequency",

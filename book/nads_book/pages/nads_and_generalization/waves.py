@@ -138,7 +138,10 @@ def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = N
     """
     accuracies = np.array([*published_accuracies(name).values()])
     figure, (axis,) = panel_row(
-        [LABELS[name]], 2.9, xlabel="energy before training", ylabel="test accuracy (%)"
+        [LABELS[name]],
+        2.9,
+        xlabel="energy before training, relative to the mean",
+        ylabel="test accuracy (%)",
     )
     axis.axhline(100 * LEARNED, **dotted(f"learned: above {100 * LEARNED:.0f} %"))
     axis.plot(energy, 100 * accuracies, "o", alpha=0.6, label="published")
