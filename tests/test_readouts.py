@@ -566,13 +566,12 @@ class Spectral(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.weight, self.last = (
-            nn.Parameter(torch.randn(6, 4, dtype=torch.cfloat)),
-            nn.Linear(36, 10),
-        )
+        self.weight = nn.Parameter(torch.randn(6, 4, dtype=torch.cfloat))
+        self.phase = nn.Parameter(torch.randn(1, dtype=torch.cfloat))
+        self.last = nn.Linear(36, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        z = torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight, s=(6, 6))
+        z = torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight * self.phase, s=(6, 6))
         return self.last(torch.tanh(z).flatten(1))
 
 

@@ -293,9 +293,14 @@ def disturbed(network: nn.Module, state: State) -> State:
 
 
 def _constant(parameter: Tensor | None) -> float | None:
-    """Return the value that all entries share; None if they differ, or without entries."""
-    values = torch.empty(0) if parameter is None else parameter.flatten()
-    return float(values[0]) if len(values) and bool((values == values[0]).all()) else None
+    """Return the value that all entries share, both parts of complex ones; None if they differ, or
+    without entries.
+    """
+    if parameter is None or not parameter.numel():
+        return None
+    values = torch.view_as_real(parameter) if parameter.is_complex() else parameter
+    first = values.flatten()[0]
+    return float(first) if bool((values == first).all()) else None
 
 
 def described(parts: dict[str, float]) -> str:
