@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 import warnings
 from collections.abc import Callable
@@ -28,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from nads_book.benchmarks.outcomes import plain_vectors, z_score
+from nads_book.theory.reference import average_gradient
 from torch import Tensor, nn
 
 import nads_core as nc
@@ -399,29 +400,6 @@ SOURCES = {
 }
 
 
-def plain_vectors(entry: Entry, count: int, seed: int = 10_000) -> Tensor:
-    """Return the mean gradients of newly built networks, (count, D) in float64."""
-    vectors = []
-    for number in range(count):
-        torch.manual_seed(seed + number)
-        network = entry.factory().eval()
-        dtype = next(network.parameters()).dtype
-        dtype = torch.float32 if dtype.is_complex else dtype
-        images = torch.randn(INPUTS, *entry.image_shape, dtype=dtype, requires_grad=True)
-        output = entry.output(network(images * 1))  # a copy, for networks that change their input
-        (gradient,) = torch.autograd.grad(output.sum(), images)
-        vectors.append(gradient.mean(0).flatten().double())
-    return torch.stack(vectors)
-
-
-def z_score(value: float, samples: Tensor, count: int) -> float:
-    """Return by how many standard errors a mean of ``count`` networks differs from that of samples
-    (N,).
-    """
-    error = float(samples.std()) * math.sqrt(1 / len(samples) + 1 / count)
-    return (value - float(samples.mean())) / error if error else 0.0
-
-
 def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[str, Any]:
     """Compute one model on a device, and compare it with the plain loop on the CPU."""
     start = time.process_time()
@@ -451,7 +429,13 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
             return result | {"expected": entry.rejected or "reinit_readout" in str(error)}
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         seconds, effective = time.process_time() - start, nads.provenance["effective_networks"]
-        vectors = plain_vectors(entry, count, 10_000 * (seed + 1))
+
+        def vector(network: nn.Module, inputs: Tensor) -> Tensor:
+            # A copy, for networks that change their input
+            return average_gradient(lambda x: entry.output(network(x * 1)), inputs)
+
+        start_seed = 10_000 * (seed + 1)
+        vectors = plain_vectors(entry.factory, entry.image_shape, count, start_seed, INPUTS, vector)
         # Standard errors mean nothing: compare the directions of the gradients
         if heavy := effective < 0.1 * count:
             nads = compute(equal_weights=True)
