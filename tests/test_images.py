@@ -215,11 +215,14 @@ def save(path, values, **options):
 RAMP = np.tile(np.linspace(0, 1, 40), (40, 1))
 
 
-# A pixel whose colours have 16 bits, which Pillow cannot write
-DEEP_PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABEAIAAADA54+dAAAAD0lEQVR4nGM4cSIlxcgIAAvxAr3g"
-    "dyf/AAAAAElFTkSuQmCC"
-)
+# A pixel whose colours have 16 bits, which Pillow cannot write; in TIFF one channel after another
+DEEP = {
+    "png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABEAIAAADA54+dAAAAD0lEQVR4nGM4cSIlxcgIAAvxAr3g"
+    "dyf/AAAAAElFTkSuQmCC",
+    "tiff": "SUkqAA4AAADoA9AHYOoIAAABAwABAAAAAQAAAAEBAwABAAAAAQAAAAIBAwADAAAAdAAAAAYBAwAB"
+    "AAAAAgAAABEBBAADAAAAegAAABUBAwABAAAAAwAAABcBBAADAAAAhgAAABwBAwABAAAAAgAAAAAAAAAQABAAEAAI"
+    "AAAACgAAAAwAAAACAAAAAgAAAAIAAAA=",
+}
 
 
 @pytest.mark.parametrize(
@@ -232,6 +235,7 @@ DEEP_PNG = (
         (np.int32, 65_535, "tiff"),
         (np.float32, 1, "tiff"),
         ("colours", 65_535, "png"),
+        ("colours", 65_535, "tiff"),
         ("signed", 127, "tiff"),
     ],
 )
@@ -239,7 +243,7 @@ def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, ki
     path, ramp = tmp_path / "ramp" / f"1.{ending}", most * RAMP
     if kind == "colours":
         path.parent.mkdir()
-        path.write_bytes(base64.b64decode(DEEP_PNG))
+        path.write_bytes(base64.b64decode(DEEP[ending]))
     elif kind == "signed":
         save(path, ramp.astype(np.uint8), tiffinfo={339: 2})
     else:
@@ -253,23 +257,26 @@ def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, ki
         nb.load_folder(tmp_path, size=40)
 
 
-TRANSPARENT = {  # mode: colour, that of the transparent half, and options to store it
-    "RGBA": ((90, 90, 90, 255), (7, 7, 7, 0), {}),
-    "P": (90, 7, {"transparency": 7}),
+TRANSPARENT = {  # mode and format: colour, that of the transparent half, and options to store it
+    "RGBA.png": ((90, 90, 90, 255), (7, 7, 7, 0), {}),
+    "P.png": (90, 7, {"transparency": 7}),
+    "P.tga": (90, 7, {}),  # whose palette has transparent colours
 }
 
 
-@pytest.mark.parametrize("mode", TRANSPARENT)
-def test_transparent_parts_are_shown_over_white(tmp_path, mode):
+@pytest.mark.parametrize("kind", TRANSPARENT)
+def test_transparent_parts_are_shown_over_white(tmp_path, kind):
     from PIL import Image
 
-    colour, hidden, options = TRANSPARENT[mode]
+    colour, hidden, options = TRANSPARENT[kind]
+    mode, _, ending = kind.partition(".")
     photo = Image.new(mode, (8, 8), colour)
     if mode == "P":
-        photo.putpalette([value for grey in range(256) for value in (grey, grey, grey)])
+        alphas = [0 if ending == "tga" and grey == hidden else 255 for grey in range(256)]
+        photo.putpalette(bytes(np.stack([*[range(256)] * 3, alphas], 1).astype(np.uint8)), "RGBA")
     photo.paste(hidden, (0, 0, 4, 8))
     (tmp_path / "a").mkdir()
-    photo.save(tmp_path / "a" / "1.png", **options)
+    photo.save(tmp_path / "a" / f"1.{ending}", **options)
     image = (255 * nb.load_folder(tmp_path, size=8).images[0]).round()
     assert (image[..., :4] == 255).all() and (image[..., 4:] == 90).all()
 
@@ -289,7 +296,7 @@ def test_photos_are_read_as_they_are_shown(tmp_path, orientation):
     assert np.array_equal(read.numpy(), shown)
 
 
-FORMATS = "gif GIF, jfif JPEG, JP2 JPEG2000, tga TGA, dib DIB, ico ICO, webp WEBP".split(", ")
+FORMATS = "gif GIF,jfif JPEG,mpo MPO,JP2 JPEG2000,tga TGA,dib DIB,ico ICO,webp WEBP".split(",")
 
 
 def test_all_formats_of_pillow_are_read_and_others_named(folder):

@@ -28,7 +28,7 @@ PUBLISHED: dict[str, Facts] = tomllib.loads(
     Path(__file__).with_name("datasets.toml").read_text("utf8")
 )
 
-_SAMPLE_FORMAT = 339  # TIFF's tag of the type of its numbers
+_DEPTH, _SAMPLE_FORMAT = 258, 339  # TIFF's tags of the bits and the type of its numbers
 _PARTS = {"train", "training", "test", "testing", "val", "valid", "validation"}
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".7z", ".rar")
 
@@ -277,7 +277,8 @@ def _is_image(path: Path) -> bool:
         from PIL import Image
     except ImportError as error:
         raise DatasetNotFoundError("reading photos needs Pillow: pip install pillow") from error
-    return _visible(path) and Image.registered_extensions().get(path.suffix.lower()) in Image.OPEN
+    kind = Image.registered_extensions().get(path.suffix.lower())
+    return _visible(path) and (kind in Image.OPEN or kind == "MPO")  # which is opened as JPEG
 
 
 def _images_in(folder: Path) -> list[str]:
@@ -328,10 +329,13 @@ def _read(path: str) -> Image:
             # Pillow clips grey values at 255, and reduces colours to 8 bits
             if file.mode.startswith(("I", "F")) or ";16" in str(file.tile):
                 raise ValueError(f"its mode {file.mode} has more than 8 bits")
-            if 2 in getattr(file, "tag_v2", {}).get(_SAMPLE_FORMAT, ()):
+            tags = getattr(file, "tag_v2", {})
+            if max(tags.get(_DEPTH, (8,))) > 8:  # of channels one after another, as of 8 bits
+                raise ValueError("its numbers have more than 8 bits")
+            if 2 in tags.get(_SAMPLE_FORMAT, ()):
                 raise ValueError("its values are signed, which Pillow ignores")
             photo = ImageOps.exif_transpose(file)
-            if photo.getbands()[-1] == "A" or "transparency" in photo.info:
+            if photo.has_transparency_data:
                 white = Image.new("RGBA", photo.size, "white")
                 photo = Image.alpha_composite(white, photo.convert("RGBA"))
             return photo.convert("RGB")
