@@ -1,10 +1,10 @@
-"""Thirty bug reports of other projects as small cases: right, or rejected with a message.
+"""Thirty small cases, most of them bug reports of other projects: right, or rejected clearly.
 
     python benchmarks/cases.py    # minutes on one core; two threads where they matter
 
-Each case is what users of other libraries reported, which its docstring names;
-`nads_book.benchmarks.outcomes` has what is expected. The program writes ``results/cases.json``, and
-its exit status is 1 if an outcome is not as expected.
+The docstring of a case names the reports; `nads_book.benchmarks.outcomes` says what is expected.
+The program writes ``results/cases.json``, and its exit status is 1 if an outcome is not as
+expected.
 """
 
 import contextlib

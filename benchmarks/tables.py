@@ -273,6 +273,18 @@ def zoo() -> str:
     return _table("source | models | ran | rejected | largest difference, standard errors", rows)
 
 
+def cases() -> str:
+    """Return how many cases there are, how far ratios are from 1, and what else was as expected."""
+    rows = _stored("cases")["rows"]
+    ratios = [row for row in rows if "ratio" in row]
+    scores = [abs(row["ratio"] - 1) / row["standard_error"] for row in ratios]
+    right = sum(row["as_expected"] for row in rows)
+    return (
+        f"{len({row['case'] for row in rows})} cases, {right} of {len(rows)} outcomes as expected; "
+        f"{len(ratios)} ratios, at most {max(scores):.1f} standard errors from 1."
+    )
+
+
 def gpu_networks() -> str:
     """Return networks per second by evaluation, on a GPU."""
     rows = _stored("gpu-networks")["rows"]
@@ -378,6 +390,7 @@ TABLES = {
         playground,
         heavy_tails,
         zoo,
+        cases,
         gpu_networks,
         gpu_kernels,
         gpu_calls,

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import cases
 import numpy as np
 import pytest
 import tables
@@ -188,3 +189,25 @@ def test_models_of_the_zoo_are_right_or_rejected():
     scores = [row[name] for row in ran for name in ("z_trace", "z_energy") if row[name] is not None]
     assert max(map(abs, scores)) < 4 and 0.8 < np.std(scores) < 1.3
     assert all(row["message"] for row in rows.values() if row["result"] != "ran")
+
+
+def outcomes(folder: Path) -> list[dict]:
+    return json.loads((folder / "cases.json").read_text("utf8"))["rows"]
+
+
+def test_thirty_cases_are_as_expected():
+    rows = outcomes(ROOT / "benchmarks/results")
+    assert len({row["case"] for row in rows}) == 30 and all(row["as_expected"] for row in rows)
+    # Before they were corrected, ratios were wrong by a quarter or more
+    errors = [row["standard_error"] for row in rows if "ratio" in row]
+    assert np.median(errors) < 0.03 and len(errors) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_cases_are_as_stored(tmp_path):
+    unexpected = cases.main(tmp_path)
+    names = [
+        [row["case"] for row in outcomes(path)] for path in (tmp_path, ROOT / "benchmarks/results")
+    ]
+    assert not unexpected and names[0] == names[1]
