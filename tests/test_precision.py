@@ -39,7 +39,7 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
     for name, rounded in (("a.json", True), ("a.json", None), ("b.json", None)):
         with pytest.raises(KeyboardInterrupt, match=f"kept in .*{name}"):
             run(name, rounded)
-    with pytest.raises(ValueError, match="began with mixed_precision=True"):
+    with pytest.raises(ValueError, match="has mixed_precision=True"):
         run("a.json", False)
     with pytest.raises(ValueError, match="count"):
         nb.run_experiment("fig1-logreg", "smoke", count=-1, progress=False)
@@ -66,10 +66,12 @@ def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_
         ("fig1-vgg11", "laptop", True),
         ("fig8-resnet18", "narrow", True),
         ("fig1-vgg11", "paper", False),
+        ("law-published", "paper", True),
+        ("repair", "paper", False),
     ],
 )
 def test_precision_follows_from_architecture_and_preset(name, preset, rounded):
-    assert experiment(name, preset).choose_precision(None, torch.device("cpu")) == rounded
+    assert experiment(name, preset).choose_precision(set(), torch.device("cpu")) == rounded
 
 
 @pytest.fixture

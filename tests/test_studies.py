@@ -90,11 +90,23 @@ def test_every_row_names_the_run_that_computed_it(tmp_path):
     assert stored["num_units"] == 4
     runs = {run["started"]: run for run in stored["runs"]}
     assert [runs[row["run"]]["units"] for row in stored["rows"]] == [2] * 5
-    assert (
-        all({"device", "commit", "torch"} <= run.keys() for run in runs.values()) and len(runs) == 2
-    )
+    assert len(runs) == 2
+    for run in runs.values():
+        assert {"device", "commit", "torch"} <= run.keys() and run["mixed_precision"] is False
     before = out.read_bytes()
     assert run_study(study, out=out, **OPTIONS).rows == results.rows and out.read_bytes() == before
+
+
+def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
+    with pytest.raises(ValueError, match="squares has mixed_precision=False"):
+        run_study(Squares(), mixed_precision=True, **OPTIONS)
+    used = []
+    monkeypatch.setattr(Squares, "run", lambda self, unit, place: used.append(place.device) or {})
+    for on_gpu in (True, False):
+        monkeypatch.setattr(Squares, "on_gpu", on_gpu)
+        runs = run_study(Squares(), count=1, **OPTIONS | {"device": "meta"}).provenance
+        assert runs[0]["units"] == 1
+    assert [device.type for device in used] == ["meta", "cpu"]
 
 
 def test_a_unit_is_the_same_in_any_order_of_its_fields():

@@ -56,7 +56,7 @@ class Stored:
         runs = [
             run
             for run in self.provenance
-            if "mixed_precision" in run or "CPU thread" in run["device"]
+            if "mixed_precision" in run or "CPU thread" in run.get("device", "")
         ]
         return {run.get("mixed_precision", False) for run in runs}
 

@@ -74,7 +74,7 @@ def run_study(
     start = time.monotonic()
     with writing(out) if out else nullcontext():
         context = Context(
-            usable_device(device),
+            usable_device(device if study.on_gpu else "cpu"),
             root=None if root is None else str(root),
             out=out,
             workers=workers,
@@ -83,7 +83,7 @@ def run_study(
         units = study.missing(results.rows, study.units()[:count][part - 1 :: parts])
         if units:
             study.prepare(units)
-            chosen = study.choose_precision(results, context.device, mixed_precision)
+            chosen = study.choose_precision(results.precisions, context.device, mixed_precision)
             context = replace(
                 context, mixed_precision=chosen, source=results.photos, progress=progress
             )
@@ -114,8 +114,9 @@ def _provenance(results: Any, needed: bool, context: Context, start: float) -> I
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     entry = {**environment(context.device), "started": started, results.counted: 0, "seconds": 0.0}
-    chosen = {"workers": context.workers, "mixed_precision": context.mixed_precision}
-    entry |= {name: value for name, value in chosen.items() if value is not None}
+    entry["mixed_precision"] = context.mixed_precision
+    if context.workers is not None:
+        entry["workers"] = context.workers
     results.forget_empty_runs()
     if needed:
         results.provenance.append(entry)

@@ -49,7 +49,7 @@ class Context:
 
     Args:
         device: device of the computation.
-        mixed_precision: whether layers run in bfloat16; None where a study has no choice.
+        mixed_precision: whether layers run in bfloat16.
         root: folder with images, see `nads_book.load_images`.
         source: `ImageSet.source` that the results name; a worker may have been started with another
             environment.
@@ -60,7 +60,7 @@ class Context:
     """
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    mixed_precision: bool | None = None
+    mixed_precision: bool = False
     root: str | None = None
     source: str | None = None
     out: Path | None = None
@@ -148,6 +148,8 @@ class Study(ABC):
     many_rows: ClassVar[bool] = False  # whether a unit may have several rows
     needs: ClassVar[tuple[str, ...]] = ()  # studies whose results a unit reads
     on_photos: ClassVar[bool] = False
+    on_gpu: ClassVar[bool] = True  # whether units use a GPU where there is one
+    precisions: ClassVar[tuple[bool, ...]] = (False,)  # whether layers may run in bfloat16
 
     def __init_subclass__(cls) -> None:
         """Summarise the study by the first paragraph of its docstring."""
@@ -206,12 +208,29 @@ class Study(ABC):
         raise ValueError(f"{self.name} has no registered rule")
 
     def choose_precision(
-        self, stored: Any, device: torch.device, requested: bool | None = None
-    ) -> bool | None:
-        """Return whether layers run in bfloat16, from the precision of stored rows and the
-        requested one.
+        self, before: set[bool], device: torch.device, requested: bool | None = None
+    ) -> bool:
+        """Return whether layers run in bfloat16: as in stored rows, as requested, or by default.
+
+        Args:
+            before: precisions of the stored rows, see `Stored.precisions`.
+            device: device of the computation.
+            requested: whether layers shall run in bfloat16.
+
+        Raises:
+            ValueError: if the study, or its stored rows, have another precision.
         """
-        return requested
+        possible = before or set(self.precisions)
+        chosen = min(before, default=self.default_precision(device))
+        if requested not in {None, *possible}:
+            raise ValueError(
+                f"{self.name} has mixed_precision={chosen}: leave it out, or name another file"
+            )
+        return chosen if requested is None else requested
+
+    def default_precision(self, device: torch.device) -> bool:
+        """Return whether layers run in bfloat16 where nothing is stored."""
+        return self.precisions[0]
 
     def require_complete(self, rows: Iterable[Row]) -> None:
         """Raise a ValueError if a unit has no row: an incomplete design has no score."""

@@ -186,6 +186,7 @@ def train_along(
         seed=seed,
         stop_at_full_accuracy=True,
         method="loop",
+        mixed_precision=context.mixed_precision,
         device=context.device,
         progress=False,
         **options,

@@ -126,6 +126,7 @@ class AdamFlip(FileStudy):
     """Why does Adam lose on flipped photos? Five bases, four treatments (``adam_flip.toml``)."""
 
     name = "adam-flip"
+    on_gpu = False
     design = {"seed": SEEDS, "basis": BASES, "treatment": TREATMENTS}
     on_photos = True
 

@@ -63,6 +63,7 @@ class AtlasAgain(FileStudy):
     """Are the intervals of an entry kept? The same entry from other networks."""
 
     name = "atlas-again"
+    on_gpu = False
     rows_at = (REPEATED,)
     design = {"seed": OTHER_SEEDS}
     depth = 2
@@ -79,6 +80,7 @@ class AtlasPredictions(FileStudy):
     """
 
     name = "atlas-predictions"
+    on_gpu = False
     file = "atlas-trained.json"
     rows_at = ("prediction", "rows")
     empty = {

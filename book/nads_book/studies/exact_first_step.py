@@ -191,6 +191,7 @@ class ExactFirstStep(FileStudy):
     """
 
     name = "exact-first-step"
+    on_gpu = False
     many_rows = True
     on_photos = True
 

@@ -339,7 +339,10 @@ class Forgetting(FileStudy):
     constants = {"epochs": list(LOGGED)}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        return train_one(Cell(**unit["cell"]), *task_of(unit))
+        cell, task = Cell(**unit["cell"]), task_of(unit)
+        if context.device.type == "cpu":
+            return train_one(cell, *task)
+        return train_together(cell, [task], context.device)[0]
 
     def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
         """Train networks in shared steps on a GPU, one per process on a CPU."""

@@ -458,6 +458,7 @@ class Geometry(FileStudy):
     """How do NADs change while networks train? See ``geometry.toml``."""
 
     name = "geometry"
+    on_gpu = False
     many_rows = True
     on_photos = True
 

@@ -192,6 +192,7 @@ class LawCandidates(KeyedStudy):
     """
 
     name = "law-candidates"
+    on_gpu = False
     file = "law.json"
     design = {"family": SEEN}
     rows_at = ("candidates", "families")
@@ -216,6 +217,7 @@ class LawProbes(FileStudy):
     """Slower candidates for what the first-step law misses, along some NADs."""
 
     name = "law-probes"
+    on_gpu = False
     file = "law.json"
     design = {"index": PROBED}
     rows_at = ("candidates", "probes")
@@ -239,6 +241,7 @@ class LawPredictions(FileStudy):
     """Accuracies along NADs that no network was trained along, committed before the trainings."""
 
     name = "law-predictions"
+    on_gpu = False
     file = "law.json"
     design = {"pair": range(2 * len(LEVELS))}  # NADs, two at each level
     needs = FITTED

@@ -253,6 +253,7 @@ class ArchitectureSearch(FileStudy):
     """Do NADs rank architectures? Measures of random networks of two benchmarks (``nas.toml``)."""
 
     name = "nas"
+    on_gpu = False
     on_photos = True
 
     def units(self) -> list[Unit]:

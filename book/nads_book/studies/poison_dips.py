@@ -89,6 +89,7 @@ class PoisonDips(FileStudy):
             num_classes=10,
             seed=unit["seed"],
             device=context.device,
+            mixed_precision=context.mixed_precision,
             progress=False,
         )
         return {name: value for name, (value,) in reached(found, 4).items()}

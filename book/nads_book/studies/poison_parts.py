@@ -138,10 +138,10 @@ class PoisonParts(FileStudy):
         # As the other study trains them: same recipe, photos, weights and precision.
         results = stored_networks(network)
         study = results.experiment()
-        chosen = study.choose_precision(results, context.device)
+        chosen = study.choose_precision(results.precisions, context.device)
         place = Context(context.device, chosen, context.root, results.photos)
         row: Row = study.run(known, place)
-        return less(row, *known)
+        return less(row, *known) | {"mixed_precision": chosen}
 
     def score(self, rows: Rows) -> Scored:
         """Apply the registered rule (``poison_parts.toml``)."""

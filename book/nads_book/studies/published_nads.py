@@ -56,6 +56,7 @@ class PublishedLaws(KeyedStudy):
     """
 
     name = "law-published-energies"
+    on_gpu = False
     file = "law-published.json"
     design = {"architecture": ARCHITECTURES}
 
@@ -89,6 +90,7 @@ class PublishedSpectra(FileStudy):
     """
 
     name = "published-spectra"
+    on_gpu = False
     design = {"architecture": SPECTRA}
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -123,6 +125,7 @@ class PublishedTrainings(FileStudy):
     """
 
     name = "law-published"
+    precisions = (True,)
 
     def units(self) -> list[Unit]:
         return [
@@ -141,7 +144,6 @@ class PublishedTrainings(FileStudy):
             context,
             paired=size.paired_test,
             data_seeds=(seed_sequence(SEED, part) for part in (5, 6)),
-            mixed_precision=True,
         )
         row: Row = {name: values[0] for name, values in found.items()}
         return row | {"num_test": size.num_test}

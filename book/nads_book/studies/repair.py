@@ -163,6 +163,7 @@ class Repair(FileStudy):
     design = {"seed": SEEDS, "network": NETWORKS, "task": ("waves", "photos")}
     needs = ("repair-predictions",)
     on_photos = True
+    precisions = (False, True)
 
     def facts(self) -> Facts:
         return RepairPredictions().facts()
@@ -178,7 +179,6 @@ class Repair(FileStudy):
                 seed,
                 context,
                 data_seeds=(seed_sequence(seed, part) for part in (7, 8)),
-                mixed_precision=context.mixed_precision,
             )
             return {"accuracies": reached["test_accuracy"]}
         _, row, _ = train_on_photos(build, NUM_PHOTOS, NUM_PHOTOS, seed, context)

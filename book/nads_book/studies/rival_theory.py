@@ -161,6 +161,7 @@ class RivalTheory(FileStudy):
     """Does a tangent kernel predict better than energies? See ``rival_theory.toml``."""
 
     name = "rival-theory"
+    on_gpu = False
     needs = ("fig1-lenet",)
 
     def units(self) -> list[Unit]:

@@ -61,6 +61,7 @@ class TrainingStudy(TrainingSize, Study):
     about_nads: ClassVar[bool] = False
     image_shape: ClassVar[tuple[int, int, int]] = (1, 32, 32)
     num_classes: ClassVar[int] = 2
+    precisions = (False, True)
     stop_loss: ClassVar[float | None] = None
     # Whether networks of one seed begin with equal weights: see `paired_seeds`.
     same_weights: ClassVar[bool] = False
@@ -198,26 +199,10 @@ class TrainingStudy(TrainingSize, Study):
         """Return `ImageSet.source` of the training images; None for studies without photos."""
         return None
 
-    def choose_precision(
-        self, stored: Any, device: torch.device, requested: bool | None = None
-    ) -> bool:
-        """Return whether layers run in bfloat16.
-
-        A study keeps the precision of its stored networks. By default a new one takes bfloat16 on a
-        GPU that has it, and on a CPU for deep networks at the presets "laptop" and "narrow".
-
-        Raises:
-            ValueError: if another precision is requested than that of the stored networks.
+    def default_precision(self, device: torch.device) -> bool:
+        """Return whether layers of a new study run in bfloat16: on a GPU that has it, and on a CPU
+        for deep networks at the presets "laptop" and "narrow".
         """
-        before = set() if stored is None else stored.precisions
-        if requested is not None and before - {requested}:
-            names = " and ".join(map(str, sorted(before)))
-            raise ValueError(
-                f"{self.name} began with mixed_precision={names}: leave it out, or name another "
-                "file"
-            )
-        if before or requested is not None:
-            return bool(min(before)) if requested is None else requested
         if device.type == "cuda":
             return torch.cuda.is_bf16_supported(including_emulation=False)
         return device.type == "cpu" and self.preset in ON_CPUS and self.architecture.name in DEEP

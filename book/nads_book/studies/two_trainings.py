@@ -52,6 +52,7 @@ class TwoTrainings(KeyedStudy):
     """How does accuracy grow on a wave that LeNet learns, and on one that it only memorises?"""
 
     name = "two-trainings"
+    on_gpu = False
     design = {"wave": WAVES}
 
     rows_at = ("waves",)

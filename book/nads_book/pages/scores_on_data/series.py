@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 import nads_core as nc
 from nads_book.evidence import Evidence, Facts, above, evidence
+from nads_book.experiments import training_steps
 from nads_book.figures.style import legend, panel_row, shade, styled
 from nads_book.mnist1d import load_mnist1d
 from nads_book.pages.scores_on_data.stored import PRIMARY, pairs, plan, scores
@@ -68,12 +68,9 @@ def accuracy_after(
         torch.manual_seed(seed)
         network = build()
         adam = torch.optim.Adam(network.parameters(), 0.01)
-        for _ in range(steps):
-            batch = torch.randint(len(train), (100,))
-            loss = F.cross_entropy(network(train.images[batch]), train.labels[batch])
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
+        batches = (torch.randint(len(train), (100,)) for _ in range(steps))
+        for _ in training_steps(network, (train.images, train.labels), adam, batches):
+            pass
     return nc.accuracy(network, (test.images, test.labels))
 
 
