@@ -21,8 +21,7 @@ from nads_book.evidence import (
     evidence,
     exact_share,
 )
-from nads_book.experiments import Results
-from nads_book.experiments.results import results_path
+from nads_book.experiments import Results, results_path
 
 claims = pytest.importorskip("nads_book.claims", reason=NEEDS_BOOK)
 paper = pytest.importorskip("nads_book.claims.paper", reason=NEEDS_BOOK)

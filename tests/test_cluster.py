@@ -15,6 +15,7 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 from nads_book.cli import main
+from test_experiments import measured
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
 PATHS = os.pathsep.join(
@@ -65,13 +66,6 @@ def cluster(num_workers):
         yield found[1], [process for process, _ in workers]
 
 
-def computed(results):
-    """Return what does not depend on where a unit was computed."""
-    return [
-        {name: row[name] for name in row if name not in ("seconds", "run")} for row in results.rows
-    ]
-
-
 @pytest.mark.slow
 def test_a_killed_workers_units_run_again_and_give_the_same_numbers(tmp_path):
     out = tmp_path / "r.json"
@@ -90,7 +84,7 @@ def test_a_killed_workers_units_run_again_and_give_the_same_numbers(tmp_path):
         thread.join(timeout=600)
         assert workers[0].wait(timeout=600) == -signal.SIGKILL and workers[1].poll() is None
     alone = nb.run_experiment(*STUDY, device="cpu", progress=False)
-    assert results.complete and repr(computed(results)) == repr(computed(alone))
+    assert results.complete and repr(measured(results)) == repr(measured(alone))
     assert {row["run"] for row in results.rows} == {results.provenance[0]["started"]}
 
 

@@ -14,7 +14,7 @@ from nads_book.analysis.prediction import (
     predicted_accuracy,
     signal_to_noise,
 )
-from nads_book.experiments.stored import load_nads, load_study
+from nads_book.experiments import load_nads, load_study
 
 GENERATOR = torch.Generator().manual_seed(0)
 

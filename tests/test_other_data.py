@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.analysis.statistics import rank_correlation
-from nads_book.experiments import run_study
-from nads_book.experiments.stored import load_registered
+from nads_book.experiments import load_registered, run_study
 from nads_book.studies import pair_statistics as judged
 from nads_book.studies import pairs as other_data
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.studies import experiment
 from nads_book.studies.nas import effective_directions
 

@@ -1,7 +1,7 @@
 """The poison in its parts (`nads_book.studies.poison_parts`): reused rows, units, and the rule."""
 
 import pytest
-from nads_book.experiments.stored import load_registered
+from nads_book.experiments import load_registered
 from nads_book.studies import poison_parts
 from nads_book.studies.poison_parts import CASES, DEVIATION, PARTS
 

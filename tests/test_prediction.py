@@ -7,7 +7,7 @@ import pytest
 import torch
 from freeze_predictions import wave_energies
 from nads_book.analysis import prediction, statistics
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments import load_nads
 
 import nads_core as nc
 

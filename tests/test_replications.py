@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from nads_book.experiments import run_study
-from nads_book.experiments.stored import load_nads, load_registered
+from nads_book.experiments import load_nads, load_registered, run_study
 from nads_book.studies import pairs, replication_criteria, replications
 
 import nads_core as nc

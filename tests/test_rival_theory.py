@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments.stored import load_registered
+from nads_book.experiments import load_registered
 from nads_book.studies import rival_theory
 from nads_book.studies.rival_theory import FAMILIES, NETWORKS, Linearised, Predicted
 from torch import nn

@@ -3,10 +3,8 @@ their trainer.
 """
 
 import json
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,12 +20,11 @@ from nads_book.experiments import (
     train_network,
     within,
 )
-from nads_book.experiments.executors import compute_units
+from nads_book.experiments.executors import compute_units, run_unit
 from nads_book.studies import FIGURES, OTHERS, experiment, study_class
 
 import nads_core as nc
 
-ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
 ADDED = {
     "num_units",
@@ -127,6 +124,18 @@ def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
     assert len(json.loads(out.read_text("utf8"))["rows"]) == 2
 
 
+def test_a_unit_is_computed_on_one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    rows, used = run_unit(Squares(), {"number": 2}, Context()), torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert rows == [{"square": 4}] and used == 1
+
+
+def test_a_time_limit_ends_a_study_between_units():
+    assert not run_study(Squares(), time_limit=0, **OPTIONS).rows
+
+
 def test_units_that_wait_are_cancelled_after_an_error():
     ready, computed = threading.Event(), []
 
@@ -167,7 +176,8 @@ def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, monkeypat
     (tmp_path / "all.json").write_text(
         (tmp_path / "all.json").read_text("utf8").replace('"square": 4', '"square": 5')
     )
-    assert main(command) == 2 and "square was 4, now 5" in capsys.readouterr().err
+    assert main(command) == 2
+    assert "two rows of {'number': 2} differ (square was 4, now 5)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -184,8 +194,11 @@ def test_a_study_waits_for_the_results_that_it_needs(name, need, monkeypatch, tm
     )
 
 
+@pytest.mark.stored
 def test_the_registered_rule_is_applied_by_a_command(capsys):
-    assert main(["score", "two-trainings"]) == 2 and "no registered rule" in capsys.readouterr().err
+    assert main(["score", "small-components"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-3].split()[:2] == ["no", "few"] and printed[0].endswith("(0.149 to 0.189)")
     assert main(["score", "fig1-lenet"]) == 2 and "no registered rule" in capsys.readouterr().err
 
 
@@ -246,13 +259,3 @@ def test_numbers_of_any_structure_have_few_digits():
     values = {"a": torch.tensor([[1 / 3, 2 / 3]]), "b": [np.float64(0.012345), 7]}
     assert rounded(values, 2) == {"a": [[0.33, 0.67]], "b": [0.01, 7]}
     assert rounded(values, 2, significant=True) == {"a": [[0.33, 0.67]], "b": [0.012, 7]}
-
-
-def test_benchmarks_import_nothing_from_each_other():
-    scripts = sorted((ROOT / "benchmarks").glob("*.py"))
-    names = "|".join(path.stem for path in scripts)
-    assert len(scripts) > 10
-    for path in scripts:
-        assert not re.search(
-            rf"^\s*(from|import) ({names})\b", path.read_text("utf8"), re.MULTILINE
-        ), path

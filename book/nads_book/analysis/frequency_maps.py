@@ -14,7 +14,7 @@ import numpy as np
 from nads_book.analysis.published import fourier_accuracies
 from nads_book.analysis.statistics import grouped
 from nads_book.analysis.waves import grid_frequencies, negative, wrapped
-from nads_book.experiments.results import Results
+from nads_book.experiments import Results
 from nads_core.data.fourier import Frequency
 
 LEARNED = 0.55  # accuracy above which a wave counts as learned

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nads_book.analysis.statistics import grouped
-from nads_book.experiments.results import Results
+from nads_book.experiments import Results
 from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
 

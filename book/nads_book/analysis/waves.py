@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_core.data.fourier import Frequency, fourier_direction, spectrum
 from nads_core.directions import NADs
 

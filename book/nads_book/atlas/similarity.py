@@ -4,7 +4,7 @@ import functools
 from pathlib import Path
 
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments import load_nads
 from nads_core.directions.nads import NADs, Similarities, SubspaceSimilarity
 from nads_core.directions.uncertainty import CERTAIN, DirectionUncertainty
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from nads_book.claims import paper
 from nads_book.claims.register import ROOT, Claim, ClaimError
 from nads_book.claims.render import chapter, page, rendered, titles, with_badges
-from nads_book.experiments.results import Results
+from nads_book.experiments import Results
 from nads_book.report import markdown_table, place_of_run, without_html
 
 PLACE = "<!-- lab notes -->"

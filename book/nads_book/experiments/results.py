@@ -307,7 +307,6 @@ def writing(path: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     file = path.expanduser().resolve()  # the lock of a link is that of its target
     try:
         with FileLock(file.with_name(f".{file.name}.lock"), timeout=0):

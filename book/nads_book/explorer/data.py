@@ -20,7 +20,7 @@ import torch
 from nads_book import report
 from nads_book.analysis.frequency_maps import published_accuracies
 from nads_book.analysis.prediction import accuracies_by
-from nads_book.experiments.results import Results
+from nads_book.experiments import Results
 from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet

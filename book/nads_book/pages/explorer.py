@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import figures
 from nads_book.evidence import Estimate, Evidence, evidence
-from nads_book.experiments.stored import load_nads, load_study
+from nads_book.experiments import load_nads, load_study
 from nads_book.report import LABELS, estimate, markdown_table
 
 NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")

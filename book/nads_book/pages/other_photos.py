@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from nads_book import figures
 from nads_book.analysis.statistics import pooled_variance
 from nads_book.evidence import Evidence, Facts, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.figures.style import (
     colours,
     dotted,

@@ -5,9 +5,7 @@ from functools import cache
 from typing import Any
 
 from nads_book import evidence
-from nads_book.experiments.stored import load_study
-from nads_book.experiments.study import Row, Scored
-from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments import FileStudy, Row, Scored, load_study
 from nads_book.studies import experiment
 
 

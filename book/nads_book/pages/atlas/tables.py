@@ -7,7 +7,7 @@ import numpy as np
 
 from nads_book.analysis.statistics import area_under_curve
 from nads_book.atlas import Measured, load_atlas
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.pages.atlas import changes, trained
 from nads_book.report import estimate, fixed, markdown_table, percent
 

@@ -11,7 +11,7 @@ from nads_book.analysis.statistics import area_under_curve, means
 from nads_book.atlas import load_atlas
 from nads_book.atlas.trained_waves import predicted_from_others
 from nads_book.evidence import Evidence, Facts, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.figures.style import colours, legend, name_rows, styled, subplots
 
 COARSEST, FINEST = (0, 2), (6, 10)

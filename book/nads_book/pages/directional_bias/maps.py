@@ -14,7 +14,7 @@ from nads_book.analysis import frequency_maps, published, statistics
 from nads_book.analysis.frequency_maps import LEARNED, Pairs
 from nads_book.analysis.frequency_maps import published_accuracies as authors
 from nads_book.evidence import Estimate, Evidence, evidence
-from nads_book.experiments.results import Results
+from nads_book.experiments import Results
 from nads_book.report import LABELS, markdown_table, percent
 from nads_book.studies import stored
 from nads_core.data.fourier import Frequency

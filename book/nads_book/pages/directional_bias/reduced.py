@@ -18,7 +18,7 @@ from nads_book.analysis.frequency_maps import (
 )
 from nads_book.benchmarks.stored import load_costs
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.results import Results
+from nads_book.experiments import Results
 from nads_book.pages.directional_bias.maps import (
     CONVOLUTIONAL,
     Map,

@@ -16,7 +16,7 @@ from nads_book import figures
 from nads_book.analysis.frequency_maps import LEARNED, by_frequency, common_pairs
 from nads_book.analysis.waves import grid_frequencies, negative, wrapped
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.explorer.bundle import element
 from nads_book.pages.directional_bias.maps import accuracies, authors, sweep
 from nads_book.publishing import publishing

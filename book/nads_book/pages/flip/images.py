@@ -7,8 +7,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.results import results_path
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments import load_nads, results_path
 from nads_book.photos import load_images
 from nads_book.studies import load_results, run_experiment
 from nads_book.studies.transforms import orthogonal_map, transform

@@ -7,8 +7,7 @@ import numpy as np
 
 import nads_core as nc
 from nads_book.evidence import Estimate
-from nads_book.experiments import Row, matching
-from nads_book.experiments.results import Results
+from nads_book.experiments import Results, Row, matching
 from nads_book.report import LABELS
 from nads_book.studies import load_results, stored
 from nads_book.studies.transform_summaries import difference_of

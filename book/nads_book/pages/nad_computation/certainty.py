@@ -15,7 +15,7 @@ from nads_book.analysis.statistics import grouped
 from nads_book.benchmarks import load_costs
 from nads_book.benchmarks.stored import results_folder
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_nads, load_study
+from nads_book.experiments import load_nads, load_study
 from nads_book.figures.style import colours, shade, styled, subplots
 from nads_book.pages.nad_computation.estimators import Source
 from nads_book.pages.published_spectra import half_of_energy

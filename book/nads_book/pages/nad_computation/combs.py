@@ -12,7 +12,7 @@ from nads_book import figures
 from nads_book.analysis.waves import spectrum_of
 from nads_book.atlas import load_atlas
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments import load_nads
 from nads_core.directions import NADs
 
 STEPS = np.arange(17)  # vertical frequencies of images of 32 rows

@@ -10,7 +10,7 @@ from nads_book import report
 from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.analysis.statistics import area_under_curve, rank_correlation, with_interval
 from nads_book.evidence import Evidence, Facts, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.figures.style import styled, subplots
 
 KINDS = {"gradients": "gradient 1", "dipoles": "dipole 100"}

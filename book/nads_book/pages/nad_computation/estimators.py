@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_book import figures, report
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_nads, load_study
+from nads_book.experiments import load_nads, load_study
 from nads_book.pages import published_spectra
 from nads_book.pages.scored_rows import registered, rows_of
 from nads_book.studies.mixed_derivative import KINDS, NETWORKS, PAIRS, shared

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from nads_book import figures
 from nads_book.analysis import published, statistics
 from nads_book.evidence import Estimate, Evidence, Facts, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.pages.nads_and_generalization.law import FAMILIES, families
 from nads_book.report import estimate, markdown_table
 

@@ -13,8 +13,7 @@ from nads_book.analysis.prediction import Family
 from nads_book.analysis.statistics import OrderTest
 from nads_book.analysis.waves import negative
 from nads_book.evidence import Estimate, Evidence, evidence
-from nads_book.experiments.results import Results
-from nads_book.experiments.stored import load_nads, load_study
+from nads_book.experiments import Results, load_nads, load_study
 from nads_book.figures.style import bars, colours, dotted, shade, styled, subplots
 from nads_book.pages.nads_and_generalization.waves import DEEP
 from nads_book.report import LABELS, estimate, fixed, markdown_table, percent

@@ -10,8 +10,7 @@ from nads_book import figures
 from nads_book.analysis.prediction import predicted_accuracy
 from nads_book.analysis.statistics import MANY, drawn_counts, with_interval
 from nads_book.evidence import Estimate, Evidence, around, evidence
-from nads_book.experiments.results import Results
-from nads_book.experiments.study import Scored
+from nads_book.experiments import Results, Scored
 from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import gain, stored
 

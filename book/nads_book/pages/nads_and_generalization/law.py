@@ -15,7 +15,7 @@ from nads_book.analysis.prediction import (
     signal_to_noise,
 )
 from nads_book.evidence import Evidence, above, evidence
-from nads_book.experiments.stored import load_nads, load_study
+from nads_book.experiments import load_nads, load_study
 from nads_book.figures.style import legend, panel_row, shade, styled
 from nads_book.pages.nads_and_generalization.fall import family, lenets, two_seeds
 from nads_book.pages.nads_and_generalization.paper import random_family

@@ -11,7 +11,7 @@ from nads_book.analysis import published, statistics
 from nads_book.analysis.frequency_maps import LEARNED
 from nads_book.analysis.prediction import Family, predicted_accuracy, signal_to_noise
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments import load_nads
 from nads_book.pages.nads_and_generalization.fall import curves
 from nads_book.pages.nads_and_generalization.waves import DEEP
 from nads_book.pages.published_spectra import half_of_energy

@@ -10,7 +10,7 @@ from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Responses, informative, predicted_accuracy
 from nads_book.analysis.statistics import means, student_mean
 from nads_book.evidence import Estimate, Evidence, Facts, evidence, exact_share
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.report import estimate, fixed, markdown_table
 
 LAWS = {"law": "first-step law", "without_gain": "refitted, no gain", "with_gain": "with the gain"}

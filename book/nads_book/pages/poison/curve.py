@@ -13,10 +13,7 @@ from nads_book import report
 from nads_book.analysis import published
 from nads_book.analysis.statistics import grouped, means, pooled_variance
 from nads_book.evidence import Evidence, above, around, evidence
-from nads_book.experiments import matching
-from nads_book.experiments.results import Results
-from nads_book.experiments.stored import load_nads
-from nads_book.experiments.study import Row
+from nads_book.experiments import Results, Row, load_nads, matching
 from nads_book.explorer import load_pictures
 from nads_book.figures.poison import index_axis
 from nads_book.figures.style import (

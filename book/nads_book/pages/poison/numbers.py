@@ -8,9 +8,7 @@ from matplotlib.figure import Figure
 from nads_book import figures, report
 from nads_book.analysis.statistics import mean_and_range, means, rank_correlation
 from nads_book.evidence import Estimate, Evidence, evidence, exact_share, fitted_slope
-from nads_book.experiments import matching
-from nads_book.experiments.results import Results
-from nads_book.experiments.study import Row
+from nads_book.experiments import Results, Row, matching
 from nads_book.pages.poison.parts import injected, mean_lost
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses as responses

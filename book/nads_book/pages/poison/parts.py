@@ -11,10 +11,7 @@ from matplotlib.figure import Figure
 from nads_book import figures, report
 from nads_book.analysis.statistics import grouped, pooled_variance, student_mean
 from nads_book.evidence import Estimate, Evidence, evidence
-from nads_book.experiments import matching
-from nads_book.experiments.results import Results
-from nads_book.experiments.stored import load_registered, load_study
-from nads_book.experiments.study import Row
+from nads_book.experiments import Results, Row, load_registered, load_study, matching
 from nads_book.explorer import Changes
 from nads_book.pages import scored_rows
 from nads_book.pages.scored_rows import rows_of, scored

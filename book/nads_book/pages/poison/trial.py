@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book import report
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments import load_nads
 from nads_book.figures.style import (
     bars,
     colours,

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book.evidence import Evidence, Facts, evidence
-from nads_book.experiments.stored import load_registered, load_study
+from nads_book.experiments import load_registered, load_study
 from nads_book.figures.style import colours, panel_row, styled
 from nads_book.report import fixed, markdown_table, show
 

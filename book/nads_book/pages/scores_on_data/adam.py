@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 
 from nads_book.analysis.statistics import pooled_variance
 from nads_book.evidence import Evidence, above
-from nads_book.experiments import matching
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study, matching
 from nads_book.figures.style import bar_ends, legend, panel_row, rule, shade, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.pages.scores_on_data.stored import DATA, trained

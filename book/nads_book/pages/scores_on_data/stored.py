@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from nads_book.experiments.stored import load_registered, load_study
+from nads_book.experiments import load_registered, load_study
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate, Table
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.evidence import Estimate, Evidence, Facts, above, below, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
 from nads_book.predictions.training import LAW, SIGNAL, Trajectories

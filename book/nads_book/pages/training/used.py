@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book.evidence import Evidence, Facts, above, below, evidence
-from nads_book.experiments import matching
-from nads_book.experiments.study import Estimate
+from nads_book.experiments import Estimate, matching
 from nads_book.figures import style
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import fixed, markdown_table

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from nads_book.analysis.statistics import exact_mean
 from nads_book.evidence import Evidence, Facts, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.figures import style
 from nads_book.pages.scored_rows import registered, scored
 from nads_book.report import fixed, markdown_table, readable, table

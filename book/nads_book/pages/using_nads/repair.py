@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book.analysis.statistics import rank_correlation, student_mean
 from nads_book.evidence import Evidence, Facts, above, evidence
-from nads_book.experiments.stored import load_study
+from nads_book.experiments import load_study
 from nads_book.figures import style
 from nads_book.report import estimate, fixed, markdown_table, table
 from nads_book.studies import repair

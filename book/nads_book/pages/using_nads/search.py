@@ -13,7 +13,7 @@ from nads_book.analysis.statistics import (
     with_interval,
 )
 from nads_book.evidence import Evidence, Facts, above, below, evidence
-from nads_book.experiments.study import Estimate
+from nads_book.experiments import Estimate
 from nads_book.figures import style
 from nads_book.pages.scored_rows import scored
 from nads_book.report import estimate, fixed, markdown_table
