@@ -4,6 +4,7 @@ their trainer.
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -132,8 +133,11 @@ def test_a_unit_is_computed_on_one_thread():
     assert rows == [{"square": 4}] and used == 1
 
 
-def test_a_time_limit_ends_a_study_between_units():
+def test_a_time_limit_ends_a_study_between_units(monkeypatch):
+    """Also on machines that have been up for longer."""
     assert not run_study(Squares(), time_limit=0, **OPTIONS).rows
+    monkeypatch.setattr(time, "monotonic", lambda: 1e12)
+    assert run_study(Squares(), time_limit=600, **OPTIONS).complete
 
 
 def test_units_that_wait_are_cancelled_after_an_error():
@@ -258,4 +262,5 @@ def test_registered_ranges_contain_both_ends_unless_they_say_less():
 def test_numbers_of_any_structure_have_few_digits():
     values = {"a": torch.tensor([[1 / 3, 2 / 3]]), "b": [np.float64(0.012345), 7]}
     assert rounded(values, 2) == {"a": [[0.33, 0.67]], "b": [0.01, 7]}
+    assert rounded(1 / 3) == 0.33333
     assert rounded(values, 2, significant=True) == {"a": [[0.33, 0.67]], "b": [0.012, 7]}

@@ -88,7 +88,7 @@ def run_study(
                 context, mixed_precision=chosen, source=results.photos, progress=progress
             )
             if time_limit is not None:
-                context = replace(context, deadline=start + time_limit)
+                context = replace(context, deadline=time.time() + time_limit)
         with _provenance(results, bool(units), context, start) as keep:
             try:
                 if executor == "processes":

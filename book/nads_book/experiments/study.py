@@ -37,7 +37,6 @@ Keep = Callable[[Unit, list[Row]], None]  # stores the rows of a unit
 def kept(path: Path, compute: Callable[[], Any]) -> Any:
     """Return what a function computes, from a file that is made where it is missing."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path, "wb") as file:
             torch.save(compute(), file)
     return torch.load(path)
@@ -55,7 +54,7 @@ class Context:
             environment.
         out: results file, next to which unfinished units are kept; None keeps nothing.
         workers: number of processes on a CPU; one per core by default.
-        deadline: time at which to stop, in the seconds of `time.monotonic`.
+        deadline: time at which to stop, in the seconds of `time.time`, which other machines share.
         progress: whether to show a progress bar.
     """
 
@@ -70,7 +69,7 @@ class Context:
 
     def check_deadline(self, left: str) -> None:
         """Raise a `TrainingTimeout`, which says what is left, once the deadline has passed."""
-        if self.deadline is not None and time.monotonic() > self.deadline:
+        if self.deadline is not None and time.time() > self.deadline:
             raise TrainingTimeout(left)
 
     def kept(self, name: str, compute: Callable[[], Any]) -> Any:

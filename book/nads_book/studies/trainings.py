@@ -246,7 +246,7 @@ class TrainingStudy(TrainingSize, Study):
             mixed_precision=context.mixed_precision,
             stop_loss=self.stop_loss,
             stop_at_full_accuracy=self.stop_perfect,
-            timeout=None if context.deadline is None else context.deadline - time.monotonic(),
+            timeout=None if context.deadline is None else context.deadline - time.time(),
             states=states,
             measure=measures,
             progress=context.progress,
