@@ -19,12 +19,14 @@ from nads_book.experiments import (
     rounded,
     run_study,
     train_network,
+    train_on_photos,
     within,
 )
 from nads_book.experiments.executors import compute_units, run_unit
 from nads_book.studies import FIGURES, OTHERS, experiment, study_class
 
 import nads_core as nc
+from nads_core.data import ImageSet
 
 OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
 ADDED = {
@@ -243,6 +245,13 @@ def test_accuracies_are_those_of_a_network_that_does_not_train():
     assert accuracies(network.train(), *sets) == {"test_accuracy": 1.0, "train_accuracy": 1.0}
     row = train_network(network.train(), *sets, nc.Recipe(epochs=1), 0, Context())
     assert row == {"test_accuracy": 1.0, "train_accuracy": 1.0}
+
+
+def test_a_network_of_photos_has_a_logit_for_each_of_ten_classes(monkeypatch):
+    photos = ImageSet(torch.rand(8, 3, 32, 32), torch.arange(8), tuple("0123456789"), "generated")
+    monkeypatch.setattr("nads_book.experiments.trainer.load_images", lambda *_, **__: photos)
+    network, row, images = train_on_photos(nc.LOGREG.build, 8, 8, 0, Context())
+    assert network(images).shape == (8, 10) and row["source"] == "generated"
 
 
 def test_what_is_kept_is_computed_once(tmp_path):
