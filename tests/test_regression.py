@@ -6,12 +6,9 @@ import torch
 from convergence import assert_mean
 from nads_book.theory import classifiers, regression
 from nads_book.theory import pooling as layers
+from test_pooling import signal
 
 from nads_core.theory import pooling
-
-
-def signal(size):
-    return torch.randn(3, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
 def test_strided_convolution_is_torch_s():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import second_moment
+from test_directions import convnet
 from torch import nn
 
 import nads_core as nc
@@ -23,10 +24,6 @@ from nads_core.directions.stopping import StoppingRule, subspace_error
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
-
-
-def convnet() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 1))
 
 
 @pytest.fixture(autouse=True)
