@@ -31,8 +31,8 @@ settings.load_profile("nads")
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-_ROOT = Path(__file__).resolve().parent.parent
-BOOK = _ROOT / "_build" / "test"  # the book that the tests build
+ROOT = Path(__file__).resolve().parent.parent
+BOOK = ROOT / "_build" / "test"  # the book that the tests build
 NEEDS_BOOK = "what builds the book is not installed: pip install -e .[book]"
 
 _PUBLISHED = {
@@ -84,32 +84,12 @@ def published() -> Callable[[str], torch.Tensor]:
     return load
 
 
-class _ConvolutionTwin:
-    """The functions of `convolutions_triton`, by the reference in PyTorch."""
-
-    @staticmethod
-    def convolve(*arguments):
-        from nads_core.kernels.convolutions import convolution_reference
-
-        return convolution_reference(*arguments)
-
-    @staticmethod
-    def convolve_adjoint(gradient, output, weight, size, stride, padding):
-        copies = gradient.shape[1] // (gradient if output is None else output).shape[1]
-        if output is not None:
-            gradient = gradient * (output > 0).repeat(1, copies, 1, 1, 1)
-        pairs = zip(weight, gradient, strict=True)
-        shape = gradient.shape[1], weight.shape[2], *size
-        return torch.stack(
-            [torch.nn.grad.conv2d_input(shape, w, g, stride, padding) for w, g in pairs]
-        )
-
-
 @pytest.fixture
-def twins(monkeypatch) -> None:
-    """Replace Triton's kernel by its reference in PyTorch; importing the kernel fails."""
-    monkeypatch.setattr("nads_core.kernels.choice._require_triton", lambda device: None)
-    monkeypatch.setitem(sys.modules, "nads_core.kernels.convolutions_triton", _ConvolutionTwin)
+def set_threads() -> Iterator[Callable[[int], None]]:
+    """Give the function that sets the number of PyTorch's threads, for this test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
@@ -117,9 +97,9 @@ def distributions(tmp_path_factory) -> Path:
     """Build sdist and wheel as a release does, offline, from a copy without traces of builds."""
     folder = tmp_path_factory.mktemp("release")
     for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in"):
-        shutil.copy(_ROOT / name, folder)
+        shutil.copy(ROOT / name, folder)
     for name in ("nads_core", "book/nads_book", "tests"):
-        shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -196,9 +176,9 @@ def html() -> Path:
                 execute_once(chapter, wait=wait)
                 waiting.remove(chapter)
     digest = hashlib.sha256()
-    sources = [path for path in (_ROOT / "book").rglob("*") if "__pycache__" not in path.parts]
+    sources = [path for path in (ROOT / "book").rglob("*") if "__pycache__" not in path.parts]
     executed = BOOK.glob("executed/smoke/*.ipynb")
-    for path in sorted([*sources, *executed, _ROOT / "_config.yml", _ROOT / "_toc.yml"]):
+    for path in sorted([*sources, *executed, ROOT / "_config.yml", ROOT / "_toc.yml"]):
         digest.update(f"{path} ".encode() + (path.read_bytes() if path.is_file() else b""))
     with FileLock(BOOK / "html.lock"):
         stamp = BOOK / "html.sha256"
@@ -214,7 +194,7 @@ def html() -> Path:
                 "--preset",
                 "smoke",
             ]
-            built = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
+            built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             made = (BOOK / "html" / "index.html").is_file()
             assert built.returncode == 0 and made, f"{built.stdout}\n{built.stderr}"
             stamp.write_text(digest.hexdigest())
@@ -346,7 +326,8 @@ def edit_stored(monkeypatch):
     from nads_book.atlas import load_entry_nads
     from nads_book.experiments.stored import load_nads
 
-    texts, read = {}, Path.read_text
+    texts = {}
+    read = Path.read_text
 
     def read_edited(path, *args, **options):
         return texts.get(path.name) or read(path, *args, **options)
@@ -359,7 +340,7 @@ def edit_stored(monkeypatch):
                         value.cache_clear()
 
     def edit(name, change, *parts):
-        (path,) = (_ROOT / "book" / "results").rglob(name)
+        (path,) = (ROOT / "book" / "results").rglob(name)
         content = json.loads(path.read_text("utf8"))
         parts = parts or {"rows", "control"} & content.keys()
         rows = [row for part in parts for row in content[part]]

@@ -1,7 +1,28 @@
-"""What tests share: statistics with tolerances from standard errors, and maps of images."""
+"""What tests share: random numbers, statistics with tolerances from standard errors, and maps of
+images.
+"""
 
+import torch
 from scipy.stats import kstest, spearmanr
 from torch import Tensor
+
+import nads_core as nc
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Draw standard normal numbers that the seed fixes."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def rotation(size: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Draw an orthogonal matrix."""
+    return torch.linalg.qr(normal(size, size, seed=seed, dtype=dtype)).Q
+
+
+def random_nads(*shape: int, count: int | None = None, seed: int = 0) -> nc.NADs:
+    """Draw an orthonormal basis of inputs (C, H, W), or its first directions."""
+    basis = rotation(torch.Size(shape).numel(), seed, torch.float64).T.float()
+    return nc.NADs(basis[:count].reshape(-1, *shape), torch.linspace(1, 0.1, len(basis[:count])))
 
 
 def assert_mean(samples: Tensor, expected: Tensor | float, num_errors: float = 5.0) -> None:

@@ -1,8 +1,9 @@
 """Pages with explorers as the book has them, without the book around, and a reader of them."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import convergence
 import nads_book as nb
 import numpy as np
 import pytest
@@ -25,17 +26,15 @@ class _Shipped(dict):
 pytest.importorskip("matplotlib.cbook", reason="what draws the book is not installed")
 NADS = _Shipped()
 PHOTOS = nb.explorer.load_pictures()
-FOURIER, BY_NAD = nb.load_results("fig1-lenet"), nb.load_results("fig6-lenet")
+FOURIER = nb.load_results("fig1-lenet")
+BY_NAD = nb.load_results("fig6-lenet")
 HOSTILE = "</script><script>window.pwned = 1</script><!--\u2028\nimport os"
 
 
 def random_nads(size=8, count=20, uncertainty=None, seed=0):
     """Return orthonormal directions of a network called small."""
-    generator = torch.Generator().manual_seed(seed)
-    basis = torch.linalg.qr(torch.randn(size**2, size**2, generator=generator)).Q.T
-    directions = basis[:count].reshape(-1, 1, size, size).contiguous()
-    eigenvalues = torch.linspace(1, 0.1, count)
-    return nc.NADs(directions, eigenvalues, {"architecture": "small"}, uncertainty)
+    nads = convergence.random_nads(1, size, size, count=count, seed=seed)
+    return replace(nads, provenance={"architecture": "small"}, uncertainty=uncertainty)
 
 
 def write_page(folder, name, *explorers):
@@ -113,7 +112,9 @@ class Reader:
     """Somebody at a page: what they do, and what they see."""
 
     def __init__(self, page, site):
-        self.page, self.site, self.troubles = page, site, []
+        self.page = page
+        self.site = site
+        self.troubles = []
         page.set_default_timeout(240_000)
         page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         page.on("console", lambda text: text.type == "error" and self.troubles.append(text.text))

@@ -72,7 +72,8 @@ def require_own_gradients(
     """Raise unless values and gradients of an ensemble's networks, also for each of these numbers
     of readouts, are those of separate modules.
     """
-    rows, shape = slice(0, 3), ensemble.image_shape
+    rows = slice(0, 3)
+    shape = ensemble.image_shape
     state = {name: tensor[rows] for name, tensor in ensemble.draw(block).items()}
     images = ensemble.randn(block, 1, 4, *shape)[rows]
     pairs = list(zip(built(ensemble, factory, block), images, strict=True))

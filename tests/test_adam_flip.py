@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from convergence import normal
 from nads_book.studies import adam_flip
 from nads_book.studies.adam_flip import BASES, SEEDS, TREATMENTS
+from torch.testing import assert_close
 
 SMALL = ("as is", "rotated", "components")  # bases of images of any size
 
@@ -28,12 +30,12 @@ def test_all_bases_are_orthogonal_maps(images, basis):
         images = images.repeat(1, 1, 4, 4) * torch.linspace(0, 1, 32)
     found = adam_flip.in_basis(images, basis)
     distances = torch.pdist(images.flatten(1))
-    torch.testing.assert_close(torch.pdist(found.flatten(1)), distances, rtol=1e-3, atol=1e-3)
+    assert_close(torch.pdist(found.flatten(1)), distances, rtol=1e-3, atol=1e-3)
     assert (found is images) == (basis == "as is")
 
 
 def test_effective_inputs_count_equal_and_unequal_variances():
-    noise = torch.randn(4_000, 1, 4, 4, generator=torch.Generator().manual_seed(1))
+    noise = normal(4_000, 1, 4, 4, seed=1)
     assert adam_flip.effective_inputs(noise) == pytest.approx(16, rel=0.02)
     noise[:, :, 0] *= 2
     assert adam_flip.effective_inputs(noise) == pytest.approx(28**2 / 76, rel=0.02)
@@ -44,7 +46,7 @@ def test_equal_variances_are_equal_and_of_the_same_sum(images):
     variances = train.var(0)
     assert float(variances.max() / variances.min()) == pytest.approx(1, rel=1e-3)
     assert float(variances.sum()) == pytest.approx(float(images.var(0).sum()), rel=1e-3)
-    torch.testing.assert_close(test, train[:10])
+    assert_close(test, train[:10])
     images[:, 0, 0, 0] = 0.0  # a constant input is not divided by zero
     assert adam_flip.with_equal_variances(images, images)[0].isfinite().all()
 
@@ -58,7 +60,7 @@ def test_one_step_size_keeps_the_direction_of_the_gradient():
         optimiser.step()
         optimiser.zero_grad()
         expected = -0.1 * steps * gradient / gradient.square().mean().sqrt()
-        torch.testing.assert_close(weight.detach(), expected)
+        assert_close(weight.detach(), expected)
 
 
 def rows(lost):

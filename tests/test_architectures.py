@@ -1,11 +1,13 @@
 import copy
 import math
+from functools import partial
 
 import pytest
 import torch
-from convergence import MAPS, assert_mean, assert_normal
-from torch import Tensor, nn
+from convergence import MAPS, assert_mean, assert_normal, normal
+from torch import nn
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.networks.architectures import POOLINGS, architecture_named
@@ -21,15 +23,14 @@ DECLARED = [
 LAST_SIZE = dict.fromkeys(nc.ARCHITECTURES, 1) | {"logreg": 32, "lenet": 5}
 
 
-def by_name(value) -> str:
+def by_name(value):
     return getattr(value, "name", str(value))
 
 
-def inputs(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+inputs = partial(normal, dtype=torch.float64)
 
 
-def mapped(module: nn.Module, transform, last_size: int) -> nn.Module:
+def mapped(module, transform, last_size):
     """Apply a map of the image to every kernel, and to the pixels that the first linear layer
     sees.
     """
@@ -43,7 +44,7 @@ def mapped(module: nn.Module, transform, last_size: int) -> nn.Module:
     return module
 
 
-def network(architecture, image_size: int = 32, in_channels: int = 1) -> nn.Module:
+def network(architecture, image_size=32, in_channels=1):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         return architecture.build(in_channels, image_size, 1).double().eval().requires_grad_(False)
@@ -88,7 +89,7 @@ def test_weights_have_the_initialisation_of_pytorch_or_that_of_vgg(architecture)
 # --- naive twin
 
 
-def lenet_twin(module: nn.Module, x: Tensor, downsample) -> Tensor:
+def lenet_twin(module, x, downsample):
     x = downsample(F.conv2d(x, module.conv1.weight, module.conv1.bias).relu())
     x = downsample(F.conv2d(x, module.conv2.weight, module.conv2.bias).relu()).flatten(1)
     for layer in (module.fc1, module.fc2):
@@ -106,8 +107,9 @@ def lenet_twin(module: nn.Module, x: Tensor, downsample) -> Tensor:
     ],
 )
 def test_lenet_against_its_layers_written_out(pooling, downsample):
-    module, x = network(nc.LENET.variant(pooling=pooling)), inputs(3, 1, 32, 32)
-    torch.testing.assert_close(module(x), lenet_twin(module, x, downsample), rtol=1e-12, atol=1e-12)
+    module = network(nc.LENET.variant(pooling=pooling))
+    x = inputs(3, 1, 32, 32)
+    assert_close(module(x), lenet_twin(module, x, downsample), rtol=1e-12, atol=1e-12)
 
 
 # --- properties
@@ -115,10 +117,12 @@ def test_lenet_against_its_layers_written_out(pooling, downsample):
 
 @pytest.mark.parametrize(("architecture", "symmetry"), DECLARED, ids=by_name)
 def test_declared_symmetries_hold_exactly(architecture, symmetry):
-    module, x, transform = network(architecture), inputs(2, 1, 32, 32), MAPS[symmetry]
+    module = network(architecture)
+    x = inputs(2, 1, 32, 32)
+    transform = MAPS[symmetry]
     value = module(x)
     there = mapped(module, transform, LAST_SIZE[architecture.name])(transform(x))
-    torch.testing.assert_close(there, value, rtol=1e-10, atol=1e-13)
+    assert_close(there, value, rtol=1e-10, atol=1e-13)
     moved = (module(transform(x)) - value).abs()
     assert moved.min() > 1e-6 * value.abs().max()  # the map moves this network itself
 
@@ -127,13 +131,14 @@ def test_declared_symmetries_hold_exactly(architecture, symmetry):
     "architecture", [a for a in PAPERS if "channels" in a.symmetries], ids=by_name
 )
 def test_channels_are_alike(architecture):
-    module, x = network(architecture, in_channels=3), inputs(2, 3, 32, 32)
+    module = network(architecture, in_channels=3)
+    x = inputs(2, 3, 32, 32)
     value = module(x)
     other = copy.deepcopy(module)
     first = next(layer for layer in other.modules() if isinstance(layer, nn.Conv2d))
     # Weights are independent and symmetric about zero: these are as likely.
     first.weight.data = -first.weight.data[:, [1, 0, 2]]
-    torch.testing.assert_close(other(-x[:, [1, 0, 2]]), value, rtol=1e-10, atol=1e-13)
+    assert_close(other(-x[:, [1, 0, 2]]), value, rtol=1e-10, atol=1e-13)
     assert architecture.symmetries_at(32, 3) == (*architecture.symmetries_at(32), "channels")
 
 
@@ -143,7 +148,8 @@ def test_channels_are_alike(architecture):
     ids=by_name,
 )
 def test_no_flip_symmetry_is_claimed_where_an_edge_is_dropped(architecture, image_size):
-    module, x = network(architecture, image_size), inputs(2, 1, image_size, image_size)
+    module = network(architecture, image_size)
+    x = inputs(2, 1, image_size, image_size)
     first = next(layer for layer in module.modules() if isinstance(layer, nn.Linear))
     last_size = math.isqrt(first.in_features // 16) if architecture is nc.LENET else 1
     for symmetry, transform in MAPS.items():

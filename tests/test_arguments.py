@@ -4,7 +4,6 @@ missing devices.
 
 import inspect
 import types
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nads_book as nb
@@ -22,13 +21,13 @@ WAVE = nc.fourier_direction((1, 0), 4)
 DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
 
 
-def compute(**options) -> nc.NADs:
+def compute(**options):
     return nc.compute_nads(
         nc.LOGREG, **{"num_networks": 8, "image_shape": (1, 8, 8), "progress": False, **options}
     )
 
 
-def public_callables() -> Iterator[tuple[str, Callable]]:
+def public_callables():
     """Yield the public functions, classes and methods by name."""
     yield "ComputeOptions", ComputeOptions  # its fields are arguments of `compute_nads`
     for name in nc.__all__:
@@ -43,7 +42,7 @@ def public_callables() -> Iterator[tuple[str, Callable]]:
                     yield f"{name}.{member}", function
 
 
-def signature_without_annotations(function: Callable) -> str:
+def signature_without_annotations(function):
     parameters = [
         p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()
     ]

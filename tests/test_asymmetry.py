@@ -4,7 +4,8 @@ makes of it.
 
 import pytest
 import torch
-from torch import Tensor, nn
+from convergence import normal
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import nads_core as nc
@@ -14,7 +15,7 @@ from nads_core.networks.architectures import SYMMETRIES
 SHAPE = (2, 6, 6)
 
 
-def halves(networks: int, seed: int, weights: Tensor | None = None, noise: float = 0.3) -> Tensor:
+def halves(networks, seed, weights=None, noise=0.3):
     """Draw (n, 1, 2, D) with independent pixels, times weights (C, H, W), and with noise of its own
     in each half.
     """
@@ -29,7 +30,7 @@ def halves(networks: int, seed: int, weights: Tensor | None = None, noise: float
     ).float()
 
 
-def shares_of(networks: Tensor) -> Tensor:
+def shares_of(networks):
     """Return the networks' shares of the second moment, (n, D, D) in float64, from halves (n, R, 2,
     D).
     """
@@ -37,7 +38,7 @@ def shares_of(networks: Tensor) -> Tensor:
     return (x.mT @ y + y.mT @ x) / (2 * networks.shape[1])
 
 
-def results_of(networks: Tensor, shape: tuple[int, ...] = SHAPE) -> dict[str, SymmetryTest]:
+def results_of(networks, shape=SHAPE):
     """Test the symmetries of networks, all of which are stored."""
     return symmetry_tests(
         shares_of(networks).mean(0), self_terms(networks, shape), len(networks), networks, shape
@@ -56,7 +57,7 @@ def test_p_values_of_symmetric_networks_are_uniform():
     assert float((p_values[:, -1] <= 0.1).double().mean()) < 0.17
 
 
-def results_of_first(networks: Tensor) -> dict[str, SymmetryTest]:
+def results_of_first(networks):
     """Test the symmetries of networks, only the first of which are stored."""
     halves = networks.double().mean(2)  # of one contribution per network, (n, R, D)
     second_moment = torch.einsum("nrd,nre->de", halves, halves) / halves.shape[:2].numel()
@@ -70,7 +71,7 @@ def test_networks_of_unequal_size_do_not_contradict_a_true_symmetry():
     rejected = []
     for seed in range(60):
         networks = halves(600, seed, noise=0)
-        gains = torch.randn(600, generator=torch.Generator().manual_seed(1_000 + seed)).exp()
+        gains = normal(600, seed=1000 + seed).exp()
         tests = results_of_first(networks * gains[:, None, None, None])
         rejected.append([test.p_value <= 0.01 for test in tests.values()])
     assert torch.tensor(rejected).double().mean(0).max() <= 0.05  # up to .28 with signs of 64 alone
@@ -109,7 +110,8 @@ def test_a_broken_symmetry_is_found(symmetry):
 
 def test_asymmetry_and_limit_are_those_of_their_definitions():
     """Compare with sums over all pairs of different networks, from the matrices of their shares."""
-    count, weights = 40, torch.zeros(SHAPE)
+    count = 40
+    weights = torch.zeros(SHAPE)
     weights[0, 0, [0, 5]] = torch.tensor([1.0, 0.5])
     networks = halves(count, 4, weights, noise=0.02)
     result = results_of(networks)["flip_columns"]
@@ -165,7 +167,8 @@ def test_few_networks_do_not_hide_a_broken_symmetry():
 
 
 def test_a_refused_flip_takes_the_transpose_with_it(monkeypatch):
-    holds, broken = SymmetryTest(0.5, 0.0003, 0.0004), SymmetryTest(0.001, 0.5, 0.6)
+    holds = SymmetryTest(0.5, 0.0003, 0.0004)
+    broken = SymmetryTest(0.001, 0.5, 0.6)
     outcomes = {"flip_rows": holds, "flip_columns": broken, "transpose": holds}
     monkeypatch.setattr("nads_core.directions.solving.symmetry_tests", lambda *_: outcomes)
     nads = nc.compute_nads(nc.LENET, 16, image_shape=(1, 16, 16), symmetries="test", progress=False)
@@ -177,12 +180,13 @@ def test_what_images_of_a_shape_can_have():
     vectors = halves(16, 0)
     assert set(results_of(vectors, (2, 4, 9))) == {"flip_rows", "flip_columns", "channels"}
     assert set(results_of(vectors, (1, 1, 72))) == {"flip_columns"}
+    assert set(results_of(vectors, (1, 72, 1))) == {"flip_rows"}
     assert results_of(vectors, (2, 36)) == results_of(vectors, (2, 1, 36))  # a sequence
     assert set(results_of(vectors, (2, 36))) == {"flip_columns", "channels"}
     assert results_of(vectors, (72,)) == {}
 
 
-def smooth_sequences() -> nn.Module:
+def smooth_sequences():
     """A network that prefers slow sequences, and to which two channels are the same."""
     slow = nn.AvgPool1d(9, 1, 4, count_include_pad=False)
     layers = nn.Conv1d(2, 8, 5, padding=2), nn.ReLU(), nn.Flatten(), nn.Linear(192, 10)

@@ -9,6 +9,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from convergence import normal
 from nads_book.atlas import Measured, measures, runs
 from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
@@ -16,6 +17,7 @@ from nads_book.atlas.similarity import NADS_FOLDER
 from nads_book.atlas.small_networks import SmallCNN, Tokens
 from nads_book.cli import main
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 
@@ -77,7 +79,8 @@ def test_every_entry_differs_from_its_base_in_one_thing():
         assert bool(entry.base) == bool(entry.factor) and name == entry.architecture.name
         if not entry.base:
             continue
-        own, other = entry.architecture, ATLAS[entry.base].architecture
+        own = entry.architecture
+        other = ATLAS[entry.base].architecture
         assert own.module is other.module
         keys = own.options.keys() | other.options.keys()
         changed = [key for key in keys if own.options.get(key) != other.options.get(key)]
@@ -88,14 +91,15 @@ def test_every_entry_differs_from_its_base_in_one_thing():
 
 @pytest.mark.parametrize("name", ATLAS)
 def test_every_entry_has_all_its_layers_and_sees_the_image(name):
-    module, architecture = network(name), ATLAS[name].architecture
+    module = network(name)
+    architecture = ATLAS[name].architecture
     alike = name
     while alike not in NUM_PARAMETERS:
         alike = ATLAS[alike].base
     count = sum(parameter.numel() for parameter in module.parameters())
     assert count == NUM_PARAMETERS[alike]
     assert architecture.build(3, 32, 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    x = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(0)).double()
+    x = normal(2, 1, 32, 32).double()
     (gradient,) = torch.autograd.grad(module(x.requires_grad_()).sum(), x)
     assert gradient.isfinite().all() and (gradient != 0).any()
 
@@ -123,7 +127,8 @@ def mapped(module, transform):
             module.learned.data = on_places(module.learned.data.T.contiguous(), side).T.contiguous()
         for layer in module.modules():
             if type(layer).__name__ == "_OverTokens":
-                first, last = layer.layers[0], layer.layers[2]
+                first = layer.layers[0]
+                last = layer.layers[2]
                 side = math.isqrt(first.in_features)
                 first.weight.data = on_places(first.weight.data, side)
                 last.weight.data = on_places(last.weight.data.T.contiguous(), side).T.contiguous()
@@ -139,18 +144,20 @@ def _channels(module):
 
 @pytest.mark.parametrize(("name", "symmetry"), DECLARED)
 def test_declared_symmetries_hold_exactly(name, symmetry):
-    module, transform = network(name), MAPS[symmetry]
-    x = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(1)).double()
+    module = network(name)
+    transform = MAPS[symmetry]
+    x = normal(2, 1, 32, 32, seed=1).double()
     value = module(x)
     there = mapped(module, transform)(transform(x))
-    torch.testing.assert_close(there, value, rtol=1e-6, atol=1e-9)
+    assert_close(there, value, rtol=1e-6, atol=1e-9)
     assert (module(transform(x)) - value).abs().max() > 1e-9  # the map moves this network itself
 
 
 @pytest.mark.parametrize("name", ["vit", "vit-patch8", "mixer"])
 def test_places_of_a_patch_can_be_exchanged_and_change_their_sign(name):
-    module, patch = network(name), ATLAS[name].stride
-    x = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(2)).double()
+    module = network(name)
+    patch = ATLAS[name].stride
+    x = normal(2, 1, 32, 32, seed=2).double()
     order = torch.randperm(patch**2, generator=torch.Generator().manual_seed(3))
     signs = 1 - 2 * torch.randint(0, 2, (patch**2,), generator=torch.Generator().manual_seed(4))
     patches = nn.functional.unfold(x, patch, stride=patch)  # (N, P^2, T)
@@ -158,7 +165,7 @@ def test_places_of_a_patch_can_be_exchanged_and_change_their_sign(name):
     twin = copy.deepcopy(module)
     weights = module.embedding.weight.data.flatten(1)  # (width, P^2)
     twin.embedding.weight.data = (weights[:, order] * signs).view_as(module.embedding.weight)
-    torch.testing.assert_close(twin(other), module(x))
+    assert_close(twin(other), module(x))
     assert (module(other) - module(x)).abs().max() > 1e-6
 
 
@@ -175,7 +182,7 @@ def test_an_odd_resnet_cannot_tell_an_image_from_its_checkerboard():
         blocks = first.conv1, first.conv2, second.conv1, second.conv2, third.conv1
         for layer in (twin.conv1, *blocks):  # a filter's centre keeps its sign
             layer.weight.data = layer.weight.data * checkerboard(3)
-        x = torch.randn(4, 1, 32, 32, generator=torch.Generator().manual_seed(5)).double()
+        x = normal(4, 1, 32, 32, seed=5).double()
         value = module(x)
         return float((twin(x * checkerboard(32)) - value).abs().max() / value.std())
 
@@ -206,19 +213,22 @@ def sampled_parts(covariance, num_parts=8, num_networks=200, noise=0.0, seed=0):
     for _ in range(num_parts):
         vectors = torch.randn(num_networks, len(covariance), generator=generator).double() @ root.T
         extra = noise * torch.randn(num_networks, 2, len(covariance), generator=generator).double()
-        first, second = vectors + extra[:, 0], vectors + extra[:, 1]  # whose noise cancels
+        first = vectors + extra[:, 0]
+        second = vectors + extra[:, 1]  # whose noise cancels
         product = first.T @ second / num_networks
         parts.append((product + product.T) / 2)
     return torch.stack(parts)
 
 
 def test_measures_of_what_is_known():
-    size, stride = 8, 2
+    size = 8
+    stride = 2
     patterns = measures.repeated_patterns(stride, size).flatten(1)
-    torch.testing.assert_close(patterns @ patterns.T, torch.eye(stride**2).double())
+    assert_close(patterns @ patterns.T, torch.eye(stride**2).double())
     two_levels = 0.2 * torch.eye(size**2).double() + 3 * patterns.T @ patterns
     result = measures.describe(two_levels.expand(3, -1, -1), stride)
-    trace, squares = float(two_levels.trace()), float(two_levels.square().sum())
+    trace = float(two_levels.trace())
+    squares = float(two_levels.square().sum())
     expected = {"effective": trace**2 / squares, "unlike levels": 0, "border": 1, "nyquist": 1}
     expected["comb"] = 3.2 / ((3 * 3.2 + 60 * 0.2) / 63)
     for name, value in expected.items():
@@ -232,7 +242,8 @@ def test_measures_of_what_is_known():
 def test_measures_are_unbiased_and_their_intervals_hold(noise):
     steep = torch.diag(torch.logspace(0, -2, 16).double())
     truth = float(steep.trace() ** 2 / steep.square().sum())
-    held, values = 0, []
+    held = 0
+    values = []
     for seed in range(60):
         result = measures.describe(sampled_parts(steep, noise=noise, seed=seed), 1)["effective"]
         held += result.interval[0] < truth < result.interval[1]
@@ -244,7 +255,8 @@ def test_measures_are_unbiased_and_their_intervals_hold(noise):
 
 def test_alignment():
     levels = torch.linspace(1, 0, 12).double()
-    first, second = torch.diag(levels), torch.diag(levels.flip(0))
+    first = torch.diag(levels)
+    second = torch.diag(levels.flip(0))
     parts = [sampled_parts(c, seed=seed) for seed, c in enumerate((first, first, second))]
     products = [measures.products(part, part) for part in parts]
     same = alignment(products[0], products[1], measures.products(parts[0], parts[1]))
@@ -275,7 +287,8 @@ def computed(tmp_path_factory):
 
 
 def test_an_entry_is_computed_once_and_read_again(computed):
-    entry, (folder, first) = SMALL, computed
+    entry = SMALL
+    (folder, first) = computed
     assert first.nads.directions.shape == (64, 1, 32, 32) and first.parts.shape == (8, 1024, 1024)
     assert first.nads.provenance["num_networks"] == 64 and not list(folder.glob("*.ckpt"))
     before = (folder / "cnn-width4.pt").stat().st_mtime_ns
@@ -369,7 +382,7 @@ def test_the_atlas_that_ships():
 def test_nads_of_an_entry_ship(name):
     nads = nb.atlas.load_entry_nads(name)
     assert nads.directions.shape == (64, 1, 32, 32) and nads.provenance["architecture"] == name
-    torch.testing.assert_close(nads.basis.T @ nads.basis, torch.eye(64), atol=1e-3, rtol=0)
+    assert_close(nads.basis.T @ nads.basis, torch.eye(64), atol=1e-3, rtol=0)
     atlas = nb.atlas.load_atlas()
     stored = atlas.eigenvalues[list(atlas.entries).index(name)]
     np.testing.assert_allclose(nads.eigenvalues, stored[:64], rtol=1e-5)

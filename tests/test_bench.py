@@ -1,15 +1,14 @@
 import json
-from pathlib import Path
 
 import cases
 import numpy as np
 import pytest
 import tables
 import torch
+from conftest import ROOT
 from costs import main
 from nads_book.benchmarks import (
     load_costs,
-    measure_eigenvectors,
     measure_network,
     seconds_per_step,
 )
@@ -28,19 +27,18 @@ import nads_core as nc
 from nads_core.directions import Passes
 from nads_core.networks.ensembles import Ensemble
 
-ROOT = Path(__file__).parent.parent
 SLOW = Limits("slow", 1e9, dict.fromkeys(("float32", "tf32", "bfloat16", "float64"), 1e9), cores=1)
 
 
-def lenet() -> nn.Module:
+def lenet():
     return nc.LENET.build(1, 32, 1)
 
 
-def ensemble(build=lenet, shape=(1, 32, 32), **options) -> Ensemble:
+def ensemble(build=lenet, shape=(1, 32, 32), **options):
     return Ensemble(build, shape, device="cpu", **options)
 
 
-def perceptron() -> nn.Module:
+def perceptron():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 10), nn.ReLU(), nn.Linear(10, 1))
 
 
@@ -92,7 +90,8 @@ def test_work_of_an_estimator_of_ones_own_is_what_it_says():
             return Passes(forward=dimension, backward=5)
 
     networks = ensemble(perceptron, (1, 8, 8))
-    one, own = count_work(networks, nc.PointGradient()), count_work(networks, Thrice())
+    one = count_work(networks, nc.PointGradient())
+    own = count_work(networks, Thrice())
     assert own.forward == 64 * one.forward and own.backward == 5 * one.backward
     assert own.moments == 2 * one.moments
 
@@ -142,12 +141,6 @@ def test_the_time_that_a_network_takes_is_in_its_gradients():
     assert result["gradients"] * torch.get_num_threads() > 0.02
 
 
-@pytest.mark.parametrize(("dimension", "kind"), [(64, "dense"), (9_000, "gram")])
-def test_eigenvectors_of_either_side(dimension, kind):
-    result = measure_eigenvectors(dimension, 40, 5)
-    assert result["kind"] == kind and result["seconds"] > 0 and result["num_vectors"] == 40
-
-
 # --- the suite, its files and the tables
 
 
@@ -191,7 +184,7 @@ def test_models_of_the_zoo_are_right_or_rejected():
     assert all(row["message"] for row in rows.values() if row["result"] != "ran")
 
 
-def outcomes(folder: Path) -> list[dict]:
+def outcomes(folder):
     return json.loads((folder / "cases.json").read_text("utf8"))["rows"]
 
 

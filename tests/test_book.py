@@ -15,7 +15,7 @@ from pathlib import Path
 import nads_book
 import numpy as np
 import pytest
-from conftest import NEEDS_BOOK
+from conftest import NEEDS_BOOK, ROOT
 from filelock import FileLock
 
 import nads_core
@@ -25,9 +25,9 @@ execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
 pages = build.pages
 draw_maps = pytest.importorskip("draw_maps", reason=NEEDS_BOOK).draw_maps
 jupytext = pytest.importorskip("jupytext", reason=NEEDS_BOOK)
-nbformat, Image = build.nbformat, pages.Image
+nbformat = build.nbformat
+Image = pages.Image
 
-ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CHAPTERS = build.chapters()
 
@@ -153,7 +153,8 @@ class Finished:
     returncode = 0
 
     def __init__(self, looks=1):
-        self.looks, self.signals = looks, []
+        self.looks = looks
+        self.signals = []
 
     def poll(self):
         self.looks -= 1
@@ -174,12 +175,15 @@ def papermill(monkeypatch):
     The text of its first cell may hold "looks: 3", the number of looks after which it has ended,
     "fails", and "loads" with the name of a results file.
     """
-    started, processes = [], {}
+    started = []
+    processes = {}
 
     def start(command, root, output, **variables):
         if command[1] != "nads_book.site.execute":
             return Finished()
-        target, record, preset = Path(command[2]), Path(command[3]), command[4]
+        target = Path(command[2])
+        record = Path(command[3])
+        preset = command[4]
         notebook = nbformat.read(target, as_version=4)
         text = notebook.cells[0].source
         started.append((target.parent.name.split(".")[1], variables))

@@ -19,7 +19,8 @@ def test_neighbours_of_a_constant_and_of_a_checkerboard():
 
 
 def test_pairs_in_order_and_gains():
-    truth, scores = {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.8}, {(0, 1): 3.0, (0, 2): 2.0, (0, 3): 1.0}
+    truth = {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.8}
+    scores = {(0, 1): 3.0, (0, 2): 2.0, (0, 3): 1.0}
     pairs, ordered = frequency_maps.ordered_pairs(scores, truth)
     assert pairs == [((0, 1), (0, 2)), ((0, 3), (0, 2))] and ordered == [((0, 1), (0, 2))]
     assert frequency_maps.count_ordered(scores, truth) == "1 of 2"
@@ -28,7 +29,8 @@ def test_pairs_in_order_and_gains():
 
 
 def test_rising_fit_pools_what_falls_and_ignores_the_order_of_points():
-    x, y = np.array([3.0, 1.0, 2.0]), np.array([1.0, 0.0, 2.0])
+    x = np.array([3.0, 1.0, 2.0])
+    y = np.array([1.0, 0.0, 2.0])
     assert rising_fit(x, y) == pytest.approx([1.5, 0.0, 1.5])
     groups = np.array(["a", "a", "a", "b"])
     assert predicted_from_others(
@@ -56,8 +58,10 @@ def test_kinds_of_maps_cover_the_stored_results():
 
 
 def test_crossed_resampling_brackets_the_mean_and_ignores_what_is_not_chosen():
-    rows, columns = np.repeat(np.arange(6), 5), np.tile(np.arange(5), 6)[:, None]
-    values, chosen = np.where(columns[:, 0] == 0, 1e6, rows * 1.0), columns[:, 0] > 0
+    rows = np.repeat(np.arange(6), 5)
+    columns = np.tile(np.arange(5), 6)[:, None]
+    values = np.where(columns[:, 0] == 0, 1e6, rows * 1.0)
+    chosen = columns[:, 0] > 0
     low, high = resampled_crossed_mean(values, rows, columns, chosen, 200)
     assert 0 < low < 2.5 < high < 5
     assert resampled_crossed_mean(np.ones(30), rows, columns, chosen, 20) == (1.0, 1.0)

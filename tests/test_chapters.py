@@ -62,7 +62,7 @@ def figures(notebook):
     }
 
 
-def unexpected_warnings(text: str) -> list[str]:
+def unexpected_warnings(text):
     """Return the lines with warnings, but for that few networks, as smoke has, claim nothing."""
     lines = text.splitlines()
     return [line for line in lines if "Warning" in line and "nothing is claimed" not in line]

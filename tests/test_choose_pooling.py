@@ -5,6 +5,7 @@ written once.
 import pytest
 import torch
 from nads_book.studies import pooling
+from torch.testing import assert_close
 
 import nads_core as nc
 
@@ -13,10 +14,10 @@ def test_mixtures_are_separable_along_the_sum_of_their_waves():
     for waves in pooling.MIXTURES.values():
         directions = torch.stack([nc.fourier_direction(wave) for wave in waves])
         gram = directions.flatten(1) @ directions.flatten(1).T
-        torch.testing.assert_close(gram, torch.eye(4), atol=1e-5, rtol=0)
+        assert_close(gram, torch.eye(4), atol=1e-5, rtol=0)
         images, labels = pooling.mixture(waves, 200, seed=3)
         margins = (images * directions.sum(0)).sum((1, 2, 3)) * (2 * labels - 1)
-        torch.testing.assert_close(margins, torch.ones(200), atol=1e-3, rtol=0)
+        assert_close(margins, torch.ones(200), atol=1e-3, rtol=0)
         along = (images[:, None] * directions).sum((2, 3, 4)).abs()
         assert ((along > 0.5).sum(1) == 1).all()  # one wave shows the class
         assert set(along.argmax(1).tolist()) == set(range(4))

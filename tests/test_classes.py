@@ -4,22 +4,20 @@ from dataclasses import replace
 
 import pytest
 import torch
+from convergence import normal, random_nads
 
 import nads_core as nc
 
 
 def basis(size=8, channels=1, seed=0):
-    dimension = channels * size**2
-    random = torch.randn(dimension, dimension, generator=torch.Generator().manual_seed(seed))
-    directions = torch.linalg.qr(random).Q.T.reshape(-1, channels, size, size).contiguous()
-    return nc.NADs(directions, torch.logspace(0, -3, dimension), {})
+    nads = random_nads(channels, size, size, seed=seed)
+    return replace(nads, eigenvalues=torch.logspace(0, -3, len(nads)))
 
 
 def planted(nads, index, gap, num_images=600, seed=0):
     """Return noise in which the first of three classes has ``gap`` more of a NAD."""
-    generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(num_images) % 3
-    images = torch.randn(num_images, 3, 8, 8, generator=generator)
+    images = normal(num_images, 3, 8, 8, seed=seed)
     images += gap * (labels == 0).float()[:, None, None, None] * nads.directions[index]
     return nc.ImageSet(images, labels, ("a", "b", "c"), "planted")
 
@@ -71,7 +69,8 @@ def test_labels_of_bytes_are_classes():
 
 
 def test_it_is_the_analysis_of_variance():
-    nads, index = basis(), 3
+    nads = basis()
+    index = 3
     images = planted(nads, 5, 1.0)
     x = (
         images.images.double().flatten(2) @ nads.directions[index].flatten().double()

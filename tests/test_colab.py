@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import NEEDS_BOOK
+from conftest import NEEDS_BOOK, ROOT
 from packaging.requirements import Requirement
 
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
@@ -24,10 +24,10 @@ execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
 site_address = pytest.importorskip("nads_book.site.address", reason=NEEDS_BOOK)
 nbformat = build.nbformat
 
-ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
-ADDRESS, PAGES = CONFIG["repository"]["url"], CONFIG["html"]["baseurl"].rstrip("/")
+ADDRESS = CONFIG["repository"]["url"]
+PAGES = CONFIG["html"]["baseurl"].rstrip("/")
 COLAB = """torch numpy scipy matplotlib pillow lazy_loader tqdm cloudpickle ipykernel ipywidgets
 pip""".split()
 MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat")
@@ -89,7 +89,8 @@ def fork(tmp_path):
 def test_one_call_sets_the_address_everywhere(fork):
     for ending in ("", "/", ".git"):
         changed = site_address.set_address(f"https://github.com/Me/my.fork{ending}", fork)
-        new, pages = "https://github.com/Me/my.fork", "https://me.github.io/my.fork"
+        new = "https://github.com/Me/my.fork"
+        pages = "https://me.github.io/my.fork"
         assert {path.name for path in changed} == {"_config.yml", "README.md"}
         text = f"[book]({pages}/) <{new}/issues> {new}. {ADDRESS}-other"
         assert (fork / "README.md").read_text() == text
@@ -108,7 +109,8 @@ def test_one_call_sets_the_address_everywhere(fork):
 
 def needed(names):
     """Yield the installed distributions of these names and all that they require."""
-    seen, waiting = set(), list(names)
+    seen = set()
+    waiting = list(names)
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
         try:
@@ -180,7 +182,8 @@ def test_first_cell_fetches_what_is_missing_and_replaces_nothing(tmp_path):
     python, packages = bare_environment(tmp_path / "environment")
     before = {path.name: path.resolve() for path in packages.iterdir()}
     assert not {path.split("-")[0] for path in before} & set(MISSING)
-    wheels, content = tmp_path / "wheels", tmp_path / "content"
+    wheels = tmp_path / "wheels"
+    content = tmp_path / "content"
     wheels.mkdir(), content.mkdir()
     for name in ("loky", "mnist1d", "setuptools"):
         as_wheel(name, wheels)
@@ -193,7 +196,8 @@ def test_first_cell_fetches_what_is_missing_and_replaces_nothing(tmp_path):
         "GIT_CONFIG_VALUE_0": ADDRESS,
         "IPYTHONDIR": str(tmp_path / "ipython"),
     }
-    cell, look = tmp_path / "cell.ipy", tmp_path / "look.ipy"
+    cell = tmp_path / "cell.ipy"
+    look = tmp_path / "look.ipy"
     cell.write_text(
         f"{install_cell(NOTEBOOKS[0]).source}\n"
         "import json, nads_book, nads_core, torch\n"

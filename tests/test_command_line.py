@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from nads_book.atlas.similarity import NADS_FOLDER
 from nads_book.cli import main as book_main
 from nads_book.cli.run import run_one
@@ -20,8 +20,6 @@ from nads_book.cli.run import run_one
 import nads_core as nc
 from nads_core.cli import main
 from nads_core.directions import ComputeOptions
-
-ROOT = Path(__file__).parent.parent
 
 FACTORIES = """
 import time
@@ -73,7 +71,7 @@ class Two(nn.Linear):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A folder to work in, with a module of factories that can be imported from it."""
     (tmp_path / "factories.py").write_text(FACTORIES)
     monkeypatch.chdir(tmp_path)
@@ -85,16 +83,16 @@ def folder(tmp_path, monkeypatch) -> Path:
 SMALL = ["--image-shape", "1", "8", "8", "--num-inputs", "4"]
 
 
-def command(*arguments: str) -> list[str]:
+def command(*arguments):
     return [sys.executable, "-W", "error", "-m", "nads_core", *arguments]
 
 
-def environment() -> dict[str, str]:
+def environment():
     paths = f"{ROOT}{os.pathsep}{ROOT / 'book'}"
     return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
 
 
-def compute(architecture: str, *more: str, networks: int = 10) -> int:
+def compute(architecture, *more, networks=10):
     """Run the command, and return its status."""
     fixed = ["--out", "x.npz", "--num-networks", str(networks), "--device", "cpu"]
     return main(["compute", architecture, *fixed, *more])
@@ -172,7 +170,7 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
 
 
 def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder):
-    def checkpoints(networks: int, *more: str) -> dict[str, int]:
+    def checkpoints(networks, *more):
         assert compute("factories:small", *SMALL, *more, networks=networks) == 0
         return {
             path.name: torch.load(path, weights_only=True)["blocks_done"]
@@ -252,7 +250,8 @@ def test_help_lists_every_command_and_its_defaults(capsys, package):
     listing = capsys.readouterr().out
     for name in cli.COMMANDS:
         module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
-        parser, parameters = argparse.ArgumentParser(), {}
+        parser = argparse.ArgumentParser()
+        parameters = {}
         module.add_arguments(parser)
         for function in (*CALLED.get(name, []), module.run):
             parameters |= inspect.signature(function).parameters
@@ -283,7 +282,8 @@ def test_similar_networks(folder, capsys):
 def test_ctrl_c_and_resume(folder):
     arguments = ["compute", "factories:slow", "--out", "x.npz", "--num-networks", "640"]
     arguments += ["--device", "cpu", *SMALL]
-    progress, hold = "", folder / "hold"
+    progress = ""
+    hold = folder / "hold"
     hold.touch()
     with subprocess.Popen(
         command(*arguments), stderr=subprocess.PIPE, text=True, env=environment()

@@ -2,12 +2,13 @@ import itertools
 import math
 from functools import partial
 
+import convergence
 import pytest
 import torch
 from convergence import MAPS, assert_mean
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch.testing import assert_close
 
 from nads_core.directions import covariance
 from nads_core.directions.covariance import DEBIASINGS, FLOOR, debias, gram_eigenpairs
@@ -17,17 +18,16 @@ from nads_core.directions.symmetry import symmetrize, symmetry_types
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def normal(*shape: int, seed: int = 0, dtype=torch.float64) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+normal = partial(convergence.normal, dtype=torch.float64)
 
 
-def rows(moments: GramMoments) -> tuple[Tensor, Tensor]:
+def rows(moments):
     """Return vectors (N, D) and (R, D) with M = means^T means / N and W = spreads^T spreads / N."""
     means, spreads = moments.vectors()
     return torch.cat(means), torch.cat(spreads) if spreads else means[0][:0]
 
 
-def products(moments) -> tuple[Tensor, Tensor]:
+def products(moments):
     """Return M and W."""
     if isinstance(moments, DenseMoments):
         return moments.moments()
@@ -35,12 +35,12 @@ def products(moments) -> tuple[Tensor, Tensor]:
     return means, spreads
 
 
-def definite(dimension: int, seed: int) -> Tensor:
+def definite(dimension, seed):
     rows = normal(3 * dimension, dimension, seed=seed)
     return rows.T @ rows / len(rows)
 
 
-def stacked(contributions: Tensor) -> tuple[Tensor, Tensor]:
+def stacked(contributions):
     """M and W from all vectors at once, by the formulas of the module's docstring."""
     networks, count, dimension = contributions.shape
     seen, noise = torch.zeros(2, dimension, dimension).double()
@@ -54,16 +54,16 @@ def stacked(contributions: Tensor) -> tuple[Tensor, Tensor]:
     return seen / networks, noise / networks
 
 
-def added(moments, contributions: Tensor, cuts: list[int]):
+def added(moments, contributions, cuts):
     ends = sorted({0, *(min(cut, len(contributions)) for cut in cuts), len(contributions)})
     for start, stop in itertools.pairwise(ends):
         moments.update(contributions[start:stop])
     return moments
 
 
-def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> None:
+def close(actual, expected, tolerance=1e-10):
     scale = float(expected.abs().max())
-    torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance * scale)
+    assert_close(actual, expected, rtol=0, atol=tolerance * scale)
 
 
 # --- naive twin: streaming against stacked
@@ -72,12 +72,13 @@ def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> None:
 @pytest.mark.parametrize("kind", [DenseMoments, GramMoments])
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 def test_streaming_equals_stacked(count, kind):
-    contributions, first = normal(300, count, 7), HalfSamples()
+    contributions = normal(300, count, 7)
+    first = HalfSamples()
     moments = added(kind(7), contributions, [1, 50, 51, 290])
     assert moments.num_networks == 300
     seen, noise = stacked(contributions)
     for actual, expected in zip(products(moments), (seen, noise), strict=True):
-        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
+        assert_close(actual, expected, rtol=0, atol=1e-10)
     first.update(0, 300, contributions, 1)
     x, y = first.halves()[:, 0].double().unbind(1)
     if count > 1:  # their noise is independent, and equal
@@ -89,7 +90,7 @@ def test_single_precision_contributions_are_summed_in_double():
     contributions = normal(2000, 2, 3, dtype=torch.float32) + 1000
     seen, _ = added(DenseMoments(3), contributions, [700]).moments()
     means = contributions.mean(1).double()
-    torch.testing.assert_close(seen, means.T @ means / 2000, rtol=1e-14, atol=0)
+    assert_close(seen, means.T @ means / 2000, rtol=1e-14, atol=0)
 
 
 # --- properties of the accumulators
@@ -105,7 +106,8 @@ def test_dense_moments_do_not_depend_on_the_partition(cuts, count, seed):
 @given(cut=st.integers(1, 599), kind=st.sampled_from([DenseMoments, GramMoments]), seed=SEEDS)
 def test_a_restored_state_goes_on_bitwise(cut, kind, seed):
     contributions = normal(600, 2, 5, seed=seed, dtype=torch.float32)
-    first, second = kind(5), kind(5)
+    first = kind(5)
+    second = kind(5)
     first.update(contributions[:cut])
     second.load_state_dict(first.state_dict())
     for moments in (first, second):
@@ -135,8 +137,10 @@ def test_a_transposed_image_is_square():
 
 
 def test_subtract_is_unbiased():
-    signal, noise = torch.linalg.cholesky(definite(4, 1)), 2 * torch.linalg.cholesky(definite(4, 2))
-    plain, subtracted = [], []
+    signal = torch.linalg.cholesky(definite(4, 1))
+    noise = 2 * torch.linalg.cholesky(definite(4, 2))
+    plain = []
+    subtracted = []
     for seed in range(400):  # g_ij = s_i + e_ij
         contributions = normal(30, 1, 4, seed=2 * seed) @ signal.T
         contributions = contributions + normal(30, 4, 4, seed=2 * seed + 1) @ noise.T
@@ -168,7 +172,7 @@ def test_shrink_keeps_the_floor_where_noise_dominates():
 
 def test_shrink_with_noise_in_a_subspace_alone():
     noise = torch.diag(torch.tensor([1.0, 2.0, 0.0, 0.0]).double())
-    rotation = torch.linalg.qr(normal(4, 4, seed=5)).Q
+    rotation = convergence.rotation(4, 5, torch.float64)
     levels = torch.diag(torch.tensor([3.0, 2.5, 0.7, 0.3]).double())
     expected = torch.diag(torch.tensor([2.0, 0.5, 0.7, 0.3]).double())
     moved = debias(rotation @ levels @ rotation.T, rotation @ noise @ rotation.T, "shrink")
@@ -179,8 +183,10 @@ def test_shrink_differs_from_subtract_by_the_noise_where_few_networks_give_singu
     """The strongest direction has 1e6 times the noise: ratios to no noise take all digits."""
     signal = normal(40, 60) * torch.cat([torch.tensor([1e3]), torch.ones(59)]).double()
     halves = signal[:, None] + 0.1 * normal(40, 2, 60, seed=1)
-    mean, spread = halves.mean(1), (halves[:, 0] - halves[:, 1]) / 2
-    second, noise = mean.T @ mean / 40, spread.T @ spread / 40  # of rank 40 of 60
+    mean = halves.mean(1)
+    spread = (halves[:, 0] - halves[:, 1]) / 2
+    second = mean.T @ mean / 40
+    noise = spread.T @ spread / 40  # of rank 40 of 60
     difference = debias(second, noise) - (second - noise)
     norm = partial(torch.linalg.matrix_norm, ord=2)
     assert norm(difference) < 1.1 * norm(noise)
@@ -210,7 +216,7 @@ def test_gram_eigenpairs_equal_those_of_the_matrix(seed, networks, noise):
     expected = torch.linalg.eigvalsh(matrix).flip(0)
     count = int((expected > 1e-9 * expected[0]).sum())
     assert len(values) == count
-    torch.testing.assert_close(values, expected[:count], rtol=1e-8, atol=1e-10)
+    assert_close(values, expected[:count], rtol=1e-8, atol=1e-10)
     close(rows @ rows.T, torch.eye(count).double(), 1e-8)
     close(rows @ matrix, values[:, None] * rows, 1e-8)
     assert len(gram_eigenpairs([means], [spreads], 1)[0]) == 1
@@ -223,13 +229,13 @@ SUBSETS = [subset for count in range(4) for subset in itertools.combinations(MAP
 SHAPE = (2, 4, 4)
 
 
-def moved(matrix: Tensor, name: str, shape=SHAPE) -> Tensor:
+def moved(matrix, name, shape=SHAPE):
     """P M P^T for the permutation P of the pixels that a map makes."""
     order = MAPS[name](torch.arange(matrix.shape[0]).view(shape)).flatten()
     return matrix[order][:, order]
 
 
-def generated(subset: tuple[str, ...], shape: tuple[int, ...]) -> list[list[int]]:
+def generated(subset, shape):
     """All permutations of the pixels that the maps generate."""
     group = [torch.arange(math.prod(shape)).view(shape)]
     for pixels in group:  # which grows
@@ -245,7 +251,8 @@ def generated(subset: tuple[str, ...], shape: tuple[int, ...]) -> list[list[int]
     ids=str,
 )
 def test_symmetrize_is_the_average_over_the_group(subset, shape):
-    matrix, group = definite(math.prod(shape), 1), generated(subset, shape)
+    matrix = definite(math.prod(shape), 1)
+    group = generated(subset, shape)
     assert len(group) == {0: 1, 1: 2, 2: 8 if "transpose" in subset else 4, 3: 8}[len(subset)]
     expected = sum(matrix[order][:, order] for order in group) / len(group)
     for names in (subset, subset + subset[-1:], subset[::-1]):

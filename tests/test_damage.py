@@ -12,7 +12,7 @@ from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.nads import NADs
 
 
-def factory() -> nn.Module:
+def factory():
     return nn.Sequential(nn.Flatten(), nn.Linear(16, 1))
 
 

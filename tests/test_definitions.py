@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from convergence import normal
 from nads_book.studies.definitions import (
     SIZE,
     moved_share,
@@ -27,9 +28,7 @@ def test_energies_of_waves():
         tuple(place) for place in (shares > 1e-9).nonzero().tolist()
     } == twins  # by the symmetries of the square
     assert float(shares.sum()) == pytest.approx(1) and float(shares.max()) == pytest.approx(1 / 8)
-    noise = torch.randn(
-        4_000, 2, SIZE**2, generator=torch.Generator().manual_seed(0)
-    )  # halves with nothing in common
+    noise = normal(4_000, 2, SIZE**2)  # halves with nothing in common
     noisy = wave_shares(wave + 0.3 * noise)
     assert float(noisy[1, 3]) == pytest.approx(1 / 8, rel=0.1)  # without the noise of inputs
 
@@ -38,7 +37,7 @@ def test_energy_elsewhere():
     first, second = (nc.fourier_direction(wave, SIZE).flatten() for wave in ((0, 1), (0, 2)))
     generator = torch.Generator().manual_seed(1)
 
-    def drawn(share: float) -> torch.Tensor:
+    def drawn(share):
         weights = torch.randn(400, 2, generator=generator) * torch.tensor([1 - share, share]).sqrt()
         return (weights[:, :1] * first + weights[:, 1:] * second)[:, None].expand(-1, 2, -1)
 

@@ -6,15 +6,17 @@ import pickle
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from dataclasses import replace
 
+import convergence
 import numpy as np
 import pytest
 import torch
-from convergence import assert_mean, rank_correlation, second_moment
+from convergence import assert_mean, normal, rank_correlation, second_moment
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.directions import Estimator, accumulation
@@ -23,15 +25,16 @@ from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.files import seal
 
-SHAPE, D = (1, 8, 8), 64
+SHAPE = (1, 8, 8)
+D = 64
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def convnet() -> nn.Module:
+def convnet():
     return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 1))
 
 
-def compute(factory=convnet, num_networks: int = 100, **options) -> nc.NADs:
+def compute(factory=convnet, num_networks=100, **options):
     options = {
         "image_shape": SHAPE,
         "estimator": nc.SmoothedGradient(4),
@@ -41,22 +44,14 @@ def compute(factory=convnet, num_networks: int = 100, **options) -> nc.NADs:
     return nc.compute_nads(factory, num_networks, **options)
 
 
-def assert_orthonormal(rows: Tensor, tolerance: float = 1e-5) -> None:
+def assert_orthonormal(rows, tolerance=1e-5):
     rows = rows.flatten(1).double()
     assert (rows @ rows.T - torch.eye(len(rows)).double()).abs().max() < tolerance
 
 
-def random_nads(seed: int, count: int = 12, shape=(2, 3, 4)) -> nc.NADs:
-    generator = torch.Generator().manual_seed(seed)
-    rows = torch.linalg.qr(
-        torch.randn(math.prod(shape), count, generator=generator, dtype=torch.float64)
-    ).Q.T
-    eigenvalues = torch.rand(count, generator=generator).sort(descending=True).values
-    return nc.NADs(
-        rows.reshape(-1, *shape).float().contiguous(),
-        eigenvalues,
-        {"architecture": "random", "num_networks": seed},
-    )
+def random_nads(seed, count=12, shape=(2, 3, 4)):
+    nads = convergence.random_nads(*shape, count=count, seed=seed)
+    return replace(nads, provenance={"architecture": "random", "num_networks": seed})
 
 
 # --- properties of the result
@@ -74,7 +69,8 @@ def test_directions_are_orthonormal_and_ordered(debiasing):
 
 
 def test_fewer_directions_are_the_first():
-    whole, first = compute(), compute(num_directions=5)
+    whole = compute()
+    first = compute(num_directions=5)
     assert torch.equal(first.directions, whole.directions[:5])
     assert torch.equal(first.eigenvalues, whole.eigenvalues[:5])
 
@@ -90,14 +86,11 @@ def test_any_batch_size_gives_the_same_result_bitwise():
 
 
 @pytest.fixture
-def one_worker() -> Iterator[None]:
+def one_worker(set_threads):
     """Let one thread take the blocks in their order: two would share the calls that a test
     counts.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    set_threads(1)
 
 
 class Interrupted(Estimator):
@@ -105,10 +98,13 @@ class Interrupted(Estimator):
     that it wraps.
     """
 
-    def __init__(self, estimator, call: int):
-        self.estimator, self.call, self.calls, self.lock = estimator, call, 0, threading.Lock()
+    def __init__(self, estimator, call):
+        self.estimator = estimator
+        self.call = call
+        self.calls = 0
+        self.lock = threading.Lock()
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return repr(self.estimator)
 
     def draw(self, ensemble, block):
@@ -123,7 +119,7 @@ class Interrupted(Estimator):
         return self.estimator.contributions(ensemble, draw)
 
 
-def same(first: nc.NADs, second: nc.NADs) -> bool:
+def same(first, second):
     return (
         torch.equal(first.directions, second.directions)
         and torch.equal(first.eigenvalues, second.eigenvalues)
@@ -140,7 +136,8 @@ ESTIMATOR = nc.SmoothedGradient(4)
     ("num_networks", "call"), [(192, 2), (192, 4), (200, 3), (200, 4), (100, 3), (50, 2)]
 )
 def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
-    path, handler = tmp_path / "state.ckpt", signal.getsignal(signal.SIGINT)
+    path = tmp_path / "state.ckpt"
+    handler = signal.getsignal(signal.SIGINT)
     at_once = 64 * torch.get_num_threads()  # a thread works on a block
     whole_blocks = num_networks // 64 * 64
     done = min(math.ceil(64 * (call - 1) / at_once) * at_once, whole_blocks)
@@ -188,7 +185,8 @@ def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
 
 
 def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
-    path, counter = tmp_path / "state.ckpt", Interrupted(ESTIMATOR, 0)
+    path = tmp_path / "state.ckpt"
+    counter = Interrupted(ESTIMATOR, 0)
     first = compute(num_networks=128, checkpoint=path)
     assert same(
         compute(num_networks=128, checkpoint=path, estimator=counter, debiasing="shrink"), first
@@ -202,7 +200,8 @@ def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
 def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
     monkeypatch.setattr(accumulation, "_CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(accumulation, "_CHECKPOINT_PAUSE", 0)
-    path, seen = tmp_path / "state.ckpt", []
+    path = tmp_path / "state.ckpt"
+    seen = []
 
     class Watching(Interrupted):
         def contributions(self, ensemble, draw):
@@ -214,11 +213,11 @@ def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["state.ckpt"]
 
 
-def pool(layer=nn.MaxPool2d) -> nn.Module:
+def pool(layer=nn.MaxPool2d):
     return nn.Sequential(nn.Conv2d(1, 3, 3), layer(2), nn.Flatten(), nn.Linear(27, 1))
 
 
-def same_name() -> nn.Module:
+def same_name():
     return pool(nn.AvgPool2d)
 
 
@@ -250,9 +249,11 @@ def test_a_checkpoint_of_another_computation_is_rejected_and_kept(tmp_path, opti
 class Residual(nn.Module):
     """A branch that passes through a gain, and a token, which is added and silences nothing."""
 
-    def __init__(self, gain, kind: str = "factor"):
+    def __init__(self, gain, kind="factor"):
         super().__init__()
-        self.first, self.branch, self.last = nn.Linear(64, 8), nn.Linear(8, 8), nn.Linear(8, 1)
+        self.first = nn.Linear(64, 8)
+        self.branch = nn.Linear(8, 8)
+        self.last = nn.Linear(8, 1)
         self.knob = nn.Parameter(torch.tensor(gain))
         self.token = nn.Parameter(torch.zeros(8))
         self.unused = nn.Parameter(torch.zeros(3))
@@ -305,35 +306,35 @@ def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debias
     assert gram.provenance["debiasing"] == dense.provenance["debiasing"] == expected
     count = len(gram)
     assert count == min(20, int((dense.eigenvalues > 1e-6 * dense.eigenvalues[0]).sum()))
-    torch.testing.assert_close(gram.eigenvalues, dense.eigenvalues[:count], rtol=1e-5, atol=0)
+    assert_close(gram.eigenvalues, dense.eigenvalues[:count], rtol=1e-5, atol=0)
     cosines = (gram.directions * dense.directions[:count]).flatten(1).sum(1)
-    torch.testing.assert_close(cosines, torch.ones(count), rtol=0, atol=1e-5)
+    assert_close(cosines, torch.ones(count), rtol=0, atol=1e-5)
 
 
 # --- bad input
 
 
-class NotANumber(nn.Module):
+class Linear(nn.Linear):
     def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(D, 1)
+        super().__init__(D, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(x.flatten(1)).log()
-
-
-class IgnoresInput(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(D, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(torch.zeros_like(x).flatten(1))
+    def forward(self, x):
+        return super().forward(x.flatten(1))
 
 
-class TimesZero(IgnoresInput):
-    def forward(self, x: Tensor) -> Tensor:
-        return 0 * self.linear(x.flatten(1))
+class NotANumber(Linear):
+    def forward(self, x):
+        return super().forward(x).log()
+
+
+class IgnoresInput(Linear):
+    def forward(self, x):
+        return super().forward(torch.zeros_like(x))
+
+
+class TimesZero(Linear):
+    def forward(self, x):
+        return 0 * super().forward(x)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +376,8 @@ def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
 @pytest.mark.parametrize("quantized", [False, True])
 @pytest.mark.parametrize(("count", "shape"), [(12, (2, 3, 4)), (1, (1, 1, 5)), (1024, (1, 32, 32))])
 def test_saved_and_loaded(tmp_path, count, shape, quantized):
-    path, nads = tmp_path / "x.npz", random_nads(1, count, shape)
+    path = tmp_path / "x.npz"
+    nads = random_nads(1, count, shape)
     nads.save(path, quantized=quantized)
     loaded = nc.NADs.load(path)
     assert torch.equal(loaded.eigenvalues, nads.eigenvalues)
@@ -394,8 +396,9 @@ def test_saved_and_loaded(tmp_path, count, shape, quantized):
 
 @given(seed=SEEDS, k=st.integers(1, 12))
 def test_overlap_of_two_subspaces(seed, k):
-    first, second = random_nads(seed), random_nads(seed + 1)
-    rotation = torch.linalg.qr(torch.randn(k, k, generator=torch.Generator().manual_seed(seed))).Q
+    first = random_nads(seed)
+    second = random_nads(seed + 1)
+    rotation = convergence.rotation(k, seed)
     turned = torch.einsum("ij,j...->i...", rotation, first.directions[:k])
     cosines = torch.linalg.svdvals(first.basis[:, :k].T.double() @ second.basis[:, :k].double())
     expected = pytest.approx(float(cosines.square().mean()), abs=1e-5)
@@ -422,6 +425,7 @@ V = NADS.directions[:2]
         (lambda: NADS.energy(torch.zeros(24)), r"got \(24,\)"),
         (lambda: NADS.energy(3 * V[0]), "norm 3, expected 1"),
         (lambda: NADS.energy(V[0, 0]), r"\(2, 3, 4\), .*got \(3, 4\)"),
+        (lambda: NADS.energy(V[None]), r"got \(1, 2, 2, 3, 4\)"),
         (lambda: nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2)), r"\(3, 1, 2, 2\) and \(2,\)"),
         (lambda: nc.load_nads("alexnet"), "alexnet.*densenet121, lenet"),
     ],
@@ -439,36 +443,33 @@ def test_a_norm_may_be_off_by_rounding():
 @given(seed=SEEDS, count=st.integers(1, 24))
 def test_energy_is_the_quadratic_form(seed, count):
     nads = random_nads(seed, count)
-    v = torch.randn(5, 24, generator=torch.Generator().manual_seed(seed)).double()
+    v = normal(5, 24, seed=seed).double()
     v /= v.norm(dim=1, keepdim=True)
-    expected, images = (v @ second_moment(nads) * v).sum(1), v.view(5, 2, 3, 4)
-    torch.testing.assert_close(nads.energy(images), expected, rtol=1e-6, atol=1e-9)
+    expected = (v @ second_moment(nads) * v).sum(1)
+    images = v.view(5, 2, 3, 4)
+    assert_close(nads.energy(images), expected, rtol=1e-6, atol=1e-9)
     one = nads.energy(images[0].numpy())
-    torch.testing.assert_close(one, expected[0], rtol=1e-6, atol=1e-9)
+    assert_close(one, expected[0], rtol=1e-6, atol=1e-9)
     assert torch.equal(nads.basis.T, nads.directions.flatten(1))
-
-
-def test_a_completed_basis(tmp_path):
-    nads = compute(num_directions=4)
-    whole = nads.complete_basis()
-    assert_orthonormal(whole.directions)
-    assert torch.equal(whole[:4].directions, nads.directions) and len(whole) == 64
-    assert torch.equal(whole.eigenvalues, torch.cat([nads.eigenvalues, torch.zeros(60)]))
-    assert whole.complete_basis() is whole
 
 
 def test_a_basis_is_completed_before_what_noise_left_below_zero(tmp_path):
     """Subtracted noise leaves negative eigenvalues, after which no zeros may follow in a file."""
     values = torch.tensor([2.0, 1.0, -0.1])
-    nads = nc.NADs(torch.eye(5)[:3].view(3, 1, 1, 5), values, {"debiasing": "subtract"})
-    nads.complete_basis().save(tmp_path / "whole.npz")
+    nads = replace(random_nads(0, 3, (1, 1, 5)), eigenvalues=values)
+    whole = nads.complete_basis()
+    assert_orthonormal(whole.directions)
+    assert (
+        torch.equal(whole.directions[:2], nads.directions[:2]) and whole.complete_basis() is whole
+    )
+    whole.save(tmp_path / "whole.npz")
     assert nc.NADs.load(tmp_path / "whole.npz").eigenvalues.tolist() == [2, 1, 0, 0, 0]
 
 
 # --- published artefacts
 
 
-def agreement(nads: nc.NADs, published: Tensor) -> tuple[float, float, float]:
+def agreement(nads, published):
     """Overlap of the first 10 and 50; rank correlation of the published directions' energies with
     their order.
     """
@@ -519,7 +520,8 @@ def test_shipped_directions_against_the_published(published, name, least_50):
 # --- clear errors
 
 
-EYE, ONES = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), np.ones(4, np.float32)
+EYE = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2)
+ONES = np.ones(4, np.float32)
 
 
 def stored(path, **changes):

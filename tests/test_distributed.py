@@ -5,15 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
+from conftest import ROOT
 
 import nads_core as nc
 from nads_core.runtime import distributed
 
-ROOT = Path(__file__).resolve().parent.parent
 PATHS = f"{ROOT}{os.pathsep}{ROOT / 'book'}"
 
 FACTORIES = """

@@ -1,4 +1,3 @@
-import itertools
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -6,37 +5,22 @@ from types import SimpleNamespace
 import pytest
 import torch
 from convergence import assert_mean
-from hypothesis import given
-from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 import nads_core as nc
-from nads_core.directions import Draw, Estimator, Passes
+from nads_core.directions import Estimator, Passes
 from nads_core.directions.evaluation import fitting_batch
 from nads_core.networks.ensembles import Ensemble
 
-SHAPE, D = (1, 5, 4), 20
-ESTIMATORS = [
-    nc.PointGradient(),
-    nc.SmoothedGradient(4),
-    nc.SmoothedGradient(3, antithetic=False),
-    nc.Dipole(),
-    nc.MixedDerivative(4),
-    nc.MixedDerivative(1, antithetic=False),
-]
+SHAPE = (1, 5, 4)
+D = 20
 
 
-def convnet() -> nn.Module:
+def convnet():
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(18, 2))
 
 
-def drawn(factory, estimator, block: int = 0, count: int = 6) -> tuple[Ensemble, Draw, Tensor]:
-    ensemble = Ensemble(factory, SHAPE, seed=1, dtype=torch.float64)
-    draw = estimator.draw(ensemble, block)[:count]
-    return ensemble, draw, estimator.contributions(ensemble, draw)
-
-
-def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> None:
+def close(actual, expected, tolerance=1e-10):
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
@@ -44,7 +28,8 @@ def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> None:
 
 
 def test_dipoles_of_more_pixels_than_one_chunk():
-    estimator, shape = nc.Dipole(), (2, 17, 20)
+    estimator = nc.Dipole()
+    shape = (2, 17, 20)
     ensemble = Ensemble(
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(680, 1)), shape, dtype=torch.float64
     )
@@ -167,22 +152,6 @@ def test_inputs_have_the_given_deviation_and_come_in_opposite_pairs(estimator):
     for probe in (draw.probes or {}).values():
         count = min(probe.numel(), inputs.numel())
         assert_mean(probe.flatten()[:count] * inputs.flatten()[:count], 0.0)
-
-
-@given(cuts=st.lists(st.integers(1, 5), max_size=8), index=st.sampled_from(range(len(ESTIMATORS))))
-def test_contributions_of_a_joined_draw_are_those_of_its_parts(cuts, index):
-    estimator, ensemble, draw, g = PREPARED[index]
-    ends = sorted({0, len(draw), *(end for end in itertools.accumulate(cuts) if end < len(draw))})
-    parts = [draw[a:b] for a, b in itertools.pairwise(ends)]
-    joined = Draw.cat(parts)
-    assert torch.equal(joined.inputs, draw.inputs)
-    assert all(torch.equal(joined.state[name], draw.state[name]) for name in draw.state)
-    assert torch.equal(torch.cat([estimator.contributions(ensemble, part) for part in parts]), g)
-    assert torch.equal(estimator.contributions(ensemble, joined), g)
-    assert g.shape[1] == estimator.num_contributions
-
-
-PREPARED = [(estimator, *drawn(convnet, estimator)) for estimator in ESTIMATORS]
 
 
 # --- bad arguments

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from convergence import normal
 from nads_book.experiments import Context
 from nads_book.studies import exact_first_step, geometry
 from nads_book.studies.exact_first_step import LAW
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.training import TrainingTimeout
@@ -43,7 +45,8 @@ def test_the_derivative_is_the_limit_of_small_steps(norm):
         if norm:  # with the statistics of the training images
             layer = network[1]
             features = network[0](images)
-            mean, std = features.mean((0, 2, 3)), features.var((0, 2, 3), unbiased=False)
+            mean = features.mean((0, 2, 3))
+            std = features.var((0, 2, 3), unbiased=False)
             scaled = (network[0](x) - mean[:, None, None]) / (std + layer.eps)[:, None, None].sqrt()
             logits = network[2:](scaled * layer.weight[:, None, None] + layer.bias[:, None, None])
         else:
@@ -51,21 +54,17 @@ def test_the_derivative_is_the_limit_of_small_steps(norm):
         (found,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), x)
         return found.unflatten(0, (2, 3)).mean(1).flatten(1)
 
-    torch.testing.assert_close(before, after(0.0))
+    assert_close(before, after(0.0))
     rate = 1e-4
-    torch.testing.assert_close(
-        change, (after(rate) - after(-rate)) / (2 * rate), rtol=1e-5, atol=1e-9
-    )
+    assert_close(change, (after(rate) - after(-rate)) / (2 * rate), rtol=1e-5, atol=1e-9)
 
 
 def test_the_second_moment_moves_as_the_gradients_do():
-    gradients, changes = torch.randn(
-        2, 5, 2, 7, generator=torch.Generator().manual_seed(3)
-    ).double()
+    gradients, changes = normal(2, 5, 2, 7, seed=3).double()
     step = 1e-6
     moments = [geometry.moment(gradients + sign * step * changes) for sign in (1, -1)]
     found = exact_first_step.moment_change(gradients, changes)
-    torch.testing.assert_close(found, (moments[0] - moments[1]) / (2 * step), rtol=1e-6, atol=1e-8)
+    assert_close(found, (moments[0] - moments[1]) / (2 * step), rtol=1e-6, atol=1e-8)
 
 
 def test_the_matrix_of_nads_has_their_eigenvalues():

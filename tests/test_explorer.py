@@ -20,7 +20,8 @@ import nads_core as nc
 def test_packed_directions_are_off_by_half_a_level_at_most():
     nads = NADS["lenet"]
     header, content = data.pack_nads(nads, "LeNet", "lenet")
-    count, size = header["count"], header["size"]
+    count = header["count"]
+    size = header["size"]
     scales = np.frombuffer(content, "<f4", count)[:, None, None]
     levels = np.frombuffer(content, np.int8, offset=8 * count).reshape(count, size, size)
     expected = nads.directions[:, 0].numpy()
@@ -44,13 +45,16 @@ def test_header_holds_what_was_measured_and_says_what_was_not():
 
 
 def test_accuracies_along_another_version_stand_where_this_one_has_them():
-    measured, names = BY_NAD.experiment().nads, ("label", "lenet")
+    measured = BY_NAD.experiment().nads
+    names = ("label", "lenet")
     same, _ = data.pack_nads(measured, *names)
     assert {len(row) for row in same["accuracies"]} == {4}  # of the very directions
     turned = measured.directions[:, 0].clone()
     turned[2:4] = turned[2:4].flip(0)  # two have changed places
-    one, two = turned[891].clone(), turned[892].clone()
-    turned[891], turned[892] = (one + two) / 2**0.5, (one - two) / 2**0.5  # and two are others
+    one = turned[891].clone()
+    two = turned[892].clone()
+    turned[891] = (one + two) / 2**0.5
+    turned[892] = (one - two) / 2**0.5  # and two are others
     other = nc.NADs(turned[:, None], measured.eigenvalues, measured.provenance)
     moved, _ = data.pack_nads(other, *names)
     known = {row[0]: row[1:4] for row in same["accuracies"]}

@@ -85,7 +85,8 @@ def test_each_part_shows_what_its_python_computes(reader, tables):
 
 def test_the_map_of_frequencies_by_pointer_and_keyboard(reader, tables):
     reader.open("all.html")
-    part, mouse = reader.part("fourier"), reader.page.mouse
+    part = reader.part("fourier")
+    mouse = reader.page.mouse
     measured = {}
     for row in FOURIER.rows:
         for sign in (-1, 1):
@@ -215,9 +216,11 @@ def test_touch_on_a_narrow_screen(browser, site):
             ("fourier", "frequency", "[role=application]"),
             ("curves", "index", "svg"),
         ):
-            box, before = shown(name, element), reader.get(key)
+            box = shown(name, element)
+            before = reader.get(key)
             top = reader.page.evaluate("scrollY")
-            x, y = box["x"] + 0.7 * box["width"], box["y"] + 0.8 * box["height"]
+            x = box["x"] + 0.7 * box["width"]
+            y = box["y"] + 0.8 * box["height"]
             touch("touchStart", (x, y))
             for step in range(1, 11):
                 touch("touchMove", (x, y - 15 * step))
@@ -231,7 +234,8 @@ def test_touch_on_a_narrow_screen(browser, site):
         reader.settle()
         assert abs(reader.get("index") - 256) < 8
         box = shown("fourier", "[role=application]")
-        x, y = box["x"] + 25 / 32 * box["width"], box["y"] + 9 / 32 * box["height"]
+        x = box["x"] + 25 / 32 * box["width"]
+        y = box["y"] + 9 / 32 * box["height"]
         reader.page.touchscreen.tap(x, y)
         reader.settle()
         assert reader.get("frequency") == [-8, 8] and not reader.troubles
@@ -385,8 +389,10 @@ def test_an_image_of_your_own_stays_in_the_browser_until_a_reload(reader, tmp_pa
     Image.fromarray(pixels).save(tmp_path / 'my "best".png')
     (tmp_path / "notes.png").write_text("no image")
     reader.open("all.html#explorer.photo=2")
-    part, asked = reader.part("photo"), []
-    files, alert = part.locator("input[type=file]"), part.get_by_role("alert")
+    part = reader.part("photo")
+    asked = []
+    files = part.locator("input[type=file]")
+    alert = part.get_by_role("alert")
     files.set_input_files(tmp_path / "notes.png")
     alert.filter(has_text="notes.png is no image").wait_for()
     assert reader.get("photo") == 2
@@ -421,7 +427,8 @@ def offer(reader, path):
 
 @pytest.mark.parametrize("quantized", [False, True])
 def test_a_file_of_nads_is_opened_in_a_static_page(reader, tables, tmp_path, quantized):
-    mine, path = random_nads(32, 40, seed=1), tmp_path / "my net.npz"
+    mine = random_nads(32, 40, seed=1)
+    path = tmp_path / "my net.npz"
     mine.save(path, quantized=quantized)
     reader.open("all.html")
     for _ in range(2):  # chosen again, the name is in the menu once
@@ -448,7 +455,8 @@ def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
         "nan": {"directions": unit, "eigenvalues": np.array([1, np.nan])},
     }.items():
         np.savez(tmp_path / f"{name}.npz", **arrays)
-    content, middle = whole.read_bytes(), whole.stat().st_size // 2
+    content = whole.read_bytes()
+    middle = whole.stat().st_size // 2
     (tmp_path / "half.npz").write_bytes(content[:middle])
     (tmp_path / "damaged.npz").write_bytes(content[:middle] + bytes(64) + content[middle + 64 :])
     reader.open("all.html")
@@ -476,7 +484,8 @@ def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
             reader.button(f"Download NADs (.{kind})").click()
         assert download.value.suggested_filename == f"nads-vgg11.{kind}"
         download.value.save_as(tmp_path / f"nads.{kind}")
-    nads, shipped = nc.NADs.load(tmp_path / "nads.npz"), NADS["vgg11"]
+    nads = nc.NADs.load(tmp_path / "nads.npz")
+    shipped = NADS["vgg11"]
     assert nads.name == "vgg11" and torch.equal(nads.eigenvalues, shipped.eigenvalues.float())
     assert (nads.directions * shipped.directions).sum((1, 2, 3)).min() > 0.999
     table = np.loadtxt(tmp_path / "nads.csv", delimiter=",", skiprows=1)
@@ -488,7 +497,8 @@ def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
 
 def test_a_single_nad_of_somebody_else_beside_many(reader, site_folder, without_anywidget, tables):
     """A label that would end its element runs no code, on the page and in Python."""
-    one, many = random_nads(count=1), random_nads()
+    one = random_nads(count=1)
+    many = random_nads()
     show = nb.explorer.show(nads={HOSTILE: one, "many": many}, photo=4, kept=1)
     write_page(site_folder, "one.html", show)
     reader.open("one.html")

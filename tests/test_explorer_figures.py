@@ -128,7 +128,8 @@ def test_the_answer_without_a_bet_and_by_touch(browser, site):
         assert 0 <= button["y"] and button["y"] + button["height"] <= 800, "in sight"
         proceed(reader).tap()
         proceed(reader).tap()
-        tasks, found = known("densenet121"), scores(reader)
+        tasks = known("densenet121")
+        found = scores(reader)
         brightest = sorted(tasks, key=lambda k: -tasks[k][0])[:5]
         assert found["the 5 brightest in the map"] == learned(tasks, brightest)
         assert found["your bet"] == learned(tasks, map(tuple, (2 * chosen - 16).tolist()))
@@ -223,7 +224,8 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     border = atlas.measures["densenet"]["border"]
     assert f"{border.value:.2f} (" in reader.page.locator("nad-atlas table").inner_text()
     reader.page.wait_for_function("location.hash.includes('atlas.beside=mlp')")
-    shown, text = cards(reader), note.inner_text()
+    shown = cards(reader)
+    text = note.inner_text()
     reader.open(reader.page.url.removeprefix(f"{reader.site}/"))
     reader.page.locator("nad-atlas .card").first.wait_for()
     assert cards(reader) == shown and note.inner_text() == text
@@ -261,7 +263,8 @@ def test_a_frequency_folds_as_pooling_folds_it(reader):
         samples = np.cos(2 * np.pi * cycles * places / 32 - 0.7)
         for kind, outputs in (("keep", samples[::2]), ("average", samples.reshape(16, 2).mean(1))):
             reader.page.get_by_role("combobox", name="Pooling").select_option(kind)
-            height, text = np.abs(np.fft.rfft(outputs)) / 8, told(reader, "nad-fold")
+            height = np.abs(np.fft.rfft(outputs)) / 8
+            text = told(reader, "nad-fold")
             seen = re.search(r"look like (\d+)|(\d+) cycles? before", text)
             assert int(seen[1] or seen[2]) == height.argmax() == min(cycles, 16 - cycles)
             assert int(re.findall(r"\d+", text)[-1]) == round(100 * height.max())
@@ -276,7 +279,8 @@ def test_two_trainings_end_at_the_stored_accuracies(reader):
     numbers = [float(number) for number in re.findall(r"([\d.]+) %", told(reader, "nad-training"))]
     stored = [100 * wave["test"][-1] for wave in curves["waves"].values()]
     assert numbers == pytest.approx(stored, abs=0.06)
-    wave, projections = nc.fourier_direction((0, 8), 32)[0], []
+    wave = nc.fourier_direction((0, 8), 32)[0]
+    projections = []
     for strength in (1, 100):
         reader.slide("Strength ε", strength)
         pixels = reader.see("An image with the fine wave", "nad-training").astype(float)
@@ -308,7 +312,9 @@ def chosen(reader):
 
 def test_hole_and_number_are_those_of_the_poison(reader):
     reader.open("note.html")
-    photo, label, nads = PHOTOS.images[[4]], PHOTOS.labels[[4]], NADS["lenet"]
+    photo = PHOTOS.images[[4]]
+    label = PHOTOS.labels[[4]]
+    nads = NADS["lenet"]
     number, hole = (reader.page.get_by_role("switch", name=name) for name in ("Number", "Hole"))
     # Class 4 is written with a minus sign in the green channel.
     written = -0.05 * nads.directions[0, 0] * torch.tensor([0, 1, 0])[:, None, None]

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from convergence import normal, random_nads
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
@@ -12,16 +14,19 @@ from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncerta
 SHAPES = [(1, 4, 4), (3, 2, 4), (2, 9), (20,)]
 
 
-def some(shape=(1, 4, 4), seed=0, name="some") -> nc.NADs:
-    generator = torch.Generator().manual_seed(seed)
-    rows = torch.randn(torch.Size(shape).numel(), 12, generator=generator, dtype=torch.float64)
-    directions = torch.linalg.qr(rows).Q.T.float().view(12, *shape)
-    values, certainty = torch.linspace(1, 0.1, 12), torch.linspace(0.99, 0.2, 12)
+def some(shape=(1, 4, 4), seed=0, name="some"):
+    nads = random_nads(*shape, count=12, seed=seed)
+    certainty = torch.linspace(0.99, 0.2, 12)
     bands = (DegenerateCluster((1, 2), 0.95), DegenerateCluster((3, 4, 11), 0.97))
     known = DirectionUncertainty(
-        ("++s", "--a") * 6, certainty, certainty**2, 0.1 * values, certainty.clone(), bands
+        ("++s", "--a") * 6,
+        certainty,
+        certainty**2,
+        0.1 * nads.eigenvalues,
+        certainty.clone(),
+        bands,
     )
-    return nc.NADs(directions, values, {"architecture": name, "seed": seed}, known)
+    return replace(nads, provenance={"architecture": name, "seed": seed}, uncertainty=known)
 
 
 # --- single directions, and the first ones
@@ -57,16 +62,16 @@ def test_the_first_directions():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_coordinates_and_back(shape):
     nads = some(shape)
-    images = torch.randn(5, *shape, generator=torch.Generator().manual_seed(1))
+    images = normal(5, *shape, seed=1)
     naive = torch.stack([(images * v).flatten(1).sum(1) for v in nads], 1)
     coordinates = nads.coordinates(images)
-    torch.testing.assert_close(coordinates, naive)
-    torch.testing.assert_close(nads.coordinates(images[0]), naive[0])
+    assert_close(coordinates, naive)
+    assert_close(nads.coordinates(images[0]), naive[0])
     reconstructed = nads.reconstruct(coordinates)
     assert reconstructed.shape == images.shape
-    torch.testing.assert_close(nads.coordinates(reconstructed), coordinates)  # a projection
+    assert_close(nads.coordinates(reconstructed), coordinates)  # a projection
     first = nads[:3].reconstruct(naive[0, :3])
-    torch.testing.assert_close(nads.reconstruct(coordinates[0, :3]), first)
+    assert_close(nads.reconstruct(coordinates[0, :3]), first)
 
 
 def test_coordinates_of_other_types():
@@ -86,7 +91,8 @@ def test_coordinates_of_other_types():
 def test_an_interval_follows_from_the_triangle_inequality():
     one = some()
     other = replace(one, directions=one.directions.roll(1, 0))  # one of two is shared
-    apart, own = 0.5**0.5, (1 - float(one.uncertainty.leading_certainty[1])) ** 0.5
+    apart = 0.5**0.5
+    own = (1 - float(one.uncertainty.leading_certainty[1])) ** 0.5
     interval = one.overlap_interval(other, 2)
     assert interval == pytest.approx((0, 1 - (apart - 2 * own) ** 2), rel=1e-4)
     interval = one.overlap_interval(other.directions, 2)  # which are exact
@@ -94,7 +100,8 @@ def test_an_interval_follows_from_the_triangle_inequality():
 
 
 def test_a_comparison_is_a_table():
-    nads, others = some(), [some(seed=1, name="one"), some(seed=2, name="one")]
+    nads = some()
+    others = [some(seed=1, name="one"), some(seed=2, name="one")]
     table = nads.compare(others, k=5)
     assert [row.name for row in table] == ["one", "one"]  # equal names do not hide each other
     for row, other in zip(table, others, strict=True):

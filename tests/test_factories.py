@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from convergence import normal
 from torch import nn
 
 import nads_core as nc
@@ -21,7 +22,7 @@ OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
 RARE = 0.1
 
 
-def plain(gain: float = 1.0) -> nn.Module:
+def plain(gain=1.0):
     network = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 10))
     with torch.no_grad():
         network[1].weight.mul_(gain)
@@ -31,7 +32,7 @@ def plain(gain: float = 1.0) -> nn.Module:
 def lazy_global():
     networks = []
 
-    def factory() -> nn.Module:
+    def factory():
         if not networks:
             networks.append(plain())
         return networks[0]
@@ -47,7 +48,7 @@ def copies_of_a_cached_network():
 def drawn_again_in_place():
     cached = lazy_global()
 
-    def factory() -> nn.Module:
+    def factory():
         network = cached()
         network[1].reset_parameters()
         network[3].reset_parameters()
@@ -66,13 +67,14 @@ def test_a_cached_network_is_rejected_at_the_first_call(make, evaluation):
         nc.compute_nads(make(), 64, evaluation=evaluation, **OPTIONS)
 
 
-def numpy_by_the_seed() -> nn.Module:
-    network, generator = plain(), np.random.default_rng(torch.initial_seed() % 2**32)
+def numpy_by_the_seed():
+    network = plain()
+    generator = np.random.default_rng(torch.initial_seed() % 2**32)
     network[1].weight.data = torch.from_numpy(generator.normal(size=(8, 16))).float()
     return network
 
 
-def seeded_again() -> nn.Module:
+def seeded_again():
     torch.manual_seed(torch.initial_seed())
     network = plain()
     nn.init.orthogonal_(network[1].weight)  # which is not replayed
@@ -90,7 +92,7 @@ def test_a_pool_of_networks_that_are_drawn_again_is_rejected():
     pool = [plain() for _ in range(5)]
     calls = iter(range(10**6))
 
-    def factory() -> nn.Module:
+    def factory():
         network = pool[next(calls) % 5]
         network[1].reset_parameters()
         nn.init.orthogonal_(network[1].weight)  # which is not replayed
@@ -120,7 +122,7 @@ DECISIONS = {
 
 @pytest.mark.parametrize("name", DECISIONS)
 def test_a_choice_by_torchs_numbers_ends_replay_and_occurs_as_often_as_it_should(name):
-    def factory() -> nn.Module:
+    def factory():
         network = plain()
         if DECISIONS[name](network[3].weight.detach()):
             network[1].weight.data.mul_(30)
@@ -135,7 +137,7 @@ def test_a_choice_by_torchs_numbers_ends_replay_and_occurs_as_often_as_it_should
 
 
 def test_weights_that_scale_others_end_replay_though_they_are_mostly_the_same():
-    def factory() -> nn.Module:
+    def factory():
         network = plain()
         network.gain = nn.Parameter(torch.empty(()).normal_().clamp_(min=2))
         network[1].weight.data.mul_(network.gain.data)
@@ -145,7 +147,7 @@ def test_weights_that_scale_others_end_replay_though_they_are_mostly_the_same():
 
 
 def test_what_python_reads_of_other_tensors_does_not_end_replay():
-    def factory() -> nn.Module:
+    def factory():
         network = plain()
         assert sum(torch.linspace(0, 1, 3).tolist()) == 1.5 and np.asarray(torch.ones(2)).sum() == 2
         assert network[1].weight.numel() == 128 and bool(torch.zeros(1)) is False
@@ -158,7 +160,8 @@ def test_what_python_reads_of_other_tensors_does_not_end_replay():
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize("source", ["generator", "system", "counter"])
 def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation):
-    generator, calls = np.random.default_rng(0), iter(range(10**6))
+    generator = np.random.default_rng(0)
+    calls = iter(range(10**6))
     read = {
         "generator": generator.random,
         "system": random.SystemRandom().random,
@@ -173,7 +176,9 @@ def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation
 def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_named(
     called, monkeypatch
 ):
-    audited, gains, odd = [], {}, 2 * _AUDITED_OF - 2
+    audited = []
+    gains = {}
+    odd = 2 * _AUDITED_OF - 2
     audit = Ensemble.audit
 
     def recorded(self, index):
@@ -183,7 +188,7 @@ def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_name
 
     monkeypatch.setattr(Ensemble, "audit", recorded)
 
-    def factory() -> nn.Module:
+    def factory():
         network = plain(gains.get("now", 1))
         if called:
             nn.init.orthogonal_(network[3].weight)
@@ -213,7 +218,9 @@ class Random(nn.Module):
 
     def __init__(self, draw):
         super().__init__()
-        self.first, self.last, self.draw = nn.Linear(16, 8), nn.Linear(8, 1), draw
+        self.first = nn.Linear(16, 8)
+        self.last = nn.Linear(8, 1)
+        self.draw = draw
 
     def forward(self, x):
         hidden = torch.tanh(self.first(x.flatten(1)))
@@ -238,15 +245,13 @@ def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(sourc
 class LowRank(nn.Linear):
     """A layer whose eval mode adds the product of two factors to its weights."""
 
-    def __init__(self, inputs: int, outputs: int, rank: int = 3):
+    def __init__(self, inputs, outputs, rank=3):
         super().__init__(inputs, outputs)
-        self.down, self.up = (
-            nn.Parameter(torch.randn(rank, inputs)),
-            nn.Parameter(torch.randn(outputs, rank)),
-        )
+        self.down = nn.Parameter(torch.randn(rank, inputs))
+        self.up = nn.Parameter(torch.randn(outputs, rank))
         self.merged = False
 
-    def train(self, mode: bool = True):
+    def train(self, mode=True):
         super().train(mode)
         if self.merged == mode:
             self.weight.data += (-1 if mode else 1) * self.up.data @ self.down.data
@@ -261,7 +266,7 @@ class LowRank(nn.Linear):
 class Scaled(nn.Linear):
     """A layer whose eval mode scales its weights in place, which can be replayed."""
 
-    def train(self, mode: bool = True):
+    def train(self, mode=True):
         if mode != self.training:
             self.weight.data.mul_(1 / 3 if mode else 3)
         return super().train(mode)
@@ -269,7 +274,7 @@ class Scaled(nn.Linear):
 
 @pytest.mark.parametrize("layer", [LowRank, Scaled])
 def test_weights_are_those_of_eval_mode(layer):
-    def factory() -> nn.Module:
+    def factory():
         return nn.Sequential(nn.Flatten(), layer(16, 8), nn.Tanh(), nn.Linear(8, 10))
 
     ensemble = Ensemble(factory, SHAPE, device="cpu")
@@ -281,9 +286,11 @@ def test_weights_are_those_of_eval_mode(layer):
 
 
 class Boom(nn.Module):
-    def __init__(self, calls, construct: bool, error: Exception):
+    def __init__(self, calls, construct, error):
         super().__init__()
-        self.linear, self.number, self.error = nn.Linear(16, 1), next(calls), error
+        self.linear = nn.Linear(16, 1)
+        self.number = next(calls)
+        self.error = error
         nn.init.orthogonal_(self.linear.weight)
         self.register_buffer("rare", torch.tensor(float(self.number == 50)))
         if construct and self.number == 50:
@@ -329,7 +336,7 @@ def test_an_assertion_in_forward_names_the_network(evaluation):
 
 
 def test_the_callers_default_type_stays():
-    def factory() -> nn.Module:
+    def factory():
         torch.set_default_dtype(torch.float64)
         return plain()
 
@@ -367,7 +374,7 @@ def test_outputs_that_are_no_real_numbers_are_rejected(convert, evaluation):
 def test_a_cache_that_is_no_network_stays_fixed():
     tables = []
 
-    def factory() -> nn.Module:
+    def factory():
         if not tables:
             tables.append(torch.randn(16, 16))
         network = plain()
@@ -384,8 +391,9 @@ def edited(gain=1.0, slope=0.01, clip=None, rare=0.0, width=24):
         def forward(self, x):
             return x if clip is None else x.clamp(-clip, clip)
 
-    def network() -> nn.Module:
-        first, last = nn.Linear(16, width), nn.Linear(width, 10)
+    def network():
+        first = nn.Linear(16, width)
+        last = nn.Linear(width, 10)
         layers = nn.Sequential(nn.Flatten(), Clip(), first, nn.LeakyReLU(slope), last)
         odd = (torch.rand(()) < 0.5).float() if rare else 0.0
         with torch.no_grad():
@@ -426,7 +434,7 @@ def test_rounding_and_another_number_of_threads_do_not_look_like_an_edit(tmp_pat
 
     def rounded(self):
         found = identity(self)
-        noise = torch.randn(found["outputs"].shape, generator=torch.Generator().manual_seed(0))
+        noise = normal(*found["outputs"].shape)
         return found | {"outputs": found["outputs"] * (1 + 1e-5 * noise)}
 
     monkeypatch.setattr(Ensemble, "identity", rounded)

@@ -5,6 +5,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 import nads_core as nc
 from nads_core.directions import DirectionUncertainty
@@ -16,9 +17,10 @@ from nads_book import figures  # noqa: E402
 from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
 
 
-def nads(size: int = 8) -> nc.NADs:
+def nads(size=8):
     basis, _ = nc.fourier_basis(size)
-    values, certainty = torch.linspace(1, 1e-3, size**2), torch.linspace(1, 0, size**2)
+    values = torch.linspace(1, 1e-3, size**2)
+    certainty = torch.linspace(1, 0, size**2)
     errors = torch.where(certainty > 0.5, 0.1 * values, torch.nan)  # of which nothing is known
     known = DirectionUncertainty(("",) * size**2, certainty, certainty, errors, certainty, ())
     return nc.NADs(basis, values, {}, known)
@@ -124,7 +126,8 @@ def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path
 
 def luminance(colour):
     """Relative luminance of the guidelines for accessible content (WCAG 2)."""
-    rgb, weights = np.array(matplotlib.colors.to_rgb(colour)), (0.2126, 0.7152, 0.0722)
+    rgb = np.array(matplotlib.colors.to_rgb(colour))
+    weights = (0.2126, 0.7152, 0.0722)
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ weights
 
 
@@ -213,7 +216,8 @@ def shown_legends(figure):
 
 
 def test_a_narrow_figure_draws_each_legend_once():
-    name, places = "a name that is far too long for a panel of a narrow figure", np.arange(3.0)
+    name = "a name that is far too long for a panel of a narrow figure"
+    places = np.arange(3.0)
     curves = {"a": ("live", places + 1, places + 1), name: ("model", places + 1, places + 1)}
     narrow = Variants(figures.plot_scaling, {"seconds": curves}).variant("narrow")
     ((_, second),) = shown_legends(narrow)
@@ -262,10 +266,10 @@ def test_a_badge_is_drawn_in_every_variant():
 def test_values_by_index_have_finite_bars_and_the_readers_run_is_a_star():
     axis = CALLS["plot_by_index"]().axes[0]
     first, second, own = axis.containers
-    np.testing.assert_allclose(first.lines[0].get_ydata(), [30, 20, 0])
+    assert_allclose(first.lines[0].get_ydata(), [30, 20, 0])
     assert (first.lines[0].get_xdata() < second.lines[0].get_xdata()).all()  # beside each other
     lengths = [np.ptp(segment[:, 1]) for segment in first.lines[2][0].get_segments()]
-    np.testing.assert_allclose(lengths, [4, 20, 0])  # an infinite interval is not drawn
+    assert_allclose(lengths, [4, 20, 0])  # an infinite interval is not drawn
     assert own.lines[0].get_marker() == "*" and own.lines[0].get_ydata() == [20]
 
 

@@ -30,7 +30,8 @@ def test_copies_are_counted_and_both_halves_give_a_value_to_every_task():
     assert maps.copied_cells(cells) == (0, 224)
     copied = {k: cells[k if k[1] >= 0 else maps.mirrored(k)] for k in GRID}
     assert maps.copied_cells(copied) == (224, 224)
-    right, left = maps.of_tasks(cells, right=True), maps.of_tasks(cells, right=False)
+    right = maps.of_tasks(cells, right=True)
+    left = maps.of_tasks(cells, right=False)
     whole = maps.of_tasks(cells)
     assert set(whole) == set(TASKS) and whole[4, 0] == (cells[4, 0] + cells[-4, 0]) / 2
     assert whole[4, -4] == (right[4, -4] + left[4, -4]) / 2

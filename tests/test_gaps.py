@@ -1,14 +1,12 @@
 """Notebooks with gaps: what is missing, and what stays."""
 
 import ast
-from pathlib import Path
 
 import pytest
-from conftest import NEEDS_BOOK
+from conftest import NEEDS_BOOK, ROOT
 
 gaps = pytest.importorskip("nads_book.site.gaps", reason=NEEDS_BOOK)
 nbformat = pytest.importorskip("nbformat")
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize(

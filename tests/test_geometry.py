@@ -5,15 +5,13 @@ one trajectory.
 import numpy as np
 import pytest
 import torch
+from convergence import normal
 from nads_book.experiments import run_study
 from nads_book.studies import geometry
 
 
-def stack(
-    mean: torch.Tensor, noise: float, groups: int = geometry.GROUPS, seed: int = 0
-) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return mean + noise * torch.randn(groups, *mean.shape, generator=generator, dtype=mean.dtype)
+def stack(mean, noise, groups=geometry.GROUPS, seed=0):
+    return mean + noise * normal(groups, *mean.shape, seed=seed, dtype=mean.dtype)
 
 
 def test_noise_does_not_lower_a_cosine():
@@ -123,7 +121,8 @@ def test_batch_norm_is_measured_with_the_statistics_of_the_images():
     network = torch.nn.Sequential(
         torch.nn.BatchNorm2d(1), torch.nn.Flatten(), torch.nn.Linear(1024, 2)
     )
-    images, inputs = 3 * torch.randn(64, 1, 32, 32), torch.randn(2, 4, 1, 32, 32)
+    images = 3 * torch.randn(64, 1, 32, 32)
+    inputs = torch.randn(2, 4, 1, 32, 32)
     gradients = geometry.input_gradients(network, inputs, images)
     weights = network[2].weight
     expected = (weights[1] - weights[0]) / images.var(correction=1).add(1e-5).sqrt()

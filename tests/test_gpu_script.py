@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import gpu_training
 import psutil
 import pytest
 import torch
+from conftest import ROOT
 from gpu_decisions import decide
 from gpu_training import loss_difference, steps_per_second
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work
@@ -25,7 +25,6 @@ from nads_book.benchmarks.times import (
 
 import nads_core as nc
 
-ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "tools" / "on_a_gpu.py"
 PARTS = ("tests", "kernels", "networks", "own_loop", "large", "trainings")
 
@@ -43,7 +42,7 @@ _ABSENT = (
 )
 
 
-def run(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess:
+def run(*arguments, path=None):
     environment = os.environ | {"PYTHONPATH": str(path or "")}
     command = [sys.executable, str(SCRIPT), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
@@ -110,18 +109,18 @@ def test_a_part_is_ended_at_its_limit_with_all_that_it_started(tmp_path, monkeyp
 
 
 def row(
-    network: str,
-    rate: float,
-    evaluation: str = "vmap",
-    dtype: str = "float32",
-    kernels: str = "torch",
+    network,
+    rate,
+    evaluation="vmap",
+    dtype="float32",
+    kernels="torch",
     **more,
 ):
     fields = {"network": network, "evaluation": evaluation, "dtype": dtype, "kernels": kernels}
     return fields | {"networks_per_second": rate} | more
 
 
-def decided(networks, own_loops=()) -> dict[str, str]:
+def decided(networks, own_loops=()):
     return {each.subject: each.decision for each in decide(networks, list(own_loops))}
 
 
@@ -224,10 +223,12 @@ def test_times_on_gpus_are_measured_where_a_row_is_there():
 
 @pytest.mark.stored
 def test_the_table_of_the_page_is_complete():
-    found, more = times(), times(0.999)
+    found = times()
+    more = times(0.999)
     assert list(found) == ["lenet", "cnn", "resnet18", "vit", "densenet121"]
     for count, by_device in found.values():
-        laptop, h100 = by_device["laptop"], by_device["H100"]
+        laptop = by_device["laptop"]
+        h100 = by_device["H100"]
         assert count >= FEWEST and list(by_device) == ["laptop", *GPUS]
         assert laptop.source and laptop.seconds > h100.seconds
         assert by_device["H200"].source

@@ -6,6 +6,7 @@ import pytest
 import torch
 from nads_book.analysis.forecasting import restored
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
@@ -21,18 +22,18 @@ OPTIONS = {
 }
 
 
-def spectral() -> nn.Module:
+def spectral():
     layers = nn.Conv2d(1, 4, 3, padding=1), nn.Linear(64, 16), nn.Linear(16, 1)
     first, second, last = map(nn.utils.spectral_norm, layers)
     features = nn.Sequential(first, nn.ReLU(), nn.AvgPool2d(2), nn.Flatten())
     return nn.Sequential(features, second, nn.ReLU(), last)
 
 
-def plain() -> nn.Module:
+def plain():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 1))
 
 
-def squared_norms(path) -> torch.Tensor:
+def squared_norms(path):
     return restored(read_checkpoint(path))[1].halves().double().mean(2).square().sum(2).mean(1)
 
 
@@ -60,7 +61,7 @@ def test_certainties_under_heavy_tails_are_kept():
     assert promised.max() < 0.4 and abs(promised.mean() - held.mean()) < 0.15  # .3 and more before
 
 
-def bottleneck() -> nn.Module:
+def bottleneck():
     """A network of one feature, whose norm is as random as its direction."""
     return nn.Sequential(nn.Linear(512, 1), nn.Linear(1, 8), nn.Linear(8, 8))
 
@@ -81,16 +82,16 @@ def test_what_single_networks_hold_is_not_claimed(readouts):
 
 
 def test_few_networks_that_share_directions_are_claimed():
-    class Shared(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.out = nn.Linear(4, 8)
-
+    class Shared(nn.Sequential):
         def forward(self, x):
-            return self.out(x[:, :4] * torch.tensor([8.0, 4.0, 2.0, 1.0]))
+            return super().forward(x[:, :4] * torch.tensor([8.0, 4.0, 2.0, 1.0]))
 
     estimator = nc.SmoothedGradient(4, readouts=4)
-    nads = nc.compute_nads(Shared, 24, **(OPTIONS | {"image_shape": (64,), "estimator": estimator}))
+    nads = nc.compute_nads(
+        lambda: Shared(nn.Linear(4, 8)),
+        24,
+        **(OPTIONS | {"image_shape": (64,), "estimator": estimator}),
+    )
     assert nads.certainty[0] > 0.9
 
 
@@ -112,7 +113,8 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
     vectors = vectors + 0.1 * torch.randn(400, num_contributions, 64, generator=generator)
 
     def solved(vectors, share):
-        moments, first = kind(64), HalfSamples()
+        moments = kind(64)
+        first = HalfSamples()
         moments.update(vectors)
         first.update(0, 400, vectors, 1)
         return EigenProblem(moments, first, 8, SHAPE, effective_share=share).eigenpairs()
@@ -143,15 +145,17 @@ def test_gradients_far_from_one_neither_underflow_nor_overflow(tmp_path, factor,
         return network
 
     options = OPTIONS | {"image_shape": image_shape, "num_directions": 6}
-    usual, path = nc.compute_nads(lambda: factory(1.0), 64, **options), tmp_path / "run.ckpt"
+    usual = nc.compute_nads(lambda: factory(1.0), 64, **options)
+    path = tmp_path / "run.ckpt"
     nc.compute_nads(lambda: factory(factor), 32, checkpoint=path, **options)
     far = nc.compute_nads(lambda: factory(factor), 64, checkpoint=path, **options)
     scale = torch.tensor(read_checkpoint(path)["scale"])
     assert float(scale) * factor == pytest.approx(1, rel=500) and scale.log2() % 1 == 0
-    values, errors = far.eigenvalues / factor**2, far.eigenvalue_std / factor**2
-    torch.testing.assert_close(values, usual.eigenvalues.double(), rtol=1e-4, atol=0)
-    torch.testing.assert_close(errors, usual.eigenvalue_std.double(), rtol=1e-2, atol=0)
-    torch.testing.assert_close(far.certainty, usual.certainty, rtol=0, atol=1e-3)
+    values = far.eigenvalues / factor**2
+    errors = far.eigenvalue_std / factor**2
+    assert_close(values, usual.eigenvalues.double(), rtol=1e-4, atol=0)
+    assert_close(errors, usual.eigenvalue_std.double(), rtol=1e-2, atol=0)
+    assert_close(far.certainty, usual.certainty, rtol=0, atol=1e-3)
     far.save(tmp_path / "far.npz")
     assert torch.equal(nc.NADs.load(tmp_path / "far.npz").eigenvalues, far.eigenvalues)
 
@@ -161,7 +165,8 @@ class Tiny(nn.Module):
 
     def __init__(self, factor):
         super().__init__()
-        self.network, self.factor = plain(), factor
+        self.network = plain()
+        self.factor = factor
 
     def forward(self, x):
         return self.network(x) * self.factor * self.factor

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "book" / "how_to.md"
 FENCE = re.compile(
     r"^```(?:\{code-block\} )?(python|bash)\n(?::caption: (\S+)\n\n)?(.*?)^```$",
@@ -35,7 +35,8 @@ def test_recipes_run_as_printed(tmp_path, monkeypatch):
         "OMP_NUM_THREADS": "1",
     }
     commands["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    shell, namespace = shutil.which("bash") or "sh", {}
+    shell = shutil.which("bash") or "sh"
+    namespace = {}
     for start, language, file, code in blocks:
         if file:
             Path(file).write_text(code, "utf8")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.photos import loading as images
+from torch.testing import assert_close
 
 import nads_core as nc
 
@@ -132,15 +133,16 @@ def test_generated_images_are_those_on_record():
     assert data.labels.tolist() == [5, 6, 1, 2, 0, 8, 9, 3, 7, 4]
     means = torch.tensor([0.5260331, 0.3822903, 0.5523180, 0.5369831, 0.4569349])
     pixels = torch.tensor([0.3925547, 0.2889300, 0.5327772, 0.5502567, 0.3270676])
-    torch.testing.assert_close(data.images.mean((1, 2, 3))[:5], means, rtol=0, atol=1e-6)
-    torch.testing.assert_close(data.images[:5, 1, 3, 5], pixels, rtol=0, atol=1e-6)
+    assert_close(data.images.mean((1, 2, 3))[:5], means, rtol=0, atol=1e-6)
+    assert_close(data.images[:5, 1, 3, 5], pixels, rtol=0, atol=1e-6)
 
 
 def test_normalize():
-    means, stds = (0.1, 0.2, 0.3), (0.5, 1.0, 2.0)
+    means = (0.1, 0.2, 0.3)
+    stds = (0.5, 1.0, 2.0)
     images = torch.rand(4, 3, 5, 5)
     expected = [(images[:, c] - means[c]) / stds[c] for c in range(3)]
-    torch.testing.assert_close(nc.normalize(images, means, stds), torch.stack(expected, 1))
+    assert_close(nc.normalize(images, means, stds), torch.stack(expected, 1))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +242,8 @@ DEEP = {
     ],
 )
 def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, kind, most, ending):
-    path, ramp = tmp_path / "ramp" / f"1.{ending}", most * RAMP
+    path = tmp_path / "ramp" / f"1.{ending}"
+    ramp = most * RAMP
     if kind == "colours":
         path.parent.mkdir()
         path.write_bytes(base64.b64decode(DEEP[ending]))
@@ -287,7 +290,8 @@ def test_photos_are_read_as_they_are_shown(tmp_path, orientation):
     from PIL import Image
 
     shown = np.zeros((40, 40, 3), np.uint8)
-    shown[:20, :20], shown[20:, 20:] = (255, 0, 0), (0, 0, 255)
+    shown[:20, :20] = (255, 0, 0)
+    shown[20:, 20:] = (0, 0, 255)
     exif = Image.Exif()
     exif[0x0112] = orientation
     stored = np.rot90(shown) if orientation == 6 else shown
@@ -302,7 +306,8 @@ FORMATS = "gif GIF,jfif JPEG,mpo MPO,JP2 JPEG2000,tga TGA,dib DIB,ico ICO,webp W
 def test_all_formats_of_pillow_are_read_and_others_named(folder):
     from PIL import Image
 
-    cats, count = folder / "train" / "cat", 16 + len(FORMATS)
+    cats = folder / "train" / "cat"
+    count = 16 + len(FORMATS)
     pixels = Image.open(cats / "0.png")
     for ending, kind in map(str.split, FORMATS):
         pixels.save(cats / f"new.{ending}", format=kind)

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 pytest.importorskip(
     "jupyterlab", reason="the notebooks are opened in JupyterLab: pip install -e .[dev]"
@@ -17,7 +17,6 @@ pytest.importorskip(
 pytest.importorskip("anywidget")
 nbformat = pytest.importorskip("nbformat")
 
-ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "notebook-extension/tracker": {"windowingMode": "none"},  # all cells are in the document
@@ -114,7 +113,8 @@ def drag(page, slider, share):
     value, low, high = (
         float(slider.evaluate(f"e => e.{name}")) for name in ("value", "min", "max")
     )
-    y, handle = box["y"] + box["height"] / 2, 16  # pixels that the handle takes from the way
+    y = box["y"] + box["height"] / 2
+    handle = 16  # pixels that the handle takes from the way
     page.mouse.move(
         box["x"] + handle / 2 + (box["width"] - handle) * (value - low) / (high - low), y
     )

@@ -14,6 +14,7 @@ from nads_book.experiments import Context
 from nads_book.studies import experiment, gain
 from nads_book.studies.gain import first_layer, frozen_network, judge, load_design
 from nads_book.studies.presets import MODELS
+from numpy.testing import assert_allclose
 
 import nads_core as nc
 from nads_core.runtime.provenance import fingerprint
@@ -67,14 +68,17 @@ def test_no_method_changes_frozen_filters(name, method):
 
 
 def test_arms_have_the_initial_and_the_learned_filters_of_the_free_network(monkeypatch):
-    trained, job = [], experiment("law-lenet", "smoke")
+    trained = []
+    job = experiment("law-lenet", "smoke")
     record = lambda factory, *_, **options: trained.append((factory, options))  # noqa: E731
     monkeypatch.setattr(gain, "train_networks", record)
     monkeypatch.setattr(type(job), "row", lambda self, result: {})
-    unit, free = job.units()[3], partial(job.architecture.build, 1, 32, 2)
+    unit = job.units()[3]
+    free = partial(job.architecture.build, 1, 32, 2)
     learned = initial(free, 99)
     assert list(job.measure(unit, Context(), learned)) == ["frozen", "taught"]
-    (number,), seed = job.network_ids([unit]), unit["seed"]
+    (number,) = job.network_ids([unit])
+    seed = unit["seed"]
     known = initial(free, number, seed), learned
     for (factory, options), network in zip(trained, known, strict=True):
         assert (options["network_ids"], options["seed"]) == ([number], seed)
@@ -93,19 +97,20 @@ def test_the_record_of_one_network_has_numbers():
 @pytest.mark.parametrize(("name", "side"), [("lenet", 5), ("cnn", 3), ("resnet18", 3)])
 def test_energy_and_gain_of_a_design_are_those_of_its_directions(name, side):
     preset = "narrow" if name == "resnet18" else "paper"
-    design, job = load_design(name), experiment(f"law-{name}", preset)
+    design = load_design(name)
+    job = experiment(f"law-{name}", preset)
     images = design["images"]
     assert REGISTERED["designs"][name] == job.settings()["directions"] == fingerprint(images)
     assert len(job.units()) == len(images) * (1 if name == "resnet18" else 2)
     directions = torch.stack([job.direction(unit) for unit in job.units()[: len(images)]])
     torch.testing.assert_close(directions.flatten(1).norm(dim=1), torch.ones(len(images)))
-    np.testing.assert_allclose(filter_gain(directions, side), design["gains"], rtol=1e-5)
+    assert_allclose(filter_gain(directions, side), design["gains"], rtol=1e-5)
     logs = np.log([design[key] for key in ("energies", "ratios", "gains")])
     assert np.abs(np.corrcoef(logs)[2, :2]).max() < 0.02
     if name != "cnn":  # whose C does not ship
         nads = nc.load_nads(name)
         energies = nads.energy(directions) / nads.eigenvalues.mean()
-        np.testing.assert_allclose(energies, design["energies"], rtol=1e-3)
+        assert_allclose(energies, design["energies"], rtol=1e-3)
 
 
 def rows_of(design, **arms):
@@ -124,7 +129,8 @@ def rows_of(design, **arms):
 
 GAIN = {"gain matters, free", "gain brings the law closer, free"}
 GAIN |= {"closer than any function of energy, free"}
-HALF, TAUGHT = "gain matters less than half as much, frozen", "gain matters, taught"
+HALF = "gain matters less than half as much, frozen"
+TAUGHT = "gain matters, taught"
 FROZEN = {"law is close, frozen", "law is closer than a step, frozen"}
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from convergence import normal
 from nads_book import checks
 from nads_book.theory import lemma2
 
@@ -13,10 +14,7 @@ def test_gradient_of_the_metric_is_that_of_automatic_differentiation(metric):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = LENET.build(1, 16, 1).eval().double()
-    image, v = (
-        torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(s), dtype=torch.float64)
-        for s in (0, 1)
-    )
+    image, v = (normal(1, 16, 16, seed=s, dtype=torch.float64) for s in (0, 1))
     slope, rate = lemma2.dipole_slope(network, image, v)
     norm = lemma2.dipole_gradient_norms(metric.function, slope[None], rate[None])
     x = image.clone().requires_grad_()
@@ -38,10 +36,8 @@ def test_constants_of_the_metrics(metric):
 
 
 def test_statistics_are_seeded_and_leave_the_generator_alone():
-    image, v = (
-        torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(0)),
-        torch.ones(1, 16, 16) / 16,
-    )
+    image = normal(1, 16, 16)
+    v = torch.ones(1, 16, 16) / 16
     state = torch.get_rng_state()
     first, again = (
         lemma2.dipole_statistics(lambda: LENET.build(1, 16, 1), image, v, 3, seed=5)

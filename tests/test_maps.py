@@ -17,6 +17,7 @@ from nads_book.studies.transforms import (
     transform,
     transform_units,
 )
+from torch.testing import assert_close
 
 import nads_core as nc
 
@@ -27,7 +28,8 @@ def rotation(size):
     return torch.linalg.qr(torch.randn(size, size, generator=GENERATOR)).Q
 
 
-A, B = rotation(64), rotation(64)
+A = rotation(64)
+B = rotation(64)
 IMAGES = torch.rand(200, 3, 8, 8, generator=GENERATOR)
 
 
@@ -35,11 +37,12 @@ IMAGES = torch.rand(200, 3, 8, 8, generator=GENERATOR)
 @pytest.mark.parametrize("signs", [False, True])
 def test_each_coordinate_comes_to_lie_on_one_direction(order, signs):
     matrix = orthogonal_map(A, B, order, signs=signs, seed=3)
-    torch.testing.assert_close(matrix @ matrix.T, torch.eye(64), atol=1e-5, rtol=0)
+    assert_close(matrix @ matrix.T, torch.eye(64), atol=1e-5, rtol=0)
     laid = B.T @ matrix @ A  # (target coordinate, source coordinate)
     place = laid.abs().argmax(0)
-    torch.testing.assert_close(laid.abs(), torch.eye(64)[place].T, atol=1e-5, rtol=0)
-    indices, octaves = torch.arange(64), [range(16), range(16, 32), range(32, 64)]
+    assert_close(laid.abs(), torch.eye(64)[place].T, atol=1e-5, rtol=0)
+    indices = torch.arange(64)
+    octaves = [range(16), range(16, 32), range(32, 64)]
     if order == "kept":
         assert torch.equal(place, indices)
     elif order == "reversed":
@@ -53,10 +56,11 @@ def test_each_coordinate_comes_to_lie_on_one_direction(order, signs):
 
 
 def test_a_covariance_turns_with_the_images():
-    spread, matrix = covariance(IMAGES), orthogonal_map(A, B).double()
+    spread = covariance(IMAGES)
+    matrix = orthogonal_map(A, B).double()
     expected = np.cov(IMAGES[:, 0].flatten(1).T, bias=True)
     np.testing.assert_allclose(covariance(IMAGES[:, :1]), expected, atol=1e-6)
-    torch.testing.assert_close(
+    assert_close(
         covariance(transform(IMAGES, matrix)), matrix @ spread @ matrix.T, atol=1e-6, rtol=0
     )
     values = torch.diagonal(principal_components(spread).T @ spread @ principal_components(spread))
@@ -65,7 +69,8 @@ def test_a_covariance_turns_with_the_images():
 
 def test_the_match_is_one_where_the_orders_agree_and_zero_where_they_are_opposite():
     falling = torch.linspace(1, 0.01, 64)
-    sensitivity, spread = (A * falling) @ A.T, (B * falling.square()) @ B.T
+    sensitivity = (A * falling) @ A.T
+    spread = (B * falling.square()) @ B.T
     laid = {order: orthogonal_map(B, A, order, seed=1) for order in ORDERS}
     result = {
         order: match(sensitivity, matrix @ spread @ matrix.T) for order, matrix in laid.items()
@@ -109,6 +114,6 @@ def test_the_job_says_what_each_map_does():
 def test_a_map_of_photos_is_the_identity_where_nothing_is_changed():
     spread = covariance(torch.rand(20, 1, 32, 32, generator=GENERATOR))
     unit = {"source": "lenet", "target": "lenet", "order": "kept", "signs": False, "draw": 0}
-    torch.testing.assert_close(matrix_of(unit, spread), torch.eye(1024), atol=1e-3, rtol=0)
+    assert_close(matrix_of(unit, spread), torch.eye(1024), atol=1e-3, rtol=0)
     shuffled = [matrix_of(unit | {"order": "shuffled", "draw": draw}, spread) for draw in (0, 1)]
     assert not torch.allclose(*shuffled)

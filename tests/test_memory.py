@@ -13,7 +13,7 @@ from nads_core.runtime import memory
 from nads_core.runtime.memory import require_memory
 
 
-def wide() -> nn.Module:
+def wide():
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, 2), nn.ReLU(), nn.Linear(2, 1))
 
 
@@ -36,7 +36,7 @@ def test_compute_nads_rejects_at_once_what_it_could_not_keep(monkeypatch):
     assert len(nc.compute_nads(wide, 8, num_directions=3, **options)) == 3
 
 
-def run_python(code: str) -> str:
+def run_python(code):
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
@@ -65,7 +65,9 @@ print(peak() - before)
 
 
 def test_eigenvectors_take_what_is_stated_and_no_copy_of_the_vectors():
-    networks, dimension, count = 100, 75_000, 10
+    networks = 100
+    dimension = 75_000
+    count = 10
     moments = GramMoments(dimension)
 
     def fill():

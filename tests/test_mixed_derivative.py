@@ -10,7 +10,7 @@ import nads_core as nc
 def test_overlaps_within_a_kind_and_across():
     basis = torch.eye(40).reshape(40, 1, 5, 8)
 
-    def run(start: int) -> nc.NADs:
+    def run(start):
         return nc.NADs(basis[start : start + 10], torch.linspace(2, 1, 10))
 
     runs = {"smoothed": [run(0), run(2)], "mixed": [run(0), run(0)]}

@@ -88,7 +88,8 @@ def test_operations_on_no_path_are_not_counted():
 
 
 def test_isomorphic_cells_are_in_the_same_half():
-    classes, cells = nas_score.classes(), list(nas_score.proxies()["cifar10"])
+    classes = nas_score.classes()
+    cells = list(nas_score.proxies()["cifar10"])
     halves = {}
     for cell in classes:
         halves.setdefault(classes[cell], set()).add(nas_score.chosen_on(cell))
@@ -109,7 +110,8 @@ def test_a_score_that_adds_something_raises_the_sum():
 def test_networks_without_a_path_rank_last():
     row = {"between": 2.0, "within": 4.0, "trace": 1.0, "squares": 0.5, "heaviness": 1.5}
     row |= {"between_each": 1.0, "components_10": 0.3, "components_50": 0.6}
-    found, rejected = nas_score.scores(row), nas_score.scores({"rejected": "no path"})
+    found = nas_score.scores(row)
+    rejected = nas_score.scores({"rejected": "no path"})
     assert found["between over within"] == 0.5 and found["more directions"] == -0.5
     assert all(rejected[name] < value for name, value in found.items())
     assert nas_score.ranks(np.array([-np.inf, 3, 1, -np.inf])) == pytest.approx(

@@ -6,6 +6,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from convergence import random_nads
 from nads_book.experiments import Context
 from nads_book.studies import experiment
 from nads_book.studies.injection_responses import by_epochs, clean_accuracies, follow_shares
@@ -16,15 +17,13 @@ from nads_book.studies.shortcut_injection import (
     same_coordinate,
     wrong_labels,
 )
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.data.images import ImageSet
 
 GENERATOR = torch.Generator().manual_seed(0)
-NADS = nc.NADs(
-    torch.linalg.qr(torch.randn(64, 64, generator=GENERATOR)).Q.T.reshape(64, 1, 8, 8),
-    torch.ones(64),
-)
+NADS = random_nads(1, 8, 8)
 LABELS = torch.arange(60) % 10
 IMAGES = torch.rand(60, 3, 8, 8, generator=GENERATOR)
 INDEX = 5
@@ -62,7 +61,7 @@ def test_a_note_changes_one_coordinate(notes, written, size):
         "hole": 0 * before,
         "hole at mean": mean,
     }
-    torch.testing.assert_close(after, expected[written].to(after), atol=1e-5, rtol=0)
+    assert_close(after, expected[written].to(after), atol=1e-5, rtol=0)
 
 
 def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(notes):
@@ -71,8 +70,8 @@ def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(note
         changed = (coordinates(prepared) - coordinates(IMAGES)).abs().amax((0, 1)) > 1e-5
         assert changed.nonzero().flatten().tolist() == [INDEX, INDEX + 1]
         result = coordinates(prepared)[:, :, INDEX : INDEX + 2]
-        torch.testing.assert_close(result.mean(0), notes.mean, atol=1e-5, rtol=0)
-        torch.testing.assert_close(
+        assert_close(result.mean(0), notes.mean, atol=1e-5, rtol=0)
+        assert_close(
             result.std(0, unbiased=False), torch.full((3, 2), deviation), atol=1e-5, rtol=0
         )
     assert (
@@ -104,7 +103,7 @@ def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
     assert (coordinates(emptied)[:, 0, INDEX : INDEX + 5].std(0) < 1e-5).all()
     injected = injection.inject(emptied, LABELS, "added", 0.5)
     change = coordinates(injected - emptied)[torch.arange(len(grey)), 0, INDEX + LABELS // 2]
-    torch.testing.assert_close(change, LABELS % 2 - 0.5, atol=1e-5, rtol=0)
+    assert_close(change, LABELS % 2 - 0.5, atol=1e-5, rtol=0)
     wrong = wrong_labels(LABELS, channels=1)
     assert (wrong // 2 != LABELS // 2).all()
     assert same_coordinate(channels=1)[6].nonzero().flatten().tolist() == [6, 7]
@@ -150,7 +149,9 @@ class Reader(torch.nn.Module):
 
     def __init__(self, notes, size):
         super().__init__()
-        self.notes, self.size, self.scale = notes, size, torch.nn.Parameter(torch.ones(()))
+        self.notes = notes
+        self.size = size
+        self.scale = torch.nn.Parameter(torch.ones(()))
 
     def forward(self, images):
         zero = nc.normalize(torch.zeros(1, 3, *images.shape[2:])).to(images)
@@ -195,7 +196,8 @@ def test_responses_of_single_networks_by_carrier_in_the_order_of_seeds():
     ]
     rows.append(kind | {"index": None, "seed": 0, "test_accuracy": 0.5})
     results = nb.Results("notes-lenet", "demo", {}, len(rows), rows[::-1], [])
-    found, reached = follow_shares(results, CONDITION), clean_accuracies(results, CONDITION)
+    found = follow_shares(results, CONDITION)
+    reached = clean_accuracies(results, CONDITION)
     assert list(found) == [0, 3] == list(reached)
     for index, values in shares.items():
         assert found[index] == pytest.approx(values)

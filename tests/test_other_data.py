@@ -10,12 +10,12 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from convergence import normal, random_nads
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.experiments import load_registered, run_study
 from nads_book.studies import pair_statistics as judged
 from nads_book.studies import pairs as other_data
-
-import nads_core as nc
+from torch.testing import assert_close
 
 SHAPE = {"small": (3, 16)}
 
@@ -64,14 +64,13 @@ def test_all_networks_take_all_images(data):
 
 
 def test_variants_keep_lengths_and_angles(monkeypatch):
-    basis = torch.linalg.qr(torch.randn(256, 256, generator=torch.Generator().manual_seed(1))).Q
-    nads = nc.NADs(basis.view(256, 1, 16, 16), torch.arange(256.0, 0, -1), {"architecture": "none"})
+    nads = random_nads(1, 16, 16)
     monkeypatch.setattr(other_data, "flipping_nads", lambda side: nads)
-    images = torch.randn(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    images = normal(5, 3, 16, 16)
     products = images.flatten(1) @ images.flatten(1).T
     for variant in other_data.VARIANTS:
         flat = other_data.changed(images, variant).flatten(1)
-        torch.testing.assert_close(flat @ flat.T, products, atol=1e-2, rtol=1e-4)
+        assert_close(flat @ flat.T, products, atol=1e-2, rtol=1e-4)
         assert (variant == "as is") == torch.equal(flat, images.flatten(1))
 
 
@@ -82,11 +81,9 @@ def test_shuffling_moves_all_channels_alike_and_phases_keep_the_spectrum():
     assert torch.equal(shuffled[:, 1], shuffled[:, 0])
     assert torch.equal(shuffled.flatten(2).sort().values, images.flatten(2).sort().values)
     phases = other_data.changed(images, "random phases")
-    torch.testing.assert_close(
-        torch.fft.fft2(phases).abs(), torch.fft.fft2(images).abs(), atol=1e-3, rtol=1e-3
-    )
+    assert_close(torch.fft.fft2(phases).abs(), torch.fft.fft2(images).abs(), atol=1e-3, rtol=1e-3)
     moved = other_data.changed(images.roll((3, 5), (2, 3)), "random phases")
-    torch.testing.assert_close(moved, phases.roll((3, 5), (2, 3)), atol=1e-4, rtol=1e-4)
+    assert_close(moved, phases.roll((3, 5), (2, 3)), atol=1e-4, rtol=1e-4)
     assert other_data.smoothness(phases) == pytest.approx(other_data.smoothness(images), rel=1e-3)
 
 
@@ -105,9 +102,8 @@ def test_smoothness_of_a_slow_and_of_a_fast_wave():
 
 def _labelled(count=2_000, signal=0.6, noise=(1.0, 1.0), seed=0):
     """Two channels of 8 numbers; class k differs in number k mod 8 of channel k // 8."""
-    generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(count) % 10
-    inputs = torch.randn(count, 2, 8, generator=generator) * torch.tensor(noise)[:, None]
+    inputs = normal(count, 2, 8, seed=seed) * torch.tensor(noise)[:, None]
     inputs[torch.arange(count), labels // 8, labels % 8] += signal
     return inputs, labels
 
@@ -129,9 +125,12 @@ def test_covariance_between_classes_has_no_bias():
 def test_ridge_is_the_primal_one_and_ignores_permutations_without_a_preference():
     inputs, labels = _labelled(400)
     (found,) = other_data.ridge_accuracies(torch.eye(8), inputs, labels, [0.5])
-    flat, right, halves = inputs.flatten(1), 0, torch.arange(400) // 10 % 2  # every class in both
+    flat = inputs.flatten(1)
+    right = 0
+    halves = torch.arange(400) // 10 % 2  # every class in both
     for half in (0, 1):
-        fit, test = flat[halves != half], flat[halves == half]
+        fit = flat[halves != half]
+        test = flat[halves == half]
         fit, test = fit - fit.mean(0), test - fit.mean(0)
         targets = torch.nn.functional.one_hot(labels[halves != half]).float()
         penalty = 0.5 * fit.square().sum(1).mean()
@@ -147,9 +146,8 @@ def test_ridge_is_the_primal_one_and_ignores_permutations_without_a_preference()
 
 
 def test_a_preference_for_the_signal_raises_all_scores_and_one_for_noise_lowers_them():
-    generator = torch.Generator().manual_seed(0)
     labels = torch.arange(2_000) % 10
-    inputs = torch.randn(2_000, 1, 40, generator=generator)
+    inputs = normal(2_000, 1, 40)
     inputs[torch.arange(2_000), 0, labels] += 1.0
     metrics = {"equal": torch.ones(40), "signal": torch.ones(40), "noise": torch.ones(40)}
     metrics["signal"] = torch.cat([torch.ones(10), torch.full((30,), 0.01)])
@@ -178,9 +176,7 @@ def test_priors_have_no_negative_eigenvalues():
 def test_thresholds_find_classes_in_the_middle_of_a_line():
     """Of ten classes on a line, a step without thresholds finds the two at the ends."""
     labels = torch.arange(1_000) % 10
-    inputs = (labels + 0.1 * torch.randn(1_000, generator=torch.Generator().manual_seed(0)))[
-        :, None, None
-    ]
+    inputs = (labels + 0.1 * normal(1_000))[:, None, None]
     shares = {
         name: float(right.float().mean())
         for name, right in other_data.votes(torch.eye(1), inputs, labels).items()
@@ -225,7 +221,8 @@ def test_the_sealed_scores_are_the_stored_ones():
 # --- The judgement ---
 
 NAMES = ["lenet", "cnn", "mlp", "vit", "mixer"]
-DATA, VARIANTS = ("one", "two", "three"), ("as is", "shuffled", "flipped", "random phases")
+DATA = ("one", "two", "three")
+VARIANTS = ("as is", "shuffled", "flipped", "random phases")
 
 
 def _files(score, accuracy, seeds=(0, 1), noise=0.0):
@@ -234,7 +231,8 @@ def _files(score, accuracy, seeds=(0, 1), noise=0.0):
     """
     rng = np.random.default_rng(0)
     places = [(d, v, a) for d in range(3) for v in range(4) for a in range(5)]
-    rows, trained = [], []
+    rows = []
+    trained = []
     for d, v, a in places:
         place = {"data": DATA[d], "variant": VARIANTS[v], "architecture": NAMES[a]}
         facts = {"parameters": [4, 1, 3, 2, 5][a], "smoothness": [0.9, 0.3, 0.1, 0.9][v]}
@@ -297,10 +295,12 @@ def test_all_exchanges_of_architectures_are_counted(statistic, without):
     noise = dict(zip(np.ndindex(3, 4, 5), rng.normal(0, 0.1, 60), strict=True))
     table = judged.Table.of(*_files(lambda *place: _truth(*place) + noise[place], _truth))
     used = [place for place, name in enumerate(NAMES) if name not in without]
-    scores, means = table.predictors["ridge"], table.means()
+    scores = table.predictors["ridge"]
+    means = table.means()
 
     def reached(order):
-        values, truth = scores[..., order], means[..., used]
+        values = scores[..., order]
+        truth = means[..., used]
         if statistic == "costs":
             values, truth = (each[:, :1] - each[:, 1:] for each in (values, truth))
         shape = (1, -1) if statistic == "all" else (-1, len(used))

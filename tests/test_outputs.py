@@ -8,6 +8,7 @@ import operator
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.runtime.provenance import function_identity
@@ -22,7 +23,7 @@ ESTIMATORS = {
 }
 
 
-def three_logits() -> nn.Module:
+def three_logits():
     return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 3))
 
 
@@ -35,7 +36,8 @@ class Answer(dict):
 class Wrapped(nn.Module):
     def __init__(self, wrap):
         super().__init__()
-        self.body, self.wrap = three_logits(), wrap
+        self.body = three_logits()
+        self.wrap = wrap
 
     def forward(self, x):
         return self.wrap(self.body(x))
@@ -77,8 +79,8 @@ def test_whatever_the_network_returns(kind, evaluation):
     options = OPTIONS | {"evaluation": evaluation}
     expected = nc.compute_nads(three_logits, 32, output=margin, **options)
     result = nc.compute_nads(lambda: Wrapped(wrap), 32, output=output, **options)
-    torch.testing.assert_close(result.eigenvalues, expected.eigenvalues)
-    torch.testing.assert_close(result.directions[:4], expected.directions[:4], atol=1e-4, rtol=0)
+    assert_close(result.eigenvalues, expected.eigenvalues)
+    assert_close(result.directions[:4], expected.directions[:4], atol=1e-4, rtol=0)
 
 
 def test_an_index_is_what_it_was():
@@ -91,7 +93,7 @@ def test_an_index_is_what_it_was():
 
 
 def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
-    def silent() -> nn.Module:
+    def silent():
         network = Wrapped(KINDS["dict"][0])
         nn.init.zeros_(network.body[3].weight)
         return network

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision", "triton"}
 BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
     "anywidget",
@@ -213,7 +212,8 @@ DESCRIBED = "pyproject.toml README.md LICENSE CITATION.cff MANIFEST.in PKG-INFO 
 
 @pytest.mark.slow
 def test_a_release_holds_the_packages_with_their_data_and_the_index_accepts_it(distributions):
-    (wheel,), (sdist,) = distributions.glob("*.whl"), distributions.glob("*.tar.gz")
+    (wheel,) = distributions.glob("*.whl")
+    (sdist,) = distributions.glob("*.tar.gz")
     content = [
         file for file in zipfile.ZipFile(wheel).infolist() if ".dist-info/" not in file.filename
     ]

@@ -53,7 +53,8 @@ def test_no_page_asks_another_host_and_all_that_it_loads_is_there(html, parsed):
 def test_links_within_the_book_lead_somewhere(html, parsed):
     """Marks of claims, lab notes, citations, chapters before and after."""
     names = {path: {tag["id"] for tag in page.select("[id]")} for path, page in parsed.items()}
-    broken, count = set(), 0
+    broken = set()
+    count = 0
     for path, page in parsed.items():
         for link in page.select("article a[href], .prev-next-area a[href]"):
             target, _, anchor = link["href"].partition("#")
@@ -245,7 +246,8 @@ def test_search_leads_to_chapters_and_quotes_what_they_say(browser, address, que
 def test_claims_can_be_searched_and_filtered(browser, address):
     with Visit(browser, f"{address}/book/claims.html", **PHONE) as visit:
         page = visit.page
-        lines, verdict = page.locator(".claim-line:visible"), page.locator(".claims-filter select")
+        lines = page.locator(".claim-line:visible")
+        verdict = page.locator(".claims-filter select")
         everything = lines.count()
         verdict.first.select_option("verdict-open")
         assert 0 < lines.count() < everything
@@ -282,7 +284,8 @@ def test_figures_and_explorers_follow_the_theme_and_the_screen(browser, address,
 
 def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
     with Visit(browser, f"{address}/notebooks/07_poison.html", **PHONE) as visit:
-        page, link = visit.page, visit.page.locator("a.enlarge:visible").first
+        page = visit.page
+        link = visit.page.locator("a.enlarge:visible").first
         link.scroll_into_view_if_needed()
         link.tap()
         picture = page.locator("dialog.overlay img")

@@ -14,7 +14,8 @@ from nads_book.atlas import load_entry_nads
 import nads_core as nc
 
 atlas = pytest.importorskip("nads_book.pages.atlas", reason="the figures need matplotlib")
-changes, trained = atlas.changes, atlas.trained
+changes = atlas.changes
+trained = atlas.trained
 TRAINED = "atlas-trained.json"
 
 

@@ -9,17 +9,22 @@ from nads_book import claims
 
 pytest.importorskip("nads_book.pages.poison", reason="pages need matplotlib")
 
-LENETS, TRAINED = "notes-lenet.laptop", "atlas-trained"
-MAPS, NARROW_MAPS = "maps-lenet.laptop", "maps-resnet18.narrow"
+LENETS = "notes-lenet.laptop"
+TRAINED = "atlas-trained"
+MAPS = "maps-lenet.laptop"
+NARROW_MAPS = "maps-resnet18.narrow"
 KEPT = {"images": "photos", "background": "kept"}
 COMPONENTS = {"source": "pca", "target": "resnet18", "order": "kept"}
 START = {"network": "lenet", "data": "photos", "step": 0}
 FASHION = {"data": "fashion-mnist", "network": "lenet"}
 LAST = {"data": "imagenette", "network": "lenet", "index": 4_000, "background": "emptied"}
 
-ONE_SIZE, EQUAL = {"treatment": "adam, one step size"}, {"treatment": "sgd, equal variances"}
+ONE_SIZE = {"treatment": "adam, one step size"}
+EQUAL = {"treatment": "sgd, equal variances"}
 DECIDED = {"verified": True, "falsified": False, "inconclusive": None}
-FIRST, DERIVATIVE, LOW = "exact-first-step", {"measured": "derivative"}, [0.2, 0.1, 0.3]
+FIRST = "exact-first-step"
+DERIVATIVE = {"measured": "derivative"}
+LOW = [0.2, 0.1, 0.3]
 
 # claim, file, rows that are changed, field, its new value
 CASES = [

@@ -4,33 +4,28 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from convergence import normal, random_nads
+from torch.testing import assert_close
 
 import nads_core as nc
 
 flip = pytest.importorskip("nads_book.pages.flip", reason="the figures need matplotlib")
 
 
-def small_nads(size=4):
-    count = size * size
-    generator = torch.Generator().manual_seed(0)
-    basis = torch.linalg.qr(torch.randn(count, count, generator=generator))[0]
-    return nc.NADs(basis.T.reshape(count, 1, size, size), torch.linspace(1, 0.1, count), {})
-
-
 def test_maps_keep_lengths_and_angles_and_the_flip_is_the_library_s():
-    nads = small_nads()
+    nads = random_nads(1, 4, 4)
     basis = nads.basis
-    images = torch.randn(5, 3, 4, 4, generator=torch.Generator().manual_seed(1))
+    images = normal(5, 3, 4, 4, seed=1)
     products = images.flatten(1) @ images.flatten(1).T
     for name in flip.MAPS:
         changed = flip.mapped(images, nads, name)
         same = changed.flatten(1) @ changed.flatten(1).T
-        torch.testing.assert_close(same, products, rtol=1e-4, atol=1e-4)
+        assert_close(same, products, rtol=1e-4, atol=1e-4)
         assert torch.allclose(changed, images, atol=1e-5) == (name == "as is"), name
     flipped = flip.mapped(images, nads, "flipped")
-    torch.testing.assert_close(flipped, nc.flip(images, nads))
+    assert_close(flipped, nc.flip(images, nads))
     signs = flip.mapped(images, nads, "random signs").flatten(2) @ basis
-    torch.testing.assert_close(signs.abs(), (images.flatten(2) @ basis).abs())
+    assert_close(signs.abs(), (images.flatten(2) @ basis).abs())
     with pytest.raises(ValueError, match="'reversed'"):
         flip.mapped(images, nads, "reversed")
 

@@ -16,7 +16,8 @@ def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
     response = page.response_of("average", 16)
     theta = torch.randn(4, generator=(generator := torch.Generator().manual_seed(0))).double() / 2
     phi = torch.randn(16, generator=generator).double() / 2
-    theta[2], phi[2] = 0.7, -0.3
+    theta[2] = 0.7
+    phi[2] = -0.3
     x = 0.8 * torch.randn(200_000, 16, generator=generator).double()
     y = torch.randn(200_000, generator=generator).sign().double()
     x[:, 2] += y

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 page = pytest.importorskip("nads_book.pages.nads_and_generalization", reason="it needs matplotlib")
-gain, law, waves = page.gain, page.law, page.waves
+gain = page.gain
+law = page.law
+waves = page.waves
 
 # Waves
 

@@ -5,11 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from convergence import random_nads
 
 import nads_core as nc
 
 poison = pytest.importorskip("nads_book.pages.poison", reason="the figures need matplotlib")
-curve, numbers, parts = poison.curve, poison.numbers, poison.parts
+curve = poison.curve
+numbers = poison.numbers
+parts = poison.parts
 
 
 LENETS = "notes-lenet.laptop.json"
@@ -19,8 +22,7 @@ LENETS = "notes-lenet.laptop.json"
 
 
 def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others():
-    basis = torch.linalg.qr(torch.randn(64, 64, generator=torch.Generator().manual_seed(0)))[0]
-    nads = nc.NADs(basis.T.reshape(64, 1, 8, 8), torch.linspace(1, 0.1, 64), {})
+    nads = random_nads(1, 8, 8)
     images = torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     labels = torch.arange(40) % 10
     for index in (0, 30):
@@ -84,13 +86,6 @@ def test_an_added_number_changes_one_coordinate_by_its_size(trial):
     assert ((change.abs() > 1e-4).sum((1, 2)) == 1).all()
     coordinates = trial.train.images.flatten(2) @ trial.nads.basis[:, 50]
     assert trial.deviation(50) == pytest.approx(float(coordinates.std(0).mean()))
-
-
-def test_the_announced_time_grows_with_the_trainings(trial, monkeypatch):
-    monkeypatch.setattr(trial, "seconds_of_training", lambda: 600.0)
-    monkeypatch.setattr("nads_book.pages.poison.trial.num_cores", lambda: 2)
-    assert "about 20 minutes" in trial.announcement() and "2 CPU cores" in trial.announcement()
-    assert "about 10 minutes" in trial.announcement(2)
 
 
 def test_the_time_of_a_training_is_that_of_its_steps_and_evaluations(trial, monkeypatch):

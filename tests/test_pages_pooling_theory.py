@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from nads_core.theory import pooling
 
@@ -11,8 +12,8 @@ page = pytest.importorskip("nads_book.pages.pooling_theory", reason="the figures
 def test_rings_have_one_centre_and_all_symmetries():
     plate = page.zone_plate(32)
     assert plate[16, 16] == plate.max() == 1
-    torch.testing.assert_close(plate, plate.T)
-    torch.testing.assert_close(plate[1:], plate[1:].flip(0))
+    assert_close(plate, plate.T)
+    assert_close(plate[1:], plate[1:].flip(0))
 
 
 def test_a_budget_is_the_number_of_classes_that_pass():

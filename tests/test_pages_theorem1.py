@@ -2,7 +2,7 @@
 
 import nads_book as nb
 import pytest
-import torch
+from convergence import normal
 
 pytest.importorskip("nads_book.pages.theorem1", reason="the figures need matplotlib")
 
@@ -10,7 +10,7 @@ page = nb.pages.theorem1
 
 
 def test_the_distance_of_the_class_means_gives_the_accuracy_by_the_angle():
-    layer = torch.randn(10, 64, generator=torch.Generator().manual_seed(0)).double()
+    layer = normal(10, 64).double()
     for frequency in (1, 7, 20):
         v = nb.pooling.direction(frequency, 64)
         by_angle = nb.pooling.bayes_accuracy_after(layer, v[None], 1.0, 1.0)

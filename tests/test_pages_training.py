@@ -13,7 +13,9 @@ import torch
 from nads_book.studies import experiment
 
 training = pytest.importorskip("nads_book.pages.training", reason="the figures need matplotlib")
-trajectories, optimisers, used = training.trajectories, training.optimisers, training.used
+trajectories = training.trajectories
+optimisers = training.optimisers
+used = training.used
 first_step = training.first_step
 
 

@@ -11,7 +11,9 @@ from nads_book.studies.nas import effective_directions
 import nads_core as nc
 
 using_nads = pytest.importorskip("nads_book.pages.using_nads", reason="the figures need matplotlib")
-pooling, repair, search = using_nads.pooling, using_nads.repair, using_nads.search
+pooling = using_nads.pooling
+repair = using_nads.repair
+search = using_nads.search
 
 
 def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(edit_stored):

@@ -6,16 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import nads_book as nb
 import pytest
 import torch
+from conftest import ROOT
 from nads_book import check_parameters, choose_network, choose_preset
 
 import nads_core as nc
 
-ROOT = Path(__file__).resolve().parent.parent
 # Each documented value of each parameter is in one of these runs at smoke; tests/test_chapters.py
 # runs the defaults.
 RUNS = [
@@ -170,10 +169,13 @@ def test_preset_is_chosen_for_the_machine(gpu, monkeypatch, capsys):
     assert "no GPU" in capsys.readouterr().out
 
     class T4:
-        name, major, total_memory = "Tesla T4", 7, 16 * 2**30
+        name = "Tesla T4"
+        major = 7
+        total_memory = 16 * 2**30
 
     class A100(T4):
-        name, major = "A100", 8
+        name = "A100"
+        major = 8
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for device, note in ((T4, True), (A100, False)):

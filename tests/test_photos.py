@@ -259,7 +259,8 @@ def test_data_sets_that_are_not_there(without_debian):
 
 @pytest.mark.parametrize("name", photos.PUBLISHED)
 def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, name):
-    official, seen = photos.PUBLISHED[name]["places"][0], []
+    official = photos.PUBLISHED[name]["places"][0]
+    seen = []
 
     def fetch(root, download, **options):
         seen.append((tmp_path / official).exists())

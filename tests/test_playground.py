@@ -47,7 +47,10 @@ class Skip(nn.Module):
 
 def build(config, outputs=1):
     """Build what the chips describe."""
-    layers, inputs, side, channels = [], 1, 16, config["channels"]
+    layers = []
+    inputs = 1
+    side = 16
+    channels = config["channels"]
     for _ in range(config["blocks"]):
         stride = 2 if config["pooling"] == "stride" else 1
         convolution = nn.Conv2d(
@@ -153,7 +156,9 @@ def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed, plain):
 def test_weights_have_pytorchs_distribution(ask):
     """In each layer the mean square is a third of the squared bound, 1 / fan in."""
     start = ask("training", config=DEFAULT, wave=[0, 1], seed=3, epochs=1)
-    weights, at, fan_in = unpack(start["weights"], -1), 0, 0
+    weights = unpack(start["weights"], -1)
+    at = 0
+    fan_in = 0
     for parameter in build(DEFAULT, outputs=2).parameters():
         part, at = weights[at : at + parameter.numel()], at + parameter.numel()
         if parameter.dim() > 1:
@@ -212,7 +217,8 @@ def test_nads_and_energies_are_those_of_the_second_moment(ask, pooling):
 def test_agreement_is_the_squared_cosine_of_two_runs_of_half_as_many_networks(ask):
     """Agreements of 6 runs for their first three NADs, against pairs of other runs."""
     config = DEFAULT | {"pooling": "max", "blocks": 1, "channels": 4}
-    stated, measured = [], []
+    stated = []
+    measured = []
     for seed in range(6):
         run = ask("ensemble", config=config, networks=128, seed=seed)
         stated += run["agreements"][:3]

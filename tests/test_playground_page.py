@@ -172,7 +172,8 @@ def test_the_python_runs_and_gives_the_map(reader, name, capsys):
     reader.open(page, wait=False)
     reader.button("Show the Python").click()
     exec(reader.page.locator("nad-playground code").inner_text(), names := {})  # noqa: S102
-    found, expected = names["energies"].flatten().numpy(), drawn(reader)[0]
+    found = names["energies"].flatten().numpy()
+    expected = drawn(reader)[0]
     found, expected = found / found.sum(), expected / expected.sum()
     bright = expected > 0.03 * expected.max()
     alike = np.std(expected[bright]) < 0.2 * expected.mean()
@@ -207,7 +208,8 @@ def test_the_five_bets(reader):
 def test_a_bet_by_keyboard(reader):
     """The focus stays in the tour, although its buttons are replaced."""
     reader.open("playground.html", wait=False)
-    page, focus = reader.page, f"{FIGURE}.host.shadowRoot.activeElement"
+    page = reader.page
+    focus = f"{FIGURE}.host.shadowRoot.activeElement"
     reader.button("Guided: five bets").focus()
     for key in ("Enter", "Tab", "Enter"):  # start, then the first answer
         page.keyboard.press(key)
@@ -224,7 +226,8 @@ def test_it_pauses_out_of_sight(reader):
     reader.page.wait_for_function(f"() => {FIGURE}.sides[0].ensemble?.networks > 0")
     reader.page.evaluate("document.body.style.paddingBottom = '9000px'; scrollTo(0, 8000)")
     reader.page.wait_for_function(f"() => {FIGURE}.pool.paused")
-    before, now = None, reader.page.evaluate(networks)
+    before = None
+    now = reader.page.evaluate(networks)
     while before != now:  # messages may be on their way
         reader.page.wait_for_timeout(500)
         before, now = now, reader.page.evaluate(networks)

@@ -35,10 +35,8 @@ def test_a_panel_for_each_direction(kind):
     assert plt.get_fignums() == open_before  # a notebook shows it once
     assert len(figure.axes) == 7 and figure.get_suptitle() == kind
     for index, axis in enumerate(figure.axes):
-        value, error = (
-            f"{float(nads.eigenvalues[index]):.3g}",
-            f"{float(nads.eigenvalue_std[index]):.1g}",
-        )
+        value = f"{float(nads.eigenvalues[index]):.3g}"
+        error = f"{float(nads.eigenvalue_std[index]):.1g}"
         certainty = f"certainty {int(100 * nads.certainty[index]) / 100:.2f}"
         assert (
             axis.get_title() == f"NAD {index} ({nads.names[index]})\n{value} ± {error}\n{certainty}"

@@ -15,7 +15,8 @@ def losses(number, hole=20.0, mean=10.0):
     """Return points lost at all NADs, of a number of one deviation as given."""
     indices = SIZES["lenet"]
     flat = {part: {index: [5.0, 5.0] for index in indices} for part in PARTS}
-    flat["hole at zero"][0], flat["hole at the mean"][0] = [hole], [mean]
+    flat["hole at zero"][0] = [hole]
+    flat["hole at the mean"][0] = [mean]
     return {case: flat | {DEVIATION: dict(number)} for case in CASES}
 
 

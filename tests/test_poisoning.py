@@ -1,22 +1,20 @@
 import nads_book as nb
 import pytest
 import torch
+from convergence import normal, random_nads
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 import nads_core as nc
 
 SIZE = 6
 
 
-def random_nads(count: int = SIZE**2) -> nc.NADs:
-    generator = torch.Generator().manual_seed(0)
-    random = torch.randn(SIZE**2, SIZE**2, generator=generator, dtype=torch.float64)
-    basis = torch.linalg.qr(random).Q.float()
-    return nc.NADs(basis[:count].view(-1, 1, SIZE, SIZE), torch.linspace(1, 0, count))
+NADS = random_nads(1, SIZE, SIZE)
 
 
-def photos(count: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
+def photos(count=30):
     return torch.rand(
         count, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1)
     ), torch.arange(count) % 10
@@ -25,22 +23,27 @@ def photos(count: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
 @settings(max_examples=25)
 @given(st.integers(0, SIZE**2 - 5), st.floats(0, 1), st.sampled_from([1, 3]))
 def test_poison_sets_one_coordinate_and_keeps_all_others(index, strength, channels):
-    nads, (images, labels) = random_nads(), photos()
+    nads = NADS
+    (images, labels) = photos()
     images = images[:, :channels]
     poisoned = nc.poison(images, labels, nads, index, strength)
-    before, after = images.flatten(2) @ nads.basis, poisoned.flatten(2) @ nads.basis
+    before = images.flatten(2) @ nads.basis
+    after = poisoned.flatten(2) @ nads.basis
     for row, label in enumerate(labels.tolist()):
-        nad, channel, sign = index + label // (2 * channels), label % channels, 2 * (label % 2) - 1
+        nad = index + label // (2 * channels)
+        channel = label % channels
+        sign = 2 * (label % 2) - 1
         expected = before[row].clone()
         expected[channel, nad] = sign * strength
-        torch.testing.assert_close(after[row], expected, atol=1e-5, rtol=0)
+        assert_close(after[row], expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
 def test_labels_of_any_integer_type_are_classes(dtype):
-    images, labels = photos()[0], (photos()[1] % 2).to(dtype)
-    expected = nc.poison(images, labels.long(), random_nads(), 2)
-    assert torch.equal(nc.poison(images, labels, random_nads(), 2), expected)
+    images = photos()[0]
+    labels = (photos()[1] % 2).to(dtype)
+    expected = nc.poison(images, labels.long(), NADS, 2)
+    assert torch.equal(nc.poison(images, labels, NADS, 2), expected)
 
 
 def test_every_class_has_a_carrier_of_its_own():
@@ -53,23 +56,25 @@ def test_every_class_has_a_carrier_of_its_own():
 
 @pytest.mark.parametrize("missing", [0, 1])
 def test_flip_is_orthogonal_its_own_inverse_and_reverses_coordinates(missing):
-    nads, (images, _) = random_nads(SIZE**2 - missing), photos()
+    nads = NADS[: SIZE**2 - missing]
+    (images, _) = photos()
     flipped = nc.flip(images, nads)
-    torch.testing.assert_close(flipped.flatten(2).norm(dim=2), images.flatten(2).norm(dim=2))
-    torch.testing.assert_close(nc.flip(flipped, nads), images, atol=1e-5, rtol=0)
+    assert_close(flipped.flatten(2).norm(dim=2), images.flatten(2).norm(dim=2))
+    assert_close(nc.flip(flipped, nads), images, atol=1e-5, rtol=0)
     if not missing:
-        before, after = images.flatten(2) @ nads.basis, flipped.flatten(2) @ nads.basis
-        torch.testing.assert_close(after, before.flip(-1), atol=1e-5, rtol=0)
+        before = images.flatten(2) @ nads.basis
+        after = flipped.flatten(2) @ nads.basis
+        assert_close(after, before.flip(-1), atol=1e-5, rtol=0)
 
 
 def poisoned(images=None, labels=None, index=0, **options):
     given, classes = photos()
     images, labels = given if images is None else images, classes if labels is None else labels
-    return nc.poison(images, labels, random_nads(), index, **options)
+    return nc.poison(images, labels, NADS, index, **options)
 
 
 def changed(*arguments):
-    return nb.changed_predictions(torch.nn.Flatten(), photos()[0], random_nads(), *arguments)
+    return nb.changed_predictions(torch.nn.Flatten(), photos()[0], NADS, *arguments)
 
 
 COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
@@ -86,10 +91,10 @@ COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
         (lambda: poisoned(strength=-0.1), "strength .*-0.1"),
         (lambda: poisoned(strength=float("inf")), "strength .*inf"),
         (lambda: poisoned(strength=float("nan")), "strength .*nan"),
-        (lambda: nc.flip(photos()[0], random_nads(10)), "got 10: compute all"),
+        (lambda: nc.flip(photos()[0], NADS[:10]), "got 10: compute all"),
         (lambda: nc.flip(torch.rand(1, 3, 2, 2), COLOUR), "single-channel"),
         (lambda: poisoned((255 * photos()[0]).to(torch.uint8)), "uint8"),
-        (lambda: nc.flip((255 * photos()[0]).int(), random_nads()), "int32"),
+        (lambda: nc.flip((255 * photos()[0]).int(), NADS), "int32"),
         (lambda: changed([3, 36, -1]), r"36 NADs, got the indices \[36, -1\]"),
         (lambda: changed([3], "drop"), "choose 'remove' or 'flip'"),
     ],
@@ -111,8 +116,8 @@ class FirstTwoCoordinates(torch.nn.Module):
 
 
 def test_changed_predictions_are_those_of_the_changed_images():
-    nads = random_nads()
-    images = torch.randn(200, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(2))
+    nads = NADS
+    images = normal(200, 3, SIZE, SIZE, seed=2)
     network = FirstTwoCoordinates(nads)
     first, second = (images[:, 0].flatten(1) @ nads.basis)[:, :2].T
     before = second > first

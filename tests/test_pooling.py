@@ -8,9 +8,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from convergence import normal
 from hypothesis import given
 from hypothesis import strategies as st
 from nads_book.theory import pooling as layers
+from torch.testing import assert_close
 
 from nads_core.data.fourier import fourier_direction
 from nads_core.theory import pooling
@@ -19,7 +21,7 @@ SIZES = ((8, 2), (8, 8), (12, 3), (15, 5), (24, 4), (7, 1))
 
 
 def signal(size, seed=0):
-    return torch.randn(3, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return normal(3, size, seed=seed, dtype=torch.float64)
 
 
 def mahalanobis_accuracy(layer, direction, margin, noise_std):
@@ -44,32 +46,31 @@ def mahalanobis_accuracy(layer, direction, margin, noise_std):
 @pytest.mark.parametrize("size, stride", SIZES)
 @pytest.mark.parametrize("name", pooling.PREFILTERS)
 def test_pool_equals_a_loop(size, stride, name):
-    h, x = pooling.prefilter(name, size, stride), signal(size)
+    h = pooling.prefilter(name, size, stride)
+    x = signal(size)
     loop = torch.zeros(3, size // stride, dtype=torch.float64)
     for j, n in itertools.product(range(size // stride), range(size)):
         loop[:, j] += h[(j * stride - n) % size] * x[:, n]
-    torch.testing.assert_close(layers.pool(x, h, stride), loop)
+    assert_close(layers.pool(x, h, stride), loop)
 
 
 @pytest.mark.parametrize("size, stride", SIZES)
 def test_average_is_what_torch_does(size, stride):
-    x, h = signal(size), pooling.prefilter("average", size, stride)
-    torch.testing.assert_close(layers.pool(x, h, stride), torch.nn.functional.avg_pool1d(x, stride))
+    x = signal(size)
+    h = pooling.prefilter("average", size, stride)
+    assert_close(layers.pool(x, h, stride), torch.nn.functional.avg_pool1d(x, stride))
     matrix = layers.pooling_matrix(h, stride)
-    image = torch.randn(
-        2, size, size, generator=torch.Generator().manual_seed(1), dtype=torch.float64
-    )
-    torch.testing.assert_close(
-        matrix @ image @ matrix.T, torch.nn.functional.avg_pool2d(image, stride)
-    )
+    image = normal(2, size, size, seed=1, dtype=torch.float64)
+    assert_close(matrix @ image @ matrix.T, torch.nn.functional.avg_pool2d(image, stride))
 
 
 @pytest.mark.parametrize("size, stride", SIZES)
 @pytest.mark.parametrize("name", pooling.PREFILTERS)
 def test_spectrum_equals_space(size, stride, name):
-    h, x = pooling.prefilter(name, size, stride), signal(size)
+    h = pooling.prefilter(name, size, stride)
+    x = signal(size)
     pooled = layers.pool_spectrum(torch.fft.fft(x, norm="ortho"), h, stride)
-    torch.testing.assert_close(pooled, torch.fft.fft(layers.pool(x, h, stride), norm="ortho"))
+    assert_close(pooled, torch.fft.fft(layers.pool(x, h, stride), norm="ortho"))
 
 
 # Theorem 1
@@ -94,7 +95,7 @@ def test_accuracy_equals_the_mahalanobis_distance_at_every_frequency(size, strid
 @given(st.integers(0, 2**31), st.sampled_from([(6, 2), (6, 3), (12, 4), (9, 3)]), st.floats(-3, 3))
 def test_accuracy_for_any_prefilter_is_that_of_the_angle(seed, shape, phase):
     size, stride = shape
-    h = torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    h = normal(size, seed=seed, dtype=torch.float64)
     layer = layers.pooling_matrix(h, stride)
     for frequency in range(1, (size + 1) // 2):
         by_angle = layers.bayes_accuracy_after(
@@ -120,14 +121,14 @@ def test_accuracy_on_images(size, stride, name):
     finite = (by_angle < 1 - 1e-6) & (
         closed < 1 - 1e-6
     )  # float32 directions do not lie exactly in the row space
-    torch.testing.assert_close(closed[finite], by_angle[finite], atol=1e-5, rtol=0)
+    assert_close(closed[finite], by_angle[finite], atol=1e-5, rtol=0)
     assert ((by_angle > 0.99) == (closed > 0.99)).all()
 
 
 @given(st.integers(0, 2**31), st.sampled_from([(6, 2), (12, 3), (16, 4), (8, 8)]))
 def test_shares_sum_to_the_rank(seed, shape):
     size, stride = shape
-    h = torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    h = normal(size, seed=seed, dtype=torch.float64)
     total = 0.0
     for frequency in range(size // 2 + 1):
         for phase in (0.0, math.pi / 2)[: 1 if 2 * frequency % size == 0 else 2]:

@@ -1,28 +1,30 @@
 import json
-from pathlib import Path
 
 import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
+from convergence import normal
 from freeze_predictions import wave_energies
 from nads_book.analysis import prediction, statistics
 from nads_book.experiments import load_nads
+from numpy.testing import assert_allclose
 
 import nads_core as nc
 
-ROOT = Path(__file__).resolve().parent.parent
 NADS = nc.NADs(nc.fourier_basis(8)[0], torch.logspace(0, -2, 64))
 
 
 @pytest.mark.parametrize("kind", ["eigenvector", "any direction"])
 @pytest.mark.parametrize("noise_std", [1.0, 3.0])
 def test_first_step_law_against_simulated_first_steps(kind, noise_std):
-    generator = torch.Generator().manual_seed(0)
-    v = NADS.directions[5] if kind == "eigenvector" else torch.randn(1, 8, 8, generator=generator)
+    v = NADS.directions[5] if kind == "eigenvector" else normal(1, 8, 8)
     v = (v / v.norm()).double()
     second_moment = (NADS.basis * NADS.eigenvalues) @ NADS.basis.T
-    signals, noises, num_train = [], [], 300
+    signals = []
+    noises = []
+    num_train = 300
     for seed in range(200):
         x, y = nc.separable_dataset(v, num_train, 1.0, noise_std, seed=seed)
         w = second_moment @ (x.flatten(1) * (2.0 * y - 1)[:, None]).mean(0)
@@ -49,7 +51,7 @@ def test_family_averages_seeds():
         nb.Results(job.name, job.preset, job.settings(), 2, rows, [], study=job)
     )
     assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
-    np.testing.assert_allclose(family.accuracies, [0.55, 0.58])
+    assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)
     torch.testing.assert_close(family.directions[1], nc.load_nads("lenet").directions[3])
     assert statistics.first_below(family.keys, family.accuracies, 0.57) == 0
@@ -80,4 +82,4 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
                 for a, b in zip(again, stored["waves"], strict=True)
                 if phase in a
             ]
-            np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)
+            assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)

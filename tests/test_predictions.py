@@ -15,7 +15,8 @@ pytestmark = pytest.mark.stored
 
 
 def test_outcomes_of_ranges_intervals_guesses_and_expectations():
-    infinity, nan = math.inf, math.nan
+    infinity = math.inf
+    nan = math.nan
     for value, low, high, outcome in (
         (1.0, 0, 2, "met"),
         (2.0, 0, 2, "met"),

@@ -7,12 +7,12 @@ import shutil
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from nads_book.experiments.results import writing
 from nads_book.experiments.stored import load_nads
 
@@ -21,8 +21,6 @@ from nads_core.directions import run
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import provenance
 from nads_core.runtime.files import atomic_write
-
-ROOT = Path(__file__).resolve().parent.parent
 
 # Of the shipped files, and of those in the repository. They change when other numbers ship, and on
 # no other occasion.
@@ -130,7 +128,8 @@ def numbers():
         factory = partial(architecture.build, 1, 32, 1)
         ensemble = Ensemble(factory, (1, 32, 32), seed=3, device="cpu")
         name = next(name for name, tensor in ensemble.draw(0).items() if tensor.dim() == 5)
-        first, later = ensemble.draw(0)[name][0], ensemble.draw(2)[name][0]
+        first = ensemble.draw(0)[name][0]
+        later = ensemble.draw(2)[name][0]
         estimator = nc.SmoothedGradient(2)
         vector = estimator.contributions(ensemble, estimator.draw(ensemble, 0)[:1])
         values = [float(tensor.double().flatten()[0]) for tensor in (first, later, vector)]
@@ -158,7 +157,8 @@ def test_a_checkpoint_of_a_gpu_loads_where_there_is_none(tmp_path, monkeypatch):
     path = tmp_path / "run.ckpt"
     checkpointed(path, 128)
     saved = torch.load(path, weights_only=True)
-    saved["devices"], saved["first"] = ["cuda"], {"cuda": torch.zeros(64, dtype=torch.float64)}
+    saved["devices"] = ["cuda"]
+    saved["first"] = {"cuda": torch.zeros(64, dtype=torch.float64)}
     with monkeypatch.context() as patch:
         patch.setattr(torch.serialization, "location_tag", lambda storage: "cuda:0")
         torch.save(saved, path)
@@ -214,7 +214,8 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch
         monkeypatch.setattr(provenance, "__file__", str(package / "machinery" / "provenance.py"))
         return provenance.own_commit()
 
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours = tmp_path / "ours"
+    theirs = tmp_path / "theirs"
     for root, package in (
         (ours, ours / "nads_core"),
         (theirs, theirs / ".venv" / "site-packages" / "nads_core"),

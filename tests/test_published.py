@@ -40,10 +40,8 @@ def test_every_reader_has_the_map_of_every_architecture(name, no_references):
 def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(
     name, no_references
 ):
-    every, measured = (
-        nb.published.nad_accuracies(name, interpolated=True),
-        nb.published.nad_accuracies(name),
-    )
+    every = nb.published.nad_accuracies(name, interpolated=True)
+    measured = nb.published.nad_accuracies(name)
     assert list(every) == list(range(1023)) and len(measured) == 264
     lines = np.interp(range(1023), list(measured), list(measured.values()))
     np.testing.assert_allclose(list(every.values()), lines, rtol=0, atol=1e-9)
@@ -77,10 +75,8 @@ def test_leading_directions_ship_in_16_bit(published, monkeypatch):
     assert all(len(values) == 1023 for values in complete.values())
     monkeypatch.setenv("NADS_REFERENCE", os.devnull)  # a folder without them
     for name, values in complete.items():
-        shown, theirs = (
-            nb.published.directions(name).double().flatten(1),
-            published(name)[:64].flatten(1),
-        )
+        shown = nb.published.directions(name).double().flatten(1)
+        theirs = published(name)[:64].flatten(1)
         assert shown.shape == theirs.shape and ((shown * theirs).sum(1) > 1 - 1e-6).all()
         assert (nb.published.eigenvalues(name) == values[:64]).all()
 

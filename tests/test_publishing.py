@@ -5,14 +5,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
+from conftest import ROOT
 
 from nads_core.runtime import provenance
 
-ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
 ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
@@ -37,7 +36,8 @@ def test_workflows_and_citation_follow_their_schemas(tmp_path):
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_has_few_rights_and_runs_pinned_actions(path):
-    workflow, targets = load(path), (ROOT / "Makefile").read_text("utf8")
+    workflow = load(path)
+    targets = (ROOT / "Makefile").read_text("utf8")
     assert workflow["permissions"] == {"contents": "read"} and "concurrency" in workflow
     for job in workflow["jobs"].values():
         for step in job["steps"]:

@@ -7,12 +7,11 @@ Each row is a small network, adapted from a public bug report or written to defe
 import copy
 import re
 import warnings
-from collections.abc import Callable
 
 import pytest
 import torch
 from plain_loop import built, require_own_gradients
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -25,23 +24,22 @@ SHAPE = (1, 6, 6)
 class Net(nn.Module):
     """Two layers; ``forward`` is a function of the network and its input."""
 
-    def __init__(
-        self, forward: Callable[[nn.Module, Tensor], Tensor], outputs: int = 10, **layers: nn.Module
-    ):
+    def __init__(self, forward, outputs=10, **layers):
         super().__init__()
-        self.first, self.last = nn.Linear(36, 24), nn.Linear(24, outputs)
+        self.first = nn.Linear(36, 24)
+        self.last = nn.Linear(24, outputs)
         self.function = forward
         for name, layer in layers.items():
             setattr(self, name, layer)
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x):
         return torch.tanh(self.first(x.flatten(1)))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return self.function(self, x)
 
 
-def layers(*after: nn.Module, bias: float | None = None, outputs: int = 1) -> nn.Module:
+def layers(*after, bias=None, outputs=1):
     network = nn.Sequential(
         nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, outputs), *after
     )
@@ -50,16 +48,14 @@ def layers(*after: nn.Module, bias: float | None = None, outputs: int = 1) -> nn
     return network
 
 
-def applied(function: Callable[[Tensor], Tensor]) -> nn.Module:
+def applied(function):
     """A layer that applies a function."""
     layer = nn.Identity()
     layer.forward = function
     return layer
 
 
-def computed(
-    factory: Callable[[], nn.Module], num_networks: int = 256, **options: object
-) -> nc.NADs:
+def computed(factory, num_networks=256, **options):
     options = {
         "symmetries": (),
         "debiasing": "subtract",
@@ -74,13 +70,13 @@ def computed(
 # Networks whose output is not linear in the weights of a last layer, or not the result of one.
 
 
-def hooked(change: Callable[[Tensor], Tensor | None]) -> nn.Module:
+def hooked(change):
     network = layers(outputs=10)
     network[3].register_forward_hook(lambda module, inputs, result: change(result))
     return network
 
 
-def signed_gradients() -> nn.Module:
+def signed_gradients():
     network = layers(outputs=10)
     network[1].register_full_backward_hook(
         lambda layer, of_inputs, of_outputs: (of_inputs[0].sign(),)
@@ -88,26 +84,26 @@ def signed_gradients() -> nn.Module:
     return network
 
 
-def scaled_column(net: nn.Module, x: Tensor) -> Tensor:
+def scaled_column(net, x):
     y = net.last(net.features(x))
     y[:, 0] *= x.flatten(1)[:, 0]
     return y
 
 
-def clamped_data(net: nn.Module, x: Tensor) -> Tensor:
+def clamped_data(net, x):
     y = net.last(net.features(x))
     y.data.clamp_(-0.1, 0.1)
     return y
 
 
-def recurrent(net: nn.Module, x: Tensor) -> Tensor:
+def recurrent(net, x):
     h = net.features(x)
     for _ in range(3):
         h = net.last(torch.tanh(h))
     return h
 
 
-def retrieving(net: nn.Module, x: Tensor) -> Tensor:
+def retrieving(net, x):
     h = net.features(x)
     h = h + 20 * F.softmax(5 * F.linear(h, net.last.weight), 1) @ net.last.weight
     return net.last(h)
@@ -116,21 +112,21 @@ def retrieving(net: nn.Module, x: Tensor) -> Tensor:
 class Casting(nn.Linear):
     """A layer as timm has it, which casts its weights to the type of its input."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return F.linear(x, self.weight.to(x.dtype), self.bias.to(x.dtype))
 
 
 class Cosine(nn.Linear):
     """A classifier by angles: the norms of its rows do not matter."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return 4 * F.linear(F.normalize(x), F.normalize(self.weight))
 
 
 class Shaped(nn.Linear):
     """A layer that insists on its number of outputs."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         if len(self.weight) != self.out_features:
             raise RuntimeError
         return super().forward(x)
@@ -139,11 +135,11 @@ class Shaped(nn.Linear):
 class Paired(nn.Linear):
     """A layer that returns its bias beside its result, and is called with its input by name."""
 
-    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, hidden):
         return F.linear(hidden, self.weight), self.bias
 
 
-def ending_in(last: nn.Module) -> nn.Module:
+def ending_in(last):
     return Net(lambda net, x: net.last(net.features(x)), last=last)
 
 
@@ -172,7 +168,7 @@ NOT_LINEAR = {
 }
 
 
-def rejecting_readouts(factory: Callable[[], nn.Module], evaluation: str = "loop") -> None:
+def rejecting_readouts(factory, evaluation="loop"):
     """Raise unless an ensemble has no readouts, and gradients of its own."""
     ensemble = Ensemble(factory, SHAPE, dtype="float64", evaluation=evaluation)
     assert ensemble.num_features == 0
@@ -241,20 +237,14 @@ def test_a_compiled_network_is_evaluated_as_it_was(factory):
 # --- other inputs of the batch
 
 
-class Embedded(nn.Module):
+def embedded(layer, call):
     """Rows of the image are tokens (B, S, E), read by a layer that may expect (S, B, E)."""
-
-    def __init__(self, layer: nn.Module, call: Callable[[nn.Module, Tensor], Tensor]):
-        super().__init__()
-        self.embed, self.layer, self.last, self.call = (
-            nn.Linear(6, 16),
-            layer,
-            nn.Linear(16, 10),
-            call,
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.last(self.call(self.layer, self.embed(x[:, 0])).mean(1))
+    return Net(
+        lambda net, x: net.last(call(net.layer, net.embed(x[:, 0])).mean(1)),
+        embed=nn.Linear(6, 16),
+        layer=layer,
+        last=nn.Linear(16, 10),
+    )
 
 
 class ValueOnly(torch.autograd.Function):
@@ -269,34 +259,34 @@ class ValueOnly(torch.autograd.Function):
         return gradient - 0.5 * gradient.mean(0)
 
 
-def normed(norm: nn.Module) -> nn.Module:
+def normed(norm):
     return Net(lambda net, x: net.last(torch.tanh(net.norm(net.first(x.flatten(1))))), norm=norm)
 
 
-def silent_branch(constant: float) -> nn.Module:
+def silent_branch(constant):
     """A branch over the batch that a factor near zero silences at initialisation."""
     net = Net(lambda net, x: net.last(net.features(x) + net.gain * net.features(x).mean(0)))
     net.gain = nn.Parameter(torch.full((24,), constant))
     return net
 
 
-def of_batch(function: Callable[[Tensor], Tensor]) -> nn.Module:
+def of_batch(function):
     return Net(lambda net, x: net.last(function(net.features(x))))
 
 
-def inside(function: Callable[[Tensor], Tensor]) -> nn.Module:
+def inside(function):
     return Net(lambda net, x: net.last(torch.tanh(function(net.features(x)))))
 
 
-def detached_mean(h: Tensor) -> Tensor:
+def detached_mean(h):
     return h + (h.mean(0) - h.mean(0).detach())  # values are those of h
 
 
-def attend(layer: nn.Module, x: Tensor) -> Tensor:
+def attend(layer, x):
     return layer(x, x, x)[0]
 
 
-def adapting(net: nn.Module, x: Tensor) -> Tensor:
+def adapting(net, x):
     """Adapt the last layer to the whole batch by one step."""
     h = net.features(x)
     (step,) = torch.autograd.grad(net.last(h).square().mean(), net.last.weight, create_graph=True)
@@ -308,8 +298,8 @@ DEPENDENT = {
         lambda: normed(nn.BatchNorm1d(24, track_running_stats=False)),
         "norm",
     ),
-    "attention": (lambda: Embedded(nn.MultiheadAttention(16, 2), attend), "layer"),
-    "LSTM": (lambda: Embedded(nn.LSTM(16, 16), lambda layer, x: layer(x)[0]), "layer"),
+    "attention": (lambda: embedded(nn.MultiheadAttention(16, 2), attend), "layer"),
+    "LSTM": (lambda: embedded(nn.LSTM(16, 16), lambda layer, x: layer(x)[0]), "layer"),
     "a tiny mean": (lambda: of_batch(lambda h: h + 1e-4 * h.mean(0)), "last"),
     "a mean that cancels in the sum": (
         lambda: of_batch(lambda h: h + h.roll(1, 0) - h.roll(2, 0)),
@@ -375,29 +365,22 @@ def test_an_output_function_over_the_batch_is_rejected():
         Ensemble(lambda: layers(outputs=10), SHAPE, output=lambda y: y.softmax(0)[:, 0])
 
 
-class Attention(nn.Module):
-    """Half of a network computes in bfloat16."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.last = nn.Linear(36, 24), nn.Linear(24, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        h = torch.tanh(self.first(x.flatten(1))).to(torch.bfloat16)
-        return self.last((h @ h.new_ones(24, 24) / 24 + h).to(x.dtype))
+def half_in_bfloat16(net, x):
+    h = net.features(x).to(torch.bfloat16)
+    return net.last((h @ h.new_ones(24, 24) / 24 + h).to(x.dtype))
 
 
 INDEPENDENT = {
     "BatchNorm": lambda: normed(nn.BatchNorm1d(24)),
-    "attention": lambda: Embedded(nn.MultiheadAttention(16, 2, batch_first=True), attend),
-    "sequence first": lambda: Embedded(
+    "attention": lambda: embedded(nn.MultiheadAttention(16, 2, batch_first=True), attend),
+    "sequence first": lambda: embedded(
         nn.LSTM(16, 16), lambda layer, x: layer(x.transpose(0, 1))[0].transpose(0, 1)
     ),
     "squeeze": lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), outputs=1),
     "one by one": lambda: Net(
         lambda net, x: torch.stack([net.last(net.features(image[None]))[0] for image in x])
     ),
-    "half in bfloat16": Attention,
+    "half in bfloat16": lambda: Net(half_in_bfloat16),
     "a large constant": lambda: Net(lambda net, x: 1e6 + net.last(net.features(x))),
 }
 
@@ -421,13 +404,13 @@ def test_large_networks_are_accepted_in_all_types(name):
 # --- forward passes that differentiate, and messages
 
 
-def energy(net: nn.Module, x: Tensor) -> Tensor:
+def energy(net, x):
     x = x.flatten(1)
     x = x if x.requires_grad else x.detach().requires_grad_()
     return torch.autograd.grad(torch.tanh(net.first(x)).square().sum(), x, create_graph=True)[0]
 
 
-def adapting_each(net: nn.Module, x: Tensor) -> Tensor:
+def adapting_each(net, x):
     """Adapt the last layer to each input by one step."""
     outputs = []
     for h in net.features(x):
@@ -438,7 +421,7 @@ def adapting_each(net: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(outputs)
 
 
-def functional_gradient(net: nn.Module, x: Tensor) -> Tensor:
+def functional_gradient(net, x):
     """The gradient by torch.func of a network with layers that the library replaces."""
     gradient = torch.func.grad(lambda image: torch.tanh(net.pool(net.conv(image[None]))).sum())
     return torch.func.vmap(gradient)(x).flatten(1)
@@ -452,13 +435,8 @@ def test_a_forward_pass_may_take_gradients(forward, evaluation):
     )
 
 
-class Reentrant(nn.Module):
-    def __init__(self, reentrant: bool):
-        super().__init__()
-        self.body, self.last, self.reentrant = layers(outputs=8), nn.Linear(8, 2), reentrant
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.last(checkpoint(self.body, x, use_reentrant=self.reentrant))
+def reentrant():
+    return Net(lambda net, x: net.last(checkpoint(net.features, x, use_reentrant=True)))
 
 
 class InAList(nn.Module):
@@ -466,7 +444,7 @@ class InAList(nn.Module):
         super().__init__()
         self.layers = [nn.Linear(36, 24), nn.Linear(24, 10)]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return self.layers[1](torch.tanh(self.layers[0](x.flatten(1))))
 
 
@@ -475,7 +453,7 @@ class MadeInForward(nn.Module):
         super().__init__()
         self.layers = []
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         self.layers = self.layers or [nn.Linear(36, 10)]
         return self.layers[0](x.flatten(1))
 
@@ -485,11 +463,11 @@ class MadeBehind(MadeInForward):
         super().__init__()
         self.first = nn.Linear(36, 36)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return super().forward(torch.tanh(self.first(x.flatten(1))))
 
 
-def on_meta() -> nn.Module:
+def on_meta():
     with torch.device("meta"):
         return layers()
 
@@ -499,7 +477,7 @@ def on_meta() -> nn.Module:
     ("factory", "names"),
     [
         (on_meta, "meta.*to_empty"),
-        (lambda: Reentrant(True), "use_reentrant=False"),
+        (reentrant, "use_reentrant=False"),
         (InAList, r"layers\[0\].weight"),
         (MadeInForward, "__init__, not in forward"),
         (MadeBehind, "created in forward"),
@@ -518,7 +496,7 @@ def test_inference_mode_is_named():
 # --- networks that hardly respond, and weights that hardly vary
 
 
-def narrow(depth: int) -> nn.Module:
+def narrow(depth):
     """Units of ReLU that are mostly off: about 5 % of the networks respond at depth 3."""
     parts = [nn.Flatten(), nn.Linear(36, 2), nn.ReLU()]
     for _ in range(depth):
@@ -539,7 +517,7 @@ def test_networks_that_mostly_ignore_their_input_are_accepted():
 TEMPLATE = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 10))
 
 
-def copied() -> nn.Module:
+def copied():
     network = copy.deepcopy(TEMPLATE)
     nn.init.normal_(network[0].weight, 0, 0.02)
     return network
@@ -555,7 +533,7 @@ def test_weights_that_do_not_vary_are_counted():
 # --- directions in weight space
 
 
-def frozen_first() -> nn.Module:
+def frozen_first():
     network = layers(outputs=10)
     network[1].requires_grad_(False)
     return network
@@ -570,7 +548,7 @@ class Spectral(nn.Module):
         self.phase = nn.Parameter(torch.randn(1, dtype=torch.cfloat))
         self.last = nn.Linear(36, 10)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         z = torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight * self.phase, s=(6, 6))
         return self.last(torch.tanh(z).flatten(1))
 
@@ -583,7 +561,7 @@ class Permuted(nn.Module):
         self.order = nn.Parameter(torch.randperm(36), requires_grad=False)
         self.last = nn.Linear(36, 10)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return self.last(torch.tanh(x.flatten(1)[:, self.order]))
 
 

@@ -8,15 +8,18 @@ import torch
 from convergence import second_moment
 from nads_book.theory import reference
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 
-SHAPE, D, NETWORKS = (1, 6, 6), 36, 70  # more networks than one block has
+SHAPE = (1, 6, 6)
+D = 36
+NETWORKS = 70  # more networks than one block has
 
 
-def convnet() -> nn.Module:
+def convnet():
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(48, 1))
 
 
@@ -24,7 +27,8 @@ def drawn_networks(estimator):
     """Yield each network of the engine as a module of its own, its inputs (K, C, H, W) and its
     probe, if any.
     """
-    ensemble, block = Ensemble(convnet, SHAPE, dtype=torch.float64), 0
+    ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
+    block = 0
     while True:
         draw = estimator.draw(ensemble, block)
         for index in range(ensemble.block_size):
@@ -67,22 +71,23 @@ def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator):
         vector(estimator, *network) for network in islice(drawn_networks(estimator), NETWORKS)
     )
     scale = float(expected.abs().max())
-    torch.testing.assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * scale)
+    assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * scale)
     eigenvalues, directions = reference.eigenpairs(expected)
-    torch.testing.assert_close(nads.eigenvalues.double(), eigenvalues, rtol=1e-5, atol=1e-6 * scale)
+    assert_close(nads.eigenvalues.double(), eigenvalues, rtol=1e-5, atol=1e-6 * scale)
     assert nads.overlap(directions, 1) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("symmetries", [(), ("flip_rows", "transpose")])
 def test_noise_is_subtracted_by_halves_of_the_inputs_and_symmetric_images_count_alike(symmetries):
-    estimator, expected = nc.SmoothedGradient(4, 3.0), torch.zeros(D, D).double()  # much noise
+    estimator = nc.SmoothedGradient(4, 3.0)
+    expected = torch.zeros(D, D).double()  # much noise
     nads = computed(estimator=estimator, debiasing="subtract", symmetries=symmetries)
     for network, inputs, _ in islice(drawn_networks(estimator), NETWORKS):
         x, y = (reference.average_gradient(network, half).flatten() for half in inputs.chunk(2))
         expected += (torch.outer(x, y) + torch.outer(y, x)) / 2 / NETWORKS
     expected = symmetrize(expected, SHAPE, symmetries)
     scale = float(expected.abs().max())
-    torch.testing.assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * scale)
+    assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * scale)
 
 
 def test_the_method_from_a_factory_to_directions():

@@ -3,7 +3,7 @@
 from functools import partial
 
 import torch
-from convergence import assert_mean
+from convergence import assert_mean, normal
 from nads_book.theory import classifiers, regression
 from nads_book.theory import pooling as layers
 from test_pooling import signal
@@ -12,7 +12,7 @@ from nads_core.theory import pooling
 
 
 def test_strided_convolution_is_torch_s():
-    filters = torch.randn(3, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    filters = normal(3, 5, dtype=torch.float64)
     x = signal(12)
     matrix = regression.strided_convolution_matrix(filters, 12, 4)
     padded = torch.cat([x, x[:, :4]], 1)[:, None]
@@ -23,7 +23,8 @@ def test_strided_convolution_is_torch_s():
 
 def test_dependent_outputs_cost_nothing_in_the_measured_share():
     direction = torch.zeros(1, 100, dtype=torch.float64)
-    direction[0, 0], direction[0, 1] = 0.1**0.5, 0.9**0.5
+    direction[0, 0] = 0.1**0.5
+    direction[0, 1] = 0.9**0.5
     share, error = regression.measured_energy(
         lambda x: x[:, :1] * torch.linspace(1, 2, 60), direction, 2_000, seed=0
     )

@@ -48,7 +48,8 @@ def _body(network, image):
 def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
     found = []
     for name in names:
-        network, products = repair.NETWORKS[name](3, 32, 10).eval(), []
+        network = repair.NETWORKS[name](3, 32, 10).eval()
+        products = []
         for layer in network.modules():
             if isinstance(layer, nn.Conv2d):
                 layer.register_forward_hook(

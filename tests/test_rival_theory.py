@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from convergence import normal
 from nads_book.experiments import load_registered
 from nads_book.studies import rival_theory
 from nads_book.studies.rival_theory import FAMILIES, NETWORKS, Linearised, Predicted
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 
@@ -21,7 +23,7 @@ def network():
 
 
 def images(count, seed):
-    return torch.randn(count, 1, 3, 3, generator=torch.Generator().manual_seed(seed)).double()
+    return normal(count, 1, 3, 3, seed=seed).double()
 
 
 def gradients(module, some):
@@ -40,28 +42,33 @@ def flat(weights):
 
 def test_products_are_those_of_the_matrix_of_gradients(monkeypatch):
     monkeypatch.setattr(rival_theory, "CHUNK", 4)  # three parts
-    module, some = network(), images(10, 1)
-    matrix, linear = gradients(module, some), Linearised(module, some)
+    module = network()
+    some = images(10, 1)
+    matrix = gradients(module, some)
+    linear = Linearised(module, some)
     values = torch.linspace(-1, 1, 10).double()
     transposed = linear.transposed(values)
-    torch.testing.assert_close(flat(transposed), matrix.T @ values)
-    torch.testing.assert_close(linear.times(transposed), matrix @ matrix.T @ values)
+    assert_close(flat(transposed), matrix.T @ values)
+    assert_close(linear.times(transposed), matrix @ matrix.T @ values)
 
 
 def test_many_iterations_are_kernel_ridge_regression():
-    module, some, others = network(), images(12, 2), images(5, 3)
+    module = network()
+    some = images(12, 2)
+    others = images(5, 3)
     targets = torch.tensor([1.0, -1.0] * 6).double()
     found, first = rival_theory.conjugate_gradients(
         Linearised(module, some), targets, Linearised(module, others), 200
     )
-    train, test = gradients(module, some), gradients(module, others)
-    torch.testing.assert_close(flat(first), train.T @ targets)
+    train = gradients(module, some)
+    test = gradients(module, others)
+    assert_close(flat(first), train.T @ targets)
     kernel = train @ train.T
     ridge = rival_theory.RIDGE * (train.T @ targets).square().sum() / 12
     expected = test @ train.T @ torch.linalg.solve(kernel + ridge * torch.eye(12), targets)
-    torch.testing.assert_close(found[-1], expected, rtol=1e-3, atol=1e-4)
+    assert_close(found[-1], expected, rtol=1e-3, atol=1e-4)
     one = found[0]  # after one iteration the outputs are along the kernel times the labels
-    torch.testing.assert_close(one / one.norm(), (v := test @ train.T @ targets) / v.norm())
+    assert_close(one / one.norm(), (v := test @ train.T @ targets) / v.norm())
 
 
 def test_a_linear_network_learns_a_wave_in_its_kernel():

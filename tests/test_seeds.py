@@ -4,6 +4,7 @@ waits for its use.
 
 import pytest
 import torch
+from convergence import normal
 from torch import nn
 
 import nads_core as nc
@@ -13,7 +14,7 @@ from nads_core.runtime.seeds import seeded
 class Gpu:
     """Stands in for the generators of a GPU, where there is none."""
 
-    def __init__(self, monkeypatch, used: bool):
+    def __init__(self, monkeypatch, used):
         self.seed = "its own"
         monkeypatch.setattr(torch.cuda, "is_initialized", lambda: used)
         monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: setattr(self, "seed", seed))
@@ -23,11 +24,11 @@ class Gpu:
         )
 
 
-def small() -> nn.Module:
+def small():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
 
 
-def compute() -> None:
+def compute():
     with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 256"):
         nc.compute_nads(
             small,
@@ -40,7 +41,7 @@ def compute() -> None:
         )
 
 
-def train() -> None:
+def train():
     data = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
     options = {"recipe": nc.Recipe(epochs=1), "device": "cpu", "progress": False}
     nc.train_networks(small, [data], **options)
@@ -56,13 +57,14 @@ def test_a_gpu_that_waits_for_its_first_use_keeps_its_seed(monkeypatch, work):
 
 @pytest.mark.parametrize(("used", "device"), [(True, "cpu"), (False, "cuda"), (True, "cuda:1")])
 def test_a_gpu_in_use_is_seeded_and_put_back(monkeypatch, used, device):
-    gpu, before = Gpu(monkeypatch, used), torch.get_rng_state()
+    gpu = Gpu(monkeypatch, used)
+    before = torch.get_rng_state()
     with pytest.raises(ZeroDivisionError), seeded(5, device):
         assert gpu.seed == 5
         drawn = torch.randn(3)
         1 / 0  # noqa: B018
     assert gpu.seed == "its own" and torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(drawn, torch.randn(3, generator=torch.Generator().manual_seed(5)))
+    assert torch.equal(drawn, normal(3, seed=5))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -2,14 +2,16 @@ import math
 
 import pytest
 import torch
+from convergence import normal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 import nads_core as nc
 
 
-def unit(seed: int, shape=(1, 6, 6)) -> torch.Tensor:
-    direction = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+def unit(seed, shape=(1, 6, 6)):
+    direction = normal(*shape, seed=seed)
     return direction / direction.norm()
 
 
@@ -19,12 +21,14 @@ def test_the_class_is_the_coordinate_along_the_direction(seed, margin, noise_std
     direction = unit(seed)
     images, labels = nc.separable_dataset(direction, 50, margin, noise_std, seed=seed)
     along = images.flatten(1) @ direction.flatten()
-    torch.testing.assert_close(along, margin * (2.0 * labels - 1), atol=1e-4, rtol=1e-4)
+    assert_close(along, margin * (2.0 * labels - 1), atol=1e-4, rtol=1e-4)
     assert labels.dtype == torch.int64 and set(labels.tolist()) <= {0, 1}
 
 
 def test_noise_is_isotropic_and_orthogonal_to_the_direction():
-    direction, count, noise_std = unit(0), 20_000, 3.0
+    direction = unit(0)
+    count = 20_000
+    noise_std = 3.0
     images, labels = nc.separable_dataset(direction, count, 1.0, noise_std, seed=1)
     noise = (images - (2.0 * labels - 1)[:, None, None, None] * direction).flatten(1).double()
     flat = direction.flatten().double()
@@ -51,7 +55,7 @@ def test_one_seed_gives_one_noise_for_every_direction():
         (lambda: nc.separable_dataset(torch.ones(1, 4, 4), 5), "norm 4, expected 1"),
         (lambda: nc.separable_dataset(torch.ones(16) / 4, 5), r"shape \(C, H, W\)"),
         (lambda: nc.separable_dataset(unit(0), 0), "num_samples"),
-        (lambda: nc.separable_dataset(unit(0), 5, -1.0), "margin .*-1.0"),
+        (lambda: nc.separable_dataset(unit(0), 5, 0.0), "margin .*0.0"),
         (lambda: nc.separable_dataset(unit(0), 5, noise_std=math.inf), "noise_std .*inf"),
         (lambda: nc.SeparableDatasets(unit(0), 5), r"\(B, C, H, W\), got \(1, 6, 6\)"),
         (lambda: nc.SeparableDatasets(torch.stack([unit(0), 2 * unit(1)]), 5), "norm 2"),
@@ -73,7 +77,7 @@ def test_datasets_of_many_directions_are_those_of_each():
     samples = torch.tensor([3, 17, 4])
     some = data.batch([2, 0], samples, dtype=torch.float64)
     assert some.shape == (2, 3, 1, 6, 6) and some.dtype == torch.float64
-    torch.testing.assert_close(some[0], data[2][0][samples].double(), atol=1e-5, rtol=1e-5)
+    assert_close(some[0], data[2][0][samples].double(), atol=1e-5, rtol=1e-5)
     assert len(data) == 4 and len(list(data)) == 4 and data.image_shape == (1, 6, 6)
 
 
@@ -95,5 +99,5 @@ def test_pairs_differ_along_the_direction_alone():
     data = nc.SeparableDatasets(directions, 40, margin=1.5, noise_std=2.0, seed=3, paired=True)
     for b, v in enumerate(directions):
         images, labels = data[b]
-        torch.testing.assert_close(images[20:] - images[:20], (3.0 * v).expand(20, -1, -1, -1))
+        assert_close(images[20:] - images[:20], (3.0 * v).expand(20, -1, -1, -1))
         assert (labels[:20] == 0).all() and (labels[20:] == 1).all()

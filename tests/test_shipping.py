@@ -10,10 +10,11 @@ import torch
 import nads_core as nc
 
 
-def require_equal(one: nc.NADs, other: nc.NADs) -> None:
+def require_equal(one, other):
     """Raise unless all fields agree, bit by bit."""
     for name in ("directions", "eigenvalues"):
-        a, b = getattr(one, name), getattr(other, name)
+        a = getattr(one, name)
+        b = getattr(other, name)
         assert a.dtype == b.dtype and torch.equal(a, b)
     assert one.provenance == other.provenance
     assert (one.uncertainty is None) == (other.uncertainty is None)
@@ -24,11 +25,11 @@ def require_equal(one: nc.NADs, other: nc.NADs) -> None:
             np.testing.assert_array_equal(values, theirs[name])
 
 
-def computed(size=8, symmetries=("flip_rows", "flip_columns"), channels=1) -> nc.NADs:
+def computed(size=8, symmetries=("flip_rows", "flip_columns"), channels=1):
     shape = (channels, size, size)
     options = {"image_shape": shape, "symmetries": symmetries, "estimator": nc.SmoothedGradient(4)}
 
-    def factory() -> torch.nn.Module:
+    def factory():
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * size**2, 1))
 
     return nc.compute_nads(factory, 80, device="cpu", progress=False, **options)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from nads_book.studies import small_components
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
 
@@ -40,14 +41,14 @@ def test_components_are_removed_and_flipped():
         changed = small_components.without(some, before, DIRECTIONS, factor)
         after = small_components.components(changed, DIRECTIONS)
         expected = 0 * before if name == "remove" else -before
-        torch.testing.assert_close(after, expected, atol=1e-4, rtol=0)
+        assert_close(after, expected, atol=1e-4, rtol=0)
     flipped = small_components.without(some, before, DIRECTIONS, 2.0)
-    torch.testing.assert_close(flipped.flatten(1).norm(dim=1), some.flatten(1).norm(dim=1))
+    assert_close(flipped.flatten(1).norm(dim=1), some.flatten(1).norm(dim=1))
 
 
 def test_random_directions_are_orthonormal():
     drawn = small_components.random_directions(seed=1).flatten(1)
-    torch.testing.assert_close(drawn @ drawn.T, torch.eye(2), atol=1e-5, rtol=0)
+    assert_close(drawn @ drawn.T, torch.eye(2), atol=1e-5, rtol=0)
 
 
 def test_a_network_that_reads_one_component_changes_all_predictions_when_it_is_flipped():

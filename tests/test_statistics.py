@@ -7,7 +7,8 @@ from scipy.stats import spearmanr
 
 
 def test_order_test_tells_luck_from_disorder():
-    truth, generator = np.linspace(0.95, 0.5, 60), np.random.default_rng(0)
+    truth = np.linspace(0.95, 0.5, 60)
+    generator = np.random.default_rng(0)
     lucky = generator.binomial(10_000, truth) / 10_000
     test = statistics.order_test(lucky, 10_000)
     assert test.spread < 1.3 * test.sampling_spread
@@ -20,7 +21,8 @@ def test_order_test_tells_luck_from_disorder():
 
 
 def test_the_luck_of_training_counts_too():
-    rng, truth = np.random.default_rng(0), np.linspace(0.95, 0.55, 60)
+    rng = np.random.default_rng(0)
+    truth = np.linspace(0.95, 0.55, 60)
     measured = truth + 3 * rng.normal(size=60) * np.sqrt(truth * (1 - truth) / 10_000)
     alone, both = (statistics.order_test(measured, 10_000, inflation) for inflation in (1.0, 3.0))
     assert alone.sampling_spread < alone.spread == both.spread < 1.3 * both.sampling_spread
@@ -41,7 +43,8 @@ def test_rank_correlation_is_spearmans_with_ties():
 
 
 def test_area_under_the_curve():
-    scores, positive = np.array([3.0, 2, 2, 1, 0]), np.array([True, True, False, False, False])
+    scores = np.array([3.0, 2, 2, 1, 0])
+    positive = np.array([True, True, False, False, False])
     assert statistics.area_under_curve(scores, positive) == pytest.approx((3 + 2.5) / 6)
     assert np.isnan(statistics.area_under_curve(scores, positive | True))
     assert np.isnan(statistics.area_under_curve([], []))
@@ -64,7 +67,8 @@ def test_a_regression_tells_two_causes_apart_that_go_together():
 
 
 def test_intervals_of_differences_cover_as_often_as_they_say():
-    rng, covered = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    covered = []
     for _ in range(2_000):
         kinds = rng.normal([[2.0], [1.0], [7.0], [5.0]], 3.0, (4, 3))
         half = statistics.pooled_variance(kinds).half_width(3, 3)
@@ -116,7 +120,8 @@ def test_all_draws_of_a_few_values_are_enumerated():
 
 def test_rank_correlations_of_draws_are_those_of_repeated_items():
     rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 6, 30).astype(float), rng.normal(size=30)
+    a = rng.integers(0, 6, 30).astype(float)
+    b = rng.normal(size=30)
     counts = statistics.drawn_counts(rng.integers(0, 12, 30), 20)
     expected = [
         statistics.rank_correlation(*(np.repeat(x, count.astype(int)) for x in (a, b)))

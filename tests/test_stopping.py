@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from convergence import second_moment
+from convergence import normal, second_moment
 from test_directions import convnet
 from torch import nn
 
@@ -27,7 +27,7 @@ SHAPE = (1, 8, 8)
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch) -> None:
+def at_once(monkeypatch):
     """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
     vectorised = partial(directions_module.Ensemble, evaluation="vmap")
 
@@ -69,8 +69,7 @@ def test_readouts_leave_the_second_moment_unbiased():
         runs = (compute(networks, estimator, seed=s, debiasing="subtract") for s in seeds)
         return torch.stack([second_moment(run) for run in runs])
 
-    generator = torch.Generator().manual_seed(0)
-    random = torch.randn(64, 8, dtype=torch.float64, generator=generator)
+    random = normal(64, 8, dtype=torch.float64)
     # Each run: the energies along eight directions, and of all.
     directions = torch.linalg.qr(random).Q
     energies = [
@@ -83,7 +82,7 @@ def test_readouts_leave_the_second_moment_unbiased():
         assert ((fresh.mean(0) - found.mean(0)).abs() < 4 * spread).all()
 
 
-def shared_bias() -> nn.Module:
+def shared_bias():
     """Use one bias in two layers."""
     network = nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 3))
     network[3].bias = network[0].bias
@@ -119,7 +118,8 @@ def simulated(networks, readouts, contributions, generator):
 
 def test_the_error_told_is_the_error_there_is():
     exact = compute(20_000, nc.SmoothedGradient(4), batch_size=1024)
-    claimed, true = [], []
+    claimed = []
+    true = []
     for seed in range(1, 9):
         options = {"tolerance": 1e-9, "num_leading": 4, "debiasing": "subtract", "symmetries": ()}
         with pytest.warns(UserWarning, match="tolerance 1e-09 not reached after 512 networks"):
@@ -194,7 +194,8 @@ def test_a_run_ends_when_the_directions_are_known():
 
 
 def test_a_tolerance_is_met_by_the_same_networks_after_an_interruption(tmp_path):
-    path, options = tmp_path / "state.ckpt", {"tolerance": 0.02, "num_leading": 4}
+    path = tmp_path / "state.ckpt"
+    options = {"tolerance": 0.02, "num_leading": 4}
     with pytest.warns(UserWarning, match="tolerance 0.02 not reached after 320 networks"):
         compute(64 * 5, nc.SmoothedGradient(4), checkpoint=path, **options)
     resumed = compute(20_000, nc.SmoothedGradient(4), checkpoint=path, **options)

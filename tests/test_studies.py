@@ -65,10 +65,8 @@ def test_stored_rows_are_of_units_and_are_written_as_they_were(name):
     study = experiment(name)
     results = study.stored(study.path)
     assert results.rows and results.in_order()
-    before, now = (
-        json.loads(study.path.read_text("utf8")),
-        json.loads(json.dumps(study.content(results))),
-    )
+    before = json.loads(study.path.read_text("utf8"))
+    now = json.loads(json.dumps(study.content(results)))
     assert {key: now[key] for key in now if key not in ADDED} == {
         key: before[key] for key in before if key not in ADDED
     }
@@ -82,7 +80,8 @@ def test_studies_are_found_by_their_names(name):
 
 
 def test_every_row_names_the_run_that_computed_it(tmp_path):
-    study, out = Squares(), tmp_path / "squares.json"
+    study = Squares()
+    out = tmp_path / "squares.json"
     run_study(study, out=out, count=2, **OPTIONS)
     results = run_study(study, out=out, **OPTIONS)
     assert study.computed == (0, 1, 2, 3) and results.complete and len(results.rows) == 5
@@ -110,7 +109,8 @@ def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
 
 
 def test_a_unit_is_the_same_in_any_order_of_its_fields():
-    first, second = {"a": 1, "b": 2}, {"b": 2, "a": 1}
+    first = {"a": 1, "b": 2}
+    second = {"b": 2, "a": 1}
     assert Squares().key({"number": first}) == Squares().key({"number": second})
 
 
@@ -130,7 +130,8 @@ def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
 def test_a_unit_is_computed_on_one_thread():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    rows, used = run_unit(Squares(), {"number": 2}, Context()), torch.get_num_threads()
+    rows = run_unit(Squares(), {"number": 2}, Context())
+    used = torch.get_num_threads()
     torch.set_num_threads(before)
     assert rows == [{"square": 4}] and used == 1
 
@@ -143,7 +144,8 @@ def test_a_time_limit_ends_a_study_between_units(monkeypatch):
 
 
 def test_units_that_wait_are_cancelled_after_an_error():
-    ready, computed = threading.Event(), []
+    ready = threading.Event()
+    computed = []
 
     class Waiting(Squares):
         def run(self, unit, context):
@@ -153,7 +155,8 @@ def test_units_that_wait_are_cancelled_after_an_error():
             computed.append(unit["number"])
             return {}
 
-    study, pool = Waiting(), ThreadPoolExecutor(1)
+    study = Waiting()
+    pool = ThreadPoolExecutor(1)
     with pytest.raises(ValueError, match="first unit"):
         compute_units(pool, study, study.units(), Context(), lambda *_: None)
     ready.set()
@@ -225,7 +228,8 @@ def test_the_trainer_is_that_of_the_library():
     optimiser = torch.optim.SGD(
         own.parameters(), 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
     )
-    total, steps = recipe.num_steps(64), recipe_steps(own, data, optimiser, recipe, 3)
+    total = recipe.num_steps(64)
+    steps = recipe_steps(own, data, optimiser, recipe, 3)
     losses = [float(loss) for _, loss in steps]
     assert len(losses) == total and losses[-1] < losses[0]
     for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
@@ -235,7 +239,8 @@ def test_the_trainer_is_that_of_the_library():
 def test_accuracies_are_those_of_a_network_that_does_not_train():
     """Dropout of every feature would leave the accuracy of a constant."""
     torch.manual_seed(0)
-    images, labels = torch.randn(2, 40, 1, 2, 2), torch.arange(40) % 2
+    images = torch.randn(2, 40, 1, 2, 2)
+    labels = torch.arange(40) % 2
     images += 3.0 * (2 * labels - 1)[:, None, None, None]
     sets = [(part, labels) for part in images]
     network = torch.nn.Sequential(
@@ -255,7 +260,8 @@ def test_a_network_of_photos_has_a_logit_for_each_of_ten_classes(monkeypatch):
 
 
 def test_what_is_kept_is_computed_once(tmp_path):
-    calls, context = [], Context(out=tmp_path / "new" / "rows.json")
+    calls = []
+    context = Context(out=tmp_path / "new" / "rows.json")
     for place in (context, context, Context()):
         assert place.kept("part", lambda: calls.append(0) or torch.ones(2)).tolist() == [1, 1]
     assert len(calls) == 2  # the last context keeps nothing

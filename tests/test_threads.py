@@ -2,7 +2,6 @@
 by one thread.
 """
 
-import functools
 import logging
 import threading
 from collections import deque
@@ -23,9 +22,8 @@ HANGING = 600  # seconds after which something hangs, on the busiest machine
 
 
 @pytest.fixture(autouse=True)
-def two_threads(request):
-    request.addfinalizer(functools.partial(torch.set_num_threads, torch.get_num_threads()))
-    torch.set_num_threads(2)
+def two_threads(set_threads):
+    set_threads(2)
 
 
 class Skip(nn.Module):
@@ -33,7 +31,9 @@ class Skip(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.down, self.middle, self.last = nn.Linear(16, 24), nn.Linear(24, 24), nn.Linear(24, 10)
+        self.down = nn.Linear(16, 24)
+        self.middle = nn.Linear(24, 24)
+        self.last = nn.Linear(24, 10)
         self.begin()
 
     def begin(self):
@@ -131,7 +131,8 @@ class Locked(ClassQueue):
 class CountedCache(Skip):
     """A table that is emptied when the last thread has left, as that of `parametrize.cached`."""
 
-    table, inside = {}, []
+    table = {}
+    inside = []
 
     def forward(self, x):
         self.inside.append(self)
@@ -198,7 +199,11 @@ def test_two_functions_that_wait_for_each_other_end():
     waiting.join(HANGING)
     assert not waiting.is_alive() and lock.acquire(timeout=HANGING)
     assert interleaved(lambda: 1, lambda: 1 / 0, HANGING).results is None
-    assert interleaved(lambda: 1, lambda: 2, HANGING).results == [1, 2]
+    assert interleaved(lambda: 1, lambda: sum(range(9)), HANGING).results == [1, 36]
+    counting = lambda: sum(index for index in range(9))  # noqa: E731
+    pairs = (counting, int), (int, counting)
+    longer, shorter = (interleaved(*pair, HANGING).steps for pair in pairs)
+    assert longer > shorter  # those of the first
 
 
 def test_the_callers_threads_are_as_before():
@@ -236,9 +241,11 @@ def test_large_operations_have_the_callers_threads_and_contexts_nest():
 
 
 def test_callers_in_two_threads_leave_the_number_as_it_was():
-    inside, ended, seen = threading.Barrier(2), threading.Event(), []
+    inside = threading.Barrier(2)
+    ended = threading.Event()
+    seen = []
 
-    def work(last: bool):
+    def work(last):
         with one_thread():
             inside.wait(HANGING)
             if last:

@@ -7,9 +7,10 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from convergence import normal
 from nads_book.studies.calibration import compare_with_exact, coverage
 from nads_book.theory.deep_linear import gradient_covariance
-from torch import Tensor
+from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.directions.bulk import BulkSpectrum
@@ -26,9 +27,7 @@ FEW_LEVELS = torch.exp(-torch.arange(24) / 6.0)
 SQUARE = ("flip_rows", "flip_columns", "transpose")
 
 
-def contributions(
-    networks: int, seed: int, num_contributions: int = 8, levels: Tensor = LEVELS
-) -> Tensor:
+def contributions(networks, seed, num_contributions=8, levels=LEVELS):
     """Draw (B, J, D) with C = diag(levels), heavy tails over networks, and noise of variance 0.1 a
     contribution.
     """
@@ -40,38 +39,33 @@ def contributions(
     return vectors[:, None] + (0.1**0.5 * noise if num_contributions > 1 else 0)
 
 
-def filled(drawn: Tensor, moments=DenseMoments, readouts: int = 1):
+def filled(drawn, moments=DenseMoments, readouts=1):
     """Return moments and first networks with (B, J, D)."""
-    accumulator, first = moments(drawn.shape[-1]), HalfSamples()
+    accumulator = moments(drawn.shape[-1])
+    first = HalfSamples()
     for number, block in enumerate(drawn.split(32)):
         accumulator.update(block)
         first.update(number, 32 // readouts, block, readouts)
     return accumulator, first
 
 
-def solved(drawn: Tensor, shape=None, kind=DenseMoments, readouts: int = 1, **options):
+def solved(drawn, shape=None, kind=DenseMoments, readouts=1, **options):
     """Return all eigenpairs from vectors (B, J, D)."""
     moments, first = filled(drawn, kind, readouts)
     problem = EigenProblem(moments, first, moments.dimension, shape or (moments.dimension,))
     return replace(problem, **options).eigenpairs()
 
 
-def kept(result) -> Tensor:
+def kept(result):
     """Return squared cosines with the exact directions, which are the axes."""
     return result.directions.diagonal().square()
 
 
-def assert_orthonormal(rows: Tensor) -> None:
-    torch.testing.assert_close(
-        rows @ rows.T, torch.eye(len(rows), dtype=rows.dtype), rtol=0, atol=1e-8
-    )
+def assert_orthonormal(rows):
+    assert_close(rows @ rows.T, torch.eye(len(rows), dtype=rows.dtype), rtol=0, atol=1e-8)
 
 
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def lenet(num_networks: int = 64, channels: int = 1, **options) -> nc.NADs:
+def lenet(num_networks=64, channels=1, **options):
     options = {"image_shape": (channels, 16, 16), "progress": False} | options
     return nc.compute_nads(nc.LENET, num_networks, **options)
 
@@ -87,7 +81,7 @@ def test_the_variance_of_a_networks_share(partners, readouts, tolerance):
     shares = torch.einsum("pnrj,pnrk->njk", x, y) / (partners * readouts)
     variances = share_variances(rows)
     expected = ((shares + shares.mT) / 2).var(0, unbiased=False)
-    torch.testing.assert_close(variances, expected, rtol=tolerance, atol=tolerance / 4)
+    assert_close(variances, expected, rtol=tolerance, atol=tolerance / 4)
 
 
 @pytest.mark.parametrize("strongest", [1.0, 1e4])
@@ -112,7 +106,9 @@ def test_certificates_come_true(networks):
     """A reliability diagram in four bins, and the eigenvalues' errors, against a C that is
     known.
     """
-    claimed, true, errors = [], [], []
+    claimed = []
+    true = []
+    errors = []
     for seed in range(8):
         result = solved(contributions(networks, 100 + seed))
         claimed.append(result.uncertainty.certainty)
@@ -129,7 +125,7 @@ def test_certificates_come_true(networks):
     assert 0.7 < float(torch.stack(errors).square().mean().sqrt()) < 1.5
 
 
-def deviations(levels: Tensor, networks: int, noise: Tensor | None = None) -> Tensor:
+def deviations(levels, networks, noise=None):
     """Return errors of eigenvalues in their own units, (runs, D), NaN where nothing is claimed."""
     result = []
     for seed in range(8):
@@ -158,7 +154,7 @@ def test_noise_shifts_the_eigenvalues_that_shrinking_keeps():
     assert (known.abs() < 1.96).double().mean() > 0.9  # 0.83 if the shift were shrunk as well
 
 
-def of_readouts(seed: int):
+def of_readouts(seed):
     """Solve with eight readouts of networks of two features."""
     features = normal(256, 2, 24, seed=seed) * FEW_LEVELS.sqrt()
     layers = normal(256, 8, 2, seed=100 + seed) / 2**0.5
@@ -166,11 +162,12 @@ def of_readouts(seed: int):
     return solved(vectors + 0.01 * normal(*vectors.shape, seed=200 + seed), readouts=8)
 
 
-def of_channels(seed: int):
+def of_channels(seed):
     """Solve with six exchangeable channels, and leave the directions of the first one."""
     vectors = (normal(256, 6, 24, seed=seed) * FEW_LEVELS.sqrt()).reshape(256, 1, -1)
     result = solved(vectors, (6, 4, 6), symmetries=("channels",))
-    own, known = slice(None, None, 6), result.uncertainty
+    own = slice(None, None, 6)
+    known = result.uncertainty
     known = replace(known, certainty=known.certainty[own], eigenvalue_std=known.eigenvalue_std[own])
     # Each lies in one channel
     directions = result.directions[own].abs().unflatten(1, (6, 24)).sum(1)
@@ -181,7 +178,8 @@ def of_channels(seed: int):
 
 @pytest.mark.parametrize("solve", [of_readouts, of_channels])
 def test_vectors_of_one_network_are_not_independent(solve):
-    excess, errors = [], []
+    excess = []
+    errors = []
     for result in map(solve, range(16)):
         known = result.uncertainty
         excess.append((known.certainty - kept(result))[:8])
@@ -204,7 +202,8 @@ def test_few_networks_are_not_believed_in_the_space_that_they_span(kind):
 
 def test_noise_along_a_direction_counts_beside_a_rest_without():
     """Paul's formulas, with noise of their own: against simulation."""
-    excess, noise = 0.0, torch.full((600,), 0.02)
+    excess = 0.0
+    noise = torch.full((600,), 0.02)
     noise[0] = 3.0
     for seed in range(6):
         drawn = normal(150, 4, 600, seed=seed) * noise.sqrt()
@@ -222,7 +221,9 @@ def test_a_type_without_any_vector():
 
 
 def test_directions_of_the_noise_are_not_certified():
-    levels, claimed, true = torch.linspace(1, 0.3, 8), [], []
+    levels = torch.linspace(1, 0.3, 8)
+    claimed = []
+    true = []
     for seed in range(12):
         vectors = normal(20_000, 1, 8, seed=seed) * levels.sqrt()
         noise = normal(20_000, 4, 8, seed=100 + seed) * torch.linspace(0.1, 30, 8).sqrt()
@@ -239,12 +240,14 @@ def test_directions_of_the_noise_are_not_certified():
 
 
 def test_which_types_come_first_is_not_certain_either():
-    shape, levels = (1, 4, 4), torch.full((16,), 0.02)
+    shape = (1, 4, 4)
+    levels = torch.full((16,), 0.02)
     kinds = symmetry_types(shape, ("flip_rows",))
     basis = torch.cat([kind.bases[0].to_dense() for kind in kinds]).float()
     # The ninth, of another type, is about as large as the second.
     levels[:2] = torch.tensor([5.0, 1.0])
-    claimed, overlaps = [], []
+    claimed = []
+    overlaps = []
     for seed in range(60):
         generator = torch.Generator().manual_seed(seed)
         levels[8] = 1 + 0.1 * torch.randn((), generator=generator)
@@ -270,7 +273,8 @@ def test_a_band_is_known_where_its_directions_are_not():
 @pytest.mark.parametrize("head", [0, 60])
 def test_a_flat_tail_at_few_networks_claims_no_more_than_it_keeps(head):
     levels = torch.where(torch.arange(256) < head, 5.0, 0.5)
-    claimed, shared = [], []
+    claimed = []
+    shared = []
     for seed in range(4):
         drawn = normal(200, 1, 256, seed=seed) * levels.sqrt()
         drawn = drawn + 0.1 * normal(200, 4, 256, seed=seed + 10)
@@ -289,14 +293,15 @@ def test_a_flat_tail_at_few_networks_claims_no_more_than_it_keeps(head):
 )
 def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
     drawn = contributions(300, 7)
-    result, moments = solved(drawn, (1, 8, 8), symmetries=symmetries), filled(drawn)[0].moments()
+    result = solved(drawn, (1, 8, 8), symmetries=symmetries)
+    moments = filled(drawn)[0].moments()
     seen, noise = (symmetrize(matrix, (1, 8, 8), symmetries) for matrix in moments)
     values, _ = leading_eigenpairs(debias(seen, noise), D)
-    torch.testing.assert_close(result.eigenvalues.double(), values, rtol=1e-6, atol=1e-9)
+    assert_close(result.eigenvalues.double(), values, rtol=1e-6, atol=1e-9)
     rows = result.directions
     assert_orthonormal(rows)
     shrunk = rows @ debias(seen, noise) @ rows.T
-    torch.testing.assert_close(shrunk, torch.diag(values), rtol=0, atol=1e-8)
+    assert_close(shrunk, torch.diag(values), rtol=0, atol=1e-8)
     kinds = {
         name: kind.bases[kind.names.index(name)]
         for kind in symmetry_types((1, 8, 8), symmetries)
@@ -318,7 +323,7 @@ def test_partners_stand_together_and_are_transposed(networks, size):
         assert result.uncertainty.types[i + 1] == "-+"
         assert result.eigenvalues[i] == result.eigenvalues[i + 1]
         assert result.uncertainty.certainty[i] == result.uncertainty.certainty[i + 1]
-        torch.testing.assert_close(images[i].T, images[i + 1])
+        assert_close(images[i].T, images[i + 1])
 
 
 @pytest.mark.parametrize("debiasing", ["shrink", "subtract", "none"])
@@ -330,7 +335,7 @@ def test_few_networks_span_few_directions(debiasing):
     drawn = contributions(12, 9, levels=levels)
     result = solved(drawn, debiasing=debiasing)
     values, axes = leading_eigenpairs(debias(*filled(drawn)[0].moments(), debiasing), 8)
-    torch.testing.assert_close(result.eigenvalues[:8].double(), values, rtol=1e-4, atol=1e-6)
+    assert_close(result.eigenvalues[:8].double(), values, rtol=1e-4, atol=1e-6)
     assert (result.directions[:8] * axes).sum(1).abs().min() > 0.999
     assert_orthonormal(result.directions)
     if debiasing != "subtract":  # where signs of eigenvalues are noise
@@ -343,7 +348,7 @@ def test_channels_that_are_alike_have_one_block():
     kind = nads.types[0][3:]
     assert nads.types[:3] == (f"c0 {kind}", f"c1 {kind}", f"c2 {kind}")
     assert nads.directions[0, 1:].abs().max() == 0  # one channel each
-    torch.testing.assert_close(nads.directions[0, 0], nads.directions[1, 1])
+    assert_close(nads.directions[0, 0], nads.directions[1, 1])
 
 
 def test_certificates_in_files(tmp_path):
@@ -369,14 +374,16 @@ def test_levels_are_corrected_for_the_bulk():
     One planted level, 4, above a million dimensions of level 0.01 and noise 0.02, of which 10,000
     networks show little.
     """
-    bulk, networks = BulkSpectrum(10**6, 0.01, 0.02), 10_000
-    level, noise = torch.tensor([4.0]).double(), torch.zeros(1)
+    bulk = BulkSpectrum(10**6, 0.01, 0.02)
+    networks = 10_000
+    level = torch.tensor([4.0]).double()
+    noise = torch.zeros(1)
     retained, shift = bulk.shrink(level, noise, networks)
     # The bulk's energy per network is 3, the gap 3.99.
     assert float(shift) == pytest.approx(3 * 4 / 3.99)
     assert float(retained) == pytest.approx((1 - 0.03 / 3.99**2) / (1 + 3 / 3.99))
     value = level + shift
-    torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
+    assert_close(bulk.invert_shrinkage(value, noise, networks), level)
     certificate = estimate_uncertainty(
         value, noise, 2 * value.square()[None], SampleSize(networks), bulk, beyond=torch.zeros(1)
     )
@@ -412,7 +419,8 @@ def test_runs_are_compared_with_the_covariance_that_their_networks_have():
 
 
 def test_a_forecast_comes_true(tmp_path):
-    path, estimator = tmp_path / "lenet.ckpt", nc.SmoothedGradient(readouts=2)
+    path = tmp_path / "lenet.ckpt"
+    estimator = nc.SmoothedGradient(readouts=2)
     nads = lenet(448, checkpoint=path, estimator=estimator)
     now, later = nb.forecast(path, [448, 1_792])
     assert now.num_certain == int((nads.certainty >= 0.9).sum())
@@ -435,7 +443,8 @@ def test_types_without_any_energy(debiasing):
 
 def test_what_a_later_network_may_hold_alone_is_not_claimed():
     """Variances are from the first networks: one of the others can hold what these lack."""
-    values, noise = torch.tensor([10.0, 1.0, 0.5]), torch.zeros(3)
+    values = torch.tensor([10.0, 1.0, 0.5])
+    noise = torch.zeros(3)
     variances = torch.diag(2 * values.square())
     for first, claimed in ((values, True), (torch.tensor([2.0, 1.0, 0.5]), False)):
         known = estimate_uncertainty(

@@ -14,7 +14,8 @@ def test_any_beginning_covers_a_line_and_a_circle_of_waves_evenly():
 @pytest.mark.stored
 @pytest.mark.parametrize("name", ["logreg", "lenet", "vgg11", "resnet18", "densenet121"])
 def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):
-    energies, parts = waves.predicted_energies(name), waves.strata(name)
+    energies = waves.predicted_energies(name)
+    parts = waves.strata(name)
     assert sorted(k for part in parts for k in part) == sorted(nb.grid_frequencies())
     spans = [(min(energies[k] for k in part), max(energies[k] for k in part)) for part in parts]
     assert all(low > high for (low, _), (_, high) in zip(spans, spans[1:], strict=False))
@@ -25,7 +26,8 @@ def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):
 @pytest.mark.parametrize("name", ["lenet", "vgg11", "resnet18", "densenet121"])
 @pytest.mark.parametrize("count", [8, 16, 33, 130])
 def test_any_beginning_is_a_sample_of_every_stratum(name, count):
-    order, parts = waves.stratified_frequencies(name), waves.strata(name)
+    order = waves.stratified_frequencies(name)
+    parts = waves.strata(name)
     assert sorted(order) == sorted(nb.grid_frequencies())
     drawn = [len(set(order[:count]) & set(part)) for part in parts]
     full = [number == len(part) for number, part in zip(drawn, parts, strict=True)]
