@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ class StudyFile(Stored):
     facts: Facts
     rows: list[Row]
     provenance: list[Facts]
-    study: Study | None = field(default=None, compare=False, repr=False)
+    study: Study | None = None
 
     counted = "units"
 
