@@ -16,9 +16,9 @@ from nads_core.directions import NADs
 
 _SCALE = 6  # screen pixels per pixel
 _WITHOUT_KERNEL = (
-    "In a live notebook, this cell shows three sliders: the index of the NAD, the number of NADs that a "
-    "picture keeps, and the strength ε of a poison. Python computes each picture anew. Open this "
-    "page in Colab or Binder with the rocket."
+    "In a live notebook, this cell shows three sliders: the index of the NAD, the number of NADs "
+    "that a picture keeps, and the strength ε of a poison. Python computes each picture anew. Open "
+    "this page in Colab or Binder with the rocket."
 )
 
 
