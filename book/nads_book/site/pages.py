@@ -108,7 +108,7 @@ def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
                 inside = False
             if begins:
                 lines += [
-                    '<details class="in-depth">',
+                    "<details>",
                     f"<summary>{html.escape(begins[1])}</summary>",
                     "",
                 ]
