@@ -4,6 +4,7 @@ atlas.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -106,7 +107,7 @@ def plot_entries(names: Sequence[str], yours: nc.NADs | None = None) -> Figure:
         extent = (-1, 1, -1, 1)
         first.imshow(decades, cmap=SEQUENTIAL, vmin=-2, vmax=1.5, extent=extent)
         bare(first)
-        first.set_ylabel(label)
+        first.set_ylabel(fill(label, 13))
     return figure
 
 

@@ -39,12 +39,12 @@ def stored_beside(nads: NADs) -> dict[str, NADs]:
     """Return a run for a figure, below the NADs that ship if its architecture is one of ours."""
     count = nads.provenance["num_networks"]
     label = report.LABELS.get(nads.name, nads.name)
-    bases = {f"{label},\n{count:,} networks": nads}
+    bases = {f"{label}\n({count:,})": nads}
     if nads.name in nc.ARCHITECTURES:
         stored = load_nads(nads.name)
         if stored.directions.shape[1:] == nads.directions.shape[1:]:
             many = stored.provenance["num_networks"]
-            return {f"{label}, stored,\n{many:,} networks": stored} | bases
+            return {f"stored\n({many:,})": stored} | bases
     return bases
 
 
