@@ -80,10 +80,12 @@ def require_undamaged(path: str | os.PathLike[str]) -> None:
         end = file.read()
         if end == _SEAL + _digest(file, size - _SEAL_BYTES):
             return
+        file.seek(0)
+        start = file.read(40)
     if not end[-22:].startswith(_END):  # in a sealed archive, the comment follows that record
-        raise ValueError(
-            f"{path} is damaged, or no archive: its checksum does not agree with its content"
-        )
+        damaged = "is damaged: its checksum does not agree with its content"
+        other = f"is no archive, it begins with {start!r}"  # such as a pointer of git-lfs
+        raise ValueError(f"{path} {damaged if start.startswith(b'PK') else other}")
 
 
 def save_checkpoint(path: Path, content: Facts) -> None:
