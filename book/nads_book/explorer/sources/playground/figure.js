@@ -144,7 +144,7 @@ export class Playground {
     this.about = h("p", { class: "about" });
     this.status = h("p", { class: "status", "aria-live": "polite" });
     this.score = h("p", { class: "score", "aria-live": "polite" });
-    this.chart = h("svg:svg", { class: "curve", viewBox: "0 0 260 92", role: "img", "aria-label": "No training yet" });
+    this.chart = h("svg:svg", { class: "curve", viewBox: "0 0 276 92", role: "img", "aria-label": "No training yet" });
     this.trainButton = h("button", { class: "main", click: () => this.train(this.focus, this.held) }, "Train on this wave");
     this.moreButton = h("button", { click: () => this.trainMore() }, "Train six more");
     this.stopButton = h("button", { click: () => this.stop() }, "Stop");
