@@ -108,6 +108,17 @@ def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
     assert [device.type for device in used] == ["meta", "cpu"]
 
 
+def test_every_row_names_the_machine_that_computed_it(monkeypatch):
+    machines = iter([{"device": name} for name in "abab"])
+    monkeypatch.setattr("nads_book.experiments.executors.machine", lambda device: next(machines))
+    pool = ThreadPoolExecutor(1)
+    monkeypatch.setattr("nads_book.experiments.study.open_executor", lambda *_: pool)
+    results = run_study(Squares(), device="cpu", progress=False)
+    runs = {run["started"]: run for run in results.provenance}
+    assert [runs[row["run"]]["device"] for row in results.rows] == [*"ababb"]
+    assert [run["units"] for run in runs.values()] == [2, 2]
+
+
 def test_a_unit_is_the_same_in_any_order_of_its_fields():
     first = {"a": 1, "b": 2}
     second = {"b": 2, "a": 1}
@@ -130,7 +141,7 @@ def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
 def test_a_unit_is_computed_on_one_thread():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    rows = run_unit(Squares(), {"number": 2}, Context())
+    rows, _ = run_unit(Squares(), {"number": 2}, Context())
     used = torch.get_num_threads()
     torch.set_num_threads(before)
     assert rows == [{"square": 4}] and used == 1

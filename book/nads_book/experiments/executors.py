@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from nads_core.runtime.arguments import Facts
 from nads_core.runtime.interrupts import deferred_interrupt
+from nads_core.runtime.provenance import environment
 from nads_core.training.processes import num_cores, process_pool
 from nads_core.training.train_one import progress_bar
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from nads_book.experiments.study import Context, Keep, Row, Study, Unit
 
 _POLL_SECONDS = 0.5  # between two checks for an interrupt
+machine = functools.cache(environment)  # of a worker, which computes many units
 
 
 @contextmanager
@@ -56,11 +60,11 @@ def open_executor(name: str, workers: int | None = None) -> Iterator[Executor]:
         yield client.get_executor(pure=False)
 
 
-def run_unit(study: Study, unit: Unit, context: Context) -> list[Row]:
-    """Compute one unit on one thread, and return its rows."""
+def run_unit(study: Study, unit: Unit, context: Context) -> tuple[list[Row], Facts]:
+    """Compute one unit on one thread, and return its rows, and the machine."""
     torch.set_num_threads(1)
     rows = study.run(unit, context)
-    return rows if isinstance(rows, list) else [rows]
+    return rows if isinstance(rows, list) else [rows], machine(context.device)
 
 
 def compute_units(
@@ -72,7 +76,7 @@ def compute_units(
         TrainingTimeout: if the deadline of the context passes first.
         KeyboardInterrupt: on Ctrl-C; units that are not finished are cancelled.
     """
-    pending: dict[Future[list[Row]], Unit] = {}
+    pending: dict[Future[tuple[list[Row], Facts]], Unit] = {}
     try:
         bar = progress_bar(len(units), study.name, "unit", context.progress)
         with bar, deferred_interrupt("stopping ...") as interrupted:
@@ -82,7 +86,7 @@ def compute_units(
                 for future in sorted(
                     ready, key=lambda one: one.exception() is not None
                 ):  # rows come before errors
-                    keep(pending[future], future.result())
+                    keep(pending[future], *future.result())
                     del pending[future]
                     bar.update()
                 if interrupted:

@@ -20,7 +20,7 @@ import torch
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_book.experiments.results import writing
 from nads_book.experiments.study import Context, Rows, Study, Unit
-from nads_core.runtime.arguments import require_integers, usable_device
+from nads_core.runtime.arguments import Facts, require_integers, usable_device
 from nads_core.runtime.provenance import environment
 from nads_core.training import TrainingTimeout
 
@@ -107,26 +107,35 @@ def run_study(
 
 @contextmanager
 def _provenance(results: Any, needed: bool, context: Context, start: float) -> Iterator[Any]:
-    """Add the entry of this run to the provenance, and give the function that stores rows and names
-    their entry.
+    """Add an entry for each machine to the provenance, and give the function that stores rows and
+    names their entry.
 
-    The entry replaces those of runs that computed nothing.
+    Entries replace those of runs that computed nothing.
     """
-    started = datetime.now(UTC).isoformat(timespec="milliseconds")
-    entry = {**environment(context.device), "started": started, results.counted: 0, "seconds": 0.0}
-    entry["mixed_precision"] = context.mixed_precision
-    if context.workers is not None:
-        entry["workers"] = context.workers
+    here, entries = environment(context.device), list[Facts]()
+
+    def entry_of(machine: Facts) -> Facts:
+        for entry in entries:
+            if machine.items() <= entry.items():
+                return entry
+        entry = machine | {"started": datetime.now(UTC).isoformat(), results.counted: 0}
+        entry |= {"mixed_precision": context.mixed_precision, "workers": context.workers}
+        entries.append(entry)
+        return entry
+
     results.forget_empty_runs()
+    before = results.provenance
     if needed:
-        results.provenance.append(entry)
+        results.provenance = [*before, entry_of(here)]
         if context.out is not None:
             results.save(context.out)  # the precision must outlive a kill in the first unit
 
-    def keep(unit: Unit, rows: Rows) -> None:
-        results.rows += [{**unit, **row, "run": started} for row in rows]
+    def keep(unit: Unit, rows: Rows, machine: Facts = here) -> None:
+        entry = entry_of(machine)
+        results.rows += [{**unit, **row, "run": entry["started"]} for row in rows]
         entry[results.counted] += 1
         entry["seconds"] = round(time.monotonic() - start, 1)
+        results.provenance = before + [run for run in entries if run[results.counted]]
         if context.out is not None:
             results.save(context.out)
 

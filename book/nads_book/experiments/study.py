@@ -31,7 +31,7 @@ Rows = Sequence[Row]
 Estimates = dict[str, dict[str, Estimate]]  # by group and name
 Met = dict[str, bool | None]  # whether each registered criterion holds; None where undecided
 Criteria = Mapping[str, Mapping[str, Any]]  # of a registration, by name
-Keep = Callable[[Unit, list[Row]], None]  # stores the rows of a unit
+Keep = Callable[..., None]  # stores a unit, its rows, and the machine if it is another one
 
 
 def kept(path: Path, compute: Callable[[], Any]) -> Any:
