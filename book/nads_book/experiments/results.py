@@ -83,10 +83,6 @@ class Stored:
         """Return the same results with rows in the order of the study's units."""
         return replace(self, rows=ordered(self.rows, self.experiment()))  # type: ignore[type-var]
 
-    def forget_empty_runs(self) -> None:
-        """Remove the entries of runs that computed nothing."""
-        self.provenance = [run for run in self.provenance if run.get(self.counted) != 0]
-
 
 @dataclass
 class Results(Stored):

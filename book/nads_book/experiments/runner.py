@@ -123,8 +123,7 @@ def _provenance(results: Any, needed: bool, context: Context, start: float) -> I
         entries.append(entry)
         return entry
 
-    results.forget_empty_runs()
-    before = results.provenance
+    before = [run for run in results.provenance if run.get(results.counted) != 0]
     if needed:
         results.provenance = [*before, entry_of(here)]
         if context.out is not None:
