@@ -320,7 +320,7 @@ def table_of_parts(case: str) -> str:
     sizes = poison_parts.deviations(case, rows_of(STUDY))
     rows = [
         [index, fixed(sizes[index], 2)]
-        + [", ".join(map(fixed, found[part].get(index, []))) for part in PARTS]
+        + [", ".join(map(fixed, found[part].get(index, []))) or "–" for part in PARTS]
         for index in indices
     ]
     return markdown_table(rows, ["NAD", "photos' deviation", *PARTS])
