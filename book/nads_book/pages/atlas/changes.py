@@ -119,11 +119,11 @@ def wave_energies(nads: nc.NADs) -> np.ndarray:
     return energies / energies.mean()
 
 
-def plot_yours(nads: nc.NADs, num_entries: int = 2) -> Figure:
-    """Draw the reader's NADs above the entries of the atlas that are most similar to them."""
+def plot_yours(nads: nc.NADs) -> Figure:
+    """Draw the reader's NADs above the two entries of the atlas that are most similar to them."""
     nearest = [one.name.removeprefix("atlas/") for one in most_similar(nads, k=4)]
     known = [name for name in nearest if name in load_atlas().entries]
-    return plot_entries((known or ["cnn"])[:num_entries], nads)
+    return plot_entries((known or ["cnn"])[:2], nads)
 
 
 @styled

@@ -121,9 +121,8 @@ class Trial:
             num_trainings: number of trainings: clean, poisoned, hole and number.
         """
         on_gpu = torch.cuda.is_available()
-        cores = num_cores()
-        device = torch.cuda.get_device_name() if on_gpu else f"{cores} CPU core{'s' * (cores > 1)}"
-        rounds = num_trainings if on_gpu else -(-num_trainings // min(cores, num_trainings))
+        device = torch.cuda.get_device_name() if on_gpu else "the CPU"
+        rounds = num_trainings if on_gpu else -(-num_trainings // min(num_cores(), num_trainings))
         seconds, epochs = rounds * self.seconds_of_training(), self.recipe.epochs
         return (
             f"{num_trainings} trainings of {report.LABELS.get(self.label, self.label)}, "
