@@ -43,8 +43,7 @@ def stored_beside(nads: NADs) -> dict[str, NADs]:
     if nads.name in nc.ARCHITECTURES:
         stored = load_nads(nads.name)
         if stored.directions.shape[1:] == nads.directions.shape[1:]:
-            many = stored.provenance["num_networks"]
-            return {f"stored\n({many:,})": stored} | bases
+            return {f"stored\n({stored.provenance['num_networks']:,})": stored} | bases
     return bases
 
 
