@@ -9,7 +9,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from convergence import normal
+from convergence import MAPS, normal
 from nads_book.atlas import Measured, measures, runs
 from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
@@ -21,11 +21,6 @@ from torch.testing import assert_close
 
 import nads_core as nc
 
-MAPS = {
-    "flip_rows": lambda x: x.flip(-2),
-    "flip_columns": lambda x: x.flip(-1),
-    "transpose": lambda x: x.transpose(-1, -2),
-}
 # Weights and biases for images (1, 32, 32) and one output: an entry that lost a layer or a block
 # would differ. Those that are not listed have as many as their base.
 NUM_PARAMETERS = {

@@ -32,7 +32,16 @@ def told(reader, element):
 def test_a_narrow_screen_shows_all_of_it(browser, site):
     with browser.new_context(**TOUCH) as context:
         reader = Reader(context.new_page(), site)
-        for name in ("fold", "trained", "training", "stack", "note", "guess", "atlas"):
+        for name in (
+            "fold",
+            "trained",
+            "training",
+            "stack",
+            "note",
+            "guess",
+            "atlas",
+            "playground",
+        ):
             reader.open(f"{name}.html")
             assert reader.fits() and not reader.troubles, name
 

@@ -74,6 +74,9 @@ def test_the_map_shows_the_engines_energies(reader, assert_energies, tables):
     unsure = "(all) => all.map((e) => e.classList.contains('unsure'))"
     figures = reader.page.locator("nad-playground .first.a figure")
     assert figures.evaluate_all(unsure) == reader.page.evaluate(nads)
+    row, column = divmod(int(found.argmax()), 16)
+    words = reader.page.locator("nad-playground .side.a .sr").inner_text().replace("−", "-")
+    assert f"({row - 8}, {column - 8})" in words and str(int((share > 0.01).sum())) in words
 
 
 @pytest.mark.parametrize("missing", ["Worker", "WebAssembly"])
@@ -234,29 +237,3 @@ def test_it_pauses_out_of_sight(reader):
     assert now < 400
     reader.page.evaluate("scrollTo(0, 0)")
     reader.page.wait_for_function(f"() => {FIGURE}.sides[0].ensemble.networks > {before}")
-
-
-def test_narrow_dark_and_still(browser, site):
-    """At 320 pixels in the dark nothing overflows or moves by itself, and the map is described."""
-    screen = {"viewport": {"width": 320, "height": 700}, "color_scheme": "dark"}
-    with browser.new_context(**screen, reduced_motion="reduce") as context:
-        context.add_init_script(
-            "globalThis.shifts = []; new PerformanceObserver((list) => shifts.push("
-            "...list.getEntries().filter((e) => !e.hadRecentInput).map((e) => e.value)))"
-            ".observe({ type: 'layout-shift', buffered: true })"
-        )
-        reader = Reader(context.new_page(), site)
-        page = f"playground.html#playground.network={address(**SMALL)}"
-        reader.open(f"{page}&playground.against=head-global", wait=False)
-        drawn(reader)
-        reader.page.evaluate(f"void {FIGURE}.train({FIGURE}.sides[0], {cell((0, 1))})")
-        state(reader)
-        assert reader.fits() and sum(reader.page.evaluate("shifts")) < 0.05
-        root = "document.querySelector('nad-playground').shadowRoot"
-        assert reader.page.evaluate(f"{root}.getAnimations().length") == 0
-        energy = drawn(reader)[0]
-        row, column = divmod(int(energy.argmax()), 16)
-        words = reader.page.locator("nad-playground .side.a .sr").inner_text().replace("−", "-")
-        assert f"({row - 8}, {column - 8})" in words
-        assert str(int((energy > 0.01 * energy.max()).sum())) in words
-        assert not reader.troubles
