@@ -25,11 +25,10 @@ import nads_core as nc
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib.axes", reason="reports are not installed: pip install -e .[report]")
-classes, waves, inputs, sample, parts, preferences = (
+classes, waves, inputs, sample, preferences = (
     importlib.import_module(f"nads_book.network_report.{name}")
-    for name in ("classes", "frequencies", "inputs", "sample", "parts", "preferences")
+    for name in ("classes", "frequencies", "inputs", "sample", "preferences")
 )
-Drawing = importlib.import_module("matplotlib.figure").Figure
 PARTS = classes.PARTS
 class_pairs = classes.class_pairs
 FINE = waves.FINE
@@ -219,17 +218,6 @@ def test_the_network_is_deaf_to_fine_stripes_alone(run, images):
     assert [pair.classes for pair in pairs if pair.energy.high < 1] == [(0, 2)]
     section = nb.report_on(nads, images, checkpoint=path).sections[3]
     assert "dark – stripes" in " ".join(section.sentences)
-
-
-def test_two_classes_are_described_once(run, images):
-    nads, path = run
-    chosen = images.labels != 1
-    labels = images.labels[chosen] // 2
-    pair = nc.ImageSet(images.images[chosen], labels, ("dark", "stripes"), "images in a test")
-    section = nb.report_on(nads, pair, checkpoint=path).sections[3]
-    value, low, high = section.numbers["pairs"][0]["sensitivity"]
-    assert high < 1 and section.numbers["lift"] == pytest.approx((value, low, high))
-    assert section.opening and len(section.sentences) == 2  # the energy, and what it leaves out
 
 
 def test_nads_alone_give_the_lift_of_class_differences(images):
@@ -563,24 +551,6 @@ def test_a_checkpoint_of_another_run_is_rejected(run):
     nads, path = run
     with pytest.raises(ValueError, match="seed is 0, theirs 1"):
         nb.report_on(with_facts(nads, seed=1), checkpoint=path)
-
-
-@pytest.mark.parametrize(
-    ("shape", "ends", "label"),
-    [
-        ((1, 64), ["0", "63"], "sample"),
-        ((2, 3_000), ["2,000", "2,127"], "sample"),
-        ((30,), ["0", "29"], "feature"),
-    ],
-)
-def test_sequences_and_features_have_labelled_axes(shape, ends, label):
-    values = np.full(shape, 0.01)
-    if shape[-1] > 2_000:
-        values[:, 2_000:2_128] = 1  # of long sequences the part with most energy is drawn
-    axis = Drawing().subplots()
-    parts._draw_in_order(axis, values, limit=2)
-    assert [text.get_text() for text in axis.get_xticklabels()] == ends
-    assert axis.get_xlabel() == label and axis.get_ylim() == pytest.approx((-2.1, 2.1))
 
 
 def test_many_pixels_are_described_by_bands(tmp_path):
