@@ -322,6 +322,7 @@ DEPENDENT = {
     "a detached mean": (lambda: inside(detached_mean), ""),
     "a nearly silent branch": (lambda: silent_branch(1e-6), "last"),
     "a step over the batch": (lambda: Net(adapting), ""),
+    "no float64": (lambda: of_batch(lambda h: (h + h.mean(0)) @ torch.eye(24)), "last"),
 }
 
 
