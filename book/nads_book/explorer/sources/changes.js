@@ -183,7 +183,7 @@ class Flip extends Changes {
   }
 }
 
-for (const [tag, Kind, name] of [["nad-note", Note, "The note and the hole"], ["nad-flip", Flip, "The flip"]])
+for (const [tag, Kind, name] of [["nad-note", Note, "The number and the hole"], ["nad-flip", Flip, "The flip"]])
   if (!customElements.get(tag))
     customElements.define(tag, class extends HTMLElement {
       connectedCallback() {
