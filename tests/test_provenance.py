@@ -229,7 +229,7 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch
         git(root, "commit", "-m", "first")
         assert (commit_of(package) is not None) == (root == ours)
     committed = commit_of(ours / "nads_core")
-    (ours / "nads_core" / "new.py").write_text("")
+    (ours / "study.py").write_text("")
     assert commit_of(ours / "nads_core") == f"{committed}+"
     loose = tmp_path / "loose" / "nads_core"
     loose.mkdir(parents=True)

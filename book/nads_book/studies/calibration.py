@@ -229,7 +229,13 @@ def separate(architecture: nc.Architecture, num_networks: int, count: int) -> li
 def drawn(factory: Any, num_networks: int, checkpoint: Path, **options: Any) -> Run:
     """Return moments and first networks of a run, which is resumed from its checkpoint."""
     nc.compute_nads(
-        factory, num_networks, num_directions=1, checkpoint=checkpoint, progress=False, **options
+        factory,
+        num_networks,
+        num_directions=1,
+        device="cpu",
+        checkpoint=checkpoint,
+        progress=False,
+        **options,
     )
     return restored(read_checkpoint(checkpoint))
 
@@ -296,6 +302,7 @@ class Calibration(KeyedStudy):
     """
 
     name = "calibration"
+    on_gpu = False
     file = "reliability.json"
     design = {"entry": ENTRIES}
 
@@ -317,6 +324,7 @@ class Agreement(KeyedStudy):
     """Do the NADs that ship agree with those of independent networks?"""
 
     name = "agreement"
+    on_gpu = False
     design = {"architecture": ["lenet"]}
 
     runs_key = "provenance"

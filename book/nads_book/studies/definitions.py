@@ -110,7 +110,7 @@ def sampled_halves(
         num_networks: n.
         seed: seed of weights and inputs.
     """
-    ensemble, first = Ensemble(build, shape, seed=seed), HalfSamples()
+    ensemble, first = Ensemble(build, shape, seed=seed, device="cpu"), HalfSamples()
     evaluation = BatchEvaluator(ensemble, estimator, "networks", ensemble.block_size)
     for block in ensemble.blocks(num_networks):
         first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
@@ -188,6 +188,7 @@ class DefinitionMoments(KeyedStudy):
     """How much do second moments by different estimators differ? Twelve small networks."""
 
     name = "definitions"
+    on_gpu = False
     design = {"network": NETWORKS}
     rows_at = ("moments",)
     empty = {"moments": {}, "trainings": {}}
@@ -213,6 +214,7 @@ class DefinitionTrainings(DefinitionMoments):
     """
 
     name = "definitions-trainings"
+    on_gpu = True
     file = DefinitionMoments.file
     design = {"network": [TRAINED]}
     needs = ("definitions",)
@@ -227,6 +229,7 @@ class DefinitionDeep(FileStudy):
     """Energies of waves in VGG-11 by both definitions, a group of networks at a time."""
 
     name = "definitions-deep"
+    on_gpu = False
     file = DefinitionMoments.file
     design = {"label": DEEP_LABELS, "seed": DEEP_SEEDS}
 

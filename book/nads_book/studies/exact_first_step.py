@@ -170,6 +170,7 @@ def initial(network: str, context: Context) -> Tensor:
             num_networks=NUM_UNTRAINED,
             estimator=nc.SmoothedGradient(NUM_INPUTS),
             seed=1,
+            device="cpu",
             progress=False,
         )
         return second_moment_of(nads)[None]

@@ -38,9 +38,9 @@ def draw(seed: int, num_networks: int) -> None:
         if path.exists():
             continue
         start = time.process_time()
-        nc.compute_nads(nc.LENET, count, image_shape=SHAPE, seed=seed, checkpoint=checkpoint).save(
-            path
-        )
+        nc.compute_nads(
+            nc.LENET, count, image_shape=SHAPE, seed=seed, device="cpu", checkpoint=checkpoint
+        ).save(path)
         found["seconds"][str(count)] = round(time.process_time() - start, 1)
         found["forecasts"][str(count)] = [
             asdict(each)
@@ -82,6 +82,7 @@ class NADs64(FileStudy):
     """
 
     name = "nads64"
+    on_gpu = False
     design = {"num_networks": (FEW, MANY)}
     runs_key = "provenance"  # the file's "runs" are seconds and forecasts of the two runs
     constants = {"few": FEW, "many": MANY, "shape": list(SHAPE)}

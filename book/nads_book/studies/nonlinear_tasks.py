@@ -114,6 +114,7 @@ def nads_of(network: str, context: Context) -> NADs:
             num_networks=NUM_NETWORKS,
             estimator=nc.SmoothedGradient(16),
             seed=1,
+            device="cpu",
             progress=False,
         )
         return nads.directions, nads.eigenvalues

@@ -245,7 +245,12 @@ def flipping_nads(side: int) -> NADs:
     path = scratch() / f"lenet-{side}.npz"
     if not path.exists():
         nc.compute_nads(
-            nc.LENET, NUM_NETWORKS, image_shape=(1, side, side), seed=0, progress=False
+            nc.LENET,
+            NUM_NETWORKS,
+            image_shape=(1, side, side),
+            seed=0,
+            device="cpu",
+            progress=False,
         ).save(path)
     return NADs.load(path).complete_basis()
 

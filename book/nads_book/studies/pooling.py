@@ -106,6 +106,7 @@ def scores(entry: str) -> dict[str, list[float]]:
         NUM_NETWORKS,
         debiasing="subtract",
         seed=0,
+        device="cpu",
     )
     found = {}
     for data, waves in MIXTURES.items():
@@ -179,6 +180,7 @@ class PoolingPredictions(KeyedStudy):
     """
 
     name = "pooling-predictions"
+    on_gpu = False
     file = "pooling.json"
     design = {"pooling": POOLINGS}
     rows_at = ("prediction",)
