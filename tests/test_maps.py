@@ -6,6 +6,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from convergence import rotation
 from nads_book.studies.transforms import (
     ORDERS,
     covariance,
@@ -24,12 +25,8 @@ import nads_core as nc
 GENERATOR = torch.Generator().manual_seed(0)
 
 
-def rotation(size):
-    return torch.linalg.qr(torch.randn(size, size, generator=GENERATOR)).Q
-
-
 A = rotation(64)
-B = rotation(64)
+B = rotation(64, seed=1)
 IMAGES = torch.rand(200, 3, 8, 8, generator=GENERATOR)
 
 

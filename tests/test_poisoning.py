@@ -104,26 +104,19 @@ def test_bad_input_is_rejected(call, shown):
         call()
 
 
-class FirstTwoCoordinates(torch.nn.Module):
-    """Classify by which of the first two NAD coordinates of the first channel is larger."""
-
-    def __init__(self, nads):
-        super().__init__()
-        self.directions = torch.nn.Parameter(nads.directions[:2].flatten(1))
-
-    def forward(self, images):
-        return images[:, 0].flatten(1) @ self.directions.T
-
-
 def test_changed_predictions_are_those_of_the_changed_images():
-    nads = NADS
+    """Of a network that classifies by which of the first two coordinates of the first channel is
+    larger.
+    """
     images = normal(200, 3, SIZE, SIZE, seed=2)
-    network = FirstTwoCoordinates(nads)
-    first, second = (images[:, 0].flatten(1) @ nads.basis)[:, :2].T
+    layer = torch.nn.Linear(3 * SIZE**2, 2, bias=False)
+    layer.weight.data = torch.cat([NADS.basis[:, :2].T, torch.zeros(2, 2 * SIZE**2)], 1)
+    network = torch.nn.Sequential(torch.nn.Flatten(), layer)
+    first, second = (images[:, 0].flatten(1) @ NADS.basis)[:, :2].T
     before = second > first
     expected = {"remove": [second > 0, first < 0], "flip": [second > -first, -second > first]}
     for change, after in expected.items():
-        shares = nb.changed_predictions(network, images, nads, [0, 1, 5], change)
+        shares = nb.changed_predictions(network, images, NADS, [0, 1, 5], change)
         right = [float((a != before).double().mean()) for a in after]
         assert shares.tolist() == pytest.approx([*right, 0.0]) and min(right) > 0.1
     assert network.training
