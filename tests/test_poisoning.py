@@ -9,8 +9,6 @@ from torch.testing import assert_close
 import nads_core as nc
 
 SIZE = 6
-
-
 NADS = random_nads(1, SIZE, SIZE)
 
 
