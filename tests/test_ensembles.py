@@ -446,6 +446,16 @@ class Unreturned(OneLayer):
         super().train(mode)
 
 
+class Mapped(OneLayer):
+    """A network that torch.func evaluates input by input."""
+
+    def __init__(self):
+        super().__init__(nn.init.normal_)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.func.vmap(self.linear)(x.flatten(1))
+
+
 class SparseTable(OneLayer):
     """A graph in a plain attribute."""
 
@@ -459,7 +469,9 @@ class SparseTable(OneLayer):
 
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize(
-    "factory", [Stopped, one_number, Hiding, Workspace, Unreturned, SparseTable], ids=by_name
+    "factory",
+    [Stopped, one_number, Hiding, Workspace, Unreturned, Mapped, SparseTable],
+    ids=by_name,
 )
 def test_unusual_networks_are_what_separate_modules_are(factory, evaluation):
     ensemble = Ensemble(factory, SHAPE, dtype=torch.float64, evaluation=evaluation)

@@ -13,6 +13,7 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.directions.evaluation import _AUDITED_OF
+from nads_core.networks import threaded
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
 from nads_core.networks.recording import Recording
@@ -20,6 +21,7 @@ from nads_core.networks.recording import Recording
 SHAPE = (1, 4, 4)
 OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
 RARE = 0.1
+GENERATORS = NUMPYS, PYTHONS = np.random.default_rng(0), random.Random(0)  # of this file
 
 
 def plain(gain=1.0):
@@ -57,7 +59,15 @@ def drawn_again_in_place():
     return factory
 
 
-CACHES = [lazy_global, copies_of_a_cached_network, drawn_again_in_place]
+def seeded_networks():
+    def factory() -> nn.Module:
+        torch.manual_seed(3)
+        return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    return factory
+
+
+CACHES = [lazy_global, copies_of_a_cached_network, drawn_again_in_place, seeded_networks]
 
 
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
@@ -172,6 +182,31 @@ def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation
         nc.compute_nads(lambda: plain(30 if read() < RARE else 1), 3_000, **options)
 
 
+@pytest.mark.parametrize("generator", GENERATORS, ids=["numpy", "random"])
+def test_a_choice_by_a_generator_of_the_file_ends_replay(generator):
+    ensemble = Ensemble(lambda: plain(30 if generator.random() < 0 else 1), SHAPE, device="cpu")
+    assert ensemble.from_factory
+
+
+class Counted(nn.Module):
+    """A network that changes once it has been called often."""
+
+    def __init__(self):
+        super().__init__()
+        self.network, self.calls = plain(), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.network(x) * (1 if self.calls < 150 else 3)
+
+
+@pytest.mark.parametrize(("num_threads", "count"), [(1, 240), (2, 600)])
+def test_networks_that_change_during_a_run_are_found_at_its_end(num_threads, count, monkeypatch):
+    monkeypatch.setattr(threaded, "num_threads", lambda: num_threads)
+    with pytest.raises(ValueError, match="number .* its own state"):
+        nc.compute_nads(Counted, count, **OPTIONS)
+
+
 @pytest.mark.parametrize("called", [False, True])
 def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_named(
     called, monkeypatch
@@ -221,6 +256,7 @@ class Random(nn.Module):
         self.first = nn.Linear(16, 8)
         self.last = nn.Linear(8, 1)
         self.draw = draw
+        self.generator = getattr(draw, "__self__", None)
 
     def forward(self, x):
         hidden = torch.tanh(self.first(x.flatten(1)))
@@ -228,12 +264,14 @@ class Random(nn.Module):
 
 
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
-@pytest.mark.parametrize("source", ["random", "numpy", "own generator"])
+@pytest.mark.parametrize("source", ["random", "numpy", "attribute", "file", "own generator"])
 def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(source, evaluation):
     generator = torch.Generator()
     draw = {
         "random": random.random,
         "numpy": np.random.rand,
+        "attribute": np.random.default_rng(0).random,
+        "file": lambda: NUMPYS.random(),
         "own generator": lambda: torch.rand(1, generator=generator),
     }[source]
     # What moves a generator of the program is seen at once, other draws where outputs differ

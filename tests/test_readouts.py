@@ -361,6 +361,20 @@ def test_the_inputs_of_one_network_are_tested_together(name, evaluation):
             nc.compute_nads(factory, 8, image_shape=SHAPE, **options)
 
 
+@pytest.mark.parametrize("evaluation", ["loop", "factory"])
+@pytest.mark.parametrize(("sign", "count"), [(-1, 8), (1, 1_000)], ids=["first", "audits"])
+def test_the_batch_is_tested_in_several_networks(sign, count, evaluation):
+    def forward(net, x):
+        h = net.features(x)
+        mixed = sign * net.last.bias[0] * 24**0.5 > 0.6  # in one network of five
+        return net.last(h - h.mean(0) * (mixed and len(h) > 4))
+
+    with pytest.raises(ValueError, match=r"other inputs of its batch.*\blast"):
+        nc.compute_nads(
+            lambda: Net(forward), count, image_shape=SHAPE, evaluation=evaluation, progress=False
+        )
+
+
 def test_an_output_function_over_the_batch_is_rejected():
     with pytest.raises(ValueError, match="other inputs of its batch"):
         Ensemble(lambda: layers(outputs=10), SHAPE, output=lambda y: y.softmax(0)[:, 0])

@@ -126,6 +126,7 @@ def compute_nads(
         state = run.new_state(Path(checkpoint).expanduser() if checkpoint else None)
         notes = run.notes()
         count = accumulate(run.evaluator, state, asked.num_networks, run.rule, progress)
+        run.evaluator.audit_threads(count)
         if progress and distributed.rank() == 0:
             print("computing directions and intervals ...", file=sys.stderr)
         pairs, of_pairs = solve(run, state, count)

@@ -71,9 +71,6 @@ class BatchEvaluator:
                 the factory builds.
         """
         size = self.ensemble.block_size
-        for index in (block * size + row for block, count in blocks for row in range(count)):
-            if index % _AUDITED_OF >= _AUDITED_OF - _AUDITED:
-                self.ensemble.audit(index)
         parts = [
             (block, slice(first, min(first + self._part, count)))
             for block, count in blocks
@@ -84,7 +81,18 @@ class BatchEvaluator:
         length = -(-len(blocks) // num_threads) if whole else 1
         tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
         vectors = self._threads.map(self._evaluate, tasks)
+        for index in (block * size + row for block, count in blocks for row in range(count)):
+            if index % _AUDITED_OF >= _AUDITED_OF - _AUDITED:
+                ensembles = self._threads.ensembles
+                ensembles[index % len(ensembles)].audit(index)
         return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
+
+    def audit_threads(self, index: int) -> None:
+        """Compare one more network with what each thread makes of it now, after all others: a
+        forward pass can change what a later one returns.
+        """
+        for ensemble in self._threads.ensembles:
+            ensemble.audit(index)
 
     def _evaluate(self, ensemble: Ensemble, parts: list[tuple[int, slice]]) -> Tensor:
         # Blocks need not be consecutive: each of n processes evaluates every n-th.
@@ -152,7 +160,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         if start == 0:
             forward = estimator.passes(math.prod(ensemble.image_shape)).forward
             at_once = min(_MOST_AT_ONCE, forward)
-            ensemble.require_independent_inputs(draw.state, draw.inputs[0], at_once)
+            ensemble.require_independent_inputs(draw.state, draw.inputs, at_once)
         draw = draw.thin()  # two inputs suffice to see whether f depends on its input
         contributions = estimator.contributions(ensemble, draw)
         vector = contributions[0].mean(0) if vector is None else vector

@@ -112,6 +112,18 @@ def require_independent_inputs(
     return together
 
 
+def same_in_halves(function: ScalarFunction, state: State, images: Tensor) -> bool:
+    """Whether the values of f for a batch are those for its halves, up to rounding; False also
+    where a network rejects one of them.
+    """
+    try:
+        whole, *halves = (_valued(function, state, part) for part in (images, *images.chunk(2)))
+    except Exception:  # whatever the network's author chose to raise
+        return False
+    difference = (torch.cat([half.values for half in halves]) - whole.values).abs().max()
+    return not difference.double().cpu() > whole.allowed()[0]
+
+
 def _rows_alone(count: int) -> Sequence[int]:
     """Return which of so many images are compared with themselves alone."""
     return _ROWS if count <= NUM_TEST_INPUTS else range(0, count, -(-count // _MOST_ALONE))

@@ -17,6 +17,7 @@ from nads_core.networks.batches import (
     Evaluated,
     evaluated,
     require_independent_inputs,
+    same_in_halves,
 )
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
 from nads_core.networks.evaluator import EVALUATIONS, NetworkEvaluator, networks_of, prepared
@@ -28,6 +29,7 @@ from nads_core.networks.self_check import (
     different_parts,
     differing,
     foreign_generators,
+    held_generators,
     not_reproduced,
     same_outputs,
 )
@@ -43,6 +45,7 @@ from nads_core.runtime.arguments import (
 _IDENTIFYING = 8  # networks by which a factory is recognised
 _SCALES = (1.0, 1.0, 10.0, 100.0)  # of the inputs at which it is recognised
 _REPETITIONS = 4  # evaluations of the first network, which must agree
+_HALVED = 16  # inputs whose halves are compared with the batch in an audit
 _TO_EXPLAIN = 200  # evaluations of a network that differs, for the error
 
 
@@ -211,8 +214,12 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             first, second = {}, {}
         else:
             first, second = networks_of(self.draw_first(2))
-        with linear_calls(self.template) as calls:
-            outputs = function.require_outputs(first, images[:2])
+        try:
+            with linear_calls(self.template) as calls:
+                outputs = function.require_outputs(first, images[:2])
+        except ValueError:
+            self._require_unchanged(self.initialisation.build(1, self.seed_of(0))[0], "number 0")
+            raise
         self._choose_pooling(first, images[:2])
         if self.from_factory and other is not None:
             function = function.of(self._prepared(other))
@@ -241,22 +248,27 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             exact_max_pooling(self.template)
 
     def require_independent_inputs(self, state: State, images: Tensor, at_once: int) -> None:
-        """Raise a ValueError if f of the first network of a state depends on the other inputs of
-        its batch.
+        """Raise a ValueError if f of a network depends on the other inputs of its batch.
 
-        The ensemble has tested batches of a few inputs. Larger ones are tested here.
+        The ensemble has tested batches of a few inputs. Larger ones are tested here, those of the
+        first network input by input. Others are split in halves: a capacity can be exceeded in some
+        networks, and not in others.
 
         Args:
-            state: weights.
-            images: inputs of one network, (K, C, H, W), at which gradients are evaluated.
+            state: weights of B networks.
+            images: their inputs, (B, K, C, H, W), at which gradients are evaluated.
             at_once: number of inputs at which f is evaluated at once, K or more.
         """
-        function, weights = next(self.functions_and_weights(state))
-        if at_once > max(len(images), NUM_TEST_INPUTS):
+        count = images.shape[1]
+        networks = self.functions_and_weights(state)
+        function, weights = next(networks)
+        if at_once > max(count, NUM_TEST_INPUTS):
             more = self.test_images(at_once)
             self._require_independent(function, weights, more, "number 0", with_gradients=False)
-        if len(images) > NUM_TEST_INPUTS:
-            self._require_independent(function, weights, images, "number 0")
+        if count > NUM_TEST_INPUTS:
+            self._require_independent(function, weights, images[0], "number 0")
+            for index, (function, weights) in enumerate(networks, start=1):
+                self._require_same_in_halves(function, weights, images[index], f"number {index}")
 
     def _require_independent(
         self,
@@ -274,6 +286,13 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         except ValueError:
             self._explain(function.module, which)
             raise
+
+    def _require_same_in_halves(
+        self, function: ScalarFunction, weights: State, images: Tensor, which: str
+    ) -> None:
+        """Raise a ValueError if the values of f for a batch are not those for its halves."""
+        if not same_in_halves(function, function.fixed | weights, images):
+            self._require_independent(function, weights, images, which, with_gradients=False)
 
     def _vmap_obstacle(self) -> str | None:
         """Return why these networks cannot be evaluated together, for example a recurrent layer;
@@ -353,27 +372,35 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
     def _require_unchanged(self, network: nn.Module, which: str) -> None:
         """Prepare a network; raise a ValueError if faster layers change its values."""
         images = self.test_images(2)
-        before = self._own_values(network, images, which)
-        after = self._own_values(self._prepared(network), images, which)
+        network = prepared(network, self.device, self.dtype, "vmap")  # without faster layers
+        try:
+            before = self._own_values(network, images, which)
+        except (ValueError, MemoryError):
+            return  # found by other tests
+        depends = ValueError(
+            f"the network {which} gives other values with faster layers, or none: does its code "
+            "depend on the classes of its layers? Use isinstance in place of type"
+        )
+        try:
+            after = self._own_values(self._prepared(network), images, which)
+        except ValueError as error:
+            raise depends from error
         if not same_outputs(after, before, other_kernels=True):
             self._explain(network, which)
-            raise ValueError(
-                f"the network {which} gives other values with faster layers: does its code "
-                "depend on the classes of its layers? Use isinstance in place of type"
-            )
+            raise depends
 
     def _require_fixed_outputs(self, network: nn.Module, which: str, repetitions: int) -> None:
         """Raise a ValueError if a network gives other outputs at some calls, or draws random
         numbers for them.
         """
-        images, moves = self.test_images(2), []
+        images, moves, held = self.test_images(2), [], held_generators(network)
         expected = self._own_values(network, images, which)
         same = True
         for _ in range(repetitions):
-            before = foreign_generators()
+            before = foreign_generators(held)
             same &= same_outputs(self._own_values(network, images, which), expected)
             # Other threads of the caller can draw too, but not each time
-            moves.append(foreign_generators() != before)
+            moves.append(foreign_generators(held) != before)
         if all(moves) or not same:
             raise ValueError(
                 f"the network {which} gives another output at a second call: it draws random "
@@ -404,17 +431,21 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
 
         Replayed draws, and weights that are loaded into the template, are right only if the factory
         always builds what it built at first. The seed belongs to this network; the generators of
-        all others stay as they are.
+        all others stay as they are. Its outputs for the halves of a batch have to be those for the
+        whole.
 
         Args:
             index: number of the network, from 0.
 
         Raises:
             ValueError: if their outputs differ: the factory chooses something by what is not
-                recorded.
+                recorded. If an output depends on the other inputs of its batch.
         """
         seed = self.audit_seed(index)
-        self._audit(self.initialisation.build(1, seed, index)[0], index, seed)
+        (network,) = self.initialisation.build(1, seed, index)
+        self._audit(network, index, seed)
+        function = self.function.of(self._prepared(network))
+        self._require_same_in_halves(function, {}, self.test_images(_HALVED), f"number {index}")
 
     def _audit(self, network: nn.Module, index: int, seed: int) -> None:
         which, network = f"number {index}, of torch.manual_seed({seed}),", self._prepared(network)

@@ -14,7 +14,12 @@ from torch import Tensor, nn
 from nads_core.networks.architectures import Factory
 from nads_core.networks.modules import State, called, state_of
 from nads_core.networks.recording import Recording, Step, address, without_overwritten
-from nads_core.networks.self_check import differing, foreign_generators, not_reproduced
+from nads_core.networks.self_check import (
+    differing,
+    foreign_generators,
+    held_generators,
+    not_reproduced,
+)
 from nads_core.runtime.seeds import seeded
 
 
@@ -70,13 +75,14 @@ class Initialisation:
                 call, or draws them from outside torch's random generator.
         """
         # A first call can fill a cache, or import a module that draws numbers
-        repeated = _of_seed_1(factory, device)
-        foreign = foreign_generators()
+        earlier = _of_seed_1(factory, device)
+        repeated, held = state_of(earlier), held_generators(earlier, factory)
+        foreign = foreign_generators(held)
         one, other = Recording(factory, 1, device), Recording(factory, 2, device)
-        moved = foreign != foreign_generators()
+        moved = foreign != foreign_generators(held)
         first, differences = one.state, differing(one.network, other.network)
         if not _equal(first, repeated):
-            repeated = _of_seed_1(factory, device)
+            repeated = state_of(_of_seed_1(factory, device))
         random = one.random & other.random  # what one call alone drew is a cache's
         replayable = one.steps is not None and one.steps == other.steps and not moved
         anything = rebuild or one.steps is None or other.steps is None
@@ -165,10 +171,10 @@ class Initialisation:
             )
 
 
-def _of_seed_1(factory: Factory, device: torch.device | str) -> State:
-    """Return parameters and buffers of the network that the factory returns from seed 1."""
+def _of_seed_1(factory: Factory, device: torch.device | str) -> nn.Module:
+    """Return the network that the factory returns from seed 1."""
     with seeded(1, device):
-        return state_of(called(factory, "of the seed 1"))
+        return called(factory, "of the seed 1")
 
 
 def _varying(

@@ -214,7 +214,9 @@ def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
         name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: object
     ) -> None:
         features = [*args, *kwargs.values()][0]
-        if isinstance(features, Tensor) and isinstance(result, Tensor):
+        # Tensors of torch.func have no memory of their own
+        plain = not torch._C._are_functorch_transforms_active()
+        if plain and isinstance(features, Tensor) and isinstance(result, Tensor):
             calls.append(LinearCall(name, features.detach().clone(), result, result._version))
 
     with ExitStack() as hooks:

@@ -126,9 +126,11 @@ class Recording(TorchDispatchMode):
         self._replayable, self._seed = True, seed
         with seeded(seed, device), _Reading(self), self:
             self.network = called(factory, f"of the seed {seed}")
+            reseeded = torch.default_generator.initial_seed() != seed
         self.state = state_of(self.network)
         self.steps = self._steps()
-        self.random = _random_names(self.steps or [])
+        # What follows a seed of the factory's own is the same in all networks
+        self.random = set() if reseeded else _random_names(self.steps or [])
 
     def use(self, values: object) -> None:
         """End the replay if any of these tensors, or one that shares its memory, is random."""

@@ -6,8 +6,10 @@ right only where nothing else differs between them: no tensor kept as a plain at
 of an activation, a permutation or a structure.
 """
 
+import pickle
 import random
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -19,6 +21,8 @@ from nads_core.networks.modules import state_of
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 # Parameters, buffers, children and hooks, and lists of parameters in recurrent layers
 _OF_ANY_MODULE = {*vars(nn.Module()), "_flat_weights", "_flat_weight_refs"} - {"training"}
+
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 
 
 def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[str, object]:
@@ -126,9 +130,26 @@ def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
     )
 
 
-def foreign_generators() -> tuple[object, bytes]:
-    """Return the states of Python's and numpy's random generators, which torch.manual_seed does not
-    fix.
+def held_generators(network: nn.Module, factory: object = None) -> list[object]:
+    """Return the random generators that a network's modules have as attributes, or that are
+    variables of the files of their classes and of the factory.
     """
-    state = np.random.get_state(legacy=False)
-    return random.getstate(), state["state"]["key"].tobytes() + str(state["state"]["pos"]).encode()
+    modules = [*network.modules()]
+    files = {type(module).__module__ for module in modules} & sys.modules.keys()
+    variables = [*map(vars, modules), *(vars(sys.modules[file]) for file in files)]
+    variables.append(getattr(factory, "__globals__", {}))
+    return [
+        value for each in variables for value in each.values() if isinstance(value, _GENERATORS)
+    ]
+
+
+def foreign_generators(held: Sequence[object] = ()) -> list[object]:
+    """Return the states of Python's and numpy's random generators, and of others, which
+    torch.manual_seed does not fix.
+    """
+    return [
+        generator.get_state().tolist()
+        if isinstance(generator, torch.Generator)
+        else pickle.dumps(generator)
+        for generator in (random.getstate(), np.random.mtrand._rand, *held)
+    ]

@@ -49,11 +49,18 @@ class ThreadedEnsemble:
                     "copies of a network share something, or have locks"
                 )
                 self.size = 1
+        self._clones: list[Ensemble] = []  # of the threads that have begun
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
     def _start_thread(self) -> None:
         torch.set_num_threads(1)  # of this thread of Python alone
         self._thread.ensemble = self._ensemble.clone()
+        self._clones.append(self._thread.ensemble)
+
+    @property
+    def ensembles(self) -> list[Ensemble]:
+        """The ensembles that evaluate networks, one of each thread."""
+        return self._clones or [self._ensemble]
 
     def map(
         self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]
