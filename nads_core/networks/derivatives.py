@@ -292,8 +292,9 @@ class ScalarFunction:
         images = images.detach().requires_grad_()
         whole = self.fixed | weights
         along = {name: whole[name].detach().requires_grad_() for name in probe}
-        with torch.enable_grad():
-            total = self(whole | along, images).sum()
+        # Checkpoints evaluate layers again in both backward passes
+        with torch.enable_grad(), self._loaded(whole | along):
+            total = self._value(self._outputs_of(self.module, images)).sum()
             slopes = torch.autograd.grad(
                 total, list(along.values()), create_graph=True, allow_unused=True
             )

@@ -45,7 +45,6 @@ from nads_core.runtime.arguments import (
 _IDENTIFYING = 8  # networks by which a factory is recognised
 _SCALES = (1.0, 1.0, 10.0, 100.0)  # of the inputs at which it is recognised
 _REPETITIONS = 4  # evaluations of the first network, which must agree
-_HALVED = 16  # inputs whose halves are compared with the batch in an audit
 _TO_EXPLAIN = 200  # evaluations of a network that differs, for the error
 
 
@@ -179,6 +178,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self._built_network,
         )
         self._of_block: dict[int, list[nn.Module]] = {}  # the networks of the last block, if built
+        self._inputs_at_once = NUM_TEST_INPUTS  # at which gradients are evaluated
         self._pools_exactly = False  # whether equal pixels of a max pooling have a gradient
         self._test_function(second)
         if second is not None and not from_factory:
@@ -259,7 +259,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             images: their inputs, (B, K, C, H, W), at which gradients are evaluated.
             at_once: number of inputs at which f is evaluated at once, K or more.
         """
-        count = images.shape[1]
+        self._inputs_at_once = count = images.shape[1]
         networks = self.functions_and_weights(state)
         function, weights = next(networks)
         if at_once > max(count, NUM_TEST_INPUTS):
@@ -444,8 +444,10 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         seed = self.audit_seed(index)
         (network,) = self.initialisation.build(1, seed, index)
         self._audit(network, index, seed)
-        function = self.function.of(self._prepared(network))
-        self._require_same_in_halves(function, {}, self.test_images(_HALVED), f"number {index}")
+        if self._inputs_at_once > NUM_TEST_INPUTS:
+            function = self.function.of(self._prepared(network))
+            images = self.test_images(self._inputs_at_once)
+            self._require_same_in_halves(function, {}, images, f"number {index}")
 
     def _audit(self, network: nn.Module, index: int, seed: int) -> None:
         which, network = f"number {index}, of torch.manual_seed({seed}),", self._prepared(network)
