@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
 from nads_core.directions import Estimator, accumulation
@@ -257,12 +258,16 @@ class Residual(nn.Module):
         self.knob = nn.Parameter(torch.tensor(gain))
         self.token = nn.Parameter(torch.zeros(8))
         self.unused = nn.Parameter(torch.zeros(3))
+        self.order = nn.Parameter(torch.arange(8), requires_grad=False)
         self.kind = kind
 
     def forward(self, x):
-        h = self.first(x.flatten(1)) + self.token
+        h = self.first(x.flatten(1))[:, self.order] + self.token
         if self.kind == "factor":
             return self.last(h + self.knob * self.branch(h.relu()))
+        if self.kind == "in a checkpoint":
+            branch = lambda h: self.knob * self.branch(h.relu())  # noqa: E731
+            return self.last(h + checkpoint(branch, h, use_reentrant=False))
         if self.kind == "of weights":
             return self.last(h + nn.functional.linear(h.relu(), self.branch.weight * self.knob))
         return self.last(h + self.branch(h.relu() + self.knob))
@@ -278,6 +283,11 @@ def test_a_branch_is_silent_by_what_a_parameter_does(kind, gain, evaluation):
     with warned if expected else contextlib.nullcontext():
         nads = nc.compute_nads(lambda: Residual(gain, kind), 8, **options)
     assert nads.provenance.get("silent_parts", {}) == expected
+
+
+def test_a_branch_that_is_evaluated_again_is_silent_too():
+    ensemble = Ensemble(lambda: Residual(1e-6, "in a checkpoint"), SHAPE)
+    assert ensemble.zero_init() == {"knob": pytest.approx(1e-6)}
 
 
 @pytest.mark.parametrize("architecture", nc.ARCHITECTURES.values(), ids=lambda each: each.name)

@@ -452,7 +452,7 @@ class Mapped(OneLayer):
     def __init__(self):
         super().__init__(nn.init.normal_)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return torch.func.vmap(self.linear)(x.flatten(1))
 
 

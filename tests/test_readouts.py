@@ -580,9 +580,16 @@ class Permuted(nn.Module):
         return self.last(torch.tanh(x.flatten(1)[:, self.order]))
 
 
+class Checkpointed(Net):
+    """A network whose first layer is evaluated again in each backward pass."""
+
+    def __init__(self):
+        super().__init__(lambda net, x: net.last(checkpoint(net.features, x, use_reentrant=False)))
+
+
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
 @pytest.mark.parametrize(
-    "factory", [frozen_first, Spectral, Permuted, lambda: normed(nn.BatchNorm1d(24))]
+    "factory", [frozen_first, Spectral, Permuted, Checkpointed, lambda: normed(nn.BatchNorm1d(24))]
 )
 def test_mixed_derivatives_move_trainable_weights_alone(factory, evaluation):
     ensemble = Ensemble(factory, SHAPE, dtype="float64", evaluation=evaluation)

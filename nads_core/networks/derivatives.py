@@ -2,7 +2,7 @@
 weight space.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -283,6 +283,19 @@ class ScalarFunction:
         except Exception:  # whatever the network's author chose to raise
             return evaluate(state, images)
 
+    def weight_gradients(self, state: State, names: Sequence[str], images: Tensor) -> State:
+        """Return the gradient of the sum of f over K inputs with respect to parameters, by name."""
+        leaves = {name: state[name].detach().requires_grad_() for name in names}
+        # Checkpoints evaluate layers again in the backward pass
+        with torch.enable_grad(), self._loaded(state | leaves):
+            value = self._value(self._outputs_of(self.module, images)).sum()
+            if not value.requires_grad:
+                return {name: torch.zeros_like(leaf) for name, leaf in leaves.items()}
+            gradients = torch.autograd.grad(
+                value, list(leaves.values()), allow_unused=True, materialize_grads=True
+            )
+        return dict(zip(names, gradients, strict=True))
+
     def mixed_derivative(self, weights: State, images: Tensor, probe: State) -> Tensor:
         """Return r^T d/dtheta (df/dx) along the probe r, name -> (*shape): (K, C, H, W) -> (K, C,
         H, W).
@@ -340,10 +353,14 @@ def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _leaf(tensor: Tensor) -> Tensor:
     """Return a parameter of which the forward pass can take gradients; integers have none."""
-    differentiable = tensor.is_floating_point() or tensor.is_complex()
-    return (
-        tensor.detach().requires_grad_() if differentiable and not tensor.requires_grad else tensor
-    )
+    if tensor.requires_grad or not is_differentiable(tensor):
+        return tensor
+    return tensor.detach().requires_grad_()
+
+
+def is_differentiable(tensor: Tensor) -> bool:
+    """Whether gradients with respect to a tensor exist."""
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _places(module: nn.Module) -> list[tuple[dict[str, Any], str, str]]:

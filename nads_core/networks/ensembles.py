@@ -530,12 +530,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         images, varying = self.test_images(1), self.initialisation.varying
         fixed = {name: t for name, t in self.function.fixed.items() if name not in varying}
         weights = next(networks_of(self.draw_first(1)), {})
-        return find_zero_init(
-            self.template,
-            fixed,
-            self.function.fixed | weights,
-            lambda state: self.function(state, images),
-        )
+        return find_zero_init(self.function, fixed, self.function.fixed | weights, images)
 
     def fixed_weights(self) -> tuple[int, list[str]]:
         """Return how many weights are the same in all networks, and the names of their parameters.

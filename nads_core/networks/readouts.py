@@ -7,7 +7,7 @@ of features and weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.architectures import Factory
 from nads_core.networks.batches import Evaluated, evaluated
-from nads_core.networks.derivatives import ScalarFunction
+from nads_core.networks.derivatives import ScalarFunction, is_differentiable
 from nads_core.networks.modules import State
 from nads_core.networks.recording import Step
 from nads_core.runtime.arguments import Shape
@@ -230,7 +230,7 @@ def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
 
 
 def find_zero_init(
-    network: nn.Module, fixed: State, weights: State, function: Callable[[State], Tensor]
+    function: ScalarFunction, fixed: State, weights: State, images: Tensor
 ) -> dict[str, float]:
     """Name the parameters that silence what passes through them by a constant at or near zero, with
     that constant.
@@ -239,26 +239,18 @@ def find_zero_init(
     depends on the other by the factor more that a product of both gives.
 
     Args:
-        network: network.
+        function: f.
         fixed: parameters and buffers that are the same in all networks.
         weights: all others, and what else f needs.
-        function: f, at some inputs, as a function of parameters and buffers.
+        images: some inputs, (K, C, H, W).
     """
-    state, parameters = fixed | weights, [name for name, _ in network.named_parameters()]
+    state, network = fixed | weights, function.module
+    parameters = [name for name, p in network.named_parameters() if is_differentiable(p)]
 
     def slopes(changed: State) -> dict[str, float]:
         """Return the norm of the derivative of f with respect to each parameter."""
-        leaves = {name: (state | changed)[name].detach().requires_grad_() for name in parameters}
-        with torch.enable_grad():
-            value = function(state | leaves).sum()
-            if not value.requires_grad:
-                return dict.fromkeys(leaves, 0.0)
-            gradients = torch.autograd.grad(
-                value, list(leaves.values()), allow_unused=True, materialize_grads=True
-            )
-        return {
-            name: float(gradient.norm()) for name, gradient in zip(leaves, gradients, strict=True)
-        }
+        gradients = function.weight_gradients(state | changed, parameters, images)
+        return {name: float(gradient.norm()) for name, gradient in gradients.items()}
 
     silent, doubtful = dict[str, float](), dict[str, float]()
     for name in parameters:
