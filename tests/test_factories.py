@@ -60,7 +60,7 @@ def drawn_again_in_place():
 
 
 def seeded_networks():
-    def factory() -> nn.Module:
+    def factory():
         torch.manual_seed(3)
         return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 1))
 
