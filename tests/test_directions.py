@@ -569,6 +569,7 @@ BAD = {  # arrays that are no NADs, although the checksum is right, and what the
         {"provenance": json.dumps({"num_networks": "\x1b[2J"})},
         r"\\x1b",
     ),
+    "infinitely many networks": ({"provenance": '{"effective_networks": Infinity}'}, "inf"),
     "no eigenvalues": ({"eigenvalues": None}, "lacks .'eigenvalues'"),
     "a scale of another shape": (
         {"directions": EYE.astype(np.int16), "scale": np.ones((3, 1, 1, 1), "f4")},

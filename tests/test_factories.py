@@ -22,6 +22,7 @@ SHAPE = (1, 4, 4)
 OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
 RARE = 0.1
 GENERATORS = NUMPYS, PYTHONS = np.random.default_rng(0), random.Random(0)  # of this file
+STATELESS = random.SystemRandom()  # which is not watched
 
 
 def plain(gain=1.0):

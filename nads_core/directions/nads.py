@@ -130,7 +130,8 @@ class NADs:
         if (named := list(self.provenance.get("image_shape", shape))) != shape:
             raise ValueError(f"directions are of {shape}, their provenance of image_shape {named}")
         for name in ("num_networks", "effective_networks"):
-            if not isinstance(count := self.provenance.get(name, 1), (int, float)):
+            count = self.provenance.get(name, 1)
+            if not (isinstance(count, (int, float)) and math.isfinite(count)):
                 raise ValueError(f"{name} is {count!r}, expected a number")
         if self.uncertainty is not None:
             self.uncertainty.require_valid()

@@ -131,15 +131,18 @@ def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
 
 
 def held_generators(network: nn.Module, factory: object = None) -> list[object]:
-    """Return the random generators that a network's modules have as attributes, or that are
-    variables of the files of their classes and of the factory.
+    """Return the random generators with a state that a network's modules have as attributes, or
+    that are variables of the files of their classes and of the factory.
     """
     modules = [*network.modules()]
     files = {type(module).__module__ for module in modules} & sys.modules.keys()
     variables = [*map(vars, modules), *(vars(sys.modules[file]) for file in files)]
     variables.append(getattr(factory, "__globals__", {}))
+    values = [value for each in variables for value in [*each.values()]]
     return [
-        value for each in variables for value in each.values() if isinstance(value, _GENERATORS)
+        value
+        for value in values
+        if isinstance(value, _GENERATORS) and not isinstance(value, random.SystemRandom)
     ]
 
 
