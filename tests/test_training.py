@@ -215,15 +215,6 @@ def test_arguments_of_other_kinds_are_rejected(call, shown):
         call()
 
 
-def test_a_config_is_the_same_as_its_options():
-    options = {"recipe": RECIPE, "seed": 3, "device": "cpu", "stop_loss": 0.2}
-    config = nc.TrainConfig(**options)
-    expected = nc.train_networks(small_network, DATA, config=config, progress=False).losses
-    assert_close(
-        train_many(small_network, DATA, **options).losses, expected, rtol=0, atol=0, equal_nan=True
-    )
-
-
 def test_one_network_alone_may_have_dropout_in_its_graph():
     assert train_many(dropping, DATA * 2, method="graph", workers=1).losses.shape == (2, 9)
 

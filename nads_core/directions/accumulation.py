@@ -189,6 +189,11 @@ class Accumulation:
             _CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start)
         )
 
+    def reject(self) -> None:
+        """Rename the checkpoint, whose networks may be wrong, so that no call resumes it."""
+        if self.path and self.path.exists() and distributed.rank() == 0:
+            self.path.replace(self.path.with_name(f"{self.path.name}.rejected"))
+
     def save_if_due(self) -> None:
         """Write the state if it has a file and the last time is long ago."""
         if self.path and time.perf_counter() - self._clock_start > self._pause:
@@ -240,7 +245,7 @@ def accumulate(
         if any(distributed.all_gather(bool(interrupted))):
             raise KeyboardInterrupt(_saved_when_interrupted(state, num_networks, size))
 
-    with bar, deferred_interrupt("stopping after these batches ...") as interrupted:
+    with bar, deferred_interrupt("stopping after the batches in progress ...") as interrupted:
         while True:
             if state.blocks_done == check:
                 met, values = rule.measure(state)

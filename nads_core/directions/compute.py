@@ -19,6 +19,7 @@ from nads_core.directions.run import Configuration, prepare
 from nads_core.directions.solving import nads_of, solve
 from nads_core.networks.architectures import Architecture, Factory
 from nads_core.networks.ensembles import require_image_shape
+from nads_core.networks.self_check import AuditError
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import Shape, plain, require_integers
 from nads_core.runtime.threads import one_thread
@@ -92,7 +93,8 @@ def compute_nads(
             input, a factory that returns the same weights every time or fails, networks that differ
             in more than their weights and buffers (the message names the network and the
             difference), random numbers that torch does not seed, or a checkpoint that is damaged,
-            of another computation or of a factory that was edited.
+            of another computation or of a factory that was edited. The checkpoint of a run whose
+            later networks show that it is wrong is renamed to end with ".rejected".
         MemoryError: at once, if more than 8,192 pixels and so many networks need more memory than
             is free (`GramMoments.needed_bytes`).
         KeyboardInterrupt: on Ctrl-C, after saving the state to ``checkpoint`` or, without one, to a
@@ -125,8 +127,12 @@ def compute_nads(
         run = prepare(asked)
         state = run.new_state(Path(checkpoint).expanduser() if checkpoint else None)
         notes = run.notes()
-        count = accumulate(run.evaluator, state, asked.num_networks, run.rule, progress)
-        run.evaluator.audit_threads(count)
+        try:
+            count = accumulate(run.evaluator, state, asked.num_networks, run.rule, progress)
+            run.evaluator.audit_threads(count)
+        except AuditError:
+            state.reject()
+            raise
         if progress and distributed.rank() == 0:
             print("computing directions and intervals ...", file=sys.stderr)
         pairs, of_pairs = solve(run, state, count)

@@ -161,5 +161,6 @@ def subspace_overlap(first: Tensor, second: Tensor) -> float:
         ValueError: if the shapes differ.
     """
     if first.shape != second.shape:
-        raise ValueError(f"subspaces of shapes {tuple(first.shape)} and {tuple(second.shape)}")
+        shapes = f"{tuple(first.shape)} and {tuple(second.shape)}"
+        raise ValueError(f"the shapes {shapes} differ: compare equal numbers of directions")
     return float((first.double() @ second.double().T).square().sum() / len(first))

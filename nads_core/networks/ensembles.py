@@ -26,6 +26,7 @@ from nads_core.networks.modules import State, failure, state_of
 from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
 from nads_core.networks.sampler import NetworkSampler
 from nads_core.networks.self_check import (
+    AuditError,
     different_parts,
     differing,
     foreign_generators,
@@ -171,7 +172,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         )
         NetworkEvaluator.__init__(
             self,
-            prepared(initialisation.network, device, dtype, chosen, self.kernels),
+            prepared(initialisation.network, device, dtype, chosen != "vmap", self.kernels),
             set() if from_factory else set(initialisation.varying),
             self.output,
             chosen,
@@ -192,7 +193,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self.evaluation = "loop"
 
     def _prepared(self, network: nn.Module) -> nn.Module:
-        network = prepared(network, self.device, self.dtype, self.evaluation)
+        network = prepared(network, self.device, self.dtype, self.evaluation != "vmap")
         if self._pools_exactly:
             exact_max_pooling(network)
         return network
@@ -372,7 +373,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
     def _require_unchanged(self, network: nn.Module, which: str) -> None:
         """Prepare a network; raise a ValueError if faster layers change its values."""
         images = self.test_images(2)
-        network = prepared(network, self.device, self.dtype, "vmap")  # without faster layers
+        network = prepared(network, self.device, self.dtype, faster=False)
         try:
             before = self._own_values(network, images, which)
         except (ValueError, MemoryError):
@@ -409,18 +410,20 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             )
 
     def _explain(self, network: nn.Module, which: str) -> None:
-        """Raise a ValueError if a network whose values differ draws random numbers, or its forward
-        pass changes it.
+        """Raise a ValueError if a network whose values differ draws random numbers, or if other
+        inputs before change what the networks of its factory return.
         """
         self._require_fixed_outputs(network, which, _TO_EXPLAIN)
-        untouched, called = (
+        first, second = (
             self._prepared(self.initialisation.build(1, self.seed_of(0))[0]) for _ in range(2)
         )
-        of_building = different_parts(untouched, called)
-        self._own_values(called, self.test_images(2), which)
-        if changed := different_parts(untouched, called) - of_building:
+        of_building, images = different_parts(first, second), self.test_images(2)
+        self._own_values(second, 10 * images, which)
+        changed = different_parts(first, second) - of_building
+        one, other = (self._own_values(each, images, which) for each in (first, second))
+        if changed and not same_outputs(one, other):
             raise ValueError(
-                f"the network {which} gives other values after another forward pass, which changes "
+                f"the network {which} depends on earlier inputs, which change "
                 f"{', '.join(sorted(changed)[:4])} in eval mode. f(x) must be fixed: compute this "
                 "at each call, change it only if self.training, or once in the factory"
             )
@@ -438,16 +441,19 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             index: number of the network, from 0.
 
         Raises:
-            ValueError: if their outputs differ: the factory chooses something by what is not
+            AuditError: if their outputs differ: the factory chooses something by what is not
                 recorded. If an output depends on the other inputs of its batch.
         """
         seed = self.audit_seed(index)
-        (network,) = self.initialisation.build(1, seed, index)
-        self._audit(network, index, seed)
-        if self._inputs_at_once > NUM_TEST_INPUTS:
-            function = self.function.of(self._prepared(network))
-            images = self.test_images(self._inputs_at_once)
-            self._require_same_in_halves(function, {}, images, f"number {index}")
+        try:
+            (network,) = self.initialisation.build(1, seed, index)
+            self._audit(network, index, seed)
+            if self._inputs_at_once > NUM_TEST_INPUTS:
+                function = self.function.of(self._prepared(network))
+                images = self.test_images(self._inputs_at_once)
+                self._require_same_in_halves(function, {}, images, f"number {index}")
+        except ValueError as error:
+            raise AuditError(str(error)) from error
 
     def _audit(self, network: nn.Module, index: int, seed: int) -> None:
         which, network = f"number {index}, of torch.manual_seed({seed}),", self._prepared(network)

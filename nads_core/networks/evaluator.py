@@ -198,13 +198,13 @@ def prepared(
     network: nn.Module,
     device: torch.device,
     dtype: torch.dtype,
-    evaluation: str,
+    faster: bool,
     kernels: str = "torch",
 ) -> nn.Module:
     """Prepare a network of a factory for evaluation, in place; return it.
 
-    It is in eval mode, on its device and in its type, without gradients of its weights, and with
-    faster layers.
+    It is in eval mode, on its device and in its type, without gradients of its weights, and, if
+    asked for, with faster layers, which vmap does not know.
     """
     network.eval()
     network = network.requires_grad_(False).to(device=device)
@@ -217,4 +217,4 @@ def prepared(
     network._apply(partial(cast, dtype=dtype))
     if kernels == "triton":
         network = few_channel_convolutions(network)
-    return network if evaluation == "vmap" else faster_layers(network)
+    return faster_layers(network) if faster else network

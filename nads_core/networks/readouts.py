@@ -97,6 +97,8 @@ class Readout:
             raise NoReadout(f"{name} is applied more than once")
         if result._version != version:
             raise NoReadout(f"what {name} returns is changed in place")
+        if not name:
+            raise NoReadout("the whole network is one linear layer")
         layer = function.module.get_submodule(name)
         assert isinstance(layer, nn.Linear)
         names = {f"{name}.weight"} if layer.bias is None else {f"{name}.weight", f"{name}.bias"}

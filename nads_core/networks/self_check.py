@@ -25,6 +25,10 @@ _OF_ANY_MODULE = {*vars(nn.Module()), "_flat_weights", "_flat_weight_refs"} - {"
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 
 
+class AuditError(ValueError):
+    """Raised where a later network shows that those before it may be wrong."""
+
+
 def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[str, object]:
     """Return the class and the attributes of each module, other than parameters and buffers: name
     -> value.

@@ -49,18 +49,16 @@ class ThreadedEnsemble:
                     "copies of a network share something, or have locks"
                 )
                 self.size = 1
-        self._clones: list[Ensemble] = []  # of the threads that have begun
+        # One of each thread
+        self.ensembles = (
+            [ensemble.clone() for _ in range(self.size)] if self.size > 1 else [ensemble]
+        )
+        self._left = [*self.ensembles]  # for threads that have not begun
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
     def _start_thread(self) -> None:
         torch.set_num_threads(1)  # of this thread of Python alone
-        self._thread.ensemble = self._ensemble.clone()
-        self._clones.append(self._thread.ensemble)
-
-    @property
-    def ensembles(self) -> list[Ensemble]:
-        """The ensembles that evaluate networks, one of each thread."""
-        return self._clones or [self._ensemble]
+        self._thread.ensemble = self._left.pop()
 
     def map(
         self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]

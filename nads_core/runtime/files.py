@@ -84,8 +84,9 @@ def require_undamaged(path: str | os.PathLike[str]) -> None:
         start = file.read(40)
     if not end[-22:].startswith(_END):  # in a sealed archive, the comment follows that record
         damaged = "is damaged: its checksum does not agree with its content"
-        other = f"is no archive, it begins with {start!r}"  # such as a pointer of git-lfs
-        raise ValueError(f"{path} {damaged if start.startswith(b'PK') else other}")
+        other = f"is no archive, it begins with {start!r}"
+        remedy = "copy or download it again (a pointer of git-lfs needs git lfs pull)"
+        raise ValueError(f"{path} {damaged if start.startswith(b'PK') else other}: {remedy}")
 
 
 def save_checkpoint(path: Path, content: Facts) -> None:

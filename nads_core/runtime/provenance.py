@@ -122,8 +122,8 @@ def cpu_name() -> str:
 
 
 def own_commit() -> str | None:
-    """Return the commit of the repository of this package, with a + if Python files of it were
-    changed since.
+    """Return the commit of the repository of this package, with a + if the package, or Python
+    files of the repository, were changed since.
 
     None if the package is not tracked at the top of a repository, as an installed copy is not.
     """
@@ -134,7 +134,7 @@ def own_commit() -> str | None:
     ):
         return None
     commit = _git(package, "rev-parse", "--short", "HEAD")
-    changed = _git(package, "--no-optional-locks", "status", "--porcelain", "--", ":/*.py")
+    changed = _git(package, "--no-optional-locks", "status", "--porcelain", "--", ".", ":/*.py")
     return f"{commit}+" if commit and changed else commit
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -116,11 +116,11 @@ class TrainConfig:
         return torch.autocast(device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
 
 
-def merge_options(config: TrainConfig | None, options: Facts) -> TrainConfig:
-    """Return a `TrainConfig` in which ``options`` replace fields of ``config``."""
-    if config is None and "recipe" not in options:
-        raise TypeError("no recipe given: pass recipe=nads_core.SEPARABLE_RECIPE, or a TrainConfig")
-    return TrainConfig(**options) if config is None else replace(config, **options)
+def config_of(options: Facts) -> TrainConfig:
+    """Return the `TrainConfig` of keywords; raise a TypeError without a recipe."""
+    if "recipe" not in options:
+        raise TypeError("no recipe given: pass recipe=nads_core.SEPARABLE_RECIPE, for example")
+    return TrainConfig(**options)
 
 
 def batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:

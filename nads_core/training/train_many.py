@@ -22,7 +22,7 @@ from nads_core.networks.architectures import Architecture, Factory, architecture
 from nads_core.runtime.arguments import require_choice, require_integers, usable_device
 from nads_core.training.family import Measure, NetworkFamily, TrainingRun
 from nads_core.training.processes import num_cores, train_in_processes
-from nads_core.training.recipes import Dataset, TrainConfig, merge_options, require_dataset
+from nads_core.training.recipes import Dataset, config_of, require_dataset
 from nads_core.training.result import TrainingResult, stacked
 from nads_core.training.side_by_side import train_side_by_side
 from nads_core.training.state import TrainingState
@@ -39,7 +39,6 @@ def train_networks(
     architecture: Architecture | Factory | str,
     datasets: Sequence[Dataset],
     test_datasets: Sequence[Dataset] | None = None,
-    config: TrainConfig | None = None,
     *,
     num_classes: int = 2,
     network_ids: Sequence[int] | None = None,
@@ -66,7 +65,6 @@ def train_networks(
             and labels (N,). Items are requested when their network is due; those of a sequence that
             is not a list, in a worker.
         test_datasets: B test sets.
-        config: options of every training.
         num_classes: number of outputs of networks of an `Architecture` or of a library's model.
         network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by
             default.
@@ -88,7 +86,7 @@ def train_networks(
             most once per epoch, never with "vmap". The caller deletes them (`TrainingState.forget`)
             once the result is stored.
         progress: whether to show a progress bar.
-        **options: fields of `TrainConfig`, in place of those of ``config``.
+        **options: fields of `TrainConfig`.
 
     Returns:
         Fields of shape (B, ...).
@@ -102,7 +100,7 @@ def train_networks(
             dropout, or networks that differ in more than weights and buffers.
         TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
     """
-    config = merge_options(config, options)
+    config = config_of(options)
     ids = list(range(len(datasets)) if network_ids is None else network_ids)
     measures = [measure] * len(ids) if callable(measure) else measure
     _require_one_each(

@@ -25,8 +25,8 @@ from nads_core.training.recipes import (
     Recipe,
     TrainConfig,
     batches,
+    config_of,
     descend,
-    merge_options,
     require_dataset,
 )
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
@@ -42,7 +42,6 @@ def train_network(
     network: nn.Module,
     train: Dataset,
     test: Dataset | None = None,
-    config: TrainConfig | None = None,
     *,
     timeout: float | None = None,
     progress: bool = True,
@@ -54,10 +53,9 @@ def train_network(
         network: module from images (N, C, H, W) to logits (N, classes).
         train: training images (N, C, H, W) and labels (N,).
         test: test images and labels, for the accuracy after training.
-        config: options of the training.
         timeout: seconds after which to give up.
         progress: whether to show a progress bar.
-        **options: fields of `TrainConfig`, in place of those of ``config``.
+        **options: fields of `TrainConfig`.
 
     Returns:
         Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the
@@ -70,7 +68,7 @@ def train_network(
             or a loss became NaN (checked after every epoch).
         TrainingTimeout: if training takes longer than ``timeout`` seconds.
     """
-    config = merge_options(config, options)
+    config = config_of(options)
     seconds = math.inf if timeout is None else timeout
     device, bar = usable_device(config.device), Bar("training", progress)
     with seeded(seed_sequence(config.seed, 1), device):
