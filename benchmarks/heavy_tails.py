@@ -216,7 +216,10 @@ def stored_halves(factory: Callable[[], nn.Module], seed: int, **options: object
     return first.halves()
 
 
-def claims(halves: Tensor, exact: Tensor) -> list[tuple[str, float, float, float]]:
+Claim = tuple[str, float, float, float]
+
+
+def claims(halves: Tensor, exact: Tensor) -> list[Claim]:
     """Return what is claimed of a sample (n, R, 2, D): kind, networks along the directions, and
     certainty as claimed and as measured.
     """
@@ -250,12 +253,13 @@ def claims(halves: Tensor, exact: Tensor) -> list[tuple[str, float, float, float
     return [row for row in rows if row[2] >= CLAIMED]
 
 
-def summary(rows: np.ndarray) -> dict[str, float]:
-    """Return how many claims there are, and their means as claimed and as measured, from (n, 3)."""
-    if not len(rows):
+def summary(rows: list[Claim], kind: str, low: float, high: float) -> dict[str, float]:
+    """Return how many claims of a kind there are from low to high networks, and their means."""
+    chosen = np.array([row[2:] for row in rows if row[0] == kind and low <= row[1] < high])
+    if not len(chosen):
         return {"claims": 0}
-    _, claimed, measured = rows.mean(0).round(3).tolist()
-    return {"claims": len(rows), "claimed": claimed, "measured": measured}
+    claimed, measured = chosen.mean(0).round(3).tolist()
+    return {"claims": len(chosen), "claimed": claimed, "measured": measured}
 
 
 def main_of_few() -> None:
@@ -278,19 +282,15 @@ def main_of_few() -> None:
         for least in (0, limit):
             simulation.FEWEST_ALONG = least
             rows[least] = [row for sample in samples for row in claims(sample, exact[:64])]
-        table[name] = {}
-        for kind in ("single", "leading", "band"):
-            free, limited = (
-                np.array([row[1:] for row in rows[of] if row[0] == kind]).reshape(-1, 3)
-                for of in (0, limit)
-            )
-            table[name][kind] = {
-                f"{low} to {high} networks": summary(
-                    free[(free[:, 0] >= low) & (free[:, 0] < high)]
-                )
+        table[name] = {
+            kind: {
+                f"{low} to {high} networks": summary(rows[0], kind, low, high)
                 for low, high in itertools.pairwise(EDGES)
-            } | {"with the limit": summary(limited)}
-            print(name, kind, *table[name][kind].items(), sep="\n  ", flush=True)
+            }
+            | {"with the limit": summary(rows[limit], kind, 0, np.inf)}
+            for kind in ("single", "leading", "band")
+        }
+        print(name, table[name], flush=True)
     write_result("few_networks", {"limit": limit, "cases": table})
 
 

@@ -63,11 +63,11 @@ def pixels() -> str:
     results, rows = load_costs("scale"), []
     for result in sorted(results, key=lambda result: result["image_shape"]):
         last = result["eigenvectors"]
-        times = [max(result["limit_seconds"].values()), result["seconds_per_network"]]
         rows.append(
             [
                 " × ".join(map(str, result["image_shape"])),
-                *(_short(1e3 * seconds) for seconds in times),
+                _short(1e3 * max(result["limit_seconds"].values())),
+                _short(1e3 * result["seconds_per_network"]),
                 {"dense": "D × D", "gram": "vectors"}[last["kind"]],
                 _short(last["seconds"]),
                 _short(last["bytes"] / 1e9),
@@ -99,10 +99,6 @@ def equal_error() -> str:
         ratios = dict(zip(result["measures"], result["times_less"], strict=True))
         reached = dict(zip(result["measures"], result["dipole"], strict=True))
         for measure in dict.fromkeys(name.partition(", ")[0] for name in ratios):
-            published, own = (
-                ratios[f"{measure}, against {whose}"]
-                for whose in ("published directions", "its own long run")
-            )
             rows.append(
                 [
                     f"{result['dipole_networks']:,} × {result['problem'].split()[2]} "
@@ -110,8 +106,8 @@ def equal_error() -> str:
                     measure,
                     _short(result["dipole_seconds"]),
                     f"{reached[f'{measure}, against published directions']:.4f}",
-                    _short(published) or "not reached",
-                    _short(own) or "not reached",
+                    _short(ratios[f"{measure}, against published directions"]) or "not reached",
+                    _short(ratios[f"{measure}, against its own long run"]) or "not reached",
                 ]
             )
     head = "dipoles, our type | measure | s | reached | times as fast | against its own long run"
@@ -145,10 +141,10 @@ def goals() -> str:
 
 
 def _seconds_to_goal(method: dict[str, Any]) -> str:
-    first, last, reached = method["curve"][0], method["curve"][-1], method["seconds_to_goal"]
+    curve, reached = method["curve"], method["seconds_to_goal"]
     if reached is None:
-        return f"{last['overlap']:.3f} after {_short(last['seconds'])}"
-    return "≤ " * (reached <= first["seconds"]) + _short(reached)
+        return f"{curve[-1]['overlap']:.3f} after {_short(curve[-1]['seconds'])}"
+    return "≤ " * (reached <= curve[0]["seconds"]) + _short(reached)
 
 
 def grid() -> str:
@@ -161,7 +157,7 @@ def grid() -> str:
     }
     pairs = sorted({pair for rows in columns.values() for pair in rows})
     rows = [
-        [f"{pair[0]}", f"{pair[1]}"]
+        [f"{pair[0]} | {pair[1]}"]
         + [f"{rows[pair]['relative']:.2f}" if pair in rows else "" for rows in columns.values()]
         for pair in pairs
     ]
@@ -198,7 +194,8 @@ def sharing() -> str:
     rows = [
         [
             one["problem"],
-            *(_short(one[key]) for key in ("seconds_alone", "seconds_together")),
+            _short(one["seconds_alone"]),
+            _short(one["seconds_together"]),
             f"{one['throughput_gained']:.2f}",
             f"{one['relative_difference']:.0e}",
         ]
@@ -213,7 +210,7 @@ def busy() -> str:
     result, rows = _stored("busy"), []
     for place, label in (("idle", "idle machine"), ("busy", "beside another program")):
         medians = result["medians"][place]
-        rows.append([label, *(_short(medians[threads]) for threads in ("default", "1"))])
+        rows.append([label, _short(medians["default"]), _short(medians["1"])])
     head = f"{result['networks']} LeNets | default threads, s | one thread"
     return f"{_table(head, rows)}\n\n{_where(result)}"
 
@@ -255,9 +252,27 @@ def heavy_tails() -> str:
             name: case[kind]["mean_promised"] - case[kind]["mean_kept"]
             for name, case in result["cases"].items()
         }
-        ends = [end(excess, key=lambda name: excess[name]) for end in (max, min)]
+        ends = [end(excess, key=excess.__getitem__) for end in (max, min)]
         rows.append([label, *(f"{excess[name]:+.2f} ({name})" for name in ends)])
     head = f"promised by the | most too high, of {len(excess)} | most too low"
+    return f"{_table(head, rows)}\n\n{_where(result)}"
+
+
+def few_networks() -> str:
+    """Return what claims of few networks would keep, and what claims with the limit keep."""
+    result, rows = _stored("few_networks"), []
+    for name, kinds in result["cases"].items():
+        for kind, found in kinds.items():
+            *few, _, _, today = found.values()  # the last two intervals are not below the limit
+            rows.append([name, kind])
+            for group in (few, [today]):
+                count = sum(row["claims"] for row in group)
+                rows[-1].append(f"{count:,}")
+                for key in ("claimed", "measured"):
+                    total = sum(row["claims"] * row.get(key, 0) for row in group)
+                    rows[-1].append(f"{total / count:.2f}" if count else "")
+    columns = "claims | claimed | measured"
+    head = f"network | kind | below {result['limit']}: {columns} | with the limit: {columns}"
     return f"{_table(head, rows)}\n\n{_where(result)}"
 
 
@@ -268,8 +283,8 @@ def zoo() -> str:
         own = [row for name, row in models.items() if name.startswith(source)]
         ran = [row for row in own if row["result"] == "ran"]
         scores = [row[key] or 0.0 for row in ran for key in ("z_trace", "z_energy")]
-        numbers = (len(own), len(ran), len(own) - len(ran))
-        rows.append([source, *map(str, numbers), f"{max(map(abs, scores)):.1f}"])
+        numbers = f"{len(own)} | {len(ran)} | {len(own) - len(ran)}"
+        rows.append([source, numbers, f"{max(map(abs, scores)):.1f}"])
     return _table("source | models | ran | rejected | largest difference, standard errors", rows)
 
 
@@ -292,19 +307,19 @@ def gpu_networks() -> str:
     today, *_, before = dict.fromkeys(row["commit"] for row in rows)
     all_kernels = "triton, also for weights and moments"
     columns = {
-        "`loop`": ("loop", "float32", "torch", before),
-        "`vmap`, blocks of a CPU": ("vmap", "float32", "torch", before),
-        "the same in bfloat16": ("vmap", "bfloat16", "torch", before),
-        "with three kernels": ("vmap", "float32", all_kernels, before),
-        "`vmap`, blocks of today": ("vmap", "float32", "torch", today),
-        "with three kernels ": ("vmap", "float32", all_kernels, today),
+        "`loop`": f"loop, float32, torch, {before}",
+        "`vmap`, blocks of a CPU": f"vmap, float32, torch, {before}",
+        "the same in bfloat16": f"vmap, bfloat16, torch, {before}",
+        "with three kernels": f"vmap, float32, {all_kernels}, {before}",
+        "`vmap`, blocks of today": f"vmap, float32, torch, {today}",
+        "with three kernels ": f"vmap, float32, {all_kernels}, {today}",
     }
-    keys = ("evaluation", "dtype", "kernels", "commit")
-    rates = {(row["network"], *(row[key] for key in keys)): row for row in rows if "network" in row}
+    keys = ("network", "evaluation", "dtype", "kernels", "commit")
+    rates = {", ".join(row[key] for key in keys): row for row in rows if "network" in row}
     table = []
-    for name in dict.fromkeys(network for network, *_ in rates):
-        found = [rates.get((name, *choice)) for choice in columns.values()]
-        share = 100 * rates[name, "vmap", "float32", "torch", today]["roofline_share"]
+    for name in dict.fromkeys(row["network"] for row in rates.values()):
+        found = [rates.get(f"{name}, {choice}") for choice in columns.values()]
+        share = 100 * rates[f"{name}, vmap, float32, torch, {today}"]["roofline_share"]
         speeds = [f"{row['networks_per_second']:,.0f}" if row else "" for row in found]
         table.append([name, *speeds, f"{share:.1f} %"])
     head = " | ".join(["networks per second", *columns, "share of the limits"])
@@ -389,6 +404,7 @@ TABLES = {
         audits,
         playground,
         heavy_tails,
+        few_networks,
         zoo,
         cases,
         gpu_networks,
