@@ -81,9 +81,9 @@ class BatchEvaluator:
         length = -(-len(blocks) // num_threads) if whole else 1
         tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
         vectors = self._threads.map(self._evaluate, tasks)
+        ensembles = self._threads.ensembles
         for index in (block * size + row for block, count in blocks for row in range(count)):
             if index % _AUDITED_OF >= _AUDITED_OF - _AUDITED:
-                ensembles = self._threads.ensembles
                 ensembles[index % len(ensembles)].audit(index)
         return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
 

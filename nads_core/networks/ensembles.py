@@ -17,7 +17,7 @@ from nads_core.networks.batches import (
     Evaluated,
     evaluated,
     require_independent_inputs,
-    same_in_halves,
+    same_in_half,
 )
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
 from nads_core.networks.evaluator import EVALUATIONS, NetworkEvaluator, networks_of, prepared
@@ -252,8 +252,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Raise a ValueError if f of a network depends on the other inputs of its batch.
 
         The ensemble has tested batches of a few inputs. Larger ones are tested here, those of the
-        first network input by input. Others are split in halves: a capacity can be exceeded in some
-        networks, and not in others.
+        first network input by input, of others by halves: a capacity can be exceeded in some networks,
+        and not in others.
 
         Args:
             state: weights of B networks.
@@ -269,7 +269,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         if count > NUM_TEST_INPUTS:
             self._require_independent(function, weights, images[0], "number 0")
             for index, (function, weights) in enumerate(networks, start=1):
-                self._require_same_in_halves(function, weights, images[index], f"number {index}")
+                self._require_same_in_half(function, weights, images[index], f"number {index}")
 
     def _require_independent(
         self,
@@ -288,11 +288,11 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self._explain(function.module, which)
             raise
 
-    def _require_same_in_halves(
+    def _require_same_in_half(
         self, function: ScalarFunction, weights: State, images: Tensor, which: str
     ) -> None:
-        """Raise a ValueError if the values of f for a batch are not those for its halves."""
-        if not same_in_halves(function, function.fixed | weights, images):
+        """Raise a ValueError if the values of f for a batch are not those for half of it."""
+        if not same_in_half(function, function.fixed | weights, images):
             self._require_independent(function, weights, images, which, with_gradients=False)
 
     def _vmap_obstacle(self) -> str | None:
@@ -434,28 +434,28 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
 
         Replayed draws, and weights that are loaded into the template, are right only if the factory
         always builds what it built at first. The seed belongs to this network; the generators of
-        all others stay as they are. Its outputs for the halves of a batch have to be those for the
-        whole.
+        all others stay as they are. Its outputs for half a batch have to be those for the whole.
 
         Args:
             index: number of the network, from 0.
 
         Raises:
-            AuditError: if their outputs differ: the factory chooses something by what is not
-                recorded. If an output depends on the other inputs of its batch.
+            AuditError: if outputs differ: the factory chooses something by what is not recorded, or
+                an output depends on the other inputs of its batch.
         """
         seed = self.audit_seed(index)
         try:
             (network,) = self.initialisation.build(1, seed, index)
-            self._audit(network, index, seed)
+            network = self._audit(network, index, seed)
             if self._inputs_at_once > NUM_TEST_INPUTS:
-                function = self.function.of(self._prepared(network))
                 images = self.test_images(self._inputs_at_once)
-                self._require_same_in_halves(function, {}, images, f"number {index}")
+                function = self.function.of(network)
+                self._require_same_in_half(function, {}, images, f"number {index}")
         except ValueError as error:
             raise AuditError(str(error)) from error
 
-    def _audit(self, network: nn.Module, index: int, seed: int) -> None:
+    def _audit(self, network: nn.Module, index: int, seed: int) -> nn.Module:
+        """Prepare a network, and compare it with what is drawn."""
         which, network = f"number {index}, of torch.manual_seed({seed}),", self._prepared(network)
         if self.from_factory:
             (other,) = self.initialisation.build(1, seed, index)
@@ -467,7 +467,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         else:
             same = self._reproduces(network, self.draw_alone(seed), which)
         if same:
-            return
+            return network
         self._explain(network, which)
         if self.from_factory:
             raise ValueError(
