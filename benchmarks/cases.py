@@ -384,7 +384,7 @@ def inputs_of_a_training():
 def parameters_of_papermill():
     """Lists arrive as text: nteract/papermill#371, #55."""
     yield message("'[0, 100]'", check_parameters, index="[0, 100]")
-    yield message("inf", check_parameters, strength=math.inf)
+    yield message("got inf", check_parameters, strength=math.inf)
     yield message("accepted", check_parameters, index=100)
 
 

@@ -1,4 +1,5 @@
 import json
+import math
 
 import cases
 import numpy as np
@@ -13,6 +14,7 @@ from nads_book.benchmarks import (
     seconds_per_step,
 )
 from nads_book.benchmarks.measuring import CASES
+from nads_book.benchmarks.outcomes import message, z_score
 from nads_book.benchmarks.roofline import (
     DATA_SHEETS,
     Limits,
@@ -196,7 +198,23 @@ def test_thirty_cases_are_as_expected():
     assert np.median(errors) < 0.03 and len(errors) > 10
 
 
+def test_what_is_expected_of_a_case_can_fail():
+    def rejected():
+        raise ValueError("not accepted")
+
+    assert message("accepted", list)["as_expected"]
+    assert not message("accepted", rejected)["as_expected"]
+    assert (
+        message("not acc", rejected)["as_expected"]
+        and not message("other", rejected)["as_expected"]
+    )
+    equal = torch.full((5,), 2.0)
+    assert z_score(2.00001, equal, 10) == 0 and abs(z_score(2.1, equal, 10)) == math.inf
+    assert z_score(4.0, torch.tensor([1.0, 3.0]), 2) == pytest.approx(2**0.5)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("set_threads")
 @pytest.mark.filterwarnings("ignore")
 def test_cases_are_as_stored(tmp_path):
     unexpected = cases.main(tmp_path)

@@ -81,10 +81,12 @@ def standard_error(samples: Tensor, count: int) -> float:
 
 def z_score(value: float, samples: Tensor, count: int) -> float:
     """Return by how many standard errors a mean of ``count`` networks differs from that of samples
-    (N,).
+    (N,); without spread, 0 if both are equal up to rounding in float32, and infinity otherwise.
     """
-    error = standard_error(samples, count)
-    return (value - float(samples.mean())) / error if error else 0.0
+    mean, error = float(samples.mean()), standard_error(samples, count)
+    if error:
+        return (value - mean) / error
+    return 0.0 if math.isclose(value, mean, rel_tol=1e-4) else math.inf
 
 
 def right(factory: Factory, vector: Vector = along_inputs, **options: Any) -> dict[str, Any]:
@@ -104,13 +106,14 @@ def right(factory: Factory, vector: Vector = along_inputs, **options: Any) -> di
 def message(
     word: str, function: Callable[..., object], *arguments: object, **options: object
 ) -> dict[str, Any]:
-    """Expect a word in the message of an error; without an error the message is "accepted"."""
+    """Expect a word in the message of an error, or "accepted": no error."""
     text = "accepted"
     try:
         function(*arguments, **options)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-    return {"message": text, "word": word, "as_expected": word in text}
+    expected = text == word if word == "accepted" else word in text
+    return {"message": text, "word": word, "as_expected": expected}
 
 
 def equal(value: object, expected: object) -> dict[str, Any]:
