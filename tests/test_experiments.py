@@ -290,13 +290,14 @@ def test_a_file_with_another_character_is_refused_by_name(shelf, old):
         nb.load_results("fig6-lenet")
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "null", "{}", "\ufeff{}"])
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "null", "{}", "\ufeff{}"])
 def test_files_of_something_else_are_refused_by_name(tmp_path, text):
-    """Also what is deep, no object, or behind a mark."""
+    """Also what is broken, deep, no object, or behind a mark; no run replaces it."""
     path = tmp_path / "r.json"
     path.write_text(text)
     with pytest.raises(ValueError, match="r.json is not a results file"):
-        nb.Results.load(path)
+        run_experiment("fig1-logreg", "smoke", out=path, **HERE)
+    assert path.read_text() == text
 
 
 def test_a_file_about_other_directions_is_refused_by_name(shelf):

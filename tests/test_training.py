@@ -2,6 +2,8 @@ import copy
 import dataclasses
 import math
 import os
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 import nads_book as nb
@@ -470,6 +472,35 @@ def test_a_killed_process_is_named():
         train_many(
             small_network, DATA * 2, method="processes", workers=2, measure=lambda _: os._exit(1)
         )
+
+
+def test_what_others_finished_before_a_process_was_killed_is_kept(monkeypatch):
+    """Also what ends after the killed one, while the parent stores what was ready."""
+    futures, ready = [], []
+
+    class Pool:
+        def submit(self, task):
+            future = Future()
+            if len(futures) == 1:
+                future.set_exception(BrokenProcessPool())
+            elif not futures:
+                future.set_result(task())
+            futures.append(future)
+            future.task = task
+            return future
+
+        def shutdown(self, kill_workers):
+            pass
+
+    def store(b, result):
+        ready.append(b)
+        if b == 0:
+            futures[2].set_result(futures[2].task())
+
+    monkeypatch.setattr("nads_core.training.processes.process_pool", lambda _: Pool())
+    with pytest.raises(MemoryError, match="fewer workers"):
+        train_many(small_network, DATA * 3, method="processes", workers=3, on_result=store)
+    assert ready == [0, 2]
 
 
 def test_one_network_trains_as_a_plain_loop_does():
