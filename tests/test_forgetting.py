@@ -99,7 +99,9 @@ def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
     learned = 0
     for cell in cells:
         tasks = [(waves()[0], seed) for seed in SEEDS]
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
         together = script.train_together(cell, tasks, torch.device("cpu"))
+        assert not torch.backends.cudnn.allow_tf32
         for task, row in zip(tasks, together, strict=True):
             alone = script.train_one(cell, *task)
             assert row["train_accuracy"] == pytest.approx(alone["train_accuracy"], abs=0.005)

@@ -56,6 +56,7 @@ def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_
 
     assert of(device="2 CPU threads", networks=1) == {False}
     assert of(device="NVIDIA H200", networks=1) == set()
+    assert of(device="NVIDIA H200", networks=1, mixed_precision=None) == set()
     assert of(device="NVIDIA H200", networks=1, mixed_precision=True) == {True}
 
 

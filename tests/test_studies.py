@@ -101,15 +101,54 @@ def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
         run_study(Squares(), mixed_precision=True, **OPTIONS)
     used = []
     monkeypatch.setattr(Squares, "run", lambda self, unit, place: used.append(place.device) or {})
-    for on_gpu in (True, False):
-        monkeypatch.setattr(Squares, "on_gpu", on_gpu)
-        runs = run_study(Squares(), count=1, **OPTIONS | {"device": "meta"}).provenance
-        assert runs[0]["units"] == 1
+    run_study(Squares(), count=1, **OPTIONS | {"device": "meta"})
+    monkeypatch.setattr(Squares, "on_gpu", False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    run_study(Squares(), count=1, **OPTIONS | {"device": None})
+    with pytest.raises(ValueError, match="squares runs on a CPU only, not on meta"):
+        run_study(Squares(), count=1, **OPTIONS | {"device": "meta"})
     assert [device.type for device in used] == ["meta", "cpu"]
 
 
+def test_a_study_of_the_cpu_has_workers_and_is_pending_beside_a_gpu(monkeypatch, tmp_path):
+    monkeypatch.setattr(Squares, "on_gpu", False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setitem(OTHERS, "squares", f"{__name__}.Squares")
+    out = ["--executor", "sequential", "--out", str(tmp_path / "squares.json")]
+    assert main(["run", "squares", "--workers", "1", "--count", "2", *out]) == 0
+    monkeypatch.setattr("nads_book.cli.run.overview", lambda: [("squares", None, 2, 4)])
+    assert main(["run", "--pending", "--device", "cuda", *out]) == 0
+    assert len(json.loads((tmp_path / "squares.json").read_text("utf8"))["rows"]) == 5
+
+
+def test_the_precision_of_a_study_is_not_that_of_another_one_in_the_same_file(tmp_path):
+    class Rounded(Squares):
+        name = "rounded"
+        rows_at = ("rounded",)
+        precisions = (False, True)
+
+    out = tmp_path / "squares.json"
+    run_study(Squares(), out=out, **OPTIONS)
+    for count, requested in ((1, True), (2, None)):
+        run_study(Rounded(), out=out, count=count, mixed_precision=requested, **OPTIONS)
+    with pytest.raises(ValueError, match="rounded has mixed_precision=True"):
+        run_study(Rounded(), out=out, mixed_precision=False, **OPTIONS)
+    runs = json.loads(out.read_text("utf8"))["runs"]
+    assert [run["mixed_precision"] for run in runs] == [False, True, True]
+
+
+@pytest.mark.stored
+def test_every_stored_study_can_go_on():
+    pytest.importorskip("torchvision")
+    for name in OTHERS:
+        study = experiment(name)
+        before = study.stored(study.path).precisions
+        assert study.choose_precision(before, torch.device("cpu")) in study.precisions
+    assert experiment("law-published").choose_precision({False}, torch.device("cpu"))
+
+
 def test_every_row_names_the_machine_that_computed_it(monkeypatch):
-    machines = iter([{"device": name} for name in "abab"])
+    machines = iter([{"device": name, "date": day} for day, name in enumerate("abab")])
     monkeypatch.setattr("nads_book.experiments.executors.machine", lambda device: next(machines))
     pool = ThreadPoolExecutor(1)
     monkeypatch.setattr("nads_book.experiments.study.open_executor", lambda *_: pool)
@@ -117,6 +156,7 @@ def test_every_row_names_the_machine_that_computed_it(monkeypatch):
     runs = {run["started"]: run for run in results.provenance}
     assert [runs[row["run"]]["device"] for row in results.rows] == [*"ababb"]
     assert [run["units"] for run in runs.values()] == [2, 2]
+    assert not any("workers" in run for run in runs.values())
 
 
 def test_a_unit_is_the_same_in_any_order_of_its_fields():
@@ -136,22 +176,31 @@ def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         run_study(Squares(), out=out, **OPTIONS)
     assert len(json.loads(out.read_text("utf8"))["rows"]) == 2
+    monkeypatch.setattr(Squares, "run", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run_study(Squares(), out=out, **OPTIONS)
+    assert json.loads(out.read_text("utf8"))["runs"][-1]["seconds"] == 0
 
 
-def test_a_unit_is_computed_on_one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
+def test_a_unit_is_computed_on_one_thread(set_threads):
+    set_threads(2)
     rows, _ = run_unit(Squares(), {"number": 2}, Context())
-    used = torch.get_num_threads()
-    torch.set_num_threads(before)
-    assert rows == [{"square": 4}] and used == 1
+    assert rows == [{"square": 4}] and torch.get_num_threads() == 1
 
 
 def test_a_time_limit_ends_a_study_between_units(monkeypatch):
-    """Also on machines that have been up for longer."""
-    assert not run_study(Squares(), time_limit=0, **OPTIONS).rows
-    monkeypatch.setattr(time, "monotonic", lambda: 1e12)
-    assert run_study(Squares(), time_limit=600, **OPTIONS).complete
+    """Also on machines that have been up for longer; it counts from the call."""
+    assert not run_study(Squares(), time_limit=-1, **OPTIONS).rows
+    deadline = time.time() + 600
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: 1e12)
+        Context(deadline=deadline).check_deadline("nothing is left")
+
+    def prepare(study, units):
+        monkeypatch.setattr(time, "time", lambda: deadline + 600)
+
+    monkeypatch.setattr(Squares, "prepare", prepare)
+    assert not run_study(Squares(), time_limit=600, **OPTIONS).rows
 
 
 def test_units_that_wait_are_cancelled_after_an_error():

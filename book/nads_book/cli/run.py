@@ -20,7 +20,6 @@ from nads_book.studies import (
 )
 from nads_book.studies.presets import SIZES
 from nads_core.cli import output_file
-from nads_core.runtime.arguments import usable_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--workers", type=int, help="networks trained in parallel on a CPU; one per core by default"
     )
-    add("--device", help="cpu, cuda, ...; a GPU if available by default")
+    add(
+        "--device",
+        help="cpu, cuda, ...; by default a GPU if available, for studies that use one; with "
+        "--pending, others run on a CPU",
+    )
 
 
 def run(study: str | None = None, list: bool = False, pending: bool = False, **options: Any) -> int:
@@ -112,7 +115,7 @@ def run_one(
         preset: size of a figure.
         out: results file.
         shard: part (i, n) of the study; the whole study by default.
-        device: device, or None for a GPU if available.
+        device: device, or None for a GPU if available and used by the study.
         **options: options of `run_study`.
     """
     if study in OTHERS and preset is not None:
@@ -121,7 +124,7 @@ def run_one(
     job = experiment(study, preset)  # raises for an unknown study, before any file is touched
     if "root" in options and (study in OTHERS or not job.on_photos):
         raise ValueError(f"{study} does not use photos, or those of NADS_DATA: leave --root out")
-    place = usable_device(device)
+    place = job.choose_device(device)
     if (workers := options.get("workers")) is not None and place.type != "cpu":
         raise ValueError(
             f"--workers {workers} is not valid with {place}: leave it out, or use --device cpu"
@@ -163,9 +166,11 @@ def describe(name: str, preset: str | None, have: int, total: int) -> str:
     return f"{name:<22} {preset or '':<10} {have:>5} of {total:<5} {question}"
 
 
-def run_pending(time_limit: float | None = None, **options: Any) -> int:
+def run_pending(time_limit: float | None = None, device: str | None = None, **options: Any) -> int:
     """Run all studies that are not complete; return 1 if one was skipped because its images are
     missing.
+
+    The device is that of studies that use a GPU; others run on a CPU.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     skipped = 0
@@ -176,7 +181,8 @@ def run_pending(time_limit: float | None = None, **options: Any) -> int:
         if have == total:
             continue
         try:
-            run_one(name, preset, time_limit=left, **options)
+            place = device if study_class(name).on_gpu else None
+            run_one(name, preset, device=place, time_limit=left, **options)
         except DatasetNotFoundError as error:
             print(f"skipped {name}: {error}", flush=True)
             skipped = 1

@@ -48,17 +48,23 @@ class Stored:
         return None
 
     @property
+    def own_runs(self) -> list[Facts]:
+        """Runs of this study."""
+        return self.provenance
+
+    @property
     def precisions(self) -> set[bool]:
         """Set of whether layers ran in bfloat16, of one element; empty if that is unknown.
 
-        Runs of early releases don't record it; on a CPU their layers ran in float32.
+        Runs of early releases don't record it, or as None; on a CPU their layers ran in float32.
+        Those of ``nads64.json`` name no device.
         """
         runs = [
             run
-            for run in self.provenance
-            if "mixed_precision" in run or "CPU thread" in run.get("device", "")
+            for run in self.own_runs
+            if run.get("mixed_precision") is not None or "CPU thread" in run.get("device", "")
         ]
-        return {run.get("mixed_precision", False) for run in runs}
+        return {bool(run.get("mixed_precision")) for run in runs}
 
     @property
     def identity(self) -> Facts:

@@ -20,7 +20,7 @@ import torch
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_book.experiments.results import writing
 from nads_book.experiments.study import Context, Rows, Study, Unit
-from nads_core.runtime.arguments import Facts, require_integers, usable_device
+from nads_core.runtime.arguments import Facts, require_integers
 from nads_core.runtime.provenance import environment
 from nads_core.training import TrainingTimeout
 
@@ -45,13 +45,13 @@ def run_study(
         study: the study.
         out: results file, replaced after every unit; an existing one is resumed.
         count: number of units, from the beginning of the study; all by default.
-        time_limit: seconds after which to stop; finished units are kept, and the result is not
-            ``complete``.
+        time_limit: seconds from this call after which to stop; finished units are kept, and the
+            result is not ``complete``.
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and merge them.
         executor: "processes" of this machine, "sequential" for this process alone, or
             "dask:ADDRESS" for the workers of a Dask scheduler.
         workers: number of processes on a CPU; by default one per core.
-        device: device of the computation; by default a GPU if there is one.
+        device: device of the computation; by default a GPU if there is one and the study uses it.
         mixed_precision: whether layers run in bfloat16; see `Study.choose_precision` for the
             default.
         root: folder with images; see `load_images`.
@@ -61,23 +61,26 @@ def run_study(
         The rows of all finished units, those of earlier runs in ``out`` included.
 
     Raises:
-        ValueError: for a shard that does not exist, or a file of another study or other settings.
+        ValueError: for a shard that does not exist, a device that the study does not use, or a file
+            of another study or other settings.
         DatasetNotFoundError: if images are missing that the study needs.
         KeyboardInterrupt: on Ctrl-C; ``out`` has all finished units, and the next run resumes.
     """
+    start = time.monotonic()
+    deadline = None if time_limit is None else time.time() + time_limit
     out = Path(out) if out else None
     part, parts = shard
     if count is not None:
         require_integers(count=count)
     if not 1 <= part <= parts:
         raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
-    start = time.monotonic()
     with writing(out) if out else nullcontext():
         context = Context(
-            usable_device(device if study.on_gpu else "cpu"),
+            study.choose_device(device),
             root=None if root is None else str(root),
             out=out,
             workers=workers,
+            deadline=deadline,
         )
         results = study.stored(out, context.root)
         units = study.missing(results.rows, study.units()[:count][part - 1 :: parts])
@@ -87,8 +90,6 @@ def run_study(
             context = replace(
                 context, mixed_precision=chosen, source=results.photos, progress=progress
             )
-            if time_limit is not None:
-                context = replace(context, deadline=time.time() + time_limit)
         with _provenance(results, bool(units), context, start) as keep:
             try:
                 if executor == "processes":
@@ -110,16 +111,19 @@ def _provenance(results: Any, needed: bool, context: Context, start: float) -> I
     """Add an entry for each machine to the provenance, and give the function that stores rows and
     names their entry.
 
-    Entries replace those of runs that computed nothing.
+    Entries replace those of runs that computed nothing. The ``seconds`` of an entry are those from
+    the start of the run to the last unit of its machine: they overlap, and have no sum.
     """
     here, entries = environment(context.device), list[Facts]()
 
     def entry_of(machine: Facts) -> Facts:
         for entry in entries:
-            if machine.items() <= entry.items():
-                return entry
+            if all(entry.get(name) == machine[name] for name in machine if name != "date"):
+                return entry  # also where its workers began on two days
         entry = machine | {"started": datetime.now(UTC).isoformat(), results.counted: 0}
-        entry |= {"mixed_precision": context.mixed_precision, "workers": context.workers}
+        entry |= {"seconds": 0.0, "mixed_precision": context.mixed_precision}
+        if context.workers is not None:
+            entry["workers"] = context.workers
         entries.append(entry)
         return entry
 

@@ -20,7 +20,7 @@ import torch
 
 from nads_book.evidence import Estimate
 from nads_book.experiments.executors import compute_units, open_executor
-from nads_core.runtime.arguments import Facts
+from nads_core.runtime.arguments import Facts, usable_device
 from nads_core.runtime.files import atomic_write
 from nads_core.training import TrainingTimeout
 
@@ -206,19 +206,35 @@ class Study(ABC):
         """Apply the registered rule to the rows of all units."""
         raise ValueError(f"{self.name} has no registered rule")
 
+    def choose_device(self, requested: torch.device | str | None = None) -> torch.device:
+        """Return the device of the computation: as requested, or by default a GPU if there is one
+        and the study uses it.
+
+        Raises:
+            ValueError: if the device cannot be used here, or the study runs on a CPU only.
+        """
+        device = usable_device("cpu" if requested is None and not self.on_gpu else requested)
+        if device.type != "cpu" and not self.on_gpu:
+            raise ValueError(
+                f"{self.name} runs on a CPU only, not on {device}: leave the device out"
+            )
+        return device
+
     def choose_precision(
         self, before: set[bool], device: torch.device, requested: bool | None = None
     ) -> bool:
         """Return whether layers run in bfloat16: as in stored rows, as requested, or by default.
 
         Args:
-            before: precisions of the stored rows, see `Stored.precisions`.
+            before: precisions of the stored rows, see `Stored.precisions`; others than those of
+                the study do not count.
             device: device of the computation.
             requested: whether layers shall run in bfloat16.
 
         Raises:
             ValueError: if the study, or its stored rows, have another precision.
         """
+        before = before & set(self.precisions)
         possible = before or set(self.precisions)
         chosen = min(before, default=self.default_precision(device))
         if requested not in {None, *possible}:

@@ -37,6 +37,18 @@ class StudyFile(Stored):
     counted = "units"
 
     @property
+    def own_runs(self) -> list[Facts]:
+        """Runs that rows of this study name, or that computed nothing so far; the others are of
+        studies that share the file.
+        """
+        named = {row.get("run") for row in self.rows}  # None in rows of early releases
+        return [
+            run
+            for run in self.provenance
+            if run.get("started") in named or run.get(self.counted) == 0
+        ]
+
+    @property
     def identity(self) -> Facts:
         """What must agree before results are merged."""
         study = self.experiment()

@@ -280,6 +280,7 @@ def train_together(cell: Cell, tasks: Sequence[Task], device: torch.device) -> l
     """Train networks of one cell, B of them, in shared steps; each row is that of `train_one` up to
     rounding.
     """
+    torch.backends.cudnn.allow_tf32 = False  # as on a CPU
     owns = [identity(*task) for task in tasks]
     train, test = (
         [torch.stack(tensors).to(device) for tensors in zip(*sets, strict=True)]
@@ -348,7 +349,6 @@ class Forgetting(FileStudy):
         """Train networks in shared steps on a GPU, one per process on a CPU."""
         if context.device.type == "cpu":
             return super().run_many(units, context, keep)
-        torch.backends.cudnn.allow_tf32 = False  # as on a CPU
         for cell, tasks in grouped((Cell(**unit["cell"]), task_of(unit)) for unit in units).items():
             rows = train_together(cell, tasks, context.device)
             for (wave, seed), row in zip(tasks, rows, strict=True):
