@@ -400,6 +400,8 @@ def test_a_page_takes_the_number_of_a_claim(book):
     found["measured"].interval = [2.0, 4.0]
     page = claims.with_badges("It is <!-- number: measured -->.", found)
     assert page == "It is 3.00 (2.00 to 4.00)."
+    found["measured"].value = 0.976
+    assert claims.with_badges("<!-- percent: measured -->", found) == "97 %"
     with pytest.raises(claims.ClaimError, match="fourth"):
         claims.with_badges("<!-- number: fourth -->", found)
 

@@ -104,7 +104,7 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
         )
     silent = 1 - float(halves.flatten(1).any(1).float().mean())
     if silent > _SILENT:
-        message = f"{silent:.0%} of the networks of {name} do not respond to their input"
+        message = f"{100 * silent:.0f} % of the networks of {name} do not respond to their input"
         warnings.warn(
             f"{message}: they count as zero, and the NADs describe the others", stacklevel=4
         )

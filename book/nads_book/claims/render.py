@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import asdict
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 FAILED = "prediction failed"
 FAILURES_FIRST = ("falsified", "toy", "inconclusive", "verified")
-NUMBER = re.compile(r"<!-- number: ([\w-]+) -->")
+NUMBER = re.compile(r"<!-- (number|percent): ([\w-]+) -->")
 
 
 def sign(claim: Claim) -> str:
@@ -71,16 +72,19 @@ def badge(claim: Claim) -> str:
 
 def with_badges(text: str, claims: dict[str, Claim]) -> str:
     """Replace the marks of a text by signs, and ``<!-- number: ID -->`` by the number behind a
-    claim.
+    claim; ``percent`` in place of ``number`` shows a share, rounded down.
 
     Raises:
         ClaimError: for a number of no claim.
     """
 
     def value(mark: re.Match[str]) -> str:
-        if mark[1] not in claims:
-            raise ClaimError(f"<!-- number: {mark[1]} --> belongs to no claim")
-        return number(claims[mark[1]]).rpartition(": ")[2]
+        if mark[2] not in claims:
+            raise ClaimError(f"{mark[0]} belongs to no claim")
+        found = claims[mark[2]]
+        if mark[1] == "percent" and found.value is not None:
+            return f"{math.floor(100 * found.value)} %"
+        return number(found).rpartition(": ")[2]
 
     text = NUMBER.sub(value, text)
     return MARK.sub(lambda mark: badge(claims[mark[1]]) if mark[1] in claims else "", text)

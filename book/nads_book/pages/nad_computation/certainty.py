@@ -116,7 +116,7 @@ def plot_reliability() -> Figure:
             areas = 12 + 200 * share
             axis.scatter(promised, kept, areas, colour, alpha=0.6, linewidth=0, label=label)
         axis.set(xlabel="predicted cos²", ylabel="measured cos²", aspect="equal")
-        axis.set(title=report.LABELS.get(architecture, "deep linear"))
+        axis.set(title=(report.LABELS | {"deep-linear": "deep linear"})[architecture])
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])

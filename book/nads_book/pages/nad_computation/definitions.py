@@ -48,7 +48,7 @@ def plot_definitions() -> Figure:
         shares, chance = np.array(pairs).T
         axis.errorbar(ARMS * 1.03**number, shares, 2 * chance, elinewidth=0.7)
         axis.annotate(label, (1.2 * ARMS[-1], shares[-1]), va="center", annotation_clip=False)
-    axis.set(xlabel="length of the dipole", ylabel="share of energy elsewhere")
+    axis.set(xlabel="step of the dipole", ylabel="share of energy elsewhere")
     axis.set(xscale="log", ylim=(0, None))
     return figure
 

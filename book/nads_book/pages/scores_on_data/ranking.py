@@ -43,7 +43,9 @@ def plot_pairs() -> Figure:
         ):
             label = f"{ARCHITECTURES[name].partition(',')[0]} {100 * accuracy:.0f} %"
             side, shift = ("right", (-6, 3)) if point[0] > count / 2 else ("left", (6, 3))
-            axis.annotate(label, point, shift, textcoords="offset points", fontsize=7, ha=side)
+            box = {"facecolor": axis.get_facecolor(), "linewidth": 0, "pad": 1}
+            where = {"xytext": shift, "textcoords": "offset points", "ha": side}
+            axis.annotate(label, point, **where, fontsize=7, bbox=box)
         axis.set(xlim=(0.3, count + 0.7), ylim=(count + 0.7, 0.3))
         axis.set(xticks=range(1, count + 1), yticks=range(1, count + 1))
     return figure
