@@ -70,10 +70,11 @@ def self_terms(halves: Tensor, image_shape: Shape) -> Tensor:
             readouts.
         image_shape: (C, H, W) or (C, L); inputs of other shapes have no maps.
     """
-    dots = _dots(halves)  # (n, 2 R, 2 R)
+    dots = _dots(halves).double()  # (n, 2 R, 2 R)
     terms = [_products(dots)]
     for one in _maps(image_shape):
-        terms.append(terms[0] - _changes(dots, _dots(one.odd_part(halves, image_shape))))
+        odd = _dots(one.odd_part(halves, image_shape)).double()
+        terms.append(terms[0] - _changes(dots, odd))
     return torch.stack([term.mean((1, 2)).sum() for term in terms])
 
 
@@ -124,12 +125,12 @@ def symmetry_tests(
         # d_ij: means over the readouts of both networks, (n, n)
         differences = _changes(dots, odd_dots).unflatten(1, halves.shape[:2]).mean(2)
         differences = differences.unflatten(0, halves.shape[:2]).mean(1)
-        own_of_first = differences.diagonal().clone()
+        own_of_first = differences.diagonal().double()
         differences.fill_diagonal_(0)
-        random = ((signs @ differences.float()) * signs).sum(1).double()  # over pairs, (draws,)
+        random = ((signs @ differences) * signs).sum(1).double()  # over pairs, (draws,)
         scale = _scale(own_of_first, own_of_all, num_networks)
         if _num_effective(own_of_first, own_of_all / num_networks) < FEWEST_ALONG:
-            more_extreme = random >= float(differences.sum())
+            more_extreme = random >= float(differences.double().sum())
         else:
             more_extreme = scale * random >= changed
         p_value = (1 + int(more_extreme.sum())) / (1 + _DRAWS)
@@ -219,7 +220,8 @@ def _flipped(images: Tensor, dim: int) -> Tensor:
 
 
 def _transposed(images: Tensor) -> Tensor:
-    return (images - images.mT) / 2  # each difference twice, so with half of its norm
+    above, below = torch.triu_indices(*images.shape[-2:], offset=1)
+    return (images[..., above, below] - images[..., below, above]) * 0.5**0.5
 
 
 def _negated(images: Tensor, channel: int) -> Tensor:
@@ -231,11 +233,11 @@ def _exchanged(images: Tensor, channel: int) -> Tensor:
 
 
 def _dots(halves: Tensor) -> Tensor:
-    """Return the products of all halves (..., m, 2, d), in float64: (..., 2 m, 2 m), whose rows and
-    columns alternate between x and y.
+    """Return the products of all halves (..., m, 2, d): (..., 2 m, 2 m), whose rows and columns
+    alternate between x and y.
     """
     vectors = halves.flatten(-3, -2)
-    return (vectors @ vectors.mT).double()
+    return vectors @ vectors.mT
 
 
 def _products(dots: Tensor) -> Tensor:
