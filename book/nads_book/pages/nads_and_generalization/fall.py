@@ -20,7 +20,7 @@ from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
 from nads_book.studies import stored
 
 AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
-SIZES = {"lenet": "paper", "vgg11": "laptop", "resnet18": "narrow"}  # of stored sweeps
+SIZES = {"lenet": "paper", "vgg11": "laptop", "resnet18": "narrow", "densenet121": "narrow"}
 
 
 class Curve(NamedTuple):
