@@ -220,7 +220,8 @@ def _flipped(images: Tensor, dim: int) -> Tensor:
 
 
 def _transposed(images: Tensor) -> Tensor:
-    above, below = torch.triu_indices(*images.shape[-2:], offset=1)
+    side = images.shape[-1]
+    above, below = torch.triu_indices(side, side, offset=1)
     return (images[..., above, below] - images[..., below, above]) * 0.5**0.5
 
 
