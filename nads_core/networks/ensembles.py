@@ -252,8 +252,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Raise a ValueError if f of a network depends on the other inputs of its batch.
 
         The ensemble has tested batches of a few inputs. Larger ones are tested here, those of the
-        first network input by input, of others by halves: a capacity can be exceeded in some networks,
-        and not in others.
+        first network input by input, those of others by their halves, because a capacity can be
+        exceeded in some networks alone.
 
         Args:
             state: weights of B networks.
