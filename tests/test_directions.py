@@ -641,14 +641,15 @@ def test_files_are_written_under_their_own_format_and_home(tmp_path, monkeypatch
     assert torch.equal(nc.NADs.load("~/home.npz").directions, nads.directions)
 
 
-def test_a_block_that_was_begun_is_drawn_anew_with_another_size():
+def test_a_block_that_was_begun_is_drawn_anew_with_another_size(monkeypatch):
     """A checkpoint of another device has blocks of another size."""
     vectors = []
-    for begun in (True, False):
+    for begun, threads in ((True, 1), (False, 1), (True, 2)):
+        monkeypatch.setattr("nads_core.networks.threaded.num_threads", lambda n=threads: n)
         ensemble = Ensemble(convnet, SHAPE, device="cpu")
         if begun:
             ensemble.restrict(slice(0, 8)).draw(0)
         evaluation = BatchEvaluator(ensemble, nc.SmoothedGradient(4), "convnet")
         evaluation.set_block_size(4)
-        vectors.append(evaluation.contributions([(0, 4)]))
-    assert torch.equal(*vectors)
+        vectors.append(evaluation.contributions([(0, 4), (1, 4)]))
+        assert all(torch.equal(own, vectors[0]) for own in vectors)

@@ -6,6 +6,7 @@ Checkpoints of unfinished computations are written atomically, and can be read o
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -191,8 +192,9 @@ class Accumulation:
 
     def reject(self) -> None:
         """Rename the checkpoint, whose networks may be wrong, so that no call resumes it."""
-        if self.path and self.path.exists() and distributed.rank() == 0:
-            self.path.replace(self.path.with_name(f"{self.path.name}.rejected"))
+        with suppress(FileNotFoundError):  # where there is none, or another process was faster
+            if self.path:
+                self.path.replace(self.path.with_name(f"{self.path.name}.rejected"))
 
     def save_if_due(self) -> None:
         """Write the state if it has a file and the last time is long ago."""

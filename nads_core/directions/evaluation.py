@@ -84,7 +84,8 @@ class BatchEvaluator:
         ensembles = self._threads.ensembles
         for index in (block * size + row for block, count in blocks for row in range(count)):
             if index % _AUDITED_OF >= _AUDITED_OF - _AUDITED:
-                ensembles[index % len(ensembles)].audit(index)
+                number = index // _AUDITED_OF * _AUDITED + index % _AUDITED
+                ensembles[number % len(ensembles)].audit(index)
         return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
 
     def audit_threads(self, index: int) -> None:

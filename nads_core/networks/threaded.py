@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import torch
@@ -49,16 +50,18 @@ class ThreadedEnsemble:
                     "copies of a network share something, or have locks"
                 )
                 self.size = 1
-        # One of each thread
-        self.ensembles = (
-            [ensemble.clone() for _ in range(self.size)] if self.size > 1 else [ensemble]
-        )
-        self._left = [*self.ensembles]  # for threads that have not begun
+        self._begun = itertools.count()  # threads
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
     def _start_thread(self) -> None:
         torch.set_num_threads(1)  # of this thread of Python alone
-        self._thread.ensemble = self._left.pop()
+        self._thread.number = next(self._begun)
+
+    @cached_property
+    def ensembles(self) -> list[Ensemble]:
+        """One of each thread, copied when the first networks are evaluated."""
+        alone = self.size == 1
+        return [self._ensemble if alone else self._ensemble.clone() for _ in range(self.size)]
 
     def map(
         self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]
@@ -68,7 +71,10 @@ class ThreadedEnsemble:
             with threads_for(LARGE if self._ensemble.block_size == 1 else 0):
                 return [function(self._ensemble, item) for item in items]
         with one_thread():
-            return list(self._pool.map(lambda item: function(self._thread.ensemble, item), items))
+            own = self.ensembles
+            return list(
+                self._pool.map(lambda item: function(own[self._thread.number], item), items)
+            )
 
 
 def _can_clone(ensemble: Ensemble) -> bool:

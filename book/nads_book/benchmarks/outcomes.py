@@ -86,7 +86,7 @@ def z_score(value: float, samples: Tensor, count: int) -> float:
     mean, error = float(samples.mean()), standard_error(samples, count)
     if error:
         return (value - mean) / error
-    return 0.0 if math.isclose(value, mean, rel_tol=1e-4) else math.inf
+    return 0.0 if math.isclose(value, mean, rel_tol=1e-5, abs_tol=1e-12) else math.inf
 
 
 def right(factory: Factory, vector: Vector = along_inputs, **options: Any) -> dict[str, Any]:

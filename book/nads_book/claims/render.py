@@ -83,7 +83,7 @@ def with_badges(text: str, claims: dict[str, Claim]) -> str:
             raise ClaimError(f"{mark[0]} belongs to no claim")
         found = claims[mark[2]]
         if mark[1] == "percent" and found.value is not None:
-            return f"{math.floor(100 * found.value)} %"
+            return f"{math.floor(round(100 * found.value, 6))} %"
         return number(found).rpartition(": ")[2]
 
     text = NUMBER.sub(value, text)

@@ -112,7 +112,7 @@ def _provenance(results: Any, needed: bool, context: Context, start: float) -> I
     names their entry.
 
     Entries replace those of runs that computed nothing. The ``seconds`` of an entry are those from
-    the start of the run to the last unit of its machine: they overlap, and have no sum.
+    the start of the run to the last unit of its machine: they overlap, so do not add them.
     """
     here, entries = environment(context.device), list[Facts]()
 

@@ -226,15 +226,18 @@ class Study(ABC):
         """Return whether layers run in bfloat16: as in stored rows, as requested, or by default.
 
         Args:
-            before: precisions of the stored rows, see `Stored.precisions`; others than those of
-                the study do not count.
+            before: precisions of the stored rows, see `Stored.precisions`.
             device: device of the computation.
             requested: whether layers shall run in bfloat16.
 
         Raises:
             ValueError: if the study, or its stored rows, have another precision.
         """
-        before = before & set(self.precisions)
+        if strange := before - set(self.precisions):
+            raise ValueError(
+                f"rows of {self.name} are stored with mixed_precision={strange.pop()}, which the "
+                "study does not have: name another file"
+            )
         possible = before or set(self.precisions)
         chosen = min(before, default=self.default_precision(device))
         if requested not in {None, *possible}:

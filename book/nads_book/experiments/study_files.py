@@ -38,15 +38,11 @@ class StudyFile(Stored):
 
     @property
     def own_runs(self) -> list[Facts]:
-        """Runs that rows of this study name, or that computed nothing so far; the others are of
-        studies that share the file.
+        """Runs that rows of this study name; the others are of studies that share the file, or
+        computed nothing.
         """
         named = {row.get("run") for row in self.rows}  # None in rows of early releases
-        return [
-            run
-            for run in self.provenance
-            if run.get("started") in named or run.get(self.counted) == 0
-        ]
+        return [run for run in self.provenance if run.get("started") in named]
 
     @property
     def identity(self) -> Facts:
