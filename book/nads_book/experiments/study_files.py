@@ -39,10 +39,17 @@ class StudyFile(Stored):
     @property
     def own_runs(self) -> list[Facts]:
         """Runs that rows of this study name; the others are of studies that share the file, or
-        computed nothing.
+        computed nothing. Rows of early releases name none: runs without a start in a precision of
+        the study.
         """
-        named = {row.get("run") for row in self.rows}  # None in rows of early releases
-        return [run for run in self.provenance if run.get("started") in named]
+        named = {row.get("run") for row in self.rows}
+        known = {None, *self.experiment().precisions}
+        return [
+            run
+            for run in self.provenance
+            if (start := run.get("started")) in named
+            and (start or run.get("mixed_precision") in known)
+        ]
 
     @property
     def identity(self) -> Facts:
