@@ -117,8 +117,8 @@ def deviations(case: str, rows: Rows = ()) -> dict[int, float]:
 class PoisonParts(FileStudy):
     """What do the parts of the poison cost at equal relative size? See ``poison_parts.toml``.
 
-    Networks of CIFAR-10 have the precision of the figure's. Where a row names one, it holds instead
-    of that of the run.
+    Networks of CIFAR-10 have the precision of the figure's. A precision that a row names replaces
+    its run's.
     """
 
     name = "poison-parts"
