@@ -369,6 +369,13 @@ def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
     assert "delete" not in str(error.value)
 
 
+def test_preset_paper_demands_photos(tmp_path, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", str(tmp_path))
+    monkeypatch.setenv("NADS_DOWNLOAD", "0")
+    with pytest.raises(nb.DatasetNotFoundError, match=r"fig8-lenet at preset paper .*NADS_DATA"):
+        run_experiment("fig8-lenet", "paper", progress=False)
+
+
 # The results that ship
 
 

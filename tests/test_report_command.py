@@ -220,6 +220,16 @@ def test_the_network_is_deaf_to_fine_stripes_alone(run, images):
     assert "dark – stripes" in " ".join(section.sentences)
 
 
+def test_the_energy_of_one_pair_is_the_lift(run, images):
+    nads, path = run
+    chosen = images.labels != 1
+    labels = images.labels[chosen] // 2
+    pair = nc.ImageSet(images.images[chosen], labels, ("dark", "stripes"), "images in a test")
+    numbers = nb.report_on(nads, pair, checkpoint=path).sections[3].numbers
+    value, low, high = numbers["pairs"][0]["sensitivity"]
+    assert high < 1 and numbers["lift"] == pytest.approx((value, low, high))
+
+
 def test_nads_alone_give_the_lift_of_class_differences(images):
     shipped = nc.load_nads("lenet")
     photos = nb.load_images("generated", num_images=400)
