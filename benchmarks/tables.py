@@ -305,16 +305,16 @@ def cases() -> str:
 def gpu_networks() -> str:
     """Return networks per second by evaluation, on a GPU."""
     rows = _stored("gpu-networks")["rows"]
-    # Two runs, the newer first: since the older one, blocks have 2^28 weights
+    # Two runs, the newer first; the older one drew the blocks of a CPU
     today, *_, before = dict.fromkeys(row["commit"] for row in rows)
-    all_kernels = "triton, also for weights and moments"
     columns = {
-        "`loop`": f"loop, float32, torch, {before}",
-        "`vmap`, blocks of a CPU": f"vmap, float32, torch, {before}",
-        "the same in bfloat16": f"vmap, bfloat16, torch, {before}",
-        "with three kernels": f"vmap, float32, {all_kernels}, {before}",
-        "`vmap`, blocks of today": f"vmap, float32, torch, {today}",
-        "with three kernels ": f"vmap, float32, {all_kernels}, {today}",
+        "`loop`": f"loop, float32, torch, {today}",
+        "`graph`": f"graph, float32, torch, {today}",
+        "`vmap`": f"vmap, float32, torch, {today}",
+        "in bfloat16": f"vmap, bfloat16, torch, {today}",
+        "kernel for convolutions": f"vmap, float32, triton, {today}",
+        "earlier: `vmap`": f"vmap, float32, torch, {before}",
+        "three kernels": f"vmap, float32, triton, also for weights and moments, {before}",
     }
     keys = ("network", "evaluation", "dtype", "kernels", "commit")
     rates = {", ".join(row[key] for key in keys): row for row in rows if "network" in row}

@@ -22,6 +22,7 @@ import nads_core as nc
 from nads_core.directions.estimators import Draw
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.evaluator import default_evaluations
 from nads_core.networks.modules import state_of
 from nads_core.networks.recording import Recording, without_overwritten
 from nads_core.networks.threaded import ThreadedEnsemble
@@ -559,6 +560,29 @@ class Recurrent(nn.Module):
 
     def forward(self, x):
         return self.head(self.cell(x[:, 0])[0][:, -1])
+
+
+def test_a_gpu_takes_the_next_evaluation_where_a_network_does_not_allow_the_first(monkeypatch):
+    """A graph for very many layers, which a forward pass that reads values does not allow; vmap,
+    which a recurrent layer does not.
+    """
+    deep = nn.Sequential(*(nn.Tanh() for _ in range(250)))
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    assert default_evaluations(deep, cuda) == ("graph", "vmap", "loop")
+    assert default_evaluations(deep[:20], cuda) == ("vmap", "loop")
+    assert default_evaluations(deep, cpu) == ("loop",)
+
+    def not_captured(*_):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr("nads_core.networks.evaluator.capture", not_captured)
+    monkeypatch.setattr(
+        "nads_core.networks.ensembles.default_evaluations", lambda *_: ("graph", "vmap", "loop")
+    )
+    assert Ensemble(convnet, SHAPE).evaluation == "vmap"
+    assert Ensemble(Recurrent, SHAPE).evaluation == "loop"
+    with pytest.raises(ValueError, match="stream is capturing"):
+        Ensemble(convnet, SHAPE, evaluation="graph")
 
 
 def ignoring_warnings(function, *arguments):

@@ -47,8 +47,9 @@ class ComputeOptions:
             For networks which begin with a last layer of zeros, as vision transformers do, and have
             no input gradient before that.
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on
-            a GPU), "graph" one after another by a CUDA graph; all load the weights and buffers of
-            all networks into one network. "factory" evaluates every network as the factory builds
+            a GPU), "graph" one after another by a CUDA graph (the default there for networks of 200
+            layers or more); all load the weights and buffers of all networks into one network.
+            "factory" evaluates every network as the factory builds
             it: slower, but right for networks that differ in more than weights and buffers, such as
             a random permutation in a plain attribute, a random activation or a random structure. It
             takes ``readouts=1`` only, and is always used where a factory's random numbers cannot be

@@ -20,7 +20,13 @@ from nads_core.networks.batches import (
     same_in_half,
 )
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
-from nads_core.networks.evaluator import EVALUATIONS, NetworkEvaluator, networks_of, prepared
+from nads_core.networks.evaluator import (
+    EVALUATIONS,
+    NetworkEvaluator,
+    default_evaluations,
+    networks_of,
+    prepared,
+)
 from nads_core.networks.initialisation import Initialisation
 from nads_core.networks.modules import State, failure, state_of
 from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
@@ -95,11 +101,12 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             then converted.
         output: index of the network output that is the scalar f(x); or a function of what the
             network returns for K inputs, which returns (K,).
-        evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by
-            default vmap on a GPU, for networks that allow it (recurrent layers do not). Both load
-            the weights and buffers of other networks into one network, the template. ``"graph"``
-            evaluates as "loop" does, by a CUDA graph of one network into which the weights of each
-            are copied (on a CPU by the same calls). ``"factory"`` evaluates each network as the
+        evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once. Both
+            load the weights and buffers of other networks into one network, the template.
+            ``"graph"`` evaluates as "loop" does, by a CUDA graph of one network into which the
+            weights of each are copied (on a CPU by the same calls). By default vmap on a GPU, and a
+            graph for networks of very many layers, if the network allows it: recurrent layers do
+            not, nor a forward pass that reads values. ``"factory"`` evaluates each network as the
             factory builds it, one at a time: for factories whose networks differ in structure, in
             activations or in tensors that are plain attributes. Factories whose random numbers
             cannot be replayed are evaluated so too, and reject "vmap" and "graph".
@@ -148,14 +155,17 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             raise ValueError(f"evaluation must be one of {choices}, got {evaluation!r}")
         initialisation = Initialisation.of(factory, device, evaluation == "factory")
         second = initialisation.second
-        chosen = evaluation or ("vmap" if device.type == "cuda" else "loop")
+        choices = (
+            (evaluation,) if evaluation else default_evaluations(initialisation.network, device)
+        )
+        chosen = choices[0]
         if initialisation.steps is None:
             if evaluation in ("vmap", "graph"):
                 raise ValueError(
                     f"evaluation={evaluation!r} needs weights that are drawn for many networks "
                     "together, and this factory's random numbers cannot be replayed: leave it out"
                 )
-            chosen = "factory"
+            choices = (chosen := "factory",)
         from_factory = chosen == "factory"
         if from_factory and self.kernels != "torch":
             raise ValueError(
@@ -185,12 +195,14 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         if second is not None and not from_factory:
             self._require_reproduced(second)
             self._require_same_gradients(second)
-        if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
+        for self.evaluation in choices:
+            if not (obstacle := self._obstacle()):
+                break
             if evaluation:
                 raise ValueError(
-                    f"evaluation='vmap' cannot run this network ({obstacle}): use evaluation='loop'"
+                    f"evaluation={evaluation!r} cannot run this network ({obstacle}): "
+                    "use evaluation='loop'"
                 )
-            self.evaluation = "loop"
 
     def _prepared(self, network: nn.Module) -> nn.Module:
         network = prepared(network, self.device, self.dtype, self.evaluation != "vmap")
@@ -295,16 +307,20 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         if not same_in_half(function, function.fixed | weights, images):
             self._require_independent(function, weights, images, which, with_gradients=False)
 
-    def _vmap_obstacle(self) -> str | None:
-        """Return why these networks cannot be evaluated together, for example a recurrent layer;
-        None if they can.
+    def _obstacle(self) -> str | None:
+        """Return why these networks cannot be evaluated together or by a graph, for example a
+        recurrent layer; None if they can.
         """
+        if self.evaluation not in ("vmap", "graph"):
+            return None
         state, images = self.draw_first(2), self.test_images(2, 2)
         try:
             self.outputs(state, images)
             self.input_gradients(state, images)
         except RuntimeError as error:
             return str(error).splitlines()[0]
+        finally:
+            self._graphs.clear()  # of shapes that will not come again
         return None
 
     def _reproduces(self, network: nn.Module, weights: State, which: str) -> bool:

@@ -138,6 +138,30 @@ class _Recurrent(nn.Module):
         return self.head(self.cell(x[:, 0])[0][:, -1])
 
 
+class _ReadsValues(nn.Module):
+    """A layer whose result depends on a number that the CPU reads, which no graph can hold."""
+
+    def forward(self, x):
+        return x * (1.0 if x.isnan().any().item() else 2.0)
+
+
+def _of_many_layers(*more):
+    others = (nn.Identity() for _ in range(210))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 32), nn.Tanh(), *others, *more, nn.Linear(32, 1)
+    )
+
+
+def networks_of_many_layers(device):
+    """Compare input gradients of networks that a graph evaluates by default, and of those whose
+    values are read, which it does not.
+    """
+    return max(
+        _moved(partial(_of_many_layers, *more), (1, 8, 8), device)
+        for more in ([], [_ReadsValues()])
+    )
+
+
 def recurrent_layers(device):
     """Compare input gradients of networks that cannot share a vectorised step."""
     return max(
@@ -223,6 +247,7 @@ def restored_generators(device):
 CHECKS = (
     (deep_input_gradients, 1e-9),  # input gradients of ResNet-18, against the CPU
     (input_gradients_of_readouts, 1e-9),  # input gradients of two readouts, against the CPU
+    (networks_of_many_layers, 1e-9),  # by a graph, against the CPU
     (recurrent_layers, 1e-9),  # input gradients through recurrent layers, against the CPU
     (norms_of_inputs, 1e-9),  # input gradients through a batch norm of inputs, against the CPU
     # Overlaps of the first 10 NADs of 128 networks with those of others vary between .83 and .95.

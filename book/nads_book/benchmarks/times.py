@@ -21,7 +21,7 @@ from nads_core.networks.ensembles import Ensemble
 CERTAINTY = 0.99
 FEWEST = 64  # networks: from fewer, no run knows its certainty
 GPUS = ("T4", "H100", "H200")
-DEFAULTS = {"evaluation": "vmap", "dtype": "float32", "kernels": "torch"}
+DEFAULTS = {"dtype": "float32", "kernels": "torch"}
 # Name: label, and number of first NADs whose subspace is to be certain: the ViT's eigenvalues come
 # in groups of 16.
 NETWORKS = {
@@ -90,10 +90,12 @@ def gpu_durations(
         rows: rows of ``tools/on_a_gpu.py``, the newest first, with network, device, dtype, kernels,
             evaluation, networks_per_second and roofline_share. Those of defaults count.
     """
+    default = DEFAULTS | {"network": network}
+    default["evaluation"] = "graph" if network == "densenet121" else "vmap"
     timed = {
         row["device"]: row
         for row in reversed(rows)
-        if {**row, **DEFAULTS, "network": network} == row and "networks_per_second" in row
+        if row | default == row and "networks_per_second" in row
     }
     share = max(row["roofline_share"] for row in timed.values())
     durations = {}
