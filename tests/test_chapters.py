@@ -88,6 +88,15 @@ def test_chapter_runs_at_smoke_and_shows_what_it_should(chapter, published):
         assert not {"nan", "nan%", "None", "inf"} & {cell for row in table for cell in row}, table
 
 
+@pytest.mark.slow
+def test_a_chapter_without_photos_shows_generated_images_and_stored_results():
+    notebook = executed("07_poison", "no data")
+    (note,) = [text for text in printed(notebook) if "NADS_DATA" in text]
+    assert note.startswith("`generated`") and notebook.cells[0].source.startswith("# Poisoning")
+    assert all("image/png" in kinds for kinds in figures(notebook).values())
+    assert any("4 trainings of LeNet" in text for text in printed(notebook))
+
+
 def test_unreadable_numbers_are_recognised():
     assert all(
         UNREADABLE.search(text) for text in ("0e+00", "7.1e+11", "16.000000", "-0.00", "−0.0 |")

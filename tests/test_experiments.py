@@ -11,7 +11,6 @@ import time
 
 import nads_book as nb
 import pytest
-import torch
 from conftest import ROOT
 from nads_book.cli import main
 from nads_book.experiments.results import results_path, writing
@@ -19,7 +18,6 @@ from nads_book.experiments.stored import load_nads
 from nads_book.studies import FIGURES, experiment, merge_results, run_experiment, study_class
 from nads_book.studies.poison_and_flip import load_photos
 
-import nads_core as nc
 from nads_core.runtime.provenance import RNG_VERSION
 
 HERE = {"device": "cpu", "progress": False}
@@ -42,31 +40,6 @@ def whole():
 
 
 # Trained networks
-
-
-def test_the_grid_holds_each_direction_of_the_published_one_once():
-    cells = {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
-    chosen = nb.grid_frequencies()
-    mirrored = {tuple((-f + 16) % 32 - 16 for f in k) for k in chosen}
-    assert len(chosen) == 130 and set(chosen) | mirrored == cells
-    directions = torch.stack([nc.fourier_direction(k) for k in chosen]).flatten(1)
-    cosines = (directions @ directions.T - torch.eye(130)).abs()
-    assert cosines.max() < 1e-5
-
-
-def test_the_narrow_preset_has_the_deepest_networks_at_a_quarter_of_the_width():
-    for name in ("fig1-resnet18", "fig1-densenet121"):
-        job = experiment(name, "narrow")
-        wide_job = experiment(name, "laptop")
-        wide, narrow = (
-            sum(p.numel() for p in one.architecture.build(1, 32, 2).parameters())
-            for one in (wide_job, job)
-        )
-        assert 12 < wide / narrow < 17
-        # The same tasks, in the same order, learned by the same recipe.
-        assert job.units() == wide_job.units() and job.recipe == wide_job.recipe
-    with pytest.raises(ValueError, match="for resnet18, densenet121, not for"):
-        experiment("notes-lenet", "narrow")
 
 
 @pytest.mark.parametrize(
@@ -247,6 +220,8 @@ def test_bad_requests_are_refused(whole, tmp_path, capsys):
         experiment("fig9-lenet")
     with pytest.raises(ValueError, match="unknown preset 'large'"):
         experiment("fig1-lenet", "large")
+    with pytest.raises(ValueError, match="for resnet18, densenet121, not for"):
+        experiment("notes-lenet", "narrow")
     with pytest.raises(ValueError, match="1 <= i <= n, got 3/2"):
         run_experiment("fig1-logreg", "smoke", shard=(3, 2))
     with pytest.raises(ValueError, match="nothing|no results"):

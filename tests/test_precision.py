@@ -7,20 +7,10 @@ from nads_book.cli import main
 from nads_book.studies import experiment, trainings
 
 
-def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
-    job = experiment("fig1-vgg11", "laptop")
-    assert [tuple(unit["frequency"]) for unit in job.units()] == nb.waves.stratified_frequencies(
-        "vgg11"
-    )
-    seeds = [
-        {unit["seed"] for unit in experiment("fig1-vgg11", preset).units()}
-        for preset in ("laptop", "paper")
-    ]
-    assert not seeds[0] & seeds[1]
-    assert (
-        job.settings()["stop_perfect"]
-        and "stop_perfect" not in experiment("fig1-vgg11", "paper").settings()
-    )
+def test_the_laptop_size_is_a_stratified_beginning():
+    units = experiment("fig1-vgg11", "laptop").units()
+    waves = nb.waves.stratified_frequencies("vgg11")
+    assert [tuple(unit["frequency"]) for unit in units] == waves
 
 
 def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):

@@ -1,8 +1,6 @@
 """The authors' accuracies, as they ship: complete, turned the right way, and theirs."""
 
-import csv
 import os
-from pathlib import Path
 
 import nads_book as nb
 import numpy as np
@@ -13,14 +11,7 @@ from nads_book.pages import published_spectra
 
 pytestmark = pytest.mark.stored
 
-COLUMNS = {
-    "logreg": "acc_lr",
-    "lenet": "acc_ln",
-    "vgg11": "acc_vgg",
-    "resnet18": "acc_rn",
-    "densenet121": "acc_dn",
-}
-ALONG_NADS = [name for name in COLUMNS if name != "logreg"]
+ALONG_NADS = ["lenet", "vgg11", "resnet18", "densenet121"]
 
 
 @pytest.fixture
@@ -28,7 +19,7 @@ def no_references(monkeypatch):
     monkeypatch.delenv("NADS_REFERENCE", raising=False)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", ["logreg", *ALONG_NADS])
 def test_every_reader_has_the_map_of_every_architecture(name, no_references):
     cells = nb.published.fourier_accuracies(name)
     assert set(cells) == {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
@@ -70,47 +61,20 @@ def test_an_architecture_without_published_accuracies_is_named():
         nb.published.fourier_accuracies("ky")
 
 
-def test_leading_directions_ship_in_16_bit(published, monkeypatch):
-    complete = {name: nb.published.eigenvalues(name) for name in ("lenet", "resnet18")}
-    assert all(len(values) == 1023 for values in complete.values())
+def test_directions_and_eigenvalues_are_theirs_and_the_leading_ones_ship(published, monkeypatch):
+    found = [nb.published.eigenvalues(name) for name in ("lenet", "vgg11", "resnet18")]
+    for name, values in zip(("lenet", "vgg11", "resnet18"), found, strict=True):
+        shown = nb.published.directions(name).double()
+        torch.testing.assert_close(shown, published(name), atol=2e-4, rtol=0)
+        assert len(values) == 1023 and (values[:-1] >= values[1:]).all()
     monkeypatch.setenv("NADS_REFERENCE", os.devnull)  # a folder without them
-    for name, values in complete.items():
+    for name, values in (("lenet", found[0]), ("resnet18", found[2])):
         shown = nb.published.directions(name).double().flatten(1)
         theirs = published(name)[:64].flatten(1)
         assert shown.shape == theirs.shape and ((shown * theirs).sum(1) > 1 - 1e-6).all()
         assert (nb.published.eigenvalues(name) == values[:64]).all()
-
-
-def test_directions_come_with_their_eigenvalues(published):
-    for name in ("lenet", "vgg11", "resnet18"):
-        shown = nb.published.directions(name).double()
-        torch.testing.assert_close(shown, published(name), atol=2e-4, rtol=0)
-        values = nb.published.eigenvalues(name)
-        assert len(values) == 1023 and (values[:-1] >= values[1:]).all()
-    assert nb.published.directions("densenet121") is None
-
-
-def authors(name):
-    path = Path(os.environ.get("NADS_REFERENCE", "no-folder-named"), name)
-    if not path.exists():
-        pytest.skip(f"NADS_REFERENCE names no folder with {name} of the authors' repository")
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_accuracies_are_the_authors_files():
-    rows = authors("dft_accuracies.csv")
-    for name, column in COLUMNS.items():
-        ours = nb.published.fourier_accuracies(name)
-        for row in rows:
-            frequency = 2 * (int(row["y"]) - 8), 2 * (int(row["x"]) - 8)
-            assert ours[frequency] == pytest.approx(float(row[column]) / 100, abs=1e-6)
-    rows = authors("nad_accuracies.csv")
-    for name in ALONG_NADS:
-        ours = nb.published.nad_accuracies(name, interpolated=True)
-        assert list(ours.values()) == pytest.approx(
-            [float(row[COLUMNS[name]]) / 100 for row in rows], abs=1e-9
-        )
+        assert nb.published.directions(name, 1023) is None
+    assert nb.published.directions("vgg11") is None is nb.published.directions("densenet121")
 
 
 def test_the_directions_that_are_kept_back_are_compared_with_nothing():
