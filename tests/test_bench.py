@@ -1,7 +1,6 @@
 import json
 import math
 
-import numpy as np
 import pytest
 import tables
 import torch
@@ -176,25 +175,8 @@ def test_a_step_of_training_is_timed():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_models_of_the_zoo_are_right_or_rejected():
-    rows = json.loads((ROOT / "benchmarks/results/zoo.json").read_text("utf8"))
-    assert len(rows) > 100 and all(row["expected"] for row in rows.values())
-    ran = [row for row in rows.values() if row["result"] == "ran"]
-    scores = [row[name] for row in ran for name in ("z_trace", "z_energy") if row[name] is not None]
-    assert max(map(abs, scores)) < 4 and 0.8 < np.std(scores) < 1.3
-    assert all(row["message"] for row in rows.values() if row["result"] != "ran")
-
-
 def outcomes(folder):
     return json.loads((folder / "cases.json").read_text("utf8"))["rows"]
-
-
-def test_thirty_cases_are_as_expected():
-    rows = outcomes(ROOT / "benchmarks/results")
-    assert len({row["case"] for row in rows}) == 30 and all(row["as_expected"] for row in rows)
-    # Before they were corrected, ratios were wrong by a quarter or more
-    errors = [row["standard_error"] for row in rows if "ratio" in row]
-    assert np.median(errors) < 0.03 and len(errors) > 10
 
 
 def test_what_is_expected_of_a_case_can_fail():

@@ -4,7 +4,6 @@ It takes five gigabytes and a few minutes, and is deleted afterwards. What is te
 commit, which the first cell of a notebook clones, as on Colab.
 """
 
-import ast
 import json
 import os
 import shutil
@@ -21,16 +20,6 @@ nbformat = pytest.importorskip("nbformat")
 VERSION = "3.13"  # Python's, on Colab
 PACKAGES = ROOT / "tests" / "colab_packages.txt"
 BYTES = 10e9  # of disk, for the environment while it is installed
-# Executes the imports of each notebook; prints those that fail.
-IMPORT_ALL = """
-import json, sys
-for name, imports in json.load(sys.stdin).items():
-    for line in imports:
-        try:
-            exec(line, {})
-        except Exception as error:
-            print(f"{name}: {line}: {error!r}")
-"""
 
 
 def python_of_colab():
@@ -86,24 +75,6 @@ def colab(tmp_path_factory):
         yield folder
     finally:
         shutil.rmtree(folder)
-
-
-def imports(path):
-    """Return the import statements of a notebook, less those of its first cell."""
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    nodes = [node for cell in cells[1:] for node in ast.walk(ast.parse(cell.source))]
-    return [ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-
-
-@pytest.mark.slow
-def test_what_the_notebooks_import_is_there(colab):
-    notebooks = sorted((colab / "nads-book" / "notebooks").glob("*.ipynb"))
-    statements = json.dumps({path.name: imports(path) for path in notebooks})
-    command = [colab / "environment" / "bin" / "python", "-c", IMPORT_ALL]
-    options = {"cwd": colab, "env": environment(), "capture_output": True, "text": True}
-    result = subprocess.run(command, input=statements, **options)
-    assert (result.returncode, result.stdout) == (0, ""), result.stderr
-    assert "import nads_book as nb" in statements
 
 
 @pytest.mark.slow

@@ -182,12 +182,6 @@ def test_random_numbers_are_standard_normal_and_independent_of_each_other(ask):
     assert abs((values * other).mean()) < 5 / 256
 
 
-def test_waves_are_those_of_the_library(ask):
-    assert (
-        unpack(ask("waves"), PIXELS, PIXELS) - nc.fourier_basis(16)[0].flatten(1)
-    ).abs().max() < 1e-6
-
-
 def flips_and_transposes(config):
     """The symmetries of the networks: flips move what strides read."""
     flips = [()] if config["pooling"] == "stride" else [(), (1,), (2,), (1, 2)]
