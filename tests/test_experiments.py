@@ -84,18 +84,6 @@ def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
     assert [name for name in leftovers if (tmp_path / name).exists()] == leftovers[2:]
 
 
-def test_shards_join_to_the_whole(whole, tmp_path, capsys):
-    for part in (1, 2, 3):
-        command = f"run fig1-logreg --preset smoke --shard {part}/3 --device cpu --out".split()
-        assert main([*command, str(tmp_path / f"{part}.json")]) == 0
-    assert "part 3 of 3" in capsys.readouterr().out
-    files = [str(tmp_path / f"{part}.json") for part in (3, 1, 2)]
-    assert main(["merge", *files, "--out", str(tmp_path / "all.json")]) == 0
-    joined = nb.Results.load(tmp_path / "all.json")
-    assert joined.complete and measured(joined) == measured(whole) and len(joined.provenance) == 3
-    assert merge_results([joined, whole]).rows == joined.rows
-
-
 @pytest.mark.parametrize(
     ("change", "rejected"), [({"seconds": 1e3}, False), ({"test_accuracy": 0.99}, True)]
 )

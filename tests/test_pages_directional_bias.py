@@ -2,7 +2,6 @@
 stored results.
 """
 
-import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -12,37 +11,9 @@ from torch.testing import assert_close
 import nads_core as nc
 
 page = pytest.importorskip("nads_book.pages.directional_bias", reason="figures need matplotlib")
-maps = page.maps
 reduced = page.reduced
 speed = page.speed
 tasks = page.tasks
-
-
-def altered(values, choose, accuracy):
-    return {k: accuracy if choose(k) else value for k, value in values.items()}
-
-
-@pytest.mark.parametrize(
-    ("module", "claim", "choose", "accuracy"),
-    [
-        ("maps", "finer-is-harder", lambda k: np.hypot(*k) > 12, 0.99),
-        ("maps", "coarse-waves-differ", lambda k: max(map(abs, k)) <= 2, 0.6),
-        ("speed", "one-bias-twice", lambda k: k[0] > 4, 0.9),
-    ],
-)
-def test_other_accuracies_change_verdicts(module, claim, choose, accuracy, monkeypatch):
-    module = getattr(page, module)
-    original = module.accuracies
-    monkeypatch.setattr(
-        module, "accuracies", lambda *job, **size: altered(original(*job, **size), choose, accuracy)
-    )
-    assert nb.pages.decisions()[claim]().holds is False
-
-
-def test_equal_accuracies_without_pooling_verify_the_sentence(monkeypatch):
-    equal = dict.fromkeys(maps.accuracies("lenet"), 0.97)
-    monkeypatch.setattr(page.without_pooling, "accuracies", lambda *job, **size: equal)
-    assert page.without_pooling.errata_equalized().holds is True
 
 
 def test_a_reflection_swaps_two_waves_and_keeps_distances():

@@ -5,14 +5,12 @@ import math
 import numpy as np
 import pytest
 from nads_book.experiments import load_study
-from nads_book.studies import experiment
 from nads_book.studies.nas import effective_directions
 
 import nads_core as nc
 
 using_nads = pytest.importorskip("nads_book.pages.using_nads", reason="the figures need matplotlib")
 pooling = using_nads.pooling
-repair = using_nads.repair
 search = using_nads.search
 
 
@@ -25,18 +23,6 @@ def test_accuracies_in_the_order_of_energies_let_the_choice_succeed(edit_stored)
     edit_stored("pooling.json", by_energy)
     found = pooling.energy_chooses_pooling()
     assert found.holds and found.value == pytest.approx(1)
-
-
-def test_a_repair_needs_twelve_waves_and_a_small_cost(edit_stored):
-    met = experiment("repair").score(load_study("repair.json")["rows"]).met
-    assert len(met) == 7 and not any(met.values())
-
-    def succeed(row):
-        if row["network"] == repair.BOTH:
-            row["accuracies"] = [0.9] * len(row["accuracies"])
-
-    edit_stored("repair.json", succeed)
-    assert repair.repair_both().holds and repair.CLAIMS["repair-cost"]().holds
 
 
 def test_a_count_of_operations_on_paths():

@@ -237,18 +237,19 @@ def test_a_file_of_another_design_is_not_continued(tmp_path, monkeypatch):
 
 
 def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(OTHERS, "squares", "")
-    monkeypatch.setattr("nads_book.cli.merge.experiment", lambda name: Squares())
-    files = [tmp_path / f"{part}.json" for part in (1, 2)]
-    for part, file in enumerate(files, 1):
-        run_study(Squares(), out=file, shard=(part, 2), **OPTIONS)
-    command = ["merge", *map(str, files), "--study", "squares", "--out", str(tmp_path / "all.json")]
+    monkeypatch.setitem(OTHERS, "squares", f"{__name__}.Squares")
+    files = [str(tmp_path / f"{part}.json") for part in (2, 1)]
+    for part, file in zip((2, 1), files, strict=True):
+        run = f"run squares --executor sequential --device cpu --shard {part}/2 --out".split()
+        assert main([*run, file]) == 0
+    assert "part 1 of 2" in capsys.readouterr().out
+    merged = tmp_path / "all.json"
+    command = ["merge", *files, "--study", "squares", "--out", str(merged)]
     assert main(command) == 0
-    merged = json.loads((tmp_path / "all.json").read_text("utf8"))
-    assert [row["square"] for row in merged["rows"]] == [0, 1, 4, 9, 9] and len(merged["runs"]) == 2
-    (tmp_path / "all.json").write_text(
-        (tmp_path / "all.json").read_text("utf8").replace('"square": 4', '"square": 5')
-    )
+    content = json.loads(merged.read_text("utf8"))
+    assert [row["square"] for row in content["rows"]] == [0, 1, 4, 9, 9]
+    assert len(content["runs"]) == 2
+    merged.write_text(merged.read_text("utf8").replace('"square": 4', '"square": 5'))
     assert main(command) == 2
     assert "two rows of {'number': 2} differ (square was 4, now 5)" in capsys.readouterr().err
 
