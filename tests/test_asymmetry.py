@@ -108,12 +108,14 @@ def test_a_broken_symmetry_is_found(symmetry):
     assert not tests[symmetry].holds
 
 
-def test_asymmetry_and_limit_are_those_of_their_definitions():
+@pytest.mark.parametrize("readouts", [1, 3])
+def test_asymmetry_and_limit_are_those_of_their_definitions(readouts):
     """Compare with sums over all pairs of different networks, from the matrices of their shares."""
     count = 40
     weights = torch.zeros(SHAPE)
     weights[0, 0, [0, 5]] = torch.tensor([1.0, 0.5])
-    networks = halves(count, 4, weights, noise=0.02)
+    drawn = [halves(count, 4 + seed, weights, noise=0.02) for seed in range(readouts)]
+    networks = torch.cat(drawn, dim=1)  # (n, R, 2, D)
     result = results_of(networks)["flip_columns"]
 
     shares = shares_of(networks)
@@ -135,17 +137,6 @@ def test_asymmetry_and_limit_are_those_of_their_definitions():
     )
     random = ((signs @ differences) * signs).sum(1) / count**2
     assert result.limit == pytest.approx((changed + float(random.quantile(0.95))) / energy, rel=0.1)
-
-
-def test_several_readouts_count_as_their_mean():
-    networks = torch.cat([halves(64, seed) for seed in (1, 2, 3)], dim=1)  # (64, 3, 2, D)
-    shares = shares_of(networks)
-    products = self_terms(networks, SHAPE)
-    assert float(products[0]) == pytest.approx(float(shares.square().sum()), rel=1e-4)
-    flipped = (
-        shares.unflatten(1, SHAPE).flip(2).flatten(1, 3).unflatten(2, SHAPE).flip(3).flatten(2)
-    )
-    assert float(products[1]) == pytest.approx(float((shares * flipped).sum()), rel=1e-4)
 
 
 def test_correlated_channels_are_not_alike():
@@ -184,6 +175,8 @@ def test_what_images_of_a_shape_can_have():
     assert results_of(vectors, (2, 36)) == results_of(vectors, (2, 1, 36))  # a sequence
     assert set(results_of(vectors, (2, 36))) == {"flip_columns", "channels"}
     assert results_of(vectors, (72,)) == {}
+    with pytest.raises(ValueError, match=r"symmetries .*\(C, H, W\).*\(8,\)"):
+        nc.compute_nads(lambda: nn.Linear(8, 1), image_shape=(8,), symmetries="test")
 
 
 def smooth_sequences():
@@ -204,22 +197,6 @@ def test_exchangeable_channels_of_sequences_are_distinguished_by_name():
     assert one.certainty[:4].min() > 0.95 and cosines.min() > 0.95
     merely = nc.compute_nads(smooth_sequences, 512, symmetries=(), **options)
     assert merely.certainty[0] < 0.9 and merely.bands[0].certainty > 0.95
-
-
-def test_compute_nads_takes_the_symmetries_that_hold():
-    options = dict(image_shape=(1, 16, 16), num_directions=8, progress=False, symmetries="test")
-    nads = nc.compute_nads(lambda: nc.LENET.build(1, 16, 1), 256, **options)
-    assert nads.provenance["symmetries"] == ["flip_rows", "flip_columns", "transpose"]
-    assert set(nads.types) <= {"++s", "++a", "--s", "--a", "+-", "-+"}
-    small = {"image_shape": (1, 8, 8)}
-    nads = nc.compute_nads(
-        lambda: nc.RESNET18.build(1, 8, 1), 32, estimator=nc.SmoothedGradient(4), **options | small
-    )
-    tests = nads.provenance["symmetry_tests"]
-    assert not {"flip_rows", "flip_columns"} & set(nads.provenance["symmetries"])
-    assert tests["flip_rows"]["p_value"] < 0.01 < tests["transpose"]["p_value"]
-    with pytest.raises(ValueError, match=r"symmetries .*\(C, H, W\).*\(8,\)"):
-        nc.compute_nads(lambda: torch.nn.Linear(8, 1), image_shape=(8,), symmetries="test")
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -2,6 +2,7 @@
 previous one stays.
 """
 
+import examples
 import numpy as np
 import pytest
 import torch
@@ -17,8 +18,8 @@ def factory():
 
 
 def compute(path, num_networks=64):
-    options = {"estimator": nc.PointGradient(), "image_shape": (1, 4, 4), "device": "cpu"}
-    return nc.compute_nads(factory, num_networks, checkpoint=path, progress=False, **options)
+    options = {"estimator": nc.PointGradient(), "image_shape": (1, 4, 4), "checkpoint": path}
+    return examples.compute(factory, num_networks, **options)
 
 
 @pytest.fixture(params=[("run.ckpt", read_checkpoint), ("nads.npz", NADs.load)], ids=lambda p: p[0])

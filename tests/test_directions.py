@@ -9,10 +9,12 @@ import threading
 from dataclasses import replace
 
 import convergence
+import examples
 import numpy as np
 import pytest
 import torch
 from convergence import assert_mean, normal, rank_correlation, second_moment
+from examples import convnet
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -31,18 +33,11 @@ D = 64
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def convnet():
-    return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 1))
+ESTIMATOR = nc.SmoothedGradient(4)
 
 
 def compute(factory=convnet, num_networks=100, **options):
-    options = {
-        "image_shape": SHAPE,
-        "estimator": nc.SmoothedGradient(4),
-        "progress": False,
-        **options,
-    }
-    return nc.compute_nads(factory, num_networks, **options)
+    return examples.compute(factory, num_networks, **{"estimator": ESTIMATOR} | options)
 
 
 def assert_orthonormal(rows, tolerance=1e-5):
@@ -127,9 +122,6 @@ def same(first, second):
         and torch.equal(first.certainty, second.certainty)
         and first.types == second.types
     )
-
-
-ESTIMATOR = nc.SmoothedGradient(4)
 
 
 @pytest.mark.stored
@@ -278,10 +270,9 @@ class Residual(nn.Module):
 @pytest.mark.parametrize("gain", [0.0, [1e-6] * 8, 0.2])
 def test_a_branch_is_silent_by_what_a_parameter_does(kind, gain, evaluation):
     expected = {} if gain == 0.2 or kind == "added" else {"knob": pytest.approx(np.ravel(gain)[0])}
-    options = {"image_shape": SHAPE, "evaluation": evaluation, "progress": False}
     warned = pytest.warns(UserWarning, match=r"silent .*\(knob = ")
     with warned if expected else contextlib.nullcontext():
-        nads = nc.compute_nads(lambda: Residual(gain, kind), 8, **options)
+        nads = examples.compute(lambda: Residual(gain, kind), 8, evaluation=evaluation)
     assert nads.provenance.get("silent_parts", {}) == expected
 
 

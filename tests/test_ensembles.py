@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import assert_mean, assert_normal
+from examples import Recurrent, perceptron
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_loop import built, require_own_gradients, values
@@ -239,14 +240,6 @@ def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distri
             assert_mean(tensor.flatten().square(), 1 / (3 * tensor.shape[1]))
 
 
-def test_only_what_varies_is_drawn():
-    ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
-    names = ("0.weight", "0.bias", "6.weight", "6.bias")
-    types = {name: tensor.dtype for name, tensor in ensemble.draw(0).items()}
-    assert types == dict.fromkeys(names, torch.float64)
-    assert {"features", "order"} < set(Ensemble(RandomBuffers, SHAPE).initialisation.varying)
-
-
 def test_converting_the_weights_does_not_change_the_draw():
     single, double = (
         Ensemble(convnet, SHAPE, seed=1, dtype=dtype).draw(0)
@@ -277,8 +270,7 @@ SHARED = Ensemble(convnet, SHAPE)
 @pytest.mark.parametrize("size", [1, 5, 16, 64])
 def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, size):
     def factory():
-        first = nn.Linear(math.prod(shape), 8)
-        return nn.Sequential(nn.Flatten(), first, nn.Tanh(), nn.Linear(8, 1))
+        return perceptron(math.prod(shape))
 
     ensemble = Ensemble(factory, shape, dtype=dtype, evaluation=evaluation)
     assert ensemble.block_size == 64
@@ -550,18 +542,6 @@ class MadeLater(OneLayer):
         return self.gain * super().forward(x)
 
 
-class Recurrent(nn.Module):
-    """A layer that vmap does not support."""
-
-    def __init__(self):
-        super().__init__()
-        self.cell = nn.GRU(SHAPE[2], 6, batch_first=True)
-        self.head = nn.Linear(6, 2)
-
-    def forward(self, x):
-        return self.head(self.cell(x[:, 0])[0][:, -1])
-
-
 def test_a_gpu_takes_the_next_evaluation_where_a_network_does_not_allow_the_first(monkeypatch):
     """A graph for very many layers, which a forward pass that reads values does not allow; vmap,
     which a recurrent layer does not.
@@ -634,31 +614,6 @@ def scripted():
 def test_bad_input_is_rejected(factory, options, error, shown):
     with pytest.raises(error, match=shown):
         Ensemble(factory, **{"image_shape": SHAPE} | options)
-
-
-def test_the_threads_of_a_crew_give_what_one_gives(set_threads):
-    estimator = nc.SmoothedGradient(4)
-    results = []
-
-    def give(own, block):
-        return estimator.contributions(own, estimator.draw(own, block))
-
-    for threads in (1, 3):
-        set_threads(threads)
-        ensemble = Ensemble(nc.LENET.build, (1, 32, 32), seed=5)
-        crew = ThreadedEnsemble(ensemble)
-        assert crew.size == threads
-        results.append(crew.map(give, range(5)))
-        assert torch.get_num_threads() == threads
-    assert all(torch.equal(alone, together) for alone, together in zip(*results, strict=True))
-
-
-def test_a_crew_raises_what_its_threads_raise_and_works_on(set_threads):
-    set_threads(2)
-    crew = ThreadedEnsemble(Ensemble(nc.LENET.build, (1, 32, 32)))
-    with pytest.raises(ZeroDivisionError):
-        crew.map(lambda _, number: 1 / number, [1, 0, 2])
-    assert crew.map(lambda _, number: 2 * number, [1, 2]) == [2, 4] and torch.get_num_threads() == 2
 
 
 def test_a_factory_that_is_called_for_each_network_has_one_thread(set_threads):

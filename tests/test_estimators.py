@@ -1,7 +1,9 @@
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 
+import examples
 import pytest
 import torch
 from convergence import assert_mean
@@ -14,6 +16,7 @@ from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 5, 4)
 D = 20
+compute = partial(examples.compute, image_shape=SHAPE)
 
 
 def convnet():
@@ -54,25 +57,24 @@ class Scaled(Estimator):
 
 
 def test_an_estimator_of_ones_own_resumes_from_its_checkpoint(tmp_path):
-    options = {"image_shape": SHAPE, "device": "cpu", "progress": False}
     kept = Scaled(2)  # stays alive, so that no other has its address
     assert (kept.readouts, kept.num_contributions) == (1, 1)
     assert kept.passes(D) == Passes(forward=1, backward=1)
     path = tmp_path / "state.ckpt"
-    nc.compute_nads(convnet, 64, estimator=kept, checkpoint=path, **options)
-    resumed = nc.compute_nads(convnet, 128, estimator=Scaled(2), checkpoint=path, **options)
+    compute(convnet, 64, estimator=kept, checkpoint=path)
+    resumed = compute(convnet, 128, estimator=Scaled(2), checkpoint=path)
     assert resumed.provenance["estimator"] == "Scaled(scale=2)"
-    whole = nc.compute_nads(convnet, 128, estimator=kept, **options)
+    whole = compute(convnet, 128, estimator=kept)
     assert torch.equal(resumed.eigenvalues, whole.eigenvalues)
     with pytest.raises(ValueError, match="estimator"):
-        nc.compute_nads(convnet, 256, estimator=Scaled(3), checkpoint=path, **options)
+        compute(convnet, 256, estimator=Scaled(3), checkpoint=path)
 
 
 def test_an_estimator_without_a_description_is_rejected():
     """Two of them would be taken for one when a checkpoint is resumed."""
     bare = type("Bare", (Scaled,), {"__repr__": object.__repr__})(2.0)
     with pytest.raises(TypeError, match="Bare: make it a frozen dataclass"):
-        nc.compute_nads(convnet, 64, estimator=bare, image_shape=SHAPE, progress=False)
+        compute(convnet, 64, estimator=bare)
 
 
 def test_vectors_of_a_wrong_shape_are_rejected():
@@ -83,7 +85,7 @@ def test_vectors_of_a_wrong_shape_are_rejected():
     with pytest.raises(
         ValueError, match=rf"\(64, 1, {D - 1}\), expected \(64 \* readouts, J, {D}\)"
     ):
-        nc.compute_nads(convnet, 64, estimator=Flat(1.0), image_shape=SHAPE, progress=False)
+        compute(convnet, 64, estimator=Flat(1.0))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_noise_of_inputs_that_cannot_be_seen_is_warned_of(estimator, warns):
         pytest.warns(UserWarning, match="certainties are those of C") if warns else nullcontext()
     )
     with expected:
-        nads = nc.compute_nads(convnet, 16, estimator=estimator, image_shape=SHAPE, progress=False)
+        nads = compute(convnet, 16, estimator=estimator)
     assert ("input_noise" in nads.provenance) == warns
 
 

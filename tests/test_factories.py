@@ -4,11 +4,14 @@ random outputs.
 
 import copy
 import random
+from functools import partial
 
+import examples
 import numpy as np
 import pytest
 import torch
 from convergence import normal
+from examples import perceptron
 from torch import nn
 
 import nads_core as nc
@@ -19,16 +22,15 @@ from nads_core.networks.initialisation import Initialisation
 from nads_core.networks.recording import Recording
 
 SHAPE = (1, 4, 4)
-OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+compute = partial(examples.compute, image_shape=SHAPE, device="cpu")
 RARE = 0.1
 GENERATORS = NUMPYS, PYTHONS = np.random.default_rng(0), random.Random(0)  # of this file
 STATELESS = random.SystemRandom()  # which is not watched
 
 
 def plain(gain=1.0):
-    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 10))
-    with torch.no_grad():
-        network[1].weight.mul_(gain)
+    network = perceptron(16, 8, 10)
+    network[1].weight.data.mul_(gain)
     return network
 
 
@@ -63,7 +65,7 @@ def drawn_again_in_place():
 def seeded_networks():
     def factory():
         torch.manual_seed(3)
-        return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 1))
+        return plain()
 
     return factory
 
@@ -75,7 +77,7 @@ CACHES = [lazy_global, copies_of_a_cached_network, drawn_again_in_place, seeded_
 @pytest.mark.parametrize("make", CACHES)
 def test_a_cached_network_is_rejected_at_the_first_call(make, evaluation):
     with pytest.raises(ValueError, match="same weights twice"):
-        nc.compute_nads(make(), 64, evaluation=evaluation, **OPTIONS)
+        compute(make(), 64, evaluation=evaluation)
 
 
 def numpy_by_the_seed():
@@ -96,7 +98,7 @@ def seeded_again():
 @pytest.mark.parametrize("factory", [numpy_by_the_seed, seeded_again])
 def test_weights_that_follow_from_the_seed_alone_are_rejected(factory, evaluation):
     with pytest.raises(ValueError, match=r"1\.weight.* one after another"):
-        nc.compute_nads(factory, 64, evaluation=evaluation, **OPTIONS)
+        compute(factory, 64, evaluation=evaluation)
 
 
 def test_a_pool_of_networks_that_are_drawn_again_is_rejected():
@@ -111,7 +113,7 @@ def test_a_pool_of_networks_that_are_drawn_again_is_rejected():
         return network
 
     with pytest.raises(ValueError, match="one network again"):
-        nc.compute_nads(factory, 64, **OPTIONS)
+        compute(factory, 64)
 
 
 RARELY = -(1 - 2 * RARE) / 8**0.5  # below it lies this share of the weights of eight features
@@ -178,9 +180,8 @@ def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation
         "system": random.SystemRandom().random,
         "counter": lambda: (next(calls) + 5) % 10 / 10,
     }[source]
-    options = OPTIONS | {"evaluation": evaluation}
     with pytest.raises(ValueError, match=r"torch\.manual_seed"):
-        nc.compute_nads(lambda: plain(30 if read() < RARE else 1), 3_000, **options)
+        compute(lambda: plain(30 if read() < RARE else 1), 3_000, evaluation=evaluation)
 
 
 @pytest.mark.parametrize("generator", GENERATORS, ids=["numpy", "random"])
@@ -208,7 +209,7 @@ def test_networks_that_change_during_a_run_are_found_at_its_end(
     monkeypatch.setattr(threaded, "num_threads", lambda: num_threads)
     for _ in range(2):  # no second call takes up what the first one has stored
         with pytest.raises(ValueError, match="number .* its own state"):
-            nc.compute_nads(Counted, count, checkpoint=tmp_path / "run", **OPTIONS)
+            compute(Counted, count, checkpoint=tmp_path / "run")
         assert not (tmp_path / "run").exists()
         assert (tmp_path / "run.rejected").exists() or num_threads == 2  # found before it is saved
 
@@ -237,14 +238,14 @@ def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_name
         return network
 
     with pytest.raises(ValueError, match=rf"number {odd}, of torch.manual_seed\(\d+\)"):
-        nc.compute_nads(factory, 1_000, **OPTIONS)
+        compute(factory, 1_000)
     assert audited == [252, 253, 254, 255, 508, 509, 510]
 
 
 def test_an_audit_leaves_numbers_and_generators_as_they_are(monkeypatch):
     def run():
         torch.manual_seed(0)
-        nads = nc.compute_nads(plain, 200, **OPTIONS)
+        nads = compute(plain, 200)
         return nads, torch.get_rng_state()
 
     with_audits, state = run()
@@ -283,7 +284,7 @@ def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(sourc
     # What moves a generator of the program is seen at once, other draws where outputs differ
     count = 3_000 if source == "own generator" else 64
     with pytest.raises(ValueError, match="second call"):
-        nc.compute_nads(lambda: Random(draw), count, evaluation=evaluation, **OPTIONS)
+        compute(lambda: Random(draw), count, evaluation=evaluation)
 
 
 class LowRank(nn.Linear):
@@ -329,23 +330,6 @@ def test_weights_are_those_of_eval_mode(layer):
     assert weights.square().mean() / trained.square().mean() > 8  # 9 for the scaled layer
 
 
-class Boom(nn.Module):
-    def __init__(self, calls, construct, error):
-        super().__init__()
-        self.linear = nn.Linear(16, 1)
-        self.number = next(calls)
-        self.error = error
-        nn.init.orthogonal_(self.linear.weight)
-        self.register_buffer("rare", torch.tensor(float(self.number == 50)))
-        if construct and self.number == 50:
-            raise error
-
-    def forward(self, x):
-        if self.rare:
-            raise self.error
-        return self.linear(x.flatten(1))
-
-
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -356,8 +340,14 @@ class Boom(nn.Module):
 )
 def test_what_a_factory_raises_late_names_the_network(error, kind):
     calls = iter(range(10**6))
+
+    def factory():
+        if next(calls) == 50:
+            raise error
+        return plain()
+
     with pytest.raises(kind, match=rf"number \d+.*{type(error).__name__}"):
-        nc.compute_nads(lambda: Boom(calls, True, error), 200, evaluation="factory", **OPTIONS)
+        compute(factory, 200, evaluation="factory")
 
 
 class Late(nn.Module):
@@ -376,7 +366,7 @@ class Late(nn.Module):
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
 def test_an_assertion_in_forward_names_the_network(evaluation):
     with pytest.raises(ValueError, match=r"(network|number) \d+.*AssertionError: out of range"):
-        nc.compute_nads(Late, 3_000, evaluation=evaluation, **OPTIONS)
+        compute(Late, 3_000, evaluation=evaluation)
 
 
 def test_the_callers_default_type_stays():
@@ -385,7 +375,7 @@ def test_the_callers_default_type_stays():
         return plain()
 
     try:
-        nads = nc.compute_nads(factory, 64, **OPTIONS)
+        nads = compute(factory, 64)
         assert torch.get_default_dtype() == torch.float32
     finally:
         torch.set_default_dtype(torch.float32)
@@ -396,10 +386,10 @@ def test_a_default_type_of_few_digits_is_rejected_and_networks_of_that_type_can_
     torch.set_default_dtype(torch.bfloat16)
     try:
         with pytest.raises(ValueError, match="set_default_dtype"):
-            nc.compute_nads(plain, 64, **OPTIONS)
+            compute(plain, 64)
     finally:
         torch.set_default_dtype(torch.float32)
-    nads = nc.compute_nads(plain, 64, dtype=torch.bfloat16, **OPTIONS)
+    nads = compute(plain, 64, dtype=torch.bfloat16)
     nads.save(tmp_path / "x.npz")
     assert torch.equal(nc.NADs.load(tmp_path / "x.npz").certainty, nads.certainty)
 
@@ -412,7 +402,7 @@ def test_outputs_that_are_no_real_numbers_are_rejected(convert, evaluation):
             return convert(super().forward(x.flatten(1)))
 
     with pytest.raises(ValueError, match="real floating-point"):
-        nc.compute_nads(lambda: Converted(16, 1), 64, evaluation=evaluation, **OPTIONS)
+        compute(lambda: Converted(16, 1), 64, evaluation=evaluation)
 
 
 def test_a_cache_that_is_no_network_stays_fixed():
@@ -440,40 +430,35 @@ def edited(gain=1.0, slope=0.01, clip=None, rare=0.0, width=24):
         last = nn.Linear(width, 10)
         layers = nn.Sequential(nn.Flatten(), Clip(), first, nn.LeakyReLU(slope), last)
         odd = (torch.rand(()) < 0.5).float() if rare else 0.0
-        with torch.no_grad():
-            layers[2].weight.mul_(gain + rare * odd)
+        layers[2].weight.data.mul_(gain + rare * odd)
         return layers
 
     return network
 
 
-EDITS = {
-    "small gain": ({"gain": 1.003}, "0.3 %"),
-    "slope": ({"slope": 0.05}, "negative_slope=0.05"),
-    "far from most inputs": ({"clip": 8.0}, "outputs of its first networks"),
-    "number of parameters": ({"width": 25}, "num_parameters"),
-}
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_a_checkpoint_of_an_edited_factory_is_rejected_and_the_change_is_named(name, tmp_path):
-    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt"}
-    nc.compute_nads(edited(), 128, **options)
-    changes, named = EDITS[name]
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ({}, {"gain": 1.003}, "0.3 %"),
+        ({}, {"slope": 0.05}, "negative_slope=0.05"),
+        ({}, {"clip": 8.0}, "outputs of its first networks"),  # far from most inputs
+        ({}, {"width": 25}, "num_parameters"),
+        ({"rare": 0.001}, {"rare": 0.05}, "outputs of its first networks"),  # of half of them
+    ],
+    ids=str,
+)
+def test_a_checkpoint_of_an_edited_factory_is_rejected_and_the_change_is_named(
+    before, after, named, tmp_path
+):
+    path = tmp_path / "run.ckpt"
+    compute(edited(**before), 128, checkpoint=path)
     with pytest.raises(ValueError, match=rf"belongs to another computation \(.*{named}"):
-        nc.compute_nads(edited(**changes), 256, **options)
-
-
-def test_an_edit_that_changes_half_of_the_networks_is_noticed(tmp_path):
-    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt"}
-    nc.compute_nads(edited(rare=0.001), 128, **options)
-    with pytest.raises(ValueError, match="outputs of its first networks"):
-        nc.compute_nads(edited(rare=0.05), 256, **options)
+        compute(edited(**after), 256, checkpoint=path)
 
 
 def test_rounding_and_another_number_of_threads_do_not_look_like_an_edit(tmp_path, monkeypatch):
-    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt"}
-    nc.compute_nads(edited(), 128, **options)
+    path = tmp_path / "run.ckpt"
+    compute(edited(), 128, checkpoint=path)
     identity = Ensemble.identity
 
     def rounded(self):
@@ -482,13 +467,13 @@ def test_rounding_and_another_number_of_threads_do_not_look_like_an_edit(tmp_pat
         return found | {"outputs": found["outputs"] * (1 + 1e-5 * noise)}
 
     monkeypatch.setattr(Ensemble, "identity", rounded)
-    assert nc.compute_nads(edited(), 256, **options).provenance["num_networks"] == 256
+    assert compute(edited(), 256, checkpoint=path).provenance["num_networks"] == 256
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 def test_a_factory_is_recognised_in_other_types_too(dtype, tmp_path):
-    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt", "dtype": dtype}
-    nc.compute_nads(edited(), 128, **options)
-    nc.compute_nads(edited(), 192, **options)
+    options = {"checkpoint": tmp_path / "run.ckpt", "dtype": dtype}
+    compute(edited(), 128, **options)
+    compute(edited(), 192, **options)
     with pytest.raises(ValueError, match="0.4 %"):
-        nc.compute_nads(edited(1.004), 256, **options)
+        compute(edited(1.004), 256, **options)

@@ -1,9 +1,12 @@
 """Networks whose gradients have heavy-tailed norms, and gradients far from 1."""
 
 import itertools
+from functools import partial
 
+import examples
 import pytest
 import torch
+from examples import perceptron
 from nads_book.analysis.forecasting import restored
 from torch import nn
 from torch.testing import assert_close
@@ -14,12 +17,8 @@ from nads_core.directions.eigenpairs import HEAVY, EigenProblem
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples, effective_share
 
 SHAPE = (1, 8, 8)
-OPTIONS = {
-    "image_shape": SHAPE,
-    "device": "cpu",
-    "progress": False,
-    "estimator": nc.SmoothedGradient(4),
-}
+compute = partial(examples.compute, device="cpu", estimator=nc.SmoothedGradient(4))
+plain = partial(perceptron, 64, 16)
 
 
 def spectral():
@@ -29,21 +28,17 @@ def spectral():
     return nn.Sequential(features, second, nn.ReLU(), last)
 
 
-def plain():
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 1))
-
-
 def squared_norms(path):
     return restored(read_checkpoint(path))[1].halves().double().mean(2).square().sum(2).mean(1)
 
 
 @pytest.mark.parametrize("readouts", [1, 3])
 def test_the_effective_number_of_networks(tmp_path, readouts):
-    options = OPTIONS | {"estimator": nc.SmoothedGradient(4, readouts=readouts)}
+    estimator = nc.SmoothedGradient(4, readouts=readouts)
     path = tmp_path / "run.ckpt"
-    nc.compute_nads(plain, 128, checkpoint=path, **options)
-    nads = nc.compute_nads(plain, 300, checkpoint=path, **options)
-    nc.compute_nads(plain, 320, checkpoint=path, **options)
+    _, nads, _ = (
+        compute(plain, count, estimator=estimator, checkpoint=path) for count in (128, 300, 320)
+    )
     powers = squared_norms(path)[:300]
     expected = float(powers.sum() ** 2 / powers.square().sum())
     assert nads.provenance["effective_networks"] == pytest.approx(expected, rel=1e-3)
@@ -54,7 +49,7 @@ def test_certainties_under_heavy_tails_are_kept():
     runs = []
     for seed in range(4):
         with pytest.warns(UserWarning, match=r"a few networks hold .*spectral.*equal_weights=True"):
-            runs.append(nc.compute_nads(spectral, 512, seed=seed, **OPTIONS))
+            runs.append(compute(spectral, 512, seed=seed))
     cosines = [(a.basis * b.basis).sum(0)[:3] for a, b in itertools.pairwise(runs)]
     held = torch.stack(cosines).square()
     promised = torch.stack([run.uncertainty.agreement[:3] for run in runs])
@@ -68,12 +63,9 @@ def bottleneck():
 
 @pytest.mark.parametrize("readouts", [1, 8])
 def test_what_single_networks_hold_is_not_claimed(readouts):
-    options = OPTIONS | {
-        "image_shape": (512,),
-        "estimator": nc.SmoothedGradient(4, readouts=readouts),
-    }
+    options = {"image_shape": (512,), "estimator": nc.SmoothedGradient(4, readouts=readouts)}
     with pytest.warns(UserWarning, match=r"of bottleneck: .* is [1-3]\S* of 16.* 8 are"):
-        runs = [nc.compute_nads(bottleneck, 16, seed=seed, **options) for seed in range(2)]
+        runs = [compute(bottleneck, 16, seed=seed, **options) for seed in range(2)]
     assert runs[0].overlap(runs[1], 4) < 0.05 and runs[0].provenance["effective_networks"] > 2.4
     for run in runs:  # of the first four .6 and more were claimed
         assert not run.certainty.any() and not run.uncertainty.leading_certainty.any()
@@ -87,23 +79,19 @@ def test_few_networks_that_share_directions_are_claimed():
             return super().forward(x[:, :4] * torch.tensor([8.0, 4.0, 2.0, 1.0]))
 
     estimator = nc.SmoothedGradient(4, readouts=4)
-    nads = nc.compute_nads(
-        lambda: Shared(nn.Linear(4, 8)),
-        24,
-        **(OPTIONS | {"image_shape": (64,), "estimator": estimator}),
-    )
+    nads = compute(lambda: Shared(nn.Linear(4, 8)), 24, image_shape=(64,), estimator=estimator)
     assert nads.certainty[0] > 0.9
 
 
 def test_what_normalising_divides_by(tmp_path):
     path = tmp_path / "run.ckpt"
-    options = OPTIONS | {"dtype": torch.float64, "debiasing": "none", "equal_weights": True}
-    nads = nc.compute_nads(plain, 256, checkpoint=path, **options)
+    options = {"dtype": torch.float64, "debiasing": "none", "equal_weights": True}
+    nads = compute(plain, 256, checkpoint=path, **options)
     assert nads.provenance["effective_networks"] == pytest.approx(256)
     assert float(nads.eigenvalues.sum()) == pytest.approx(1, rel=1e-6)
     assert torch.allclose(squared_norms(path), torch.ones(256).double(), atol=1e-5)
     with pytest.raises(ValueError, match="belongs to another computation.*equal_weights"):
-        nc.compute_nads(plain, 256, checkpoint=path, **OPTIONS)
+        compute(plain, 256, checkpoint=path)
 
 
 @pytest.mark.parametrize(("kind", "num_contributions"), [(DenseMoments, 1), (GramMoments, 4)])
@@ -139,16 +127,15 @@ def test_gradients_far_from_one_neither_underflow_nor_overflow(tmp_path, factor,
     size = 3 * 64 * 64 if image_shape != SHAPE else 64
 
     def factory(scale):
-        network = nn.Sequential(nn.Flatten(), nn.Linear(size, 16), nn.Tanh(), nn.Linear(16, 1))
-        with torch.no_grad():
-            network[3].weight.mul_(scale)
+        network = perceptron(size, 16)
+        network[3].weight.data.mul_(scale)
         return network
 
-    options = OPTIONS | {"image_shape": image_shape, "num_directions": 6}
-    usual = nc.compute_nads(lambda: factory(1.0), 64, **options)
+    options = {"image_shape": image_shape, "num_directions": 6}
+    usual = compute(lambda: factory(1.0), 64, **options)
     path = tmp_path / "run.ckpt"
-    nc.compute_nads(lambda: factory(factor), 32, checkpoint=path, **options)
-    far = nc.compute_nads(lambda: factory(factor), 64, checkpoint=path, **options)
+    compute(lambda: factory(factor), 32, checkpoint=path, **options)
+    far = compute(lambda: factory(factor), 64, checkpoint=path, **options)
     scale = torch.tensor(read_checkpoint(path)["scale"])
     assert float(scale) * factor == pytest.approx(1, rel=500) and scale.log2() % 1 == 0
     values = far.eigenvalues / factor**2
@@ -177,10 +164,9 @@ class Tiny(nn.Module):
 )  # gradients of 1e-40, which has few digits, and of 1e-50, which is 0
 def test_gradients_below_the_numbers_of_float32_are_rejected(factor):
     with pytest.raises(ValueError, match="float32"):
-        nc.compute_nads(lambda: Tiny(factor), 16, **OPTIONS)
-    options = OPTIONS | {"dtype": "float64"}
+        compute(lambda: Tiny(factor), 16)
     usual, tiny = (
-        nc.compute_nads(lambda size=size: Tiny(size), 16, **options) for size in (1.0, factor)
+        compute(lambda size=size: Tiny(size), 16, dtype="float64") for size in (1.0, factor)
     )
     assert torch.allclose(
         tiny.eigenvalues[:3] / factor**4, usual.eigenvalues[:3].double(), rtol=1e-5

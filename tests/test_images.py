@@ -105,15 +105,6 @@ def test_official_files_are_read_without_a_download(official, folder, monkeypatc
         assert np.array_equal((255 * small).round().byte().permute(1, 2, 0).numpy(), expected)
 
 
-@pytest.mark.parametrize("dataset", ["auto", "cifar10"])
-def test_a_folder_of_the_environment_that_does_not_exist_is_named(no_photos, monkeypatch, dataset):
-    monkeypatch.setenv("NADS_DATA", str(no_photos / "mistyped"))
-    with pytest.raises(nb.DatasetNotFoundError, match="NADS_DATA is .*mistyped"):
-        nb.load_images(dataset, num_images=5)
-    assert not (no_photos / "mistyped").exists()
-    assert nb.load_images("generated", num_images=5).generated
-
-
 def test_draws_are_even_and_fixed_by_the_seed():
     one, same, other = (
         nb.load_images("generated", num_images=200, seed=seed) for seed in (0, 0, 1)

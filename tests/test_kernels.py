@@ -15,7 +15,6 @@ from typing import NamedTuple
 import pytest
 import torch
 from conftest import ROOT
-from convergence import second_moment
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -337,17 +336,6 @@ def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other):
     factory = lambda: Choosing(*small())  # noqa: E731
     with pytest.raises(ValueError, match="isinstance"):
         nc.compute_nads(factory, 8, image_shape=(1, 8, 8), device="cpu", progress=False)
-
-
-@needs_triton
-def test_nads_by_the_kernel_are_those_of_torch(monkeypatch):
-    monkeypatch.setattr("nads_core.networks.sampler._MAX_BLOCK", 4)  # Triton's interpreter is slow
-    options = {"image_shape": (1, 8, 8), "device": DEVICE, "estimator": nc.SmoothedGradient(4)}
-    ours, theirs = (
-        second_moment(nc.compute_nads(small, 6, progress=False, kernels=kind, **options))
-        for kind in ("triton", "torch")
-    )
-    assert_close(ours, theirs, rtol=1e-3, atol=1e-5 * float(theirs.norm()))
 
 
 def test_kernels_that_cannot_run_are_rejected(monkeypatch, tmp_path, capsys):

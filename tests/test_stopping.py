@@ -8,11 +8,11 @@ from functools import partial
 from itertools import islice
 from types import SimpleNamespace
 
+import examples
 import numpy as np
 import pytest
 import torch
-from convergence import normal, second_moment
-from test_directions import convnet
+from examples import convnet
 from torch import nn
 
 import nads_core as nc
@@ -38,8 +38,7 @@ def at_once(monkeypatch):
 
 
 def compute(num_networks, estimator, factory=convnet, **options):
-    options = {"image_shape": SHAPE, "progress": False, "device": "cpu", **options}
-    return nc.compute_nads(factory, num_networks, estimator=estimator, **options)
+    return examples.compute(factory, num_networks, estimator=estimator, device="cpu", **options)
 
 
 # --- readouts
@@ -56,30 +55,6 @@ def test_readouts_are_orthogonal_with_the_layers_own_variance():
     few = few.flatten(0, 1).double()
     moment = few.T @ few / len(few)
     assert (moment / variance - torch.eye(27)).abs().max() < 5 * math.sqrt(2 / len(few))
-
-
-def test_readouts_leave_the_second_moment_unbiased():
-    """The expectation over the last layer in closed form (27 of 27 features), or from a few, is
-    that of fresh ones.
-    """
-
-    def moments(networks, first_seed, readouts):
-        estimator = nc.SmoothedGradient(4, readouts=readouts)
-        seeds = range(first_seed, first_seed + 12)
-        runs = (compute(networks, estimator, seed=s, debiasing="subtract") for s in seeds)
-        return torch.stack([second_moment(run) for run in runs])
-
-    random = normal(64, 8, dtype=torch.float64)
-    # Each run: the energies along eight directions, and of all.
-    directions = torch.linalg.qr(random).Q
-    energies = [
-        torch.cat([((m @ directions) * directions).sum(1), m.diagonal(0, 1, 2).sum(1)[:, None]], 1)
-        for m in (moments(256, 0, 1), moments(64, 100, 4), moments(64, 100, 27))
-    ]
-    fresh, *shared = energies
-    for found in shared:
-        spread = ((fresh.var(0) + found.var(0)) / 12).sqrt()
-        assert ((fresh.mean(0) - found.mean(0)).abs() < 4 * spread).all()
 
 
 def shared_bias():

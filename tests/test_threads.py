@@ -5,7 +5,9 @@ by one thread.
 import logging
 import threading
 from collections import deque
+from functools import partial
 
+import examples
 import pytest
 import torch
 from torch import nn
@@ -17,7 +19,7 @@ from nads_core.networks.threaded import ThreadedEnsemble
 from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_for
 
 SHAPE = (1, 4, 4)
-OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+compute = partial(examples.compute, image_shape=SHAPE, device="cpu")
 HANGING = 600  # seconds after which something hangs, on the busiest machine
 
 
@@ -163,9 +165,9 @@ def test_networks_that_share_an_object_are_evaluated_by_one_thread(factory, capl
     with caplog.at_level(logging.WARNING):
         assert ThreadedEnsemble(Ensemble(factory, SHAPE, device="cpu")).size == 1
     assert "one thread" in caplog.text
-    two = nc.compute_nads(factory, 128, **OPTIONS)
+    two = compute(factory, 128)
     torch.set_num_threads(1)
-    one = nc.compute_nads(factory, 128, **OPTIONS)
+    one = compute(factory, 128)
     assert torch.equal(one.eigenvalues, two.eigenvalues) and torch.equal(
         one.directions, two.directions
     )
@@ -214,7 +216,7 @@ def test_the_callers_threads_are_as_before():
             seen.append(torch.get_num_threads())
             return super().forward(x)
 
-    nads = nc.compute_nads(Seeing, 128, **OPTIONS)
+    nads = compute(Seeing, 128)
     assert torch.get_num_threads() == 2 and set(seen) == {1}
     assert nads.provenance["device"] == "2 CPU threads"
 
@@ -223,7 +225,7 @@ def test_the_callers_threads_are_as_before():
             raise RuntimeError("always")
 
     with pytest.raises(ValueError, match="always"):
-        nc.compute_nads(Failing, 128, **OPTIONS)
+        compute(Failing, 128)
     assert torch.get_num_threads() == 2
 
 

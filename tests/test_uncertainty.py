@@ -342,15 +342,6 @@ def test_few_networks_span_few_directions(debiasing):
         assert not result.uncertainty.certainty[12 * 8 + 1 :].any()
 
 
-def test_channels_that_are_alike_have_one_block():
-    nads = lenet(channels=3, num_directions=6)
-    assert set(nads.provenance["symmetries"]) == {*nc.LENET.symmetries, "channels"}
-    kind = nads.types[0][3:]
-    assert nads.types[:3] == (f"c0 {kind}", f"c1 {kind}", f"c2 {kind}")
-    assert nads.directions[0, 1:].abs().max() == 0  # one channel each
-    assert_close(nads.directions[0, 0], nads.directions[1, 1])
-
-
 def test_certificates_in_files(tmp_path):
     nads = lenet()
     nads.save(tmp_path / "x.npz", quantized=True)

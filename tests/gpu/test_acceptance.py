@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from convergence import normal
+from examples import Recurrent
 from torch import nn
 
 from nads_core.data.fourier import fourier_direction
@@ -39,6 +41,7 @@ def _small_network():
     )
 
 
+_normal = partial(normal, dtype=torch.float64)
 _RECIPE = Recipe(
     epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3
 )
@@ -60,11 +63,6 @@ def _largest(a, b):
     """Return the largest difference, relative to the largest number."""
     a, b = a.double().cpu(), b.double().cpu()
     return float((a - b).abs().max() / b.abs().max().clamp(min=1e-300))
-
-
-def _normal(*shape):
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
 def vectorised_training(device):
@@ -126,18 +124,6 @@ def _moved(factory, shape, device):
     )
 
 
-class _Recurrent(nn.Module):
-    """A recurrent layer over the rows of an image."""
-
-    def __init__(self, kind):
-        super().__init__()
-        self.cell = kind(8, 6, num_layers=2, dropout=0.5, batch_first=True)
-        self.head = nn.Linear(6, 2)
-
-    def forward(self, x):
-        return self.head(self.cell(x[:, 0])[0][:, -1])
-
-
 class _ReadsValues(nn.Module):
     """A layer whose result depends on a number that the CPU reads, which no graph can hold."""
 
@@ -165,7 +151,7 @@ def networks_of_many_layers(device):
 def recurrent_layers(device):
     """Compare input gradients of networks that cannot share a vectorised step."""
     return max(
-        _moved(partial(_Recurrent, kind), (1, 8, 8), device) for kind in (nn.RNN, nn.GRU, nn.LSTM)
+        _moved(partial(Recurrent, kind), (1, 8, 8), device) for kind in (nn.RNN, nn.GRU, nn.LSTM)
     )
 
 

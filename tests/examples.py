@@ -1,0 +1,45 @@
+"""Small networks, and NADs of them without a progress bar."""
+
+from collections.abc import Callable
+
+from torch import nn
+
+import nads_core as nc
+
+Factory = Callable[[], nn.Module]
+
+
+def compute(
+    factory: Factory | nc.Architecture,
+    num_networks: int,
+    image_shape: tuple[int, ...] = (1, 8, 8),
+    **options,
+) -> nc.NADs:
+    """Compute NADs as a script does."""
+    return nc.compute_nads(
+        factory, num_networks, image_shape=image_shape, **{"progress": False} | options
+    )
+
+
+def perceptron(inputs: int, width: int = 8, outputs: int = 1) -> nn.Sequential:
+    """Return a network with one hidden layer."""
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(inputs, width), nn.Tanh(), nn.Linear(width, outputs)
+    )
+
+
+def convnet() -> nn.Sequential:
+    """Return a convolution and a linear layer, for images (1, 8, 8)."""
+    return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 1))
+
+
+class Recurrent(nn.Module):
+    """A recurrent layer over the rows of an image (1, 8, 8), which vmap does not support."""
+
+    def __init__(self, kind=nn.GRU):
+        super().__init__()
+        self.cell = kind(8, 6, num_layers=2, dropout=0.5, batch_first=True)
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(self.cell(x[:, 0])[0][:, -1])
