@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import nn
 
 import nads_core as nc
@@ -18,6 +19,14 @@ def compute(
     """Compute NADs as a script does."""
     return nc.compute_nads(
         factory, num_networks, image_shape=image_shape, **{"progress": False} | options
+    )
+
+
+def same(first: nc.NADs, second: nc.NADs) -> bool:
+    """Whether two runs have equal numbers, bit for bit."""
+    return first.types == second.types and all(
+        torch.equal(getattr(first, name), getattr(second, name))
+        for name in ("directions", "eigenvalues", "certainty")
     )
 
 

@@ -6,10 +6,12 @@ import inspect
 import types
 from pathlib import Path
 
+import examples
 import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from examples import same
 
 import nads_core as nc
 from nads_core.directions import ComputeOptions
@@ -21,10 +23,8 @@ WAVE = nc.fourier_direction((1, 0), 4)
 DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
 
 
-def compute(**options):
-    return nc.compute_nads(
-        nc.LOGREG, **{"num_networks": 8, "image_shape": (1, 8, 8), "progress": False, **options}
-    )
+def compute(num_networks=8, **options):
+    return examples.compute(nc.LOGREG, num_networks, **options)
 
 
 def public_callables():
@@ -65,7 +65,6 @@ def test_signatures_and_defaults_are_those_on_record():
     [
         ("readouts", lambda n: nc.SmoothedGradient(readouts=n)),
         ("num_inputs", lambda n: nc.SmoothedGradient(n, antithetic=False)),
-        ("num_inputs", lambda n: nc.MixedDerivative(n, antithetic=False)),
         ("num_networks", lambda n: compute(num_networks=n)),
         ("num_samples", lambda n: nc.separable_dataset(WAVE, n)),
         ("size", lambda n: nb.load_images("generated", num_images=4, size=n)),
@@ -108,7 +107,7 @@ def test_integers_of_numpy_are_those_of_python(tmp_path):
     first.save(tmp_path / "numpy.npz")
     assert nc.NADs.load(tmp_path / "numpy.npz").provenance == first.provenance
     for second in (run(int, checkpoint=tmp_path / "numpy.ckpt"), run(int)):
-        assert torch.equal(second.directions, first.directions)
+        assert same(second, first)
     with pytest.warns(UserWarning, match="num_certain 1 not"):
         assert compute(num_certain=np.int64(1)).provenance["num_certain"] == 1
 

@@ -5,6 +5,7 @@ makes of it.
 import pytest
 import torch
 from convergence import normal
+from examples import compute
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -162,7 +163,7 @@ def test_a_refused_flip_takes_the_transpose_with_it(monkeypatch):
     broken = SymmetryTest(0.001, 0.5, 0.6)
     outcomes = {"flip_rows": holds, "flip_columns": broken, "transpose": holds}
     monkeypatch.setattr("nads_core.directions.solving.symmetry_tests", lambda *_: outcomes)
-    nads = nc.compute_nads(nc.LENET, 16, image_shape=(1, 16, 16), symmetries="test", progress=False)
+    nads = compute(nc.LENET, 16, (1, 16, 16), symmetries="test")
     assert nads.provenance["symmetries"] == ["flip_rows"]
     assert nads.provenance["symmetry_tests"]["flip_rows"]["limit"] == 0.001  # rounded up
 
@@ -176,7 +177,7 @@ def test_what_images_of_a_shape_can_have():
     assert set(results_of(vectors, (2, 36))) == {"flip_columns", "channels"}
     assert results_of(vectors, (72,)) == {}
     with pytest.raises(ValueError, match=r"symmetries .*\(C, H, W\).*\(8,\)"):
-        nc.compute_nads(lambda: nn.Linear(8, 1), image_shape=(8,), symmetries="test")
+        compute(nn.Linear, 16, (8,), symmetries="test")
 
 
 def smooth_sequences():
@@ -187,15 +188,15 @@ def smooth_sequences():
 
 
 def test_exchangeable_channels_of_sequences_are_distinguished_by_name():
-    options = {"image_shape": (2, 24), "num_directions": 8, "progress": False}
-    one, other = (nc.compute_nads(smooth_sequences, 512, seed=seed, **options) for seed in range(2))
+    options = {"image_shape": (2, 24), "num_directions": 8}
+    one, other = (compute(smooth_sequences, 512, seed=seed, **options) for seed in range(2))
     assert one.provenance["symmetries"] == ["flip_columns", "channels"]
     assert one.names[:2] == ("c0 + 0", "c1 + 0")
     assert float(one.directions[0, 1].abs().max()) == 0  # of one channel
     # Without the symmetries, directions of a pair are claimed by .6, and turn within it
     cosines = (one.basis * other.basis).sum(0)[:4].square()
     assert one.certainty[:4].min() > 0.95 and cosines.min() > 0.95
-    merely = nc.compute_nads(smooth_sequences, 512, symmetries=(), **options)
+    merely = compute(smooth_sequences, 512, symmetries=(), **options)
     assert merely.certainty[0] < 0.9 and merely.bands[0].certainty > 0.95
 
 
@@ -218,10 +219,9 @@ def test_a_small_asymmetry_at_few_networks_is_no_certainty():
             *layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 1)
         )
 
-    options = {"image_shape": (1, 16, 16), "progress": False}
-    options["estimator"] = nc.SmoothedGradient(readouts=1)
-    exact = nc.compute_nads(strided, 2_000, seed=9, **options)
+    options = {"image_shape": (1, 16, 16), "estimator": nc.SmoothedGradient(readouts=1)}
+    exact = compute(strided, 2_000, seed=9, **options)
     assert exact.provenance["symmetries"] == ["transpose"]
-    few = nc.compute_nads(strided, 128, **options)
+    few = compute(strided, 128, **options)
     kept = (few.directions[:4].flatten(1) @ exact.directions[:40].flatten(1).T).square().amax(1)
     assert few.certainty[:4].mean() < kept.mean() + 0.1

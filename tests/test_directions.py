@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import assert_mean, normal, rank_correlation, second_moment
-from examples import convnet
+from examples import convnet, same
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -113,15 +113,6 @@ class Interrupted(Estimator):
         if mine == self.call:
             os.kill(os.getpid(), signal.SIGINT)
         return self.estimator.contributions(ensemble, draw)
-
-
-def same(first, second):
-    return (
-        torch.equal(first.directions, second.directions)
-        and torch.equal(first.eigenvalues, second.eigenvalues)
-        and torch.equal(first.certainty, second.certainty)
-        and first.types == second.types
-    )
 
 
 @pytest.mark.stored
@@ -226,6 +217,10 @@ same_name.__name__ = same_name.__qualname__ = "pool"
         ({"dtype": torch.float64}, "'torch.float32', now 'torch.float64'"),
         ({"factory": nc.LOGREG}, "'pool', now 'logreg'"),
         ({"factory": same_name}, "first network"),
+        ({"name": "mine"}, "'pool', now 'mine'"),
+        ({"output": lambda y: y[:, 0]}, "output was 0, now '.*<lambda>"),
+        ({"equal_weights": True}, "equal_weights"),
+        ({"evaluation": "factory"}, "evaluation"),
         ({"num_networks": 100}, "state.ckpt .*192 .*num_networks = 100"),
     ],
     ids=lambda value: None,

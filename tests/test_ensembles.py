@@ -1,15 +1,15 @@
 import copy
 import itertools
 import math
+import operator
 import random
-import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from convergence import assert_mean, assert_normal
-from examples import Recurrent, perceptron
+from examples import Recurrent, compute, perceptron
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_loop import built, require_own_gradients, values
@@ -29,12 +29,10 @@ from nads_core.networks.recording import Recording, without_overwritten
 from nads_core.networks.threaded import ThreadedEnsemble
 from nads_core.runtime.seeds import seed_sequence
 
-ALL = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
 SHAPE = (1, 8, 8)
 
 
-def by_name(value):
-    return getattr(value, "name", getattr(value, "__name__", str(value)))
+by_name = operator.attrgetter("__name__")
 
 
 def convnet():
@@ -67,36 +65,7 @@ class OneLayer(nn.Module):
         return self.linear(x.flatten(1))
 
 
-def truncated():
-    return OneLayer(lambda weight: nn.init.trunc_normal_(weight, std=2.0, a=-1.0, b=1.0))
-
-
-def shifted():
-    return OneLayer(lambda weight: weight.normal_().mul_(2).add_(1))
-
-
-def fan_out():
-    return OneLayer(lambda weight: nn.init.kaiming_normal_(weight, mode="fan_out"))
-
-
-def orthogonal():
-    return OneLayer()
-
-
-def on_a_slice():
-    return OneLayer(lambda weight: weight[:10].normal_(0, 3))
-
-
-def copied():
-    return OneLayer(lambda weight: weight.copy_(3 * torch.randn(weight.shape)))
-
-
-def into_given_memory():
-    return OneLayer(lambda weight: torch.normal(0.0, 3.0, weight.shape, out=weight))
-
-
-def lists_of_tensors():
-    return OneLayer(lambda weight: torch._foreach_mul_([weight.normal_(), weight[:10]], 3))
+truncated = partial(OneLayer, partial(nn.init.trunc_normal_, std=2.0, a=-1.0, b=1.0))
 
 
 def trained_a_little():
@@ -139,19 +108,39 @@ def tied_weights():
     return nn.Sequential(nn.Flatten(), first, nn.ReLU(), second, nn.ReLU(), nn.Linear(64, 1))
 
 
-def spectral():
-    return nn.Sequential(nn.Flatten(), spectral_norm(nn.Linear(64, 20)))
-
-
-REPLAYED = [convnet, smooth_net, shifted, fan_out]
-CALLED = [orthogonal, on_a_slice, copied, into_given_memory, lists_of_tensors, trained_a_little]
-CALLED += [ScaledParameter, RandomBuffers, tied_weights, spectral]
+REPLAYED = {
+    "convnet": convnet,
+    "smooth": smooth_net,
+    "shifted": partial(OneLayer, lambda weight: weight.normal_().mul_(2).add_(1)),
+    "fan out": partial(OneLayer, partial(nn.init.kaiming_normal_, mode="fan_out")),
+}
+CALLED = {
+    "orthogonal": OneLayer,
+    "on a slice": partial(OneLayer, lambda weight: weight[:10].normal_(0, 3)),
+    "copied": partial(OneLayer, lambda weight: weight.copy_(3 * torch.randn(weight.shape))),
+    "into given memory": partial(
+        OneLayer, lambda weight: torch.normal(0.0, 3.0, weight.shape, out=weight)
+    ),
+    "lists of tensors": partial(
+        OneLayer, lambda weight: torch._foreach_mul_([weight.normal_(), weight[:10]], 3)
+    ),
+    "trained a little": trained_a_little,
+    "scaled parameter": ScaledParameter,
+    "random buffers": RandomBuffers,
+    "tied weights": tied_weights,
+    "spectral": lambda: nn.Sequential(nn.Flatten(), spectral_norm(nn.Linear(64, 20))),
+}
+SIZES = dict.fromkeys(nc.ARCHITECTURES, 32) | {"resnet18": 8, "densenet121": 8}
+OURS = {
+    name: partial(architecture.build, 1, SIZES[name], 1)
+    for name, architecture in nc.ARCHITECTURES.items()
+}
 
 
 # --- drawing: the replay against the factory
 
 
-@pytest.mark.parametrize("factory", [shifted, fan_out, partial(nc.VGG11.build, 1, 32, 1)])
+@pytest.mark.parametrize("factory", [REPLAYED["shifted"], REPLAYED["fan out"], OURS["vgg11"]])
 def test_recorded_steps_repeat_draws_that_are_overwritten_bitwise(factory):
     recording = Recording(factory, seed=7)
     assert recording.steps == Recording(factory, seed=8).steps
@@ -167,14 +156,10 @@ def test_recorded_steps_repeat_draws_that_are_overwritten_bitwise(factory):
         assert torch.equal(drawn[name], tensor), name
 
 
-@pytest.mark.parametrize(
-    "factory", [convnet, smooth_net, *(a for a in ALL if a is not nc.VGG11)], ids=by_name
-)
-def test_one_replayed_network_is_the_factorys_bitwise(factory):
-    shape = SHAPE
-    if isinstance(factory, nc.Architecture):
-        factory, shape = partial(factory.build, 1, 32, 1), (1, 32, 32)
-    ensemble = Ensemble(factory, shape, seed=3)
+@pytest.mark.parametrize("name", ["convnet", "smooth", *(name for name in OURS if name != "vgg11")])
+def test_one_replayed_network_is_the_factorys_bitwise(name):
+    factory, size = (REPLAYED | OURS)[name], SIZES.get(name, 8)
+    ensemble = Ensemble(factory, (1, size, size), seed=3)
     ensemble.block_size = 1
     assert not ensemble.from_factory
     state = ensemble.draw(5)
@@ -185,8 +170,9 @@ def test_one_replayed_network_is_the_factorys_bitwise(factory):
         assert torch.equal(tensor[0] if name in state else tensor, expected[name]), name
 
 
-@pytest.mark.parametrize("factory", REPLAYED, ids=by_name)
-def test_a_draw_is_fixed_by_seed_and_block(factory):
+@pytest.mark.parametrize("name", REPLAYED)
+def test_a_draw_is_fixed_by_seed_and_block(name):
+    factory = REPLAYED[name]
     first, again = (Ensemble(factory, SHAPE, seed=4) for _ in range(2))
     again.draw(0)  # earlier draws do not matter
     torch.rand(3)
@@ -227,12 +213,11 @@ def test_truncated_weights():
 
 
 def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distribution():
-    factory = partial(nc.VGG11.build, 1, 32, 1)
-    steps = Recording(factory, seed=1).steps
+    steps = Recording(OURS["vgg11"], seed=1).steps
     live = without_overwritten(steps)
     assert 0 < len(live) < len(steps)
     assert {step.name for step in live} == {step.name for step in steps}
-    for name, (tensor, *_) in Ensemble(factory, (1, 32, 32), seed=2).draw(0).items():
+    for name, (tensor, *_) in Ensemble(OURS["vgg11"], (1, 32, 32), seed=2).draw(0).items():
         if tensor.dim() == 4:
             assert_mean(tensor.flatten().square(), 2 / (9 * len(tensor)))
             assert_normal(tensor[:64, :64], (2 / (9 * len(tensor))) ** 0.5)
@@ -240,13 +225,13 @@ def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distri
             assert_mean(tensor.flatten().square(), 1 / (3 * tensor.shape[1]))
 
 
-def test_converting_the_weights_does_not_change_the_draw():
-    single, double = (
-        Ensemble(convnet, SHAPE, seed=1, dtype=dtype).draw(0)
-        for dtype in (torch.float32, torch.float64)
-    )
-    for name in single:
-        assert torch.equal(single[name].double(), double[name])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_networks_of_another_type_are_those_of_float32_converted(dtype):
+    single, other = (Ensemble(convnet, SHAPE, seed=1, dtype=t) for t in (torch.float32, dtype))
+    for name, weights in single.draw(0).items():
+        assert torch.equal(weights.to(dtype), other.draw(0)[name])
+    if dtype == torch.bfloat16:
+        assert torch.equal(single.randn(0, 1, 9).to(dtype), other.randn(0, 1, 9))
 
 
 @given(num_networks=st.integers(1, 500), first=st.integers(0, 10), block_size=st.integers(1, 64))
@@ -275,28 +260,25 @@ def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, si
     ensemble = Ensemble(factory, shape, dtype=dtype, evaluation=evaluation)
     assert ensemble.block_size == 64
     readouts = 1 if evaluation == "factory" else 2
-    for estimator in (
+    estimators = (
         nc.SmoothedGradient(4, readouts=readouts),
         nc.PointGradient(),
         nc.MixedDerivative(3, antithetic=False),
-    ):
-        for block, order in itertools.product((2, 3), (1, -1)):
-            whole = estimator.draw(ensemble, block)[:60]
-            starts = range(0, 60, size)
-            parts = {}
-            for first in starts[::order]:
-                part = ensemble.restrict(slice(first, min(first + size, 60)))
-                parts[first] = estimator.draw(part, block)
-            joined = Draw.cat([parts[first] for first in starts])
-            for one, other in zip(tree_leaves(joined), tree_leaves(whole), strict=True):
-                assert one is other or torch.equal(one, other)
+    )
+    starts = range(0, 60, size)
+    for estimator, block, order in itertools.product(estimators, (2, 3), (1, -1)):
+        whole = estimator.draw(ensemble, block)[:60]
+        rows = {first: slice(first, min(first + size, 60)) for first in starts[::order]}
+        parts = {first: estimator.draw(ensemble.restrict(rows[first]), block) for first in rows}
+        joined = Draw.cat([parts[first] for first in starts])
+        for one, other in zip(tree_leaves(joined), tree_leaves(whole), strict=True):
+            assert one is other or torch.equal(one, other)
 
 
 # --- evaluating: loop, vmap, and a plain loop over modules
 
 
-OURS = {architecture.name: architecture for architecture in ALL}
-SIZES = dict.fromkeys(OURS, 32) | {"resnet18": 8, "densenet121": 8}
+EVALUATED = REPLAYED | CALLED | OURS | {"truncated": truncated}
 DEEP = ("vgg11", "resnet18", "densenet121")
 
 
@@ -304,20 +286,17 @@ DEEP = ("vgg11", "resnet18", "densenet121")
     ("name", "evaluation"),
     [
         pytest.param(name, kind, marks=[pytest.mark.slow] * (name in DEEP and kind != "vmap"))
-        for name in [*map(by_name, [*REPLAYED, *CALLED, truncated]), *OURS]
+        for name in EVALUATED
         for kind in ("loop", "vmap", "graph")
-        if kind == "loop" or globals().get(name) not in [*CALLED, truncated]
+        if kind == "loop" or name in REPLAYED | OURS
     ],
 )
 def test_every_evaluation_gives_what_separate_modules_give(name, evaluation):
-    factory = globals().get(name)
-    size = SIZES.get(name, 8)
-    if name in OURS:
-        factory = partial(OURS[name].build, 1, size, 1)
+    factory, size = EVALUATED[name], SIZES.get(name, 8)
     options = {"seed": 1, "dtype": torch.float64, "evaluation": evaluation}
     ensemble = Ensemble(factory, (1, size, size), **options)
     # Torch draws truncated normal numbers in one way or the other, by version.
-    assert factory is truncated or (ensemble.evaluation == "factory") == (factory in CALLED)
+    assert factory is truncated or (ensemble.evaluation == "factory") == (name in CALLED)
     require_own_gradients(ensemble, factory, 1, readouts=(2,) if factory is convnet else ())
 
 
@@ -370,7 +349,7 @@ def test_layers_that_networks_share_stay_as_they_are(dtype):
     def factory():
         return nn.Sequential(nn.Flatten(), backbone, nn.Tanh(), nn.Linear(5, 64), nn.Linear(64, 1))
 
-    nc.compute_nads(factory, 64, image_shape=SHAPE, dtype=dtype, progress=False)
+    compute(factory, 64, dtype=dtype)
     assert torch.equal(backbone.weight, weight) and backbone.weight.requires_grad
     if dtype == "float64":
         require_own_gradients(Ensemble(factory, SHAPE, dtype=dtype), factory)
@@ -495,26 +474,17 @@ def test_equal_pixels_have_the_gradient_that_torch_gives_them(evaluation):
     assert not [layer for layer in others if type(layer) is nn.MaxPool2d]
 
 
-@pytest.mark.parametrize("factory", [convnet, orthogonal], ids=by_name)
+@pytest.mark.parametrize("factory", [convnet, OneLayer], ids=by_name)
 def test_global_random_generators_are_left_alone(factory):
     def states():
         return torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate()
 
     before = states()
-    nc.compute_nads(factory, 5, image_shape=SHAPE, progress=False)
+    compute(factory, 5)
     assert states() == before
 
 
 # --- bad arguments
-
-
-class MissingWeights(OneLayer):
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.full((3,), torch.nan))
-
-    def forward(self, x):
-        return super().forward(x) * self.scale.sum()
 
 
 class Particular(OneLayer):
@@ -565,26 +535,11 @@ def test_a_gpu_takes_the_next_evaluation_where_a_network_does_not_allow_the_firs
         Ensemble(convnet, SHAPE, evaluation="graph")
 
 
-def ignoring_warnings(function, *arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return function(*arguments)
-
-
 def exported():
-    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 1))
-    return ignoring_warnings(torch.export.export, network, (torch.zeros(2, *SHAPE),)).module()
+    return torch.export.export(perceptron(64), (torch.zeros(2, *SHAPE),)).module()
 
 
 WIDTHS = itertools.count(1)
-
-
-def two_structures():
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, next(WIDTHS)))
-
-
-def scripted():
-    return nn.Sequential(ignoring_warnings(torch.jit.script, nn.Linear(8, 1)))
 
 
 @pytest.mark.parametrize(
@@ -594,12 +549,17 @@ def scripted():
         ("resnet18", {}, TypeError, "got str"),
         (lambda: "a network", {}, TypeError, "got str"),
         (SparseBuffer, {}, TypeError, r"graph \(torch.sparse_coo\): .*to_dense"),
-        (scripted, {}, TypeError, "torch.jit"),
+        (lambda: nn.Sequential(torch.jit.script(nn.Linear(8, 1))), {}, TypeError, "torch.jit"),
         (exported, {}, TypeError, "torch.export"),
-        (lambda: ignoring_warnings(nn.LazyLinear, 1), {}, TypeError, "lazy layers"),
-        (MissingWeights, {}, ValueError, "scale.* NaN"),
+        (lambda: nn.LazyLinear(1), {}, TypeError, "lazy layers"),
+        (
+            partial(OneLayer, partial(nn.init.constant_, val=math.nan)),
+            {},
+            ValueError,
+            "weight.* NaN",
+        ),
         (MadeLater, {}, ValueError, "creates gain .*__init__"),
-        (two_structures, {}, ValueError, "two different structures"),
+        (lambda: perceptron(64, next(WIDTHS)), {}, ValueError, "two different structures"),
         (Particular, {}, ValueError, r"shape \(2, 1, 8, 8\): expected 28 pixels"),
         (lambda: nn.Conv2d(1, 1, 3), {}, ValueError, r"for K = 2 it returned \(2, 1, 6, 6\)"),
         (lambda: nn.Linear(128, 1), {"image_shape": (2, 64)}, ValueError, "rejected inputs"),
@@ -607,10 +567,11 @@ def scripted():
         (convnet, {"output": 3}, ValueError, "output 3 .*3 outputs"),
         (convnet, {"evaluation": "jit"}, ValueError, "evaluation .*'factory', got 'jit'"),
         (Recurrent, {"evaluation": "vmap"}, ValueError, "use evaluation='loop'"),
-        (orthogonal, {"evaluation": "graph"}, ValueError, "'graph' .*cannot be replayed"),
+        (OneLayer, {"evaluation": "graph"}, ValueError, "'graph' .*cannot be replayed"),
     ],
     ids=lambda value: None,
 )
+@pytest.mark.filterwarnings("ignore")
 def test_bad_input_is_rejected(factory, options, error, shown):
     with pytest.raises(error, match=shown):
         Ensemble(factory, **{"image_shape": SHAPE} | options)
@@ -618,7 +579,7 @@ def test_bad_input_is_rejected(factory, options, error, shown):
 
 def test_a_factory_that_is_called_for_each_network_has_one_thread(set_threads):
     set_threads(2)
-    assert ThreadedEnsemble(Ensemble(orthogonal, SHAPE)).size == 1
+    assert ThreadedEnsemble(Ensemble(OneLayer, SHAPE)).size == 1
 
 
 class Subtracting(OneLayer):

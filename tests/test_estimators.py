@@ -57,17 +57,14 @@ class Scaled(Estimator):
 
 
 def test_an_estimator_of_ones_own_resumes_from_its_checkpoint(tmp_path):
-    kept = Scaled(2)  # stays alive, so that no other has its address
-    assert (kept.readouts, kept.num_contributions) == (1, 1)
-    assert kept.passes(D) == Passes(forward=1, backward=1)
+    own = Scaled(2)
+    assert (own.readouts, own.num_contributions) == (1, 1)
+    assert own.passes(D) == Passes(forward=1, backward=1)
     path = tmp_path / "state.ckpt"
-    compute(convnet, 64, estimator=kept, checkpoint=path)
+    compute(convnet, 64, estimator=own, checkpoint=path)
     resumed = compute(convnet, 128, estimator=Scaled(2), checkpoint=path)
     assert resumed.provenance["estimator"] == "Scaled(scale=2)"
-    whole = compute(convnet, 128, estimator=kept)
-    assert torch.equal(resumed.eigenvalues, whole.eigenvalues)
-    with pytest.raises(ValueError, match="estimator"):
-        compute(convnet, 256, estimator=Scaled(3), checkpoint=path)
+    assert examples.same(resumed, compute(convnet, 128, estimator=own))
 
 
 def test_an_estimator_without_a_description_is_rejected():
@@ -166,9 +163,7 @@ def test_inputs_have_the_given_deviation_and_come_in_opposite_pairs(estimator):
         (nc.PointGradient, "input_std", float("nan")),
         (nc.SmoothedGradient, "num_inputs", 3),
         (nc.SmoothedGradient, "input_std", -1.0),
-        (nc.MixedDerivative, "num_inputs", 5),
         (nc.Dipole, "step", 0.0),
-        (nc.Dipole, "input_std", -1.0),
     ],
     ids=str,
 )

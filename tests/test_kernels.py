@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 import torch
 from conftest import ROOT
+from examples import compute
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -335,12 +336,12 @@ def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other):
 
     factory = lambda: Choosing(*small())  # noqa: E731
     with pytest.raises(ValueError, match="isinstance"):
-        nc.compute_nads(factory, 8, image_shape=(1, 8, 8), device="cpu", progress=False)
+        compute(factory, 8, device="cpu")
 
 
 def test_kernels_that_cannot_run_are_rejected(monkeypatch, tmp_path, capsys):
     with pytest.raises(ValueError, match="'cuda': choose from .*'torch', 'triton'"):
-        nc.compute_nads(nc.LOGREG, 4, kernels="cuda", progress=False)
+        compute(nc.LOGREG, 4, kernels="cuda")
     require_kernels("torch", "cpu")
     triton = pytest.importorskip("triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 import torch
+from examples import compute
 from nads_book.benchmarks.measuring import peak_memory
 from torch import nn
 
@@ -28,12 +29,11 @@ def test_more_than_there_is_is_refused(monkeypatch):
 
 def test_compute_nads_rejects_at_once_what_it_could_not_keep(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda device: 10_000_000_000)
-    options = {"image_shape": (3, 64, 64), "device": "cpu", "progress": False}
-    options["estimator"] = nc.SmoothedGradient(4, readouts=2)
+    options = {"image_shape": (3, 64, 64), "estimator": nc.SmoothedGradient(4, readouts=2)}
     needed = r"100,000 networks .*2 readouts .* 12,288 pixels.*10\.0 GB"
     with pytest.raises(MemoryError, match=needed):
-        nc.compute_nads(wide, 100_000, num_directions=100, **options)
-    assert len(nc.compute_nads(wide, 8, num_directions=3, **options)) == 3
+        compute(wide, 100_000, num_directions=100, **options)
+    assert len(compute(wide, 8, num_directions=3, **options)) == 3
 
 
 def run_python(code):

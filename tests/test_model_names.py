@@ -6,9 +6,9 @@ import types
 
 import pytest
 import torch
+from examples import compute, same
 from torch import nn
 
-import nads_core as nc
 from nads_core.networks.architectures import architecture_named
 
 NAMES = ["resnet18", "resnet34", "tiny_net"]
@@ -54,10 +54,8 @@ def test_options_in_the_name(timm, query, channels, expected):
 
 
 def test_nads_of_a_model_by_name(timm):
-    options = {"image_shape": (1, 4, 4), "device": "cpu", "progress": False}
-    nads = nc.compute_nads("timm:tiny_net?img_size=4", 16, **options)
-    expected = nc.compute_nads(lambda: Tiny(1, 4), 16, **options)
-    assert torch.equal(nads.directions, expected.directions)
+    nads = compute("timm:tiny_net?img_size=4", 16, (1, 4, 4))
+    assert same(nads, compute(lambda: Tiny(1, 4), 16, (1, 4, 4)))
     assert nads.provenance["architecture"] == "tiny_net?img_size=4"
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 
+import examples
 import nads_book as nb
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(other_
 
 
 def test_saved_directions_keep_their_fingerprint(tmp_path):
-    nads = nc.compute_nads(nc.LENET, 70, image_shape=(1, 16, 16), progress=False)
+    nads = examples.compute(nc.LENET, 70, (1, 16, 16))
     for quantized in (False, True):
         nads.save(tmp_path / "nads.npz", quantized=quantized)
         loaded, again = (nc.NADs.load(tmp_path / "nads.npz").fingerprint for _ in range(2))
@@ -149,8 +150,7 @@ def test_the_numbers_version_is_raised_when_numbers_change():
 
 
 def checkpointed(path, count=70, **options):
-    options = {"image_shape": (1, 8, 8), "device": "cpu", "progress": False} | options
-    return nc.compute_nads(nc.LOGREG, count, checkpoint=path, **options)
+    return examples.compute(nc.LOGREG, count, checkpoint=path, device="cpu", **options)
 
 
 def test_a_checkpoint_of_a_gpu_loads_where_there_is_none(tmp_path, monkeypatch):

@@ -48,13 +48,6 @@ def layers(*after, bias=None, outputs=1):
     return network
 
 
-def applied(function):
-    """A layer that applies a function."""
-    layer = nn.Identity()
-    layer.forward = function
-    return layer
-
-
 def computed(factory, num_networks=256, **options):
     options = {"symmetries": (), "debiasing": "subtract"} | options
     return examples.compute(factory, num_networks, SHAPE, **options)
@@ -98,12 +91,6 @@ def recurrent(net, x):
     return h
 
 
-def retrieving(net, x):
-    h = net.features(x)
-    h = h + 20 * F.softmax(5 * F.linear(h, net.last.weight), 1) @ net.last.weight
-    return net.last(h)
-
-
 class Casting(nn.Linear):
     """A layer as timm has it, which casts its weights to the type of its input."""
 
@@ -144,19 +131,15 @@ NOT_LINEAR = {
     "a pair": lambda: Net(lambda net, x: net.last(hidden=net.features(x))[0], last=Paired(24, 10)),
     "weight norm": lambda: ending_in(nn.utils.parametrizations.weight_norm(nn.Linear(24, 10))),
     "ReLU in place, mostly off": lambda: layers(nn.ReLU(inplace=True), bias=-0.4),
-    "exp_": lambda: layers(applied(torch.Tensor.exp_)),
-    "dropout and ELU in place": lambda: layers(nn.Dropout(0.5, inplace=True), nn.ELU(inplace=True)),
     "softmax by a hook": lambda: hooked(lambda y: y.softmax(1)),
     "a column in place": lambda: Net(scaled_column),
     "applied three times": lambda: Net(recurrent, 24),
-    "its weight retrieves": lambda: Net(retrieving),
     "its weight before it": lambda: Net(
         lambda net, x: net.last(net.features(x) * net.last.weight.mean().sign())
     ),
     "gradients behind a hook": signed_gradients,
     "values behind autograd": lambda: Net(clamped_data),
     "two of its outputs": lambda: Net(lambda net, x: net.last(net.features(x))[:, :2]),
-    "every other output": lambda: Net(lambda net, x: net.last(net.features(x))[:, ::2]),
     "its number of rows": lambda: Net(
         lambda net, x: net.last(net.features(x) / len(net.last.weight)), outputs=2
     ),
@@ -269,14 +252,6 @@ def of_batch(function):
     return Net(lambda net, x: net.last(function(net.features(x))))
 
 
-def inside(function):
-    return Net(lambda net, x: net.last(torch.tanh(function(net.features(x)))))
-
-
-def detached_mean(h):
-    return h + (h.mean(0) - h.mean(0).detach())  # values are those of h
-
-
 def attend(layer, x):
     return layer(x, x, x)[0]
 
@@ -303,10 +278,6 @@ DEPENDENT = {
     "attention": (lambda: embedded(nn.MultiheadAttention(16, 2), attend), "layer"),
     "LSTM": (lambda: embedded(nn.LSTM(16, 16), lambda layer, x: layer(x)[0]), "layer"),
     "a tiny mean": (lambda: of_batch(lambda h: h + 1e-4 * h.mean(0)), "last"),
-    "a mean that cancels in the sum": (
-        lambda: of_batch(lambda h: h + h.roll(1, 0) - h.roll(2, 0)),
-        "last",
-    ),
     "reshape": (lambda: of_batch(lambda h: h.T.reshape(len(h), -1)), "last"),
     "pairs": (
         lambda: of_batch(
@@ -315,13 +286,11 @@ DEPENDENT = {
         "last",
     ),
     "the size of the batch": (lambda: of_batch(lambda h: h * len(h)), "last"),
-    "the place in the batch": (
-        lambda: of_batch(lambda h: h + torch.arange(len(h))[:, None] / 10),
-        "last",
-    ),
     "the first input": (lambda: of_batch(lambda h: h + h[:1]), "last"),
-    "gradients alone": (lambda: inside(ValueOnly.apply), ""),
-    "a detached mean": (lambda: inside(detached_mean), ""),
+    "gradients alone": (
+        lambda: Net(lambda net, x: net.last(torch.tanh(ValueOnly.apply(net.features(x))))),
+        "",
+    ),
     "a nearly silent branch": (lambda: silent_branch(1e-6), "last"),
     "a step over the batch": (lambda: Net(adapting), ""),
     "no float64": (lambda: of_batch(lambda h: (h + h.mean(0)) @ torch.eye(24)), "last"),

@@ -6,6 +6,7 @@ from itertools import islice
 import pytest
 import torch
 from convergence import second_moment
+from examples import compute
 from nads_book.theory import reference
 from torch import nn
 from torch.testing import assert_close
@@ -40,9 +41,8 @@ def drawn_networks(estimator):
 
 
 def computed(**options):
-    options = {"image_shape": SHAPE, "debiasing": "none", "symmetries": (), **options}
-    options |= {"dtype": torch.float64, "device": "cpu", "progress": False}
-    return nc.compute_nads(convnet, NETWORKS, **options)
+    options = {"debiasing": "none", "symmetries": (), "dtype": torch.float64} | options
+    return compute(convnet, NETWORKS, SHAPE, **options)
 
 
 def vector(estimator, network, inputs, probe):
@@ -98,9 +98,7 @@ def test_the_method_from_a_factory_to_directions():
     again = reference.compute_reference_nads(convnet, 400, SHAPE, seed=3)
     assert torch.equal(values, again[0]) and torch.equal(directions, again[1])
     options = {"estimator": nc.SmoothedGradient(), "debiasing": "none", "symmetries": ()}
-    engine = nc.compute_nads(
-        convnet, 400, image_shape=SHAPE, device="cpu", progress=False, **options
-    )
+    engine = compute(convnet, 400, SHAPE, **options)
     # Other networks from the same distribution: the trace of C varies by about sqrt(2 / N) of
     # itself per eigenvalue.
     assert float(values.sum()) == pytest.approx(

@@ -31,7 +31,6 @@ classes, waves, inputs, sample, preferences = (
 )
 PARTS = classes.PARTS
 class_pairs = classes.class_pairs
-FINE = waves.FINE
 frequencies = waves.frequencies
 reference_maps = waves.reference_maps
 input_shape = inputs.input_shape

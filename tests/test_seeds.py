@@ -2,10 +2,13 @@
 waits for its use.
 """
 
+from functools import partial
+
+import examples
 import pytest
 import torch
 from convergence import normal
-from torch import nn
+from examples import perceptron
 
 import nads_core as nc
 from nads_core.runtime.seeds import seeded
@@ -24,21 +27,12 @@ class Gpu:
         )
 
 
-def small():
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
+small = partial(perceptron, 64, 8, 2)
 
 
 def compute():
     with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 256"):
-        nc.compute_nads(
-            small,
-            256,
-            image_shape=(1, 8, 8),
-            tolerance=0.1,
-            num_leading=3,
-            device="cpu",
-            progress=False,
-        )
+        examples.compute(small, 256, tolerance=0.1, num_leading=3, device="cpu")
 
 
 def train():

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import examples
 import nads_book as nb
 import numpy as np
 import pytest
@@ -65,9 +66,8 @@ def assert_orthonormal(rows):
     assert_close(rows @ rows.T, torch.eye(len(rows), dtype=rows.dtype), rtol=0, atol=1e-8)
 
 
-def lenet(num_networks=64, channels=1, **options):
-    options = {"image_shape": (channels, 16, 16), "progress": False} | options
-    return nc.compute_nads(nc.LENET, num_networks, **options)
+def lenet(num_networks=64, **options):
+    return examples.compute(nc.LENET, num_networks, (1, 16, 16), **options)
 
 
 @pytest.mark.parametrize(
