@@ -153,6 +153,13 @@ def test_inputs_have_the_given_deviation_and_come_in_opposite_pairs(estimator):
         assert_mean(probe.flatten()[:count] * inputs.flatten()[:count], 0.0)
 
 
+def test_readouts_are_independent_of_inputs():
+    """A network has equally many numbers of both, so that one stream would give the same ones."""
+    draw = nc.SmoothedGradient(9, antithetic=False, readouts=10).draw(Ensemble(convnet, SHAPE), 0)
+    cosines = torch.cosine_similarity(draw.readouts[:, 0], draw.inputs.flatten(1)[:, ::10])
+    assert_mean(cosines.square(), 1 / 18)
+
+
 # --- bad arguments
 
 
