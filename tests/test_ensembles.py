@@ -577,6 +577,17 @@ def test_bad_input_is_rejected(factory, options, error, shown):
         Ensemble(factory, **{"image_shape": SHAPE} | options)
 
 
+def test_several_threads_give_what_one_gives(set_threads):
+    estimator = nc.SmoothedGradient(4)
+    results = []
+    for threads in (1, 3):
+        set_threads(threads)
+        crew = ThreadedEnsemble(Ensemble(OURS["lenet"], (1, 32, 32), seed=5))
+        give = lambda own, block: estimator.contributions(own, estimator.draw(own, block))  # noqa: E731
+        results.append(crew.map(give, range(5)))
+    assert all(map(torch.equal, *results))
+
+
 def test_a_factory_that_is_called_for_each_network_has_one_thread(set_threads):
     set_threads(2)
     assert ThreadedEnsemble(Ensemble(OneLayer, SHAPE)).size == 1
