@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import examples
 import pytest
 import torch
 from conftest import ROOT
@@ -87,15 +88,10 @@ def compute(folder, factory="factories:small", networks=1_000, out="out.npz"):
     return "compute", factory, "--num-networks", str(networks), *SMALL, "--out", str(folder / out)
 
 
-def alone(folder, factory="small", networks=1_000, **options):
-    sys.path.insert(0, str(folder))
-    try:
-        sys.modules.pop("factories", None)
-        module = __import__("factories")
-        options |= {"estimator": nc.SmoothedGradient(4), "device": "cpu", "progress": False}
-        return nc.compute_nads(getattr(module, factory), networks, image_shape=(1, 8, 8), **options)
-    finally:
-        sys.path.remove(str(folder))
+def alone(networks=1_000, **options):
+    exec(FACTORIES, made := {"__name__": "factories"})  # noqa: S102
+    estimator = nc.SmoothedGradient(4)
+    return examples.compute(made["small"], networks, estimator=estimator, device="cpu", **options)
 
 
 def same(ours, theirs):
@@ -113,17 +109,17 @@ def test_processes_give_what_one_process_gives(folder, processes, factory):
     """
     output = finish(torchrun(folder, processes, *compute(folder, f"factories:{factory}")))
     assert output.count("out.npz") == 1  # one of them speaks
-    assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
+    assert same(nc.NADs.load(folder / "out.npz"), alone()) < 1e-6
 
 
 @pytest.mark.slow
 def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
-    alone(folder, networks=320, checkpoint=folder / "out.ckpt")
+    alone(networks=320, checkpoint=folder / "out.ckpt")
     checkpoint = ("--checkpoint", str(folder / "out.ckpt"))
     finish(torchrun(folder, 2, *compute(folder, networks=640), *checkpoint))
     assert torch.load(folder / "out.ckpt", weights_only=True)["blocks_done"] * 64 == 640
-    again = alone(folder, networks=1_000, checkpoint=folder / "out.ckpt")
-    assert same(again, alone(folder)) < 1e-6
+    again = alone(networks=1_000, checkpoint=folder / "out.ckpt")
+    assert same(again, alone()) < 1e-6
 
 
 @pytest.mark.slow
@@ -140,7 +136,7 @@ def test_a_worker_that_dies_is_replaced(folder):
     (folder / "hold").unlink()
     finish(process)
     assert int((folder / "worker-1.pid").read_text()) != pid
-    assert same(nc.NADs.load(folder / "out.npz"), alone(folder, networks=9_600)) < 1e-6
+    assert same(nc.NADs.load(folder / "out.npz"), alone(networks=9_600)) < 1e-6
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch):

@@ -77,7 +77,7 @@ def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, name, wa
     report.show_images_used(train, train[:200])
     (text,) = shown
     assert text.startswith(f"`{name}` Live: {source}, 1,200 to train on, 200 to test on.")
-    assert ("NADS_DATA" in text) == ("imply nothing" in text) == warned
+    assert ("NADS_DATA" in text) == warned
 
 
 def test_runs_say_their_place():
