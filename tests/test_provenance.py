@@ -5,7 +5,6 @@ written.
 import dataclasses
 import shutil
 import subprocess
-import sys
 from functools import partial
 
 import examples
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from nads_book.experiments.results import writing
 from nads_book.experiments.stored import load_nads
 
 import nads_core as nc
@@ -248,17 +246,3 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
         raise ZeroDivisionError
     assert path.read_text("utf8") == "é"
     assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.slow
-def test_two_processes_do_not_write_one_file(tmp_path):
-    path = tmp_path / "file.txt"
-    with writing(path):
-        code = "import pathlib\nfrom nads_book.experiments.results import writing\n"
-        code += f"with writing(pathlib.Path({str(path)!r})): pass"
-        result = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-        )
-        assert f"another process is writing {path}: " in result.stderr
-    with writing(path):
-        pass
