@@ -349,28 +349,24 @@ def gpu_kernels() -> str:
 def gpu_calls() -> str:
     """Return seconds of whole calls and of an own loop, on a GPU."""
     rows, table = _stored("gpu-own_loop")["rows"], []
-    for count in sorted({row["networks"] for row in rows}):
-        seconds = {
-            method: min(
-                row["seconds"]
-                for row in rows
-                if (row["networks"], row["method"]) == (count, method)
-            )
+    for name in dict.fromkeys(row["network"] for row in rows):
+        found = [row for row in rows if row["network"] == name]
+        own, ours, kernel = (
+            min((row["seconds"] for row in found if row["method"] == method), default=None)
             for method in ("own loop", "library", "library, triton")
-        }
-        ratio = seconds["own loop"] / seconds["library"]
-        table.append([f"{count:,}", *map(_short, seconds.values()), f"{ratio:.1f}"])
-    head = "LeNets | own loop, s | library | with three kernels | own loop / library"
+        )
+        count, seconds = found[0]["networks"], map(_short, (own, ours, kernel))
+        table.append([name, f"{count:,}", *seconds, f"{own / ours:.1f}"])
+    head = "network | networks | own loop, s | library | with kernel | own loop / library"
     return f"{_table(head, table)}\n\n{_where(rows[0])}"
 
 
 def gpu_rest() -> str:
     """Return the outcomes of the other parts of ``tools/on_a_gpu.py``."""
     tests = [row["outcome"] for row in _stored("gpu-tests")["rows"]]
-    before, last = _stored("gpu-large")["rows"][-2:]
-    trained = _stored("gpu-trainings")["rows"]
+    *_, before, last = _stored("gpu-large")["rows"]
+    first, *trained = _stored("gpu-trainings")["rows"]
     one, many = [row for row in trained if "steps_per_second" in row]
-    (losses,) = [row["loss_difference"] for row in trained if "loss_difference" in row]
     shared, promised = last["overlap_of_two_seeds"], last["certainty"]
     more = last["networks"] - before["networks"]
     return "\n".join(
@@ -382,8 +378,8 @@ def gpu_rest() -> str:
             f"{_short(promised['1'])} and {_short(promised['50'])}.",
             f"- **Training** of ResNet-18 in {one['precision']}: {one['steps_per_second']:.0f} "
             f"steps per second alone, {many['steps_per_second']:.0f} with {many['at_once']} in one "
-            f"graph. After {trained[0]['steps']} steps in float32 the loss differs by {losses:.0e} "
-            "from that on a CPU.",
+            f"graph. After {first['steps']} steps in float32 the loss differs by "
+            f"{first['loss_difference']:.0e} from that on a CPU.",
         ]
     )
 

@@ -15,7 +15,7 @@ from examples import perceptron
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.evaluation import _AUDITED_OF
+from nads_core.directions.evaluation import audit_number
 from nads_core.networks import threaded
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
@@ -220,7 +220,7 @@ def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_name
 ):
     audited = []
     gains = {}
-    odd = 2 * _AUDITED_OF - 2
+    odd = 510
     audit = Ensemble.audit
 
     def recorded(self, index):
@@ -240,6 +240,13 @@ def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_name
     with pytest.raises(ValueError, match=rf"number {odd}, of torch.manual_seed\(\d+\)"):
         compute(factory, 1_000)
     assert audited == [252, 253, 254, 255, 508, 509, 510]
+
+
+def test_audits_are_rarer_among_many_networks_and_threads_take_turns():
+    audited = [index for index in range(8_192) if audit_number(index) is not None]
+    ends = [*range(256, 2_049, 256), 4_096, 6_144, 8_192]
+    assert audited == [end - place for end in ends for place in (4, 3, 2, 1)]
+    assert {audit_number(index) % 4 for index in audited[32:36]} == {0, 1, 2, 3}
 
 
 def test_an_audit_leaves_numbers_and_generators_as_they_are(monkeypatch):

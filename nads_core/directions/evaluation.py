@@ -22,8 +22,9 @@ Block = tuple[int, int]
 _CHECKED_NETWORKS = 8
 _TRIED_NETWORKS = 128  # where the first ones ignore their input
 _MOST_AT_ONCE = 512  # a dipole evaluates so many inputs at once
-# The last 4 of so many networks are compared with what the factory builds
-_AUDITED, _AUDITED_OF = 4, 256
+# The last 4 of 256 networks are compared with what the factory builds, and beyond 2,048 those of
+# 2,048: on a GPU, where an audit takes as long as 100 LeNets, more would take most of the time
+_AUDITED, _AUDITED_OF, _MANY = 4, 256, 2_048
 _MEASURED_NETWORKS, _MOST_NETWORKS = 2, 512  # of which memory is measured; evaluated together
 _PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
 
@@ -83,8 +84,7 @@ class BatchEvaluator:
         vectors = self._threads.map(self._evaluate, tasks)
         ensembles = self._threads.ensembles
         for index in (block * size + row for block, count in blocks for row in range(count)):
-            if index % _AUDITED_OF >= _AUDITED_OF - _AUDITED:
-                number = index // _AUDITED_OF * _AUDITED + index % _AUDITED
+            if (number := audit_number(index)) is not None:
                 ensembles[number % len(ensembles)].audit(index)
         return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
 
@@ -241,3 +241,12 @@ def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
     weights = 3 * ensemble.num_parameters * ensemble.dtype.itemsize
     free = available_memory(ensemble.device) or 0
     return int(max(1, min(_MOST_NETWORKS, free / 4 / (used / len(draw) + weights))))
+
+
+def audit_number(index: int) -> int | None:
+    """Return the number of a network's audit, by which threads take turns; None for a network that
+    is not audited.
+    """
+    every = _AUDITED_OF if index < _MANY else _MANY
+    group, place = divmod(index, every)
+    return group * _AUDITED + place % _AUDITED if place >= every - _AUDITED else None

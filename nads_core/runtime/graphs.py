@@ -19,6 +19,9 @@ def capture(
             every call.
         changed: all tensors that it changes; they keep their values while the graph is made.
         device: device of all tensors.
+
+    Raises:
+        RuntimeError: if the function waits for the device, for example to read a value.
     """
     if device.type != "cuda":
         return function
@@ -28,6 +31,13 @@ def capture(
     with torch.cuda.stream(side):
         for _ in range(_WARM_UP):
             function()
+        # A capture that fails leaves the device's random generator unusable, so fail before it
+        mode = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            function()
+        finally:
+            torch.cuda.set_sync_debug_mode(mode)
     torch.cuda.current_stream(device).wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -194,6 +194,6 @@ def whole_calls(rows: Sequence[Mapping[str, Any]]) -> str:
         f"audits networks and computes eigenvectors: on the {plain['device']}, "
         f"{plain['networks']:,} LeNets took {plain['seconds']:.2g} s, "
         f"{calls['library, triton']['seconds']:.2g} s with "
-        "three Triton kernels, two of which were removed since, and "
+        "the Triton kernel for convolutions, and "
         f"{calls['own loop']['seconds']:.2g} s by a loop of one's own."
     )

@@ -149,6 +149,13 @@ def resnet_repeats() -> Evidence:
     return evidence(holds, 100 * largest, results=[FULL.results])
 
 
+def resnet_same_waves() -> Evidence:
+    """Decide whether a ResNet-18 of the paper's size learns the same waves as the authors'."""
+    ours, theirs = FULL.ours, {k: FULL.theirs[k] for k in FULL.ours}
+    differing = set(learned(ours)) ^ set(learned(theirs))
+    return evidence(not differing, len(differing), results=[FULL.results])
+
+
 def energy_orders_deep() -> Evidence:
     """Decide whether energies order at least as many pairs of waves as a training of reduced size
     does.
