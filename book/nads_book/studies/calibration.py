@@ -15,6 +15,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book.analysis.forecasting import restored
+from nads_book.atlas.entries import ATLAS
 from nads_book.checkout import build_folder
 from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit, rounded
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
@@ -30,6 +31,9 @@ from nads_core.directions.uncertainty import DirectionUncertainty
 ENTRIES = {
     "lenet-512": ("lenet", 512, 40, True),
     "lenet-5120": ("lenet", 5_120, 40, True),
+    "mlp-2000": ("mlp", 2_000, 10, True),
+    "cnn-2000": ("cnn", 2_000, 10, True),
+    "vit-1000": ("vit", 1_000, 10, True),
     "deep-linear-512": ("deep-linear", 512, 40, True),
     "deep-linear-5120": ("deep-linear", 5_120, 40, True),
     "resnet18-600": ("resnet18", 600, 10, False),
@@ -313,7 +317,7 @@ class Calibration(KeyedStudy):
         if name == "deep-linear":
             comparisons = deep_linear(num_networks, count)
         else:
-            architecture = nc.ARCHITECTURES[name]
+            architecture = nc.ARCHITECTURES.get(name) or ATLAS[name].architecture
             runs = (separate if separately else parts)(architecture, num_networks, count)
             comparisons = compare_runs(runs, (1, 32, 32), architecture.symmetries_at(32))
         seeds = f"1000 to {999 + count}" if separately else "parts of one run"

@@ -104,6 +104,8 @@ def plot_reliability() -> Figure:
     """Draw predicted against measured squared cosines, for many runs, one panel per network."""
     panels = grouped((facts["architecture"], facts) for facts in diagrams().values())
     rows = -(-len(panels) // 3)
+    small = {"mlp": "MLP", "cnn": "small CNN", "vit": "small ViT", "deep-linear": "deep linear"}
+    labels = report.LABELS | small
     figure, grid = subplots(rows, 3, height=2.7 * rows)
     for axis in grid.flat[len(panels) :]:
         axis.axis("off")
@@ -116,7 +118,7 @@ def plot_reliability() -> Figure:
             areas = 12 + 200 * share
             axis.scatter(promised, kept, areas, colour, alpha=0.6, linewidth=0, label=label)
         axis.set(xlabel="predicted cos²", ylabel="measured cos²", aspect="equal")
-        axis.set(title=(report.LABELS | {"deep-linear": "deep linear"})[architecture])
+        axis.set(title=labels[architecture])
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])
