@@ -293,6 +293,14 @@ def test_each_claim_is_decided_once_and_cells_decide_nothing():
 # What a reader sees
 
 
+def test_a_chapter_shows_the_conclusions_that_it_asks_for(book):
+    notebook = nbformat.read(book / "executed" / "01_small.ipynb", as_version=4)
+    notebook.cells[1].outputs[0].data[report.CLAIM]["shown"] = True
+    _, anchors, code, shown = claims.with_claims(notebook, collected(book)).cells
+    assert 'id="evidence-errata-lemma"' in anchors.source and code.outputs == []
+    assert "It is 3." in shown.source
+
+
 def notes(book, found, name="01_small", tables=None, predictions=None):
     page = "# Lab notes\n\n<!-- lab notes -->\n"
     return claims.notes(page, name, found.values(), tables or {}, predictions, book)
