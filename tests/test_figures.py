@@ -55,9 +55,6 @@ CALLS = {
     ),
     "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
     "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"found": [0.2, 0.4]}, 0.01),
-    "plot_lines": lambda: figures.plot_lines(
-        {"": {"found": ([10, 20], [(0.2, 0.1, 0.3), (0.4, 0.2, 0.5)])}}, "x", "y", [10, 20]
-    ),
     "plot_kinks": lambda: figures.plot_kinks(
         {"near": (torch.arange(8.0) - 4, WAVE), "far": (10 * torch.arange(8.0) - 40, WAVE)},
         {"here": 0.1, "far": -0.2},

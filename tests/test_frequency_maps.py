@@ -3,8 +3,6 @@ import numpy as np
 import pytest
 from nads_book.analysis import frequency_maps as maps
 
-import nads_core as nc
-
 TASKS = nb.grid_frequencies()
 GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]
 
@@ -12,16 +10,6 @@ GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]
 def results(rows):
     provenance = [{"device": "2 CPU threads", "date": "2026-11-21"}]
     return nb.Results("fig2-lenet", "paper", {}, 260, rows, provenance)
-
-
-def test_negative_frequencies_have_the_same_wave_up_to_sign_and_mirrored_ones_do_not():
-    for k in GRID:
-        wave, other, image = (
-            nc.fourier_direction(f, 32) for f in (k, maps.negative(k), maps.mirrored(k))
-        )
-        assert min((wave - other).norm(), (wave + other).norm()) < 1e-5
-        same = min((wave - image).norm(), (wave + image).norm()) < 1e-5
-        assert same == (k[0] in (0, -16) or k[1] in (0, -16))
 
 
 def test_copies_are_counted_and_both_halves_give_a_value_to_every_task():

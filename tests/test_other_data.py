@@ -328,13 +328,6 @@ def test_variance_between_seeds_widens_intervals(few_draws, monkeypatch):
     assert np.mean(widths[0]) > 1.05 * np.mean(widths[1])
 
 
-def test_rank_correlations_are_spearman():
-    a, b = np.random.default_rng(0).integers(0, 5, size=(2, 7, 12)).astype(float)
-    expected = [rank_correlation(x, y) for x, y in zip(a, b, strict=True)]
-    assert judged.correlation(a, b) == pytest.approx(expected)
-    assert judged.correlation(a, np.ones_like(a)).tolist() == [0] * 7
-
-
 def _series(as_is, shuffled):
     return [
         {"data": "mnist1d", "variant": variant, "architecture": name}
