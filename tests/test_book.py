@@ -146,63 +146,6 @@ def small_book(tmp_path, monkeypatch):
     return write
 
 
-class Finished:
-    """A process that ends after some looks at it, with what papermill would have written."""
-
-    returncode = 0
-
-    def __init__(self, looks=1):
-        self.looks = looks
-        self.signals = []
-
-    def poll(self):
-        self.looks -= 1
-        return None if self.looks > 0 else self.returncode
-
-    def wait(self, timeout=None):
-        return self.returncode
-
-    def send_signal(self, number):
-        self.looks = 0
-        self.signals.append(number)
-
-
-@pytest.fixture
-def papermill(monkeypatch):
-    """Replace papermill by a copy of its notebook; give starts and processes.
-
-    The text of its first cell may hold "looks: 3", the number of looks after which it has ended,
-    "fails", and "loads" with the name of a results file.
-    """
-    started = []
-    processes = {}
-
-    def start(command, root, output, **variables):
-        if command[1] != "nads_book.site.execute":
-            return Finished()
-        target = Path(command[2])
-        record = Path(command[3])
-        preset = command[4]
-        notebook = nbformat.read(target, as_version=4)
-        text = notebook.cells[0].source
-        started.append((target.parent.name.split(".")[1], variables))
-        notebook.metadata["papermill"] = {"parameters": {"preset": preset}}
-        for cell in notebook.cells:
-            cell.metadata.setdefault("papermill", {"duration": 0.1})
-        nbformat.write(notebook, target)
-        output.write_text("")
-        loaded = re.findall(r"loads (\S+)", text)
-        record.write_text("".join(f"file {root / 'book' / 'results' / name}\n" for name in loaded))
-        process = Finished(int((re.search(r"looks: (\d+)", text) or [0, 1])[1]))
-        process.returncode = int("fails" in text)
-        processes[started[-1][0]] = process
-        return process
-
-    for module in (build, execution):
-        monkeypatch.setattr(module, "start", start)
-    return started, processes
-
-
 def test_a_failing_cell_fails_the_build_and_is_shown(small_book):
     root = small_book("before = 1", "before / 0  # the culprit", "after = 2")
     with pytest.raises(build.BuildError) as failure:
@@ -243,15 +186,18 @@ def test_a_cell_that_stalled_or_printed_too_much_fails_the_build():
         execution.check(nbformat.v4.new_notebook(cells=cells[:2]), timeout=100)
 
 
-def test_a_notebook_of_another_run_or_none_is_not_kept(small_book, papermill):
+def test_a_notebook_of_another_run_or_none_is_not_kept(small_book):
     root = small_book(name="a")
     chapter = execution.Chapter("notebooks/a", root / "_build", "smoke", root)
     chapter.start(1)
+    chapter.process.wait()
     notebook = nbformat.read(chapter.run / "notebook.ipynb", as_version=4)
     notebook.metadata["run"] = ".a.other"
     nbformat.write(notebook, chapter.run / "notebook.ipynb")
-    with pytest.raises(build.BuildError, match="another run"):
-        chapter.finish()
+    for status, message in ((1, "status 1"), (0, "another run")):
+        chapter.process.returncode = status
+        with pytest.raises(build.BuildError, match=message):
+            chapter.finish()
     assert not chapter.target.exists()
     (root / "notebooks" / "a.ipynb").unlink()
     with pytest.raises(build.BuildError, match="notebooks/a"):
@@ -284,37 +230,30 @@ time.sleep(600)
 """
 
 
-def test_chapters_share_the_cores_and_one_that_measures_runs_alone(
-    small_book, papermill, monkeypatch, capsys
-):
+def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, monkeypatch, capsys):
     monkeypatch.setattr(execution, "num_cores", lambda: 4)
-    for name in "ab":
-        small_book(text="# Long, looks: 3", name=name)
-    root = small_book(text="# Short, looks: 1", name="0", tags=["alone"])
+    limits = 'import os; print(*map(os.environ.get, ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")))'
+    small_book(limits, name="a")
+    small_book(limits, name="b")
+    root = small_book(limits, name="0", tags=["alone"])
     monkeypatch.setattr(build, "render", lambda *_: root)
     build.build(root / "_build", "smoke", root, jobs=2)
-    names, variables = zip(*papermill[0], strict=True)
-    assert set(names[:2]) == {"a", "b"} and names[2] == "0"
-    for shared in variables[:2]:
-        assert (shared["OMP_NUM_THREADS"], shared["LOKY_MAX_CPU_COUNT"]) == ("2", "2")
-    assert "OMP_NUM_THREADS" not in variables[2]
-    for name, cores in (("a", "2 of 4 cores ("), ("0", "4 cores (")):
-        chapter = execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root)
-        assert chapter.record["machine"].startswith(cores)
     assert re.findall(r"notebooks/(\w) +executed in", capsys.readouterr().out)[2] == "0"
+    for name, cores in (("a", "2 of 4 cores ("), ("b", "2 of 4 cores ("), ("0", "4 cores (")):
+        notebook = nbformat.read(root / f"_build/executed/smoke/{name}.ipynb", as_version=4)
+        assert notebook.metadata["machine"].startswith(cores)
+        assert (notebook.cells[-1].outputs[0].text == "2 2\n") == (name != "0")
     build.build(root / "_build", "smoke", root)
-    assert capsys.readouterr().out.count("unchanged") == 3 and len(papermill[0]) == 3
+    assert capsys.readouterr().out.count("unchanged") == 3
 
 
-def test_a_chapter_that_fails_stops_the_others(small_book, papermill):
-    small_book(text="# Long, looks: 1000", name="a")
-    root = small_book(text="# This one fails, looks: 2", name="b")
-    with pytest.raises(build.BuildError, match=r"notebooks/b.ipynb.*status 1"):
+def test_a_chapter_that_fails_stops_the_others(small_book):
+    small_book(WAIT, name="b")
+    late = "import pathlib, time\nwhile not pathlib.Path('b.pid').exists():\n    time.sleep(0.1)"
+    root = small_book(f"{late}\n1 / 0", name="a")
+    with pytest.raises(build.BuildError, match="(?s)notebooks/a.ipynb.*ZeroDivision"):
         build.build(root / "_build", "smoke", root, jobs=2)
-    assert {name: process.signals for name, process in papermill[1].items()} == {
-        "a": [signal.SIGINT],
-        "b": [],
-    }
+    until(lambda: not alive(int((root / "b.pid").read_text())), "the other one still runs")
 
 
 def started_build(root):
@@ -398,14 +337,13 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
     assert build.stored_results(folder) == {"fig6-lenet.json"}
 
 
-def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book, papermill, monkeypatch):
-    small_book(text="# It loads fig1-logreg.json", name="a")
-    root = small_book(name="b")
+def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book, monkeypatch):
+    root = small_book("open('book/results/fig1-logreg.json').close()")
     for name in ("fig2-lenet.json", "fig1-logreg.json"):
         shutil.copy(STORED / name, root / "book" / "results" / name)
-    with pytest.raises(build.BuildError, match=r"fig2-lenet\.json"):
+    with pytest.raises(build.BuildError, match=r"loads fig2-lenet\.json of"):
         build.build(root / "_build", "smoke", root)
-    small_book(text="# It loads fig2-lenet.json", name="b")
+    (root / "book" / "results" / "fig2-lenet.json").unlink()
     monkeypatch.setattr(build, "render", lambda *_: "rendered")
     assert build.build(root / "_build", "smoke", root) == "rendered"
 
