@@ -1,7 +1,6 @@
 """The sweeps: what they train, and that stopping, killing, splitting and merging lose nothing."""
 
 import dataclasses
-import functools
 import itertools
 import json
 import signal
@@ -14,7 +13,6 @@ import pytest
 from conftest import ROOT
 from nads_book.cli import main
 from nads_book.experiments.results import results_path, writing
-from nads_book.experiments.stored import load_nads
 from nads_book.studies import FIGURES, experiment, merge_results, run_experiment, study_class
 from nads_book.studies.poison_and_flip import load_photos
 
@@ -274,26 +272,16 @@ def test_a_file_about_other_directions_is_refused_by_name(shelf):
             nb.load_results("fig6-lenet")
 
 
-def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypatch):
+def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path):
     """Although newer ones ship."""
-    out = tmp_path / "r.json"
-    asked = []
-    run_experiment("fig6-logreg", "smoke", out=out, count=1, nads_version=1, **HERE)
-
-    @functools.cache
-    def newest(name, version):
-        asked.append(version)
-        nads = load_nads.__wrapped__(name, None if version == 3 else version)
-        nads.provenance["version"] = version or 3
-        return nads
-
-    monkeypatch.setattr("nads_book.studies.trainings.load_nads", newest)
-    monkeypatch.setattr("nads_book.studies.directions.load_nads", newest)
-    assert experiment("fig6-logreg", "smoke").nads_version == 3
-    results = run_experiment("fig6-logreg", "smoke", out=out, count=2, **HERE)
-    assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2 and 1 in asked
+    job = ("fig6-logreg", "smoke")
+    options = {"out": tmp_path / "r.json"} | HERE
+    run_experiment(*job, count=1, nads_version=1, **options)
+    assert experiment(*job).nads_version == 2
+    results = run_experiment(*job, count=2, **options)
+    assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2
     with pytest.raises(ValueError, match="cannot be continued.*nads.version"):
-        run_experiment("fig6-logreg", "smoke", out=out, nads_version=2, **HERE)
+        run_experiment(*job, nads_version=2, **options)
 
 
 def test_a_version_of_nads_that_says_nothing_is_refused():
