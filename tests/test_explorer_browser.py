@@ -1,6 +1,5 @@
 """The explorer in a real browser, against the arrays that Python holds, whoever uses it and how."""
 
-import random
 import re
 
 import nads_book as nb
@@ -306,36 +305,38 @@ def test_a_number_is_typed_and_a_link_copied(reader):
     assert reader.get("index") == 17
 
 
-def random_addresses(count):
-    """Addresses that mean something, nothing, or harm."""
-    rng = random.Random(0)
-    harmful = "toString __proto__ constructor null NaN Infinity 0x10 [] {} %00 é 1e999 -1e308"
-    fitting = "vgg11 resnet18 true [0,8] [-3,5] [40,2] [1,0,1,0,1,0,1,0,1,0,1,0] 0.1 1.5 7 300 1100"
-    values = [*harmful.split(), "9" * 400, *3 * fitting.split(), *views.PARTS]
-    keys = [*views.View.__dataclass_fields__, "part", "toString"]
+# Each means something, nothing, or harm.
+ADDRESSES = """
+index=NaN&frequency=[40,2]
+architecture=toString&second=__proto__
+second=vgg11&index=1100&poisoned=true
+mix=[1,0,1,0,1,0,1,0,1,0,1,0]&kept=300
+mix=constructor&strength=1e999&frequency=[0,8]
+architecture=vgg11&mix=[]&photo=7
+photo=-1e308&kept=null&strength=0.1
+frequency={}&poisoned=0x10&parts=poison
+part=toString&toString=vgg11&index=7
+second=resnet18&frequency=[-3,5]&mix=1.5
+architecture=resnet18&second=Infinity&photo=300
+kept=%00&index=é&strength=[0,8]
+poisoned=[]&photo=true&part=mixer
+architecture=&second=lenet&index=[]
+strength=-1e308&frequency=null&part=fourier
+index=99999&architecture=alexnet&mix=x&photo=77
+"""
 
-    def pair():
-        end = rng.choice(("", "", "", "-2", "-0"))
-        return f"explorer{end}.{rng.choice(keys)}={rng.choice(values)}"
 
-    return ["&".join(pair() for _ in range(rng.randint(1, 6))) for _ in range(count)]
-
-
-def test_random_addresses_leave_every_part_alive(reader, tables):
-    """One page lives through all of them; fresh pages open at some of them."""
-    addresses = random_addresses(60)
+def test_hostile_addresses_leave_every_part_alive(reader, tables):
+    """One page lives through all of them; a fresh page opens at the last."""
     reader.open("all.html")
     shown = set()
-    for address in addresses:
+    for line in ADDRESSES.split():
+        address = "&".join(f"explorer.{pair}" for pair in line.split("&"))
         reader.go(address)
         assert not reader.page.evaluate(DEAD), address
         shown.add(reader.page.locator("nad-explorer .explorer").inner_text())
-    assert len(shown) > 10  # they do lead to different views
-    for address in addresses[::20]:
-        reader.open(f"all.html#{address}")
-        assert not reader.page.evaluate(DEAD), address
-    junk = "explorer.index=99999&explorer.architecture=alexnet&explorer.mix=x&explorer.photo=77"
-    reader.open(f"all.html#{junk}")
+    assert len(shown) > 5  # they do lead to different views
+    reader.open(f"all.html#{address}")
     assert_direction(reader, tables, "lenet", "LeNet", 1023)
 
 

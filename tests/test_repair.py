@@ -1,15 +1,17 @@
 """The repair of architectures: its waves, its networks, and that a prediction is written once."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from nads_book.benchmarks.roofline import count_work
 from nads_book.experiments import run_study
 from nads_book.studies import repair
-from torch import nn
 
 import nads_core as nc
+from nads_core.networks.ensembles import Ensemble
 
 
 def test_the_waves_are_spread_over_all_frequencies():
@@ -48,19 +50,10 @@ def _body(network, image):
 def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
     found = []
     for name in names:
-        network = repair.NETWORKS[name](3, 32, 10).eval()
-        products = []
-        for layer in network.modules():
-            if isinstance(layer, nn.Conv2d):
-                layer.register_forward_hook(
-                    lambda layer, _, out, to=products: to.append(
-                        out[0, 0].numel() * layer.weight.numel()
-                    )
-                )
-        network(torch.randn(1, 3, 32, 32))
-        found.append((sum(p.numel() for p in network.parameters()), sum(products)))
-    assert found[0] == found[1]
-    assert found[0][1] > 10**7
+        networks = Ensemble(partial(repair.NETWORKS[name], 3, 32, 10), (3, 32, 32), device="cpu")
+        work = count_work(networks, nc.PointGradient())
+        found.append((work.weights, work.forward))
+    assert found[0] == found[1] and found[0][1] > 2 * 10**7
 
 
 def test_a_prediction_is_written_once_and_kept_beside_trainings(tmp_path, monkeypatch):
