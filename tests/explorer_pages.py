@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import convergence
 import nads_book as nb
 import numpy as np
-import pytest
 import torch
 from nads_book.experiments.stored import load_nads
 from nads_book.explorer import AtlasGallery, Changes, Playground, Stack, bundle, views
@@ -23,7 +22,6 @@ class _Shipped(dict):
         return self.setdefault(name, load_nads(name))  # the same as those of the results
 
 
-pytest.importorskip("matplotlib.cbook", reason="what draws the book is not installed")
 NADS = _Shipped()
 PHOTOS = nb.explorer.load_pictures()
 FOURIER = nb.load_results("fig1-lenet")

@@ -11,21 +11,18 @@ import sys
 import time
 from pathlib import Path
 
+import jupytext
 import nads_book
+import nbformat
 import numpy as np
 import pytest
-from conftest import NEEDS_BOOK, ROOT
+from conftest import ROOT
+from draw_maps import draw_maps
 from filelock import FileLock
+from nads_book.site import build, execution, pages
+from PIL import Image
 
 import nads_core
-
-build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
-execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
-pages = build.pages
-draw_maps = pytest.importorskip("draw_maps", reason=NEEDS_BOOK).draw_maps
-jupytext = pytest.importorskip("jupytext", reason=NEEDS_BOOK)
-nbformat = build.nbformat
-Image = pages.Image
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CHAPTERS = build.chapters()

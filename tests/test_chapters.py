@@ -3,11 +3,10 @@
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
-from conftest import NEEDS_BOOK, WITH_VARIANTS, execute_once
-
-build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
-nbformat = build.nbformat
+from conftest import WITH_VARIANTS, execute_once
+from nads_book.site import build
 
 # In `make test` one chapter stands for all, besides the one whose figures have all variants.
 FAST = ("07_poison", WITH_VARIANTS)

@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 
+import nbformat
 import numpy as np
 import pytest
-from conftest import NEEDS_BOOK
-from nads_book import pages, report
+from nads_book import claims, pages, report
+from nads_book.claims import paper
 from nads_book.evidence import (
     Evidence,
     above,
@@ -20,11 +21,7 @@ from nads_book.evidence import (
     exact_share,
 )
 from nads_book.experiments import Results, results_path
-
-claims = pytest.importorskip("nads_book.claims", reason=NEEDS_BOOK)
-paper = pytest.importorskip("nads_book.claims.paper", reason=NEEDS_BOOK)
-verification = pytest.importorskip("nads_book.site.verify", reason=NEEDS_BOOK)
-nbformat = pytest.importorskip("nbformat")
+from nads_book.site import verify as verification
 
 REGISTER = """
 [errata]

@@ -14,15 +14,13 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
-from conftest import NEEDS_BOOK, ROOT
+from conftest import ROOT
+from nads_book.site import address as site_address
+from nads_book.site import execution
 from packaging.requirements import Requirement
-
-build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
-execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
-site_address = pytest.importorskip("nads_book.site.address", reason=NEEDS_BOOK)
-nbformat = build.nbformat
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))

@@ -11,11 +11,10 @@ import subprocess
 import sys
 import tomllib
 
+import nbformat
 import pytest
 from packaging.requirements import Requirement
 from test_colab import ADDRESS, NOTEBOOKS, ROOT, environment, install_cell, run
-
-nbformat = pytest.importorskip("nbformat")
 
 VERSION = "3.13"  # Python's, on Colab
 PACKAGES = ROOT / "tests" / "colab_packages.txt"

@@ -1,11 +1,8 @@
 """Which chapters are due after a change: those that read it, also in a child process."""
 
 import pytest
-from conftest import NEEDS_BOOK
+from nads_book.site import dependencies, execution
 from test_book import small_book  # noqa: F401
-
-execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
-dependencies = execution.dependencies
 
 SCORES = """
 import scoring

@@ -7,6 +7,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+import traitlets
 from bundle_js import sources_hash
 from explorer_pages import BY_NAD, FOURIER, HOSTILE, NADS, PHOTOS, random_nads
 from nads_book.explorer import Playground, bundle, data
@@ -88,8 +89,6 @@ def test_pictures_have_a_class_each_also_without_the_photograph(monkeypatch):
 
 
 def test_widget_follows_and_sends_what_is_asked_for():
-    traitlets = pytest.importorskip("traitlets")
-    pytest.importorskip("anywidget")
     explorer = nb.explorer.show("direction", "poison", second="vgg11", index=7)
     assert (explorer.architecture, explorer.second, explorer.index) == ("lenet", "vgg11", 7)
     first = {"lenet", "vgg11", "photos"}

@@ -1,6 +1,7 @@
 import inspect
 from pathlib import Path
 
+import matplotlib
 import nads_book as nb
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from numpy.testing import assert_allclose
 import nads_core as nc
 from nads_core.directions import DirectionUncertainty
 
-matplotlib = pytest.importorskip("matplotlib")  # the figures import it
 matplotlib.use("Agg")
 
 from nads_book import figures  # noqa: E402

@@ -2,11 +2,10 @@
 
 import ast
 
+import nbformat
 import pytest
-from conftest import NEEDS_BOOK, ROOT
-
-gaps = pytest.importorskip("nads_book.site.gaps", reason=NEEDS_BOOK)
-nbformat = pytest.importorskip("nbformat")
+from conftest import ROOT
+from nads_book.site import gaps
 
 
 @pytest.mark.parametrize(

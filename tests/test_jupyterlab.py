@@ -8,14 +8,9 @@ import sys
 import time
 import urllib.request
 
+import nbformat
 import pytest
 from conftest import ROOT
-
-pytest.importorskip(
-    "jupyterlab", reason="the notebooks are opened in JupyterLab: pip install -e .[dev]"
-)
-pytest.importorskip("anywidget")
-nbformat = pytest.importorskip("nbformat")
 
 SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},

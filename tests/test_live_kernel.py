@@ -5,18 +5,15 @@ import io
 import numpy as np
 import pytest
 import torch
+import traitlets
+from nads_book.explorer.sliders import draw_panels, live_sliders
 from numpy.testing import assert_allclose
+from PIL import Image
 
 import nads_core as nc
 
-pytest.importorskip("ipywidgets")
-pytest.importorskip("anywidget")
-Image = pytest.importorskip("PIL.Image")
-
 
 def test_panels_show_what_their_names_say():
-    from nads_book.explorer.sliders import draw_panels
-
     nads = nc.load_nads("lenet")
     picture = torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(0))
     png = draw_panels(nads, picture, 5, 1024, 0.5)
@@ -32,9 +29,6 @@ def test_panels_show_what_their_names_say():
 
 
 def test_sliders_stay_in_their_ranges():
-    import traitlets
-    from nads_book.explorer.sliders import live_sliders
-
     nads = nc.load_nads("lenet")
     sliders = live_sliders(nads, torch.zeros(3, 32, 32))
     sliders.index = len(nads) - 1

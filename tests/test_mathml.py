@@ -1,10 +1,8 @@
 """Formulas as MathML, without a book around them."""
 
 import pytest
-from conftest import NEEDS_BOOK
-
-mathml = pytest.importorskip("nads_book.site.mathml", reason=NEEDS_BOOK)
-BeautifulSoup = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup
+from bs4 import BeautifulSoup
+from nads_book.site import mathml
 
 
 def converted(tex, block=True):

@@ -3,13 +3,13 @@
 import json
 import re
 
+import bs4
 import pytest
 import yaml
-from conftest import BOOK, NEEDS_BOOK
+from axe_playwright_python.sync_playwright import Axe
+from conftest import BOOK
 from explorer_pages import Reader
-
-build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
-bs4 = pytest.importorskip("bs4", reason=NEEDS_BOOK)
+from nads_book.site import build
 
 pytestmark = pytest.mark.slow  # they take the whole book, executed and rendered
 
@@ -165,8 +165,7 @@ CELLS = """[...document.querySelectorAll(".bd-article .cell_input")]
 
 def serious(page):
     """Return what axe finds that keeps somebody from reading a page."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    result = axe.run(page, options={"resultTypes": ["violations"], "preload": False})
+    result = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
     return [
         f"{rule['id']}: {node['html'][:150]}"
         for rule in result.response["violations"]

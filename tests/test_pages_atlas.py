@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 from nads_book.atlas import load_entry_nads
+from nads_book.pages import atlas
 
 import nads_core as nc
 
-atlas = pytest.importorskip("nads_book.pages.atlas", reason="the figures need matplotlib")
 changes = atlas.changes
 trained = atlas.trained
 TRAINED = "atlas-trained.json"

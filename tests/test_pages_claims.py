@@ -7,8 +7,6 @@ import nads_book as nb
 import pytest
 from nads_book import claims
 
-pytest.importorskip("nads_book.pages.poison", reason="pages need matplotlib")
-
 LENETS = "notes-lenet.laptop"
 TRAINED = "atlas-trained"
 MAPS = "maps-lenet.laptop"

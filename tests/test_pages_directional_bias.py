@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from convergence import normal
+from nads_book.pages import directional_bias as page
 from torch.testing import assert_close
 
 import nads_core as nc
 
-page = pytest.importorskip("nads_book.pages.directional_bias", reason="figures need matplotlib")
 reduced = page.reduced
 speed = page.speed
 tasks = page.tasks

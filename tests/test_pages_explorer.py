@@ -1,10 +1,9 @@
 """The page of the explorer: overlaps of architectures, and the verdict that follows from them."""
 
 import pytest
+from nads_book.pages import explorer as page
 
 import nads_core as nc
-
-page = pytest.importorskip("nads_book.pages.explorer", reason="the figures need matplotlib")
 
 
 def test_the_signature_holds_and_does_not_for_two_equal_architectures(monkeypatch):

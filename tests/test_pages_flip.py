@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 from convergence import normal, random_nads
+from nads_book.pages import flip
 from torch.testing import assert_close
 
 import nads_core as nc
-
-flip = pytest.importorskip("nads_book.pages.flip", reason="the figures need matplotlib")
 
 
 def test_maps_keep_lengths_and_angles_and_the_flip_is_the_library_s():

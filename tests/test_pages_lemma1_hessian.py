@@ -1,14 +1,10 @@
 """The page 06_lemma1_hessian: its claims, and what a student may change."""
 
-import nads_book as nb
 import pytest
 import torch
+from nads_book.pages import lemma1_hessian as page
 from nads_book.theory import deep_linear
 from nads_book.theory.descent import gradient_descent
-
-pytest.importorskip("nads_book.pages.lemma1_hessian", reason="the figures need matplotlib")
-
-page = nb.pages.lemma1_hessian
 
 
 def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():

@@ -2,16 +2,12 @@
 
 from functools import partial
 
-import nads_book as nb
 import pytest
 import torch
+from nads_book.pages import nad_computation as page
 from torch import nn
 
 import nads_core as nc
-
-pytest.importorskip("nads_book.pages.nad_computation", reason="the figures need matplotlib")
-
-page = nb.pages.nad_computation
 
 
 def tiny():

@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import pytest
 import torch
+from nads_book.pages import nads_and_generalization as page
 
-page = pytest.importorskip("nads_book.pages.nads_and_generalization", reason="it needs matplotlib")
 gain = page.gain
 law = page.law
 waves = page.waves

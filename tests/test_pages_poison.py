@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from convergence import random_nads
+from nads_book.pages import poison
 
 import nads_core as nc
 
-poison = pytest.importorskip("nads_book.pages.poison", reason="the figures need matplotlib")
 curve = poison.curve
 numbers = poison.numbers
 parts = poison.parts

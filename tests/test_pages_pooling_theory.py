@@ -2,11 +2,10 @@
 
 import pytest
 import torch
+from nads_book.pages import pooling_theory as page
 from torch.testing import assert_close
 
 from nads_core.theory import pooling
-
-page = pytest.importorskip("nads_book.pages.pooling_theory", reason="the figures need matplotlib")
 
 
 def test_rings_have_one_centre_and_all_symmetries():

@@ -1,12 +1,8 @@
 """The page 16_scale: its claims, and the costs of an architecture that a reader names."""
 
-import nads_book as nb
 import pytest
+from nads_book.pages import scale as page
 from torch import nn
-
-pytest.importorskip("nads_book.pages.scale", reason="the figures need matplotlib")
-
-page = nb.pages.scale
 
 
 def tiny():

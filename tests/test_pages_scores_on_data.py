@@ -2,9 +2,8 @@
 
 import pytest
 import torch
+from nads_book.pages import scores_on_data as scores
 from torch import nn
-
-scores = pytest.importorskip("nads_book.pages.scores_on_data", reason="figures need matplotlib")
 
 
 def test_orders_are_permutations_and_reach_every_series():

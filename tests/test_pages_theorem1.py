@@ -3,10 +3,7 @@
 import nads_book as nb
 import pytest
 from convergence import normal
-
-pytest.importorskip("nads_book.pages.theorem1", reason="the figures need matplotlib")
-
-page = nb.pages.theorem1
+from nads_book.pages import theorem1 as page
 
 
 def test_the_distance_of_the_class_means_gives_the_accuracy_by_the_angle():

@@ -8,11 +8,10 @@ import zlib
 from base64 import b64decode
 
 import numpy as np
-import pytest
 import torch
+from nads_book.pages import training
 from nads_book.studies import experiment
 
-training = pytest.importorskip("nads_book.pages.training", reason="the figures need matplotlib")
 trajectories = training.trajectories
 optimisers = training.optimisers
 used = training.used

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from nads_book.experiments import load_study
+from nads_book.pages import using_nads
 from nads_book.studies.nas import effective_directions
 
 import nads_core as nc
 
-using_nads = pytest.importorskip("nads_book.pages.using_nads", reason="the figures need matplotlib")
 pooling = using_nads.pooling
 search = using_nads.search
 

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.photos import on_disk as photos
-
-pytest.importorskip("torchvision", reason="pip install torchvision")
-Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
+from PIL import Image
 
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
 CIFAR10, IMAGENETTE = (photos.PUBLISHED[name]["classes"] for name in ("cifar10", "imagenette"))

@@ -3,10 +3,9 @@
 import re
 
 import pytest
-from conftest import BOOK, NEEDS_BOOK
-
-Image = pytest.importorskip("PIL.Image", reason=NEEDS_BOOK)
-sharing = pytest.importorskip("nads_book.site.sharing", reason=NEEDS_BOOK)
+from conftest import BOOK
+from nads_book.site import sharing
+from PIL import Image
 
 CONFIG = BOOK.parent.parent / "_config.yml"
 LONG = "Which of the many waves does a network learn, and who decides it? " * 4
