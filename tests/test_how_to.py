@@ -20,7 +20,6 @@ FENCE = re.compile(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:tolerance 0.1 not reached")  # the text says so
 def test_recipes_run_as_printed(tmp_path, monkeypatch):
-    pytest.importorskip("torchvision")
     text = PAGE.read_text("utf8")
     blocks = [(match.start(), *match.groups()) for match in FENCE.finditer(text)]
     assert len(blocks) == len(re.findall(r"^```\S", text, re.MULTILINE)) > 10, (

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.photos import loading as images
+from PIL import Image
 from torch.testing import assert_close
 
 import nads_core as nc
@@ -26,14 +27,12 @@ def no_photos(monkeypatch, tmp_path):
     def unreachable(*args, **kwargs):
         raise OSError("network is unreachable")
 
-    pytest.importorskip("torchvision")
     monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", unreachable)
     return tmp_path
 
 
 @pytest.fixture
 def folder(tmp_path):
-    Image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(0)
     for part, count in (("train", 8), ("test", 3)):
         for name in ("cat", "dog"):
@@ -47,7 +46,6 @@ def folder(tmp_path):
 @pytest.fixture
 def official(tmp_path):
     """The official files' layout, with few images."""
-    pytest.importorskip("torchvision")
     batches = tmp_path / "cifar-10-batches-py"
     batches.mkdir()
     rng = np.random.default_rng(0)
@@ -71,8 +69,6 @@ def test_cifar10_without_files_or_network_names_the_ways_out(no_photos):
 
 
 def test_pixels_of_a_folder_are_read_exactly(folder, monkeypatch):
-    from PIL import Image
-
     monkeypatch.setenv("NADS_DATA", str(folder))
     data = nb.load_images(size=20, num_images=6, seed=5)
     assert data.images.shape == (6, 3, 20, 20) and folder.name in data.source
@@ -89,7 +85,6 @@ def test_pixels_of_a_folder_are_read_exactly(folder, monkeypatch):
 
 @pytest.mark.parametrize("place", [".", "cifar-10-batches-py"])
 def test_official_files_are_read_without_a_download(official, folder, monkeypatch, place):
-    Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     with pytest.raises(ValueError, match="cifar-10-batches-py is incomplete or damaged"):
         nb.load_images(root=official, num_images=10)
     monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
@@ -199,8 +194,6 @@ def test_photos_without_torchvision(monkeypatch, folder):
 
 
 def save(path, values, **options):
-    from PIL import Image
-
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(values).save(path, **options)
 
@@ -260,8 +253,6 @@ TRANSPARENT = {  # mode and format: colour, that of the transparent half, and op
 
 @pytest.mark.parametrize("kind", TRANSPARENT)
 def test_transparent_parts_are_shown_over_white(tmp_path, kind):
-    from PIL import Image
-
     colour, hidden, options = TRANSPARENT[kind]
     mode, _, ending = kind.partition(".")
     photo = Image.new(mode, (8, 8), colour)
@@ -278,8 +269,6 @@ def test_transparent_parts_are_shown_over_white(tmp_path, kind):
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_photos_are_read_as_they_are_shown(tmp_path, orientation):
     """A camera that is held upright stores its picture lying, by the standard as orientation 6."""
-    from PIL import Image
-
     shown = np.zeros((40, 40, 3), np.uint8)
     shown[:20, :20] = (255, 0, 0)
     shown[20:, 20:] = (0, 0, 255)
@@ -295,8 +284,6 @@ FORMATS = "gif GIF,jfif JPEG,mpo MPO,JP2 JPEG2000,tga TGA,dib DIB,ico ICO,webp W
 
 
 def test_all_formats_of_pillow_are_read_and_others_named(folder):
-    from PIL import Image
-
     cats = folder / "train" / "cat"
     count = 16 + len(FORMATS)
     pixels = Image.open(cats / "0.png")
@@ -403,8 +390,6 @@ def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, c
 
 @pytest.mark.parametrize("kind", ["too large", "truncated", "a broken link", "a pipe"])
 def test_files_that_cannot_be_read_are_named(folder, kind):
-    from PIL import Image
-
     path = folder / "train" / "dog" / "9.png"
     if kind == "too large":
         Image.new("1", (14_000, 14_000)).save(path)

@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 import torch
+from mnist1d import data
 from nads_book.mnist1d import load_mnist1d
 
 
 def test_the_published_data_set():
-    data = pytest.importorskip("mnist1d.data", reason="pip install mnist1d")
     published = data.make_dataset(data.get_dataset_args())
     parts = {"": load_mnist1d(), "_test": load_mnist1d(train=False)}
     for name, part in parts.items():
@@ -22,8 +22,6 @@ def test_the_published_data_set():
 
 
 def test_generators_of_python_and_numpy_stay_as_they_are():
-    pytest.importorskip("mnist1d", reason="pip install mnist1d")
-
     def states():
         _, keys, *position = np.random.get_state()
         return random.getstate(), keys.tolist(), position

@@ -49,16 +49,6 @@ def test_a_gap_that_the_kernel_explains_flips_the_verdict(monkeypatch):
 # The gain
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("lenet", (0.14, 0.08, 0.20)), ("cnn", (0.68, 0.54, 0.78)), ("resnet18", (1.0, 0.96, 1.05))],
-)
-def test_the_share_that_is_left_is_that_of_paired_slopes(name, expected):
-    assert gain.share_left(name) == pytest.approx(expected, abs=0.012)
-    ratio = gain.slope(name, "frozen")[0] / gain.slope(name, "free")[0]
-    assert gain.share_left(name)[0] == pytest.approx(ratio)
-
-
 def test_the_figure_has_a_panel_for_each_arm_and_a_curve_for_each_energy():
     figure = gain.plot_arms()
     assert [len(axis.containers) for axis in figure.axes[:3]] == [3, 3, 3]

@@ -133,7 +133,6 @@ def papermill(tmp_path, title, parameters, **variables):
 @pytest.mark.slow
 @pytest.mark.parametrize(("title", "parameters"), RUNS)
 def test_documented_values_run_at_smoke(tmp_path, title, parameters):
-    pytest.importorskip("papermill")
     status, output = papermill(tmp_path, title, parameters)
     assert status == 0, output
 
@@ -141,7 +140,6 @@ def test_documented_values_run_at_smoke(tmp_path, title, parameters):
 @pytest.mark.slow
 @pytest.mark.parametrize("title", ["poison", "flip"])
 def test_a_folder_with_photos_is_read_and_one_without_is_rejected(tmp_path, title):
-    pytest.importorskip("papermill")
     photos = os.environ.get("NADS_DATA")
     if not photos:
         pytest.skip("NADS_DATA is not set: it names the folder with CIFAR-10")

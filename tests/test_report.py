@@ -2,6 +2,7 @@
 
 import re
 
+import markdown_it
 import numpy as np
 import pytest
 from nads_book import report
@@ -27,7 +28,6 @@ def test_points_with_and_without_an_interval():
 @pytest.fixture
 def shown(monkeypatch):
     """Collect the displayed objects."""
-    pytest.importorskip("IPython")
     texts = []
     monkeypatch.setattr("IPython.display.display", lambda markdown: texts.append(markdown.data))
     return texts
@@ -43,7 +43,6 @@ def test_a_table_has_a_row_for_each(shown):
 )
 def test_names_in_results_files_are_text_on_pages(shown, name):
     """Rendered as a page is: no element, no comment and no block begins in the name of a device."""
-    markdown_it = pytest.importorskip("markdown_it")
 
     class Results:
         provenance = [{"device": name, "date": "2026-01-02"}]
