@@ -21,6 +21,7 @@ from explorer_pages import (
     random_nads,
     write_page,
 )
+from nads_book.analysis import frequency_maps
 from nads_book.explorer import data, views
 
 import nads_core as nc
@@ -86,18 +87,15 @@ def test_the_map_of_frequencies_by_pointer_and_keyboard(reader, tables):
     reader.open("all.html")
     part = reader.part("fourier")
     mouse = reader.page.mouse
-    measured = {}
-    for row in FOURIER.rows:
-        for sign in (-1, 1):
-            key = tuple((sign * k + 16) % 32 - 16 for k in row["frequency"])
-            measured.setdefault(key, []).append(row["test_accuracy"])
+    measured = frequency_maps.by_frequency(FOURIER)
+    measured |= {frequency_maps.negative(k): accuracy for k, accuracy in measured.items()}
     pixels = reader.see("", "section[data-part=fourier]")
     for row, column in np.ndindex(16, 16):
-        accuracies = measured.get((2 * row - 16, 2 * column - 16))
-        if accuracies is None:
+        accuracy = measured.get((2 * row - 16, 2 * column - 16))
+        if accuracy is None:
             assert len(set(pixels[row, column, :3])) == 1  # grey
         else:
-            level = round(255 * np.clip(2 * np.mean(accuracies) - 1, 0, 1))
+            level = round(255 * np.clip(2 * accuracy - 1, 0, 1))
             assert np.abs(pixels[row, column] - tables["viridis"][level]).max() <= 5
     canvas = part.get_by_role("application").first
     canvas.scroll_into_view_if_needed()
@@ -114,7 +112,7 @@ def test_the_map_of_frequencies_by_pointer_and_keyboard(reader, tables):
     ky, kx = next(k for k in measured if k[0] == -4 and k[1] > 0)
     mouse.move(*at(ky, kx))
     assert shown() == (ky, kx) and reader.get("frequency") == [4, 2]
-    assert f"LeNet: {100 * np.mean(measured[ky, kx]):.1f} %" in part.inner_text()
+    assert f"LeNet: {100 * measured[ky, kx]:.1f} %" in part.inner_text()
     assert_signed(reader.see("Wave of"), nc.fourier_direction((ky, kx))[0], tables)
     mouse.move(box["x"] + box["width"] / 2, box["y"] - 20)  # away: the chosen one comes back
     assert shown() == (4, 2)
