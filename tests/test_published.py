@@ -14,13 +14,8 @@ pytestmark = pytest.mark.stored
 ALONG_NADS = ["lenet", "vgg11", "resnet18", "densenet121"]
 
 
-@pytest.fixture
-def no_references(monkeypatch):
-    monkeypatch.delenv("NADS_REFERENCE", raising=False)
-
-
 @pytest.mark.parametrize("name", ["logreg", *ALONG_NADS])
-def test_every_reader_has_the_map_of_every_architecture(name, no_references):
+def test_every_reader_has_the_map_of_every_architecture(name):
     cells = nb.published.fourier_accuracies(name)
     assert set(cells) == {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
     assert 0.48 < min(cells.values()) <= max(cells.values()) <= 1
@@ -28,9 +23,7 @@ def test_every_reader_has_the_map_of_every_architecture(name, no_references):
 
 
 @pytest.mark.parametrize("name", ALONG_NADS)
-def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(
-    name, no_references
-):
+def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(name):
     every = nb.published.nad_accuracies(name, interpolated=True)
     measured = nb.published.nad_accuracies(name)
     assert list(every) == list(range(1023)) and len(measured) == 264
