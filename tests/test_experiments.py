@@ -138,7 +138,7 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
     )  # a clock that jumps, so that the limit comes after the same networks everywhere
     with monkeypatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: next(looks))
-        assert main([*command, "--time-limit", "8e4"]) == 0
+        assert main([*command, "--time-limit", "4e5"]) == 0
     first = nb.Results.load(out)
     assert 0 < len(first.rows) < 6
     assert f"({6 - len(first.rows)} left: the same command resumes)" in capsys.readouterr().out

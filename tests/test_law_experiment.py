@@ -35,8 +35,8 @@ def weights(network):
 
 
 def initial(factory, network_id, seed=0):
-    config = nc.TrainConfig(recipe=SMALL, seed=seed)
-    return NetworkFamily(factory, (1, 32, 32), config, torch.device("cpu")).network(network_id)
+    config = nc.TrainConfig(recipe=SMALL, seed=seed, device="cpu")
+    return NetworkFamily(factory, (1, 32, 32), config).network(network_id)
 
 
 def same(first, second):
@@ -46,7 +46,7 @@ def same(first, second):
 
 
 @pytest.mark.parametrize(
-    ("name", "method"), [("lenet", "loop"), ("cnn", "loop"), ("cnn", "vmap"), ("resnet18", "loop")]
+    ("name", "method"), [("lenet", "loop"), ("cnn", "loop"), ("cnn", "graph"), ("resnet18", "loop")]
 )
 def test_no_method_changes_frozen_filters(name, method):
     options = {"width": 2} if name == "resnet18" else {}

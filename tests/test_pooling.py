@@ -154,11 +154,7 @@ H = pooling.prefilter("average", 12, 4)
 @pytest.mark.parametrize(
     ("call", "error", "shown"),
     [
-        (
-            lambda: pooling.bayes_accuracy(1, H, 5),
-            ValueError,
-            r"stride 5 .*size 12: .*\[1, 2, 3, 4, 6, 12\]",
-        ),
+        (lambda: pooling.bayes_accuracy(1, H, 5), ValueError, "stride 5 .*size 12"),
         (lambda: pooling.bayes_accuracy(1.5, H, 4), TypeError, "torch.float"),
         (lambda: pooling.bayes_accuracy(1, H, 4, 1.0, 0), ValueError, "noise_std 0"),
         (lambda: pooling.bayes_accuracy(1, torch.zeros(3, 4), 4), ValueError, "prefilter"),

@@ -68,24 +68,11 @@ def test_bad_arguments_are_rejected(call, shown):
         call()
 
 
-def test_datasets_of_many_directions_are_those_of_each():
-    directions = torch.stack([unit(seed) for seed in range(4)])
-    data = nc.SeparableDatasets(directions, 30, 1.5, 2.0, seed=7)
-    for b, direction in enumerate(directions):
-        images, labels = nc.separable_dataset(direction, 30, 1.5, 2.0, seed=7)
-        assert torch.equal(data[b][0], images) and torch.equal(data[b][1], labels)
-    samples = torch.tensor([3, 17, 4])
-    some = data.batch([2, 0], samples, dtype=torch.float64)
-    assert some.shape == (2, 3, 1, 6, 6) and some.dtype == torch.float64
-    assert_close(some[0], data[2][0][samples].double(), atol=1e-5, rtol=1e-5)
-    assert len(data) == 4 and len(list(data)) == 4 and data.image_shape == (1, 6, 6)
-
-
 def test_what_is_handed_out_can_be_written_to():
     data = nc.SeparableDatasets(torch.stack([unit(seed) for seed in range(3)]), 40, seed=11)
     expected = data[1]
     for give in (
-        lambda: (data.batch(), data.labels),
+        lambda: [data.labels],
         lambda: data[1],
         lambda: nc.separable_dataset(unit(0), 40, seed=11),
     ):

@@ -17,23 +17,22 @@ import nads_core as nc
 from nads_core.runtime.files import save_checkpoint
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import state as checkpoints
-from nads_core.training import train_many as many
+from nads_core.training import steps
 from nads_core.training import train_one as single
-from nads_core.training import vectorised
 from nads_core.training.family import NetworkFamily
 
 SHAPE = (1, 8, 8)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def small_network():
+def small_network(width=3):
     return nn.Sequential(
-        nn.Conv2d(1, 3, 3),
-        nn.BatchNorm2d(3),
+        nn.Conv2d(1, width, 3),
+        nn.BatchNorm2d(width),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(27, 2),
+        nn.Linear(9 * width, 2),
     )
 
 
@@ -110,88 +109,67 @@ def of_two_types(first):
 
 
 IMAGES, LABELS = small_data(1, count=65)
-BAD_TRAININGS = [  # factory, images, labels, and what the error shows
-    (
-        lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 2)),
-        IMAGES,
-        LABELS,
-        "65 images .*batch_size=32",
-    ),
-    (small_network, IMAGES, LABELS + 1, "labels are from 1 to 2, .* 2 outputs"),
-    (small_network, IMAGES, LABELS - 1, "from 0, got .*int64"),
-    (small_network, IMAGES, LABELS.float(), "float32"),
-    (small_network, IMAGES, LABELS[1:], r"\(64,\)"),
-    (small_network, IMAGES, LABELS.numpy(), "ndarray int64"),
-    (small_network, IMAGES[:0], LABELS[:0], r"\(0, 1, 8, 8\)"),
-    (lambda: Pair(64, 2), IMAGES, LABELS, "tuple"),
-    (lambda: nn.Sequential(small_network(), nn.Flatten(0)), IMAGES, LABELS, r"\(2,\)"),
-    (lambda: of_two_types(torch.cfloat), IMAGES, LABELS, "complex"),
-    (nn.Flatten, IMAGES, LABELS, "got none"),
-    (small_network, (99 * IMAGES).to(torch.uint8), LABELS, "uint8"),
-]
-
-
-@pytest.mark.parametrize("together", [False, True])
-@pytest.mark.parametrize(
-    ("factory", "images", "labels", "shown"), BAD_TRAININGS, ids=lambda _: None
-)
-def test_trainings_that_cannot_be_right_are_rejected(factory, images, labels, shown, together):
-    data = images, labels
-    with pytest.raises(ValueError, match=shown):
-        train_many(factory, [data], method="loop") if together else train_one(factory(), data)
-
-
+GRAPH = {"method": "graph", "workers": 2}
 PLANES = nc.SeparableDatasets(torch.eye(64).view(64, 1, 8, 8)[:2], 20)
 DATA = [(IMAGES, LABELS)]
 MISSING = torch.where(IMAGES == IMAGES.max(), torch.nan, IMAGES)
 ONE_NETWORK = small_network()
-EITHER_METHOD = [{"method": "loop"}, {"method": "vmap"}, {"method": "graph", "workers": 1}]
 
 
-def wrong_tests(test, options):
-    return lambda: train_many(small_network, DATA, [test], **options)
+class Growing:
+    """Datasets that are made on demand, the second larger than the first."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return small_data(0, 40 + index)
 
 
-def dropping():
-    return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(64, 2))
+def one(factory, images=IMAGES, labels=LABELS, *test):
+    return lambda: train_one(factory(), (images, labels), *test)
 
 
-class Masked(nn.Sequential):
-    """Networks differ in a tensor that is not registered."""
-
-    def __init__(self):
-        super().__init__(nn.Flatten(), nn.Linear(64, 2))
-        self.mask = torch.randn(8, 8)
-
-    def forward(self, x):
-        return super().forward(x * self.mask)
+def many(factory, data=None, *tests, **options):
+    return lambda: train_many(factory, DATA if data is None else data, *tests, **options)
 
 
-GRAPH = {"method": "graph", "workers": 2}
+def normalising():
+    return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 2))
+
+
 BAD_CALLS = [  # call, and what the error shows
-    *(
-        (wrong_tests((IMAGES, 2 * LABELS), each), "from 0 to 2, .*2 outputs")
-        for each in EITHER_METHOD
-    ),
-    (wrong_tests((MISSING, LABELS), {}), "test images .*NaN"),
+    (one(normalising), "65 images .*batch_size=32"),
+    (one(small_network, IMAGES, LABELS + 1), "label is 2, .* 2 outputs"),
+    (one(small_network, IMAGES, LABELS - 1), "from 0, got .*int64"),
+    (one(small_network, IMAGES, LABELS.float()), "float32"),
+    (one(small_network, IMAGES, LABELS[1:]), r"\(64,\)"),
+    (one(small_network, IMAGES, LABELS.numpy()), "ndarray int64"),
+    (one(small_network, IMAGES[:0], LABELS[:0]), r"\(0, 1, 8, 8\)"),
+    (one(small_network, (99 * IMAGES).to(torch.uint8)), "uint8"),
+    (one(small_network, IMAGES, LABELS, (IMAGES, LABELS.float())), "test must be .*float32"),
+    (one(small_network, IMAGES, LABELS, (MISSING, LABELS)), "test images .*NaN"),
+    (one(lambda: Pair(64, 2)), "tuple"),
+    (one(lambda: nn.Sequential(small_network(), nn.Flatten(0))), r"\(2,\)"),
+    (one(lambda: of_two_types(torch.cfloat)), "complex"),
+    (one(lambda: of_two_types(torch.float64)), "torch.float64"),
+    (one(nn.Flatten), "got none"),
     (lambda: train_one(small_network(), nb.load_images("generated", num_images=4)), "ImageSet"),
-    (lambda: train_one(small_network(), *DATA, (IMAGES, LABELS.float())), "test must be .*float32"),
-    (lambda: train_many(lambda: ONE_NETWORK, DATA * 2), "same network twice"),
-    (lambda: train_many(small_network, DATA * 2, stop_loss=0.1, **GRAPH), "different steps"),
-    (lambda: train_many(dropping, DATA * 2, **GRAPH), "dropout"),
-    *(
-        (lambda each=each: train_many(Masked, DATA * 2, **each), "mask")
-        for each in EITHER_METHOD[1:]
-    ),
-    (lambda: train_many(nc.LOGREG, PLANES, num_classes=1, method="vmap"), "to 1, .* 1 outputs"),
-    (lambda: train_one(of_two_types(torch.float64), *DATA), "torch.float64"),
-    (lambda: train_many(small_network, DATA, method="vmap", stop_loss=0.1), "stop_loss"),
-    (lambda: train_many(small_network, DATA, stop_at_full_accuracy=True), "test set"),
-    (lambda: train_many(small_network, [*DATA, small_data(0)]), "differ in shape"),
-    (lambda: train_many(small_network, DATA, network_ids=[1, 2]), "one per network"),
-    (lambda: train_many(small_network, DATA, method="fast"), "'fast'"),
-    (lambda: train_many(small_network, DATA, method="graph"), "got device cpu"),
-    (lambda: train_many("logref", DATA), "logref.*logreg"),
+    (lambda: train_one(small_network(), DATA[0], stop_losses=1.0), "stop_losses"),
+    (lambda: nc.train_network(small_network(), DATA[0]), "no recipe"),
+    (lambda: nc.train_networks(small_network, DATA), "no recipe"),
+    (many(small_network, [*DATA, (IMAGES, LABELS.float())]), "every dataset .*float32"),
+    (many(small_network, DATA, [(IMAGES, 2 * LABELS)]), "label is 2, .*2 outputs"),
+    (many(lambda: of_two_types(torch.cfloat)), "complex"),
+    (many(lambda: ONE_NETWORK, DATA * 2), "same network twice"),
+    (many(lambda: 3), "torch.nn.Module"),
+    (many("logref"), "logref.*logreg"),
+    (many(small_network, stop_at_full_accuracy=True), "test set"),
+    (many(small_network, [*DATA, small_data(0)]), "differ in shape"),
+    (many(small_network, Growing(), **GRAPH), "differ in shape"),
+    (many(small_network, network_ids=[1, 2]), "one per network"),
+    (many(small_network, method="fast"), "'fast'"),
+    (many(small_network, workers=0), "workers .* 0"),
     (lambda: nc.Recipe(momentum=-3.0), "momentum .*-3"),
     (lambda: nc.Recipe(weight_decay=-1.0), "weight_decay .*-1"),
 ]
@@ -199,26 +177,8 @@ BAD_CALLS = [  # call, and what the error shows
 
 @pytest.mark.parametrize(("call", "shown"), BAD_CALLS)
 def test_bad_calls_are_rejected(call, shown):
-    with pytest.raises(ValueError, match=shown):
+    with pytest.raises((TypeError, ValueError), match=shown):
         call()
-
-
-@pytest.mark.parametrize(
-    ("call", "shown"),
-    [
-        (lambda: nc.train_network(small_network(), DATA[0]), "no recipe"),
-        (lambda: nc.train_networks(small_network, DATA), "no recipe"),
-        (lambda: train_many(lambda: 3, DATA), "torch.nn.Module"),
-        (lambda: train_one(small_network(), DATA[0], stop_losses=1.0), "stop_losses"),
-    ],
-)
-def test_arguments_of_other_kinds_are_rejected(call, shown):
-    with pytest.raises(TypeError, match=shown):
-        call()
-
-
-def test_one_network_alone_may_have_dropout_in_its_graph():
-    assert train_many(dropping, DATA * 2, method="graph", workers=1).losses.shape == (2, 9)
 
 
 def test_networks_that_begin_in_place_leave_the_images_as_they_are():
@@ -228,11 +188,10 @@ def test_networks_that_begin_in_place_leave_the_images_as_they_are():
     assert torch.equal(images, IMAGES)
 
 
-@pytest.mark.parametrize("method", ["loop", "vmap"])
 @pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.bool])
-def test_labels_of_any_integer_type_give_the_same_training(dtype, method):
+def test_labels_of_any_integer_type_give_the_same_training(dtype):
     first, second = (
-        train_many(small_network, data, data, method=method)
+        train_many(small_network, data, data)
         for data in ([(IMAGES, LABELS)], [(IMAGES, LABELS.to(dtype))])
     )
     assert torch.equal(first.losses, second.losses)
@@ -253,7 +212,7 @@ def datasets_and_directions():
 
 @pytest.mark.parametrize("factory", [small_network, odd_network])
 @pytest.mark.parametrize(
-    ("method", "as_list"), [("loop", True), ("processes", False), ("vmap", False), ("vmap", True)]
+    ("method", "as_list"), [("loop", True), ("processes", False), ("graph", False)]
 )
 def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list, factory):
     datasets, tests = datasets_and_directions()
@@ -284,10 +243,6 @@ def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list, factor
                 assert float(accuracy[b]) == pytest.approx(float(right.double().mean()))
 
 
-def with_dropout():
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 30), nn.ReLU(), nn.Dropout(), nn.Linear(30, 2))
-
-
 def test_an_architecture_is_trained_by_its_name_too():
     first, second, third = (
         train_many(network, PLANES, num_classes=3).losses
@@ -300,7 +255,7 @@ def eight_by_eight():
     return nc.LOGREG.build(1, 8, 3)
 
 
-def with_functional_dropout():
+def dropping():
     class Network(nn.Sequential):
         def forward(self, x):
             return super().forward(F.dropout(x, training=self.training))
@@ -308,31 +263,33 @@ def with_functional_dropout():
     return Network(nn.Flatten(), nn.Linear(64, 2))
 
 
-@pytest.mark.parametrize("factory", [with_dropout, with_functional_dropout])
+@pytest.mark.parametrize("factory", [dropping, small_network])
 def test_a_network_does_not_depend_on_what_is_trained_beside_it(factory):
     datasets, _ = datasets_and_directions()
+    options = {"seed": 1}
+    if factory is small_network:  # which stop early
+        options |= {"recipe": nc.Recipe(epochs=20), "stop_loss": 0.3}
 
-    def losses(numbers, **options):
+    def losses(numbers, **more):
         chosen = [datasets[n] for n in numbers]
-        return train_many(factory, chosen, network_ids=numbers, seed=1, **options).losses
+        more |= {"network_ids": numbers, "workers": 3}
+        return train_many(factory, chosen, **options | more).losses
 
     alone = losses([2])[0]
-    assert_close(losses([0, 1, 2])[2], alone)
-    if factory is with_dropout:
-        assert_close(losses([0, 1, 2], method="processes", workers=2)[2], alone)
-        other = train_many(factory, [datasets[2]], network_ids=[3], seed=1).losses[0]
-        assert not torch.equal(other, alone)
-    try:
-        together = losses([0, 1, 2], method="vmap")
-        single_ = losses([2], method="vmap")
-    except ValueError as error:
-        assert "draws random numbers in training" in str(error)
-    else:
-        assert_close(together[2], single_[0])
-    family = NetworkFamily(factory, SHAPE, nc.TrainConfig(RECIPE), torch.device("cuda"))
-    assert many._choose_method(family, datasets) == "graph"  # the choice on a GPU
-    family = dataclasses.replace(family, factory=small_network)
-    assert many._choose_method(family, datasets) == "vmap"
+    for more in ({}, {"method": "processes"}, {"method": "graph"}):
+        together = losses([0, 1, 2], **more)
+        assert_close(together[2], alone, equal_nan=True)
+        assert not torch.equal(together[1], alone)
+    config = nc.TrainConfig(RECIPE, stop_loss=options.get("stop_loss"))
+    family = NetworkFamily(factory, SHAPE, config)
+    assert family.at_once() == family.at_once(3) == 1
+
+
+def test_small_networks_share_a_step_by_default():
+    family = NetworkFamily(small_network, SHAPE, nc.TrainConfig(RECIPE))
+    assert (family.at_once(), family.at_once(3), family.at_once(1)) == (8, 3, 1)
+    large = dataclasses.replace(family, factory=lambda: nn.Linear(1_000, 400))
+    assert large.at_once() == 1
 
 
 @pytest.mark.parametrize(
@@ -365,8 +322,8 @@ def weights(network):
 def test_filters_whose_channels_lie_last_are_the_same_network():
     network = small_network()
     twin = copy.deepcopy(network)
-    single._flatten(network, False)
-    vector, gradients = single._flatten(twin, True)
+    steps._flatten(network, False)
+    vector, gradients = steps._flatten(twin, True)
     assert twin[0].weight.is_contiguous(memory_format=torch.channels_last)
     x = torch.randn(5, *SHAPE)
     for one in (network, twin):
@@ -410,7 +367,7 @@ def test_training_stops_when_no_test_image_is_wrong():
     assert torch.equal(train_many(nc.LOGREG, [train], [wrong], **options).losses, full.losses)
 
 
-@pytest.mark.parametrize("method", ["loop", "processes", "vmap", "graph"])
+@pytest.mark.parametrize("method", ["loop", "processes", "graph"])
 def test_a_time_limit_ends_what_takes_longer(method):
     datasets, _ = datasets_and_directions()
     ready = []
@@ -418,19 +375,16 @@ def test_a_time_limit_ends_what_takes_longer(method):
     with pytest.raises(nc.TrainingTimeout):
         train_many(small_network, datasets, method=method, on_result=ready.append, **options)
     assert not ready
-    if method == "loop":
-        with pytest.raises(nc.TrainingTimeout, match="training .*0 s: 1 of 9 steps"):
-            train_one(small_network(), small_data(0), timeout=0.0)
 
 
-@pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
-def test_a_training_that_diverges_is_named_and_those_that_are_ready_are_kept(method):
+@pytest.mark.parametrize(("method", "workers"), [("loop", None), ("processes", 1), ("graph", 2)])
+def test_a_training_that_diverges_is_named_and_those_before_it_are_kept(method, workers):
     missing = IMAGES * float("nan"), LABELS
     ready = []
-    options = {"method": method, "workers": 1, "on_result": lambda b, _: ready.append(b)}
-    with pytest.raises(ValueError, match="network 2 of 3 .* NaN or infinite at step 0"):
-        train_many(small_network, [*DATA, missing, *DATA], **options)
-    assert ready == [0, 2] if method == "vmap" else ready[0] == 0
+    options = {"method": method, "workers": workers, "on_result": lambda b, _: ready.append(b)}
+    with pytest.raises(ValueError, match="network 4 of 4 .* NaN or infinite at step 0"):
+        train_many(small_network, [*DATA * 3, missing], **options)
+    assert ready == ([0, 1] if method == "graph" else [0, 1, 2])
 
 
 def test_a_training_that_diverges_ends_with_that_epoch():
@@ -443,27 +397,23 @@ def test_a_training_that_diverges_ends_with_that_epoch():
 
 
 def test_groups_that_do_not_fit_into_memory_are_halved(monkeypatch):
-    datasets = [small_data(0)] * 5
     groups = []
-    fitting = 2
-    train_group = vectorised._train_group
+    train = NetworkFamily.train
 
-    def limited(run, group):
-        groups.append([*group])
-        assert len(groups) < 10
-        if len(group) > fitting:
+    def limited(family, members, **options):
+        groups.append([each.network_id for each in members])
+        if len(members) > fitting:
             raise torch.OutOfMemoryError("simulated")
-        train_group(run, group)
+        return train(family, members, **options)
 
-    expected = train_many(small_network, datasets, method="vmap")
-    monkeypatch.setattr(vectorised, "_train_group", limited)
-    result = train_many(small_network, datasets, method="vmap")
+    monkeypatch.setattr(NetworkFamily, "train", limited)
+    fitting = 2
+    train_many(small_network, DATA * 5, method="graph", workers=5)
     assert groups == [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4]]
-    assert_close(result.losses, expected.losses)
     fitting = 0
     groups[:] = []
     with pytest.raises(torch.OutOfMemoryError, match="simulated"):
-        train_many(small_network, datasets, method="vmap")
+        train_many(small_network, DATA * 5, method="graph", workers=5)
     assert groups == [[0, 1, 2, 3, 4], [0, 1], [0]]
 
 
@@ -476,18 +426,15 @@ def test_a_killed_process_is_named():
 
 def test_what_others_finished_before_a_process_was_killed_is_kept(monkeypatch):
     """Also what ends after the killed one, while the parent stores what was ready."""
-    futures, ready = [], []
+    tasks, futures, ready = [], [Future() for _ in range(3)], []
+    futures[1].set_exception(BrokenProcessPool())
 
     class Pool:
-        def submit(self, task):
-            future = Future()
-            if len(futures) == 1:
-                future.set_exception(BrokenProcessPool())
-            elif not futures:
-                future.set_result(task())
-            futures.append(future)
-            future.task = task
-            return future
+        def submit(self, *task):
+            tasks.append(partial(*task))
+            if len(tasks) == 1:
+                futures[0].set_result(tasks[0]())
+            return futures[len(tasks) - 1]
 
         def shutdown(self, kill_workers):
             pass
@@ -495,7 +442,7 @@ def test_what_others_finished_before_a_process_was_killed_is_kept(monkeypatch):
     def store(b, result):
         ready.append(b)
         if b == 0:
-            futures[2].set_result(futures[2].task())
+            futures[2].set_result(tasks[2]())
 
     monkeypatch.setattr("nads_core.training.processes.process_pool", lambda _: Pool())
     with pytest.raises(MemoryError, match="fewer workers"):
@@ -516,11 +463,9 @@ def test_one_network_trains_as_a_plain_loop_does():
 
 
 def test_iterations_to_counts_the_first_window_below():
-    losses = torch.tensor([3.0, 1.0, 1.0, 0.0, 0.0])
-    result = nc.TrainingResult(torch.tensor(1.0), None, losses)
-    assert int(result.iterations_to(1.0, window=1)) == 2
-    assert int(result.iterations_to(0.5, window=2)) == 4
-    assert int(result.iterations_to(0.1, window=4)) == -1
+    losses = torch.tensor(30 * [3.0] + 30 * [1.0])
+    result = nc.TrainingResult(torch.tensor(1.0), None, losses, torch.tensor(1.0))
+    assert [int(result.iterations_to(loss)) for loss in (3.0, 2.0, 1.0, 0.9)] == [20, 40, 50, -1]
 
 
 def test_the_interval_covers_as_often_as_it_says():
@@ -534,20 +479,6 @@ def test_the_interval_covers_as_often_as_it_says():
 # Trainings that are interrupted
 
 
-def stubborn():
-    """Everything that a step can change: weights, running statistics, and the generator that
-    dropout draws from.
-    """
-    return nn.Sequential(
-        nn.Conv2d(1, 4, 3),
-        nn.BatchNorm2d(4),
-        nn.ReLU(),
-        nn.Dropout(0.3),
-        nn.Flatten(),
-        nn.Linear(144, 2),
-    )
-
-
 @pytest.mark.parametrize("method", ["loop", pytest.param("processes", marks=pytest.mark.slow)])
 def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(
     tmp_path, monkeypatch, method
@@ -555,7 +486,7 @@ def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbe
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
     data = nc.SeparableDatasets(torch.eye(64)[:2].view(2, 1, 8, 8), 300)
     options = {"recipe": nc.Recipe(epochs=6, momentum=0.9), "method": "loop"}
-    whole = train_many(stubborn, data, data, **options)
+    whole = train_many(dropping, data, data, **options)
     states = [nc.TrainingState(tmp_path / f"{b}.part") for b in range(2)]
     saved = nc.TrainingState.save_if_due
     calls = []
@@ -568,9 +499,9 @@ def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbe
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(nc.TrainingState, "save_if_due", killing)
-        train_many(stubborn, data, data, states=states, **options)
+        train_many(dropping, data, data, states=states, **options)
     assert [state.path.exists() for state in states] == [True, False]
-    again = train_many(stubborn, data, data, states=states, **options | {"method": method})
+    again = train_many(dropping, data, data, states=states, **options | {"method": method})
     # Workers may have other threads.
     assert_close(again.losses, whole.losses, rtol=1e-4, atol=1e-5)
     assert_close(again.test_accuracy, whole.test_accuracy, rtol=0, atol=0.02)
@@ -581,15 +512,11 @@ def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbe
 def test_seconds_of_earlier_calls_are_added(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
     state = nc.TrainingState(tmp_path / "0.part", seconds=3.0)
-    cpu = torch.device("cpu")
-    assert state.restore({}, cpu, {}, torch.ones(1)) == []
-    state.save_if_due({}, [torch.tensor(1.0)], cpu, 2.0)
+    trainee = steps.Trainee(small_network(), DATA[0], nc.TrainConfig(RECIPE, device="cpu"))
+    assert state.restore(trainee) == []
+    state.save_if_due(trainee, [torch.ones(1)], 2.0)
     resumed = nc.TrainingState(state.path)
-    assert resumed.restore({}, cpu, {}, torch.ones(1)) == [1.0] and resumed.seconds == 5.0
-
-
-def convolution(width=4):
-    return nn.Sequential(nn.Conv2d(1, width, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36 * width, 2))
+    assert resumed.restore(trainee) == [1.0] and resumed.seconds == 5.0
 
 
 STRIPES = nc.separable_dataset(torch.eye(64)[0].view(1, 8, 8), 300)
@@ -601,7 +528,7 @@ STRIPES = nc.separable_dataset(torch.eye(64)[0].view(1, 8, 8), 300)
         ({"recipe": nc.Recipe(epochs=3, learning_rate=0.1)}, "learning_rate was 0.5, now 0.1"),
         ({"seed": 1}, "seed was 0, now 1"),
         ({"dtype": torch.float64}, "'torch.float32', now 'torch.float64'"),
-        ({"factory": partial(convolution, 5)}, r"\[4, 1, 3, 3\], now \[5, 1, 3, 3\]"),
+        ({"factory": partial(small_network, 5)}, r"\[3, 1, 3, 3\], now \[5, 1, 3, 3\]"),
         ({"data": (STRIPES[0][:200], STRIPES[1][:200])}, r"\[300, 1, 8, 8\], now \[200, 1, 8, 8\]"),
         ({"data": (STRIPES[0].mT, STRIPES[1])}, "first image"),
         ({"data": (STRIPES[0], 1 - STRIPES[1])}, "labels was"),
@@ -611,7 +538,7 @@ STRIPES = nc.separable_dataset(torch.eye(64)[0].view(1, 8, 8), 300)
 def test_the_state_of_another_training_is_rejected(tmp_path, monkeypatch, change, difference):
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
 
-    def train(factory=convolution, data=STRIPES, **options):
+    def train(factory=small_network, data=STRIPES, **options):
         options = {"recipe": nc.Recipe(epochs=3), "method": "loop", "states": [state]} | options
         return train_many(factory, [data], **options)
 
@@ -633,5 +560,5 @@ def test_damaged_and_earlier_states_are_named(tmp_path, content, shown):
     else:
         save_checkpoint(state.path, {"tensors": {}, "losses": torch.ones(1), "seconds": 1.0})
     with pytest.raises(ValueError, match=shown):
-        train_many(stubborn, DATA, states=[state], method="loop")
+        train_many(dropping, DATA, states=[state], method="loop")
     assert state.path.exists()

@@ -460,8 +460,7 @@ def run_trainings(options: Options) -> None:
             continue
         if options.left < 20 and not options.dry_run:
             return
-        dropout = name.endswith("vgg11")  # one generator would draw for all networks of a graph
-        more: dict[str, Any] = {} if options.dry_run else {"workers": 1 if dropout else workers}
+        more: dict[str, Any] = {} if options.dry_run else {"workers": workers}
 
         def trained(
             name: str = name, count: int = count, more: dict[str, Any] = more

@@ -1,6 +1,7 @@
 """The real two-dimensional Fourier basis, and spectra of directions."""
 
 import math
+import operator
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from nads_core.runtime.arguments import require_integers
 Frequency = tuple[int, int]  # (ky, kx)
 
 
-def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
+def fourier_direction(frequency: Frequency, size: int = 32) -> Tensor:
     """Return the real unit image that oscillates at one two-dimensional frequency.
 
     v[i, j] ~ sin(2 pi (ky i + kx j) / size). Where the sine vanishes (frequencies that equal their
@@ -33,13 +34,12 @@ def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
         0.25
     """
     try:
-        ky, kx = map(int, frequency)
-        if (ky, kx) != tuple(frequency):
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
+        ky, kx = map(operator.index, frequency)
+    except (TypeError, ValueError):
         raise ValueError(f"frequency must be two integers (ky, kx), got {frequency!r}") from None
     require_integers(size=size)
-    return _wave(ky, kx, size, cosine=_is_own_negative(ky, kx, size))[None]
+    own_negative = 2 * ky % size == 2 * kx % size == 0
+    return _wave(ky, kx, size, cosine=own_negative)[None]
 
 
 def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
@@ -70,11 +70,6 @@ def _wave(ky: int, kx: int, size: int, cosine: bool) -> Tensor:
     angle = 2 * math.pi / size * phase.double()
     wave = angle.cos() if cosine else angle.sin()
     return (wave / wave.norm()).float()
-
-
-def _is_own_negative(ky: int, kx: int, size: int) -> bool:
-    """Whether the frequency equals its own negative, so that its sine vanishes."""
-    return (2 * ky) % size == 0 and (2 * kx) % size == 0
 
 
 def spectrum(direction: Tensor | np.ndarray) -> Tensor:

@@ -46,31 +46,21 @@ def separable_dataset(
     )[0]
 
 
-@lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
+@lru_cache(maxsize=4)  # a training and a test set, for the many directions of one sweep
 def _noise_and_labels(
-    image_shape: Shape, num_samples: int, seed: int, paired: bool
+    image_shape: Shape, num_samples: int, seed: int, paired: bool, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,)."""
+    """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,), on a
+    device; they are drawn on the CPU.
+    """
     generator = torch.Generator().manual_seed(seed_sequence(seed))
     if paired:
         noise = torch.randn((num_samples // 2, math.prod(image_shape)), generator=generator)
-        return noise.repeat(2, 1), torch.arange(2).repeat_interleave(num_samples // 2)
-    labels = torch.randint(2, (num_samples,), generator=generator)
-    return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
-
-
-@lru_cache(maxsize=4)  # both sets on a CPU and on a GPU
-def _copied(
-    image_shape: Shape,
-    num_samples: int,
-    seed: int,
-    paired: bool,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> tuple[Tensor, Tensor]:
-    """Return noise and labels on a device, copied there once."""
-    noise, labels = _noise_and_labels(image_shape, num_samples, seed, paired)
-    return noise.to(device, dtype), labels.to(device)
+        noise, labels = noise.repeat(2, 1), torch.arange(2).repeat_interleave(num_samples // 2)
+    else:
+        labels = torch.randint(2, (num_samples,), generator=generator)
+        noise = torch.randn((num_samples, math.prod(image_shape)), generator=generator)
+    return noise.to(device), labels.to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,40 +124,27 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every
         direction.
         """
-        return self._noise_and_labels("cpu", torch.float32)[1].clone()
+        return self._drawn("cpu")[1].clone()
 
     def __len__(self) -> int:
         return len(self.directions)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        return self.on("cpu", index)
+
+    def _drawn(self, device: torch.device | str) -> tuple[Tensor, Tensor]:
+        options = self.image_shape, self.num_samples, self.seed, self.paired
+        return _noise_and_labels(*options, torch.device(device))
+
+    def on(self, device: torch.device | str, index: int) -> tuple[Tensor, Tensor]:
+        """Return images (N, C, H, W) and labels (N,) of dataset ``index``, computed on a device."""
         index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
-        return self.batch([index])[0], self.labels
-
-    def _noise_and_labels(
-        self, device: torch.device | str, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor]:
-        drawn = self.image_shape, self.num_samples, self.seed, self.paired
-        return _copied(*drawn, torch.device(device), dtype)
-
-    def batch(
-        self,
-        which: Sequence[int] | slice = slice(None),
-        samples: Tensor | slice = slice(None),
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
-        """Return some samples of some datasets, (len(which), len(samples), C, H, W), computed on
-        ``device``.
-        """
-        noise, labels = self._noise_and_labels(device, dtype)
-        noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0  # (n, D), (n,)
-        directions = self.directions[which].flatten(1).to(noise)  # (B, D)
-        # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets
-        # and samples.
-        along = self.margin * signs - directions @ noise.T  # (B, n), the multiples
-        # (n, D) + (B, n, 1) (B, 1, D) -> (B, n, D) -> (B, n, C, H, W)
-        return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(
-            -1, self.image_shape
-        )
+        noise, labels = self._drawn(device)
+        noise, signs = self.noise_std * noise, 2.0 * labels - 1.0  # (N, D), (N,)
+        direction = self.directions[index].flatten()[None].to(noise)  # (1, D)
+        # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v
+        along = self.margin * signs - direction @ noise.T  # (1, N), the multiples
+        images = torch.addcmul(noise, along.T, direction)  # (N, D)
+        return images.view(-1, *self.image_shape), labels.clone()

@@ -47,7 +47,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import require_choice, require_integers
 
 PREFILTERS = ("average", "binomial", "lowpass", "identity")
 Array = Tensor | np.ndarray
@@ -75,11 +75,7 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
         [0.5, 0.0, 0.0, 0.0, 0.0, 0.5]
     """
     outputs = num_outputs(size, stride)
-    if name not in PREFILTERS:
-        raise ValueError(
-            f"unknown prefilter {name!r}: "
-            f"choose from {PREFILTERS}, or pass an impulse response (D,)"
-        )
+    require_choice("prefilter", name, PREFILTERS)
     if name == "lowpass":
         frequencies = torch.fft.fftfreq(size, 1 / size, dtype=torch.float64)
         return torch.fft.ifft((frequencies.abs() <= outputs / 2).double()).real
@@ -204,11 +200,7 @@ def num_outputs(size: int, stride: int) -> int:
     """
     require_integers(size=size, stride=stride)
     if size % stride:
-        divisors = [d for d in range(1, size + 1) if size % d == 0]
-        raise ValueError(
-            f"stride {stride} does not divide the size {size}: "
-            f"use one of {divisors}, or pad the signal"
-        )
+        raise ValueError(f"stride {stride} does not divide the size {size}: pad the signal")
     return size // stride
 
 

@@ -17,12 +17,11 @@ from nads_core.training.recipes import (
 )
 from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.state import TrainingState
-from nads_core.training.train_many import METHODS, train_networks
+from nads_core.training.train_many import train_networks
 from nads_core.training.train_one import train_network
 
 __all__ = [
     "CIFAR10_RECIPE",
-    "METHODS",
     "SEPARABLE_RECIPE",
     "Dataset",
     "Recipe",

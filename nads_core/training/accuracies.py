@@ -20,9 +20,8 @@ def accuracy(network: nn.Module, data: Dataset, batch_size: int = 250) -> float:
     return float((predicted_classes(network, images, batch_size) == labels.cpu()).double().mean())
 
 
-def accuracy_interval(accuracy: float, num_samples: int, z: float = 1.96) -> tuple[float, float]:
-    """Return Wilson's score interval of an accuracy measured on ``num_samples`` samples (95 % by
-    default).
+def accuracy_interval(accuracy: float, num_samples: int) -> tuple[float, float]:
+    """Return Wilson's score interval (95 %) of an accuracy measured on ``num_samples`` samples.
 
     Source: Wilson, Journal of the American Statistical Association 22, 1927.
     `scipy.stats.binomtest` gives the same interval but takes 400 times as long, and figures need
@@ -35,6 +34,7 @@ def accuracy_interval(accuracy: float, num_samples: int, z: float = 1.96) -> tup
         raise ValueError(
             f"expected an accuracy in [0, 1] and a positive count, got {accuracy} and {num_samples}"
         )
+    z = 1.96
     centre = accuracy + z**2 / (2 * num_samples)
     spread = z * math.sqrt(accuracy * (1 - accuracy) / num_samples + (z / (2 * num_samples)) ** 2)
     scale = 1 + z**2 / num_samples

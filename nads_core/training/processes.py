@@ -7,14 +7,15 @@ import signal
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import TYPE_CHECKING
 
 import torch
 
 from nads_core.runtime.interrupts import deferred_interrupt
-from nads_core.training.family import TrainingRun
-from nads_core.training.result import TrainingResult
+from nads_core.training.family import Member, NetworkFamily
+from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.train_one import progress_bar
 
 if TYPE_CHECKING:
@@ -58,39 +59,44 @@ def process_pool(workers: int) -> ProcessPoolExecutor:
     )
 
 
-def train_in_processes(run: TrainingRun, workers: int) -> None:
-    """Train networks, one per worker at a time; start none that would exceed the deadline."""
+def train_in_processes(
+    family: NetworkFamily,
+    members: Sequence[Member],
+    workers: int,
+    deadline: float,
+    progress: bool,
+    collect: Callable[[int, TrainingResult], None],
+) -> None:
+    """Train networks, one per worker at a time, and collect the result of each; start none after
+    the deadline of time.monotonic.
+    """
     pool = process_pool(workers)
-    running = dict[Future[TrainingResult], int]()
-    waiting = deque(range(run.count))
+    count = len(members)
+    running = dict[Future[list[TrainingResult]], int]()
+    waiting = deque(range(count))
     try:
-        bar = progress_bar(run.count, run.label, "network", run.progress)
+        bar = progress_bar(count, f"training {count} networks", "network", progress)
         with bar, deferred_interrupt("stopping ...") as interrupted:
             while waiting or running:
-                while (
-                    waiting
-                    and len(running) < workers
-                    and run.seconds_left >= run.seconds_per_network
-                ):
+                while waiting and len(running) < workers and time.monotonic() < deadline:
                     b = waiting.popleft()
-                    running[pool.submit(run.task(b))] = b
-                if not running:
-                    run.require_time()
-                patience = max(0, min(_POLL_SECONDS, run.seconds_left))
+                    running[pool.submit(family.train, [members[b]])] = b
+                patience = max(0, min(_POLL_SECONDS, deadline - time.monotonic()))
                 ready, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
                 if interrupted:
                     raise KeyboardInterrupt
-                if not ready:
-                    run.require_time(0)
+                if not ready and time.monotonic() > deadline:
+                    done = count - len(waiting) - len(running)
+                    raise TrainingTimeout(f"the time is up: {done} of {count} networks are trained")
                 # Results come before errors
                 for future in sorted(ready, key=lambda one: one.exception() is not None):
                     b = running.pop(future)
-                    run.collect(b, future.result())
+                    collect(b, *future.result())
                     bar.update()
     except BrokenExecutor as error:
         for future, b in running.items():  # what others have finished is kept
             if future.done() and not future.exception():
-                run.collect(b, future.result())
+                collect(b, *future.result())
         raise MemoryError(
             "a worker process was killed, probably because memory ran out: use fewer workers"
         ) from error

@@ -1,13 +1,19 @@
 """Data, recipe and options of a training, the order of its samples, and its update."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import Facts, make_plain, require_integers, require_positive
+from nads_core.runtime.arguments import (
+    Facts,
+    make_plain,
+    require_integers,
+    require_positive,
+    usable_device,
+)
 from nads_core.runtime.seeds import seed_sequence
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
@@ -36,6 +42,13 @@ def require_dataset(data: Dataset, name: str) -> None:
         )
         expected = "tensors of images (N, C, H, W) of floats and integer labels (N,) from 0"
         raise ValueError(f"{name} must be {expected}, got {got}; torch.from_numpy converts arrays")
+
+
+def require_one_shape(datasets: Iterable[Dataset]) -> None:
+    """Raise a ValueError unless all training sets have images of one shape (N, C, H, W)."""
+    shapes = {tuple(images.shape) for images, _ in datasets}
+    if len(shapes) > 1:
+        raise ValueError(f"training sets differ in shape: {sorted(shapes)}")
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,7 @@ class TrainConfig:
             D(v) and for photos.
         seed: seed of the initial weights, the order of the samples, and random layers such as
             dropout.
-        device: device to train on; a GPU by default, if there is one.
+        device: device to train on, or its name; a GPU by default, if there is one.
         dtype: type of weights and images that `train_networks` uses; `train_network` keeps that of
             its network.
         mixed_precision: whether layers run in bfloat16 and channels last (weights and updates keep
@@ -103,17 +116,20 @@ class TrainConfig:
 
     recipe: Recipe
     seed: int = 0
-    device: torch.device | str | None = None
+    device: torch.device = field(default_factory=usable_device)
     dtype: torch.dtype = torch.float32
     mixed_precision: bool | None = None
     stop_loss: float | None = None
     stop_at_full_accuracy: bool = False
 
-    def autocast(self, device: torch.device) -> torch.autocast:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "device", usable_device(self.device))
+
+    def autocast(self) -> torch.autocast:
         """Return the context in which layers run: in bfloat16 with ``mixed_precision``, otherwise
         in ``dtype``.
         """
-        return torch.autocast(device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
 
 
 def config_of(options: Facts) -> TrainConfig:

@@ -1,7 +1,7 @@
 """Results of trainings, and the errors of trainings that diverged or timed out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,14 +26,14 @@ class TrainingResult:
     train_accuracy: Tensor
     test_accuracy: Tensor | None
     losses: Tensor
-    seconds: Tensor | None = None
+    seconds: Tensor
     measured: Any = None
 
-    def iterations_to(self, loss: float, window: int = WINDOW) -> Tensor:
-        """Return the first step at which the mean of the last ``window`` losses is at most
-        ``loss``; -1 for never.
+    def iterations_to(self, loss: float) -> Tensor:
+        """Return the first step at which the mean of the last 20 losses is at most ``loss``; -1 for
+        never.
         """
-        window = min(window, self.losses.shape[-1])
+        window = min(WINDOW, self.losses.shape[-1])
         # (..., steps) -> (..., steps - window + 1)
         running = self.losses.unfold(-1, window, 1).mean(-1)
         reached = running <= loss
@@ -45,29 +45,26 @@ class TrainingTimeout(TimeoutError):
     """Training reached its timeout; finished results have been passed to ``on_result``."""
 
 
-def require_finite(losses: Tensor, label: str, first: int = 0) -> None:
-    """Raise a ValueError that names the first step at which a loss is not finite.
+def require_finite(losses: Sequence[Tensor], names: Sequence[str], first: int = 0) -> None:
+    """Raise a ValueError that names the first step at which a loss is not finite, and its training.
 
     Args:
-        losses: losses of step ``first`` and the following steps, (steps,).
-        label: name of the training in the message.
+        losses: losses of B networks (B,) in step ``first`` and in the following steps.
+        names: name of each training.
         first: index of the first step.
     """
-    broken = ~losses.isfinite()
+    broken = ~torch.stack([*losses]).isfinite()  # (steps, B)
     if broken.any():
-        step = first + int(broken.nonzero()[0])
+        step, network = broken.nonzero()[0].tolist()
         raise ValueError(
-            f"{label} diverged: its loss became NaN or infinite at step {step}: "
+            f"{names[network]} diverged: its loss became NaN or infinite at step {first + step}: "
             "lower the learning rate"
         )
 
 
 def stacked(results: Sequence[TrainingResult]) -> TrainingResult:
     """Return the results of B networks as one whose fields have the shape (B, ...)."""
-    given = [name for name, value in vars(results[0]).items() if value is not None]
-    columns = {name: [getattr(result, name) for result in results] for name in given}
-    fields: Any = {
-        name: column if name == "measured" else torch.stack(column)
-        for name, column in columns.items()
-    }
-    return replace(results[0], **fields)
+    columns: Any = zip(*(vars(result).values() for result in results), strict=True)
+    *tensors, measured = [None if column[0] is None else [*column] for column in columns]
+    values: list[Any] = [*(column and torch.stack(column) for column in tensors), measured]
+    return TrainingResult(*values)

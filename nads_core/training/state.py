@@ -3,7 +3,6 @@ resumes.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.provenance import differences
 from nads_core.runtime.seeds import generator_state
+from nads_core.training.steps import Trainee
 
 _SECONDS = 5.0  # minimum between two files, because epochs of small networks are short
 
@@ -33,27 +33,17 @@ class TrainingState:
     _saved_at: float = field(default=0.0, repr=False)
     _identity: Facts = field(default_factory=dict, init=False, repr=False)
 
-    def restore(
-        self,
-        tensors: Mapping[str, Tensor],
-        device: torch.device,
-        training: Facts,
-        sample: Tensor,
-    ) -> list[Tensor]:
-        """Restore tensors and the state of torch's generator; return the losses so far, none
-        without a file.
-
-        Args:
-            tensors: everything that a step changes, by name; overwritten in place.
-            device: device of the training.
-            training: identity of the training in plain values: its options, shapes and labels.
-            sample: first training image, which the file has to hold but for rounding.
+    def restore(self, trainee: Trainee) -> list[Tensor]:
+        """Restore a network in training and the state of torch's generator; return the losses (1,)
+        so far, none without a file.
 
         Raises:
-            ValueError: if the file is damaged, of an earlier version, or of another training.
+            ValueError: if the file is damaged, of an earlier version, or of another training: of
+                other options, shapes or labels, or of another first image but for rounding.
         """
+        sample = trainee.data[0][0]
         self._saved_at = time.perf_counter()
-        self._identity = {"training": training, "sample": sample.cpu().clone()}
+        self._identity = {"training": trainee.identity, "sample": sample.cpu().clone()}
         if not self.path.exists():
             return []
         saved = load_checkpoint(self.path, "a training")
@@ -61,7 +51,8 @@ class TrainingState:
             raise ValueError(
                 f"{self.path} holds no state of a training, or one of an earlier version: delete it"
             )
-        different, image = differences(saved["training"], training), saved["sample"].to(sample)
+        different = differences(saved["training"], self._identity["training"])
+        image = saved["sample"].to(sample)
         # Processors round differently
         if not different and (image - sample).norm() > 1e-4 * image.norm():
             different = "its first image differs"
@@ -69,29 +60,23 @@ class TrainingState:
             raise ValueError(
                 f"{self.path} belongs to another training ({different:.300}): name another file"
             )
-        for name, tensor in tensors.items():
+        for name, tensor in trainee.changing.items():
             tensor.copy_(saved["tensors"][name])
-        if device.type == "cuda":
-            torch.cuda.set_rng_state(saved["generator"], device)
+        if trainee.device.type == "cuda":
+            torch.cuda.set_rng_state(saved["generator"], trainee.device)
         else:
             torch.set_rng_state(saved["generator"])
         self.seconds = saved["seconds"]
-        return list(saved["losses"].to(device))
+        return [*saved["losses"].to(trainee.device).split(1)]
 
-    def save_if_due(
-        self,
-        tensors: Mapping[str, Tensor],
-        losses: list[Tensor],
-        device: torch.device,
-        seconds: float,
-    ) -> None:
+    def save_if_due(self, trainee: Trainee, losses: list[Tensor], seconds: float) -> None:
         """Write the state after an epoch, unless the last file is recent."""
         if time.perf_counter() - self._saved_at < _SECONDS:
             return
         state = {
-            "tensors": dict(tensors),
-            "losses": torch.stack(losses),
-            "generator": generator_state(device),
+            "tensors": trainee.changing,
+            "losses": torch.cat(losses),
+            "generator": generator_state(trainee.device),
             "seconds": self.seconds + seconds,
             **self._identity,
         }

@@ -1,10 +1,10 @@
 """Training many networks of one architecture, by the method that suits the device.
 
-Small networks share each step on a GPU ("vmap"), large ones capture their step as a CUDA graph
-("graph"), and a CPU trains one network per core ("processes"). "loop" is the sequential baseline.
-All methods do the same arithmetic up to rounding, and network b starts from the same weights in all
-of them. Only random layers, such as dropout, draw from the device's generator, and from another
-position of it where the step is captured.
+A GPU captures a step as a CUDA graph, of several networks if they are small ("graph"), and a CPU
+trains one network per core ("processes"). "loop" is the sequential baseline. All methods do the
+same arithmetic up to rounding, and network b starts from the same weights in all of them. Only
+random layers, such as dropout, draw from the device's generator, and from another position of it
+where the step is captured.
 """
 
 import logging
@@ -19,19 +19,22 @@ from typing import Any
 import torch
 
 from nads_core.networks.architectures import Architecture, Factory, architecture_named
-from nads_core.runtime.arguments import require_choice, require_integers, usable_device
-from nads_core.training.family import Measure, NetworkFamily, TrainingRun
+from nads_core.runtime.arguments import require_choice, require_integers
+from nads_core.training.family import Measure, Member, NetworkFamily, getter
 from nads_core.training.processes import num_cores, train_in_processes
-from nads_core.training.recipes import Dataset, config_of, require_dataset
+from nads_core.training.recipes import (
+    Dataset,
+    TrainConfig,
+    config_of,
+    require_dataset,
+    require_one_shape,
+)
 from nads_core.training.result import TrainingResult, stacked
-from nads_core.training.side_by_side import train_side_by_side
 from nads_core.training.state import TrainingState
-from nads_core.training.vectorised import train_vectorised
 
 logger = logging.getLogger(__name__)
 
-METHODS = ("auto", "loop", "processes", "vmap", "graph")
-_VMAP_PARAMETERS = 300_000  # a larger network fills a GPU alone
+METHODS = ("auto", "loop", "processes", "graph")
 _MIN_STEPS_FOR_PROCESSES = 2_000  # starting workers takes as long as about 500 steps of a LeNet
 
 
@@ -68,22 +71,20 @@ def train_networks(
         num_classes: number of outputs of networks of an `Architecture` or of a library's model.
         network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by
             default.
-        method: "processes" for one network per core, each on one thread; "vmap" for all networks in
-            one vectorised step; "graph" for sequential trainings with a captured step; "loop" for
-            sequential trainings. "auto" chooses on a CPU processes, or the loop for one network,
-            one core or short trainings; on CUDA vmap for small and graph for large networks.
-            Networks with dropout cannot use "vmap": one generator would draw for all of them.
+        method: "processes" for one network per core, each on one thread; "graph" for steps that are
+            captured as CUDA graphs (on a CPU they are called); "loop" for sequential trainings.
+            "auto" chooses the graph on CUDA, and on a CPU processes, or the loop for one network,
+            one core or short trainings.
         workers: number of processes; by default the number of cores that this process may use. With
-            "graph" the number of networks whose steps share one graph, on streams of their own,
-            without checkpoints (on a CPU the same steps are called sequentially); by default each
-            network has a graph of its own.
-        timeout: seconds after which unfinished networks are abandoned; none is started that would
-            exceed it.
+            "graph" the number of networks whose steps share one graph, on streams of their own, and
+            which have no checkpoints; by default 8 small networks, or a large one. A network that
+            may stop early or that has dropout is alone in its graph: it would depend on the others.
+        timeout: seconds after which unfinished networks are abandoned.
         measure: function of each network after its training (in its worker), or one function per
             network; its value becomes ``measured``.
         on_result: function of b and its result, called as soon as network b is trained.
         states: checkpoints, one per network, from which an interrupted training resumes; written at
-            most once per epoch, never with "vmap". The caller deletes them (`TrainingState.forget`)
+            most once per epoch, for one network in a graph. The caller deletes them (`TrainingState.forget`)
             once the result is stored.
         progress: whether to show a progress bar.
         **options: fields of `TrainConfig`.
@@ -95,9 +96,8 @@ def train_networks(
         TypeError: if ``architecture`` does not return a module, or no recipe is given.
         ImportError: for the name of a model whose library is not installed.
         ValueError: for an unknown name, if there is no dataset, no test set with
-            ``stop_at_full_accuracy``, data that do not fit the network, an unavailable device, a
-            loss that became NaN, or with "vmap" (or several ``workers`` of "graph") an early stop,
-            dropout, or networks that differ in more than weights and buffers.
+            ``stop_at_full_accuracy``, data that do not fit the network, an unavailable device, or a
+            loss that became NaN.
         TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
     """
     config = config_of(options)
@@ -107,7 +107,9 @@ def train_networks(
         datasets, test_datasets=test_datasets, network_ids=ids, states=states, measures=measures
     )
     require_choice("method", method, METHODS)
-    device = usable_device(config.device)
+    if workers is not None:
+        require_integers(workers=workers)
+    device = config.device
     if config.mixed_precision is None:
         has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(
             including_emulation=False
@@ -119,52 +121,68 @@ def train_networks(
         architecture = architecture_named(architecture, shape, num_classes)
     if isinstance(architecture, Architecture):
         architecture = partial(architecture.build, shape[0], shape[1], num_classes)
-    family = NetworkFamily(architecture, shape, config, device)
+    family = NetworkFamily(architecture, shape, config)
     if len(ids) > 1:
         _require_new_weights(family, ids[0])
     if method == "auto":
-        method = _choose_method(family, datasets)
-    elif method == "vmap" and (obstacle := family.obstacle()):
-        raise ValueError(f"{obstacle}: method 'vmap' cannot train them, choose 'auto'")
-    if method == "graph":
-        if workers is None and device.type != "cuda":
-            raise ValueError(f"CUDA graphs need a GPU, got device {device}: choose method='auto'")
-        family = replace(family, graph=True)
+        method = _choose_method(config, datasets)
     logger.info("training %d networks on %s by the method %r", len(ids), device, method)
     absent = [None] * len(ids)
+    members = [
+        Member(
+            network_id,
+            f"network {b + 1} of {len(ids)}" if len(ids) > 1 else "training",
+            getter(datasets, b, device),
+            getter(test_datasets or absent, b, device),
+            (measures or absent)[b],
+            (states or absent)[b],
+        )
+        for b, network_id in enumerate(ids)
+    ]
+    results: dict[int, TrainingResult] = {}
+
+    def collect(b: int, result: TrainingResult) -> None:
+        results[b] = result
+        if on_result:
+            on_result(b, result)
+
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    run = TrainingRun(
-        family,
-        ids,
-        datasets,
-        test_datasets or absent,
-        measures or absent,
-        states or absent,
-        deadline,
-        progress,
-        on_result,
-    )
-    if method == "vmap":
-        train_vectorised(run)
-    elif method == "graph" and workers is not None:
-        require_integers(workers=workers)
-        if obstacle := family.obstacle(together=workers > 1):
-            raise ValueError(f"{obstacle}: one graph cannot train them, leave workers out")
-        train_side_by_side(run, workers)
-    elif method == "processes":
-        train_in_processes(run, min(workers or num_cores(), run.count))
+    if method == "processes":
+        most = min(workers or num_cores(), len(ids))
+        train_in_processes(family, members, most, deadline, progress, collect)
     else:
-        train_sequentially(run)
-    return stacked([run.results[b] for b in range(run.count)])
+        graph = method == "graph"
+        at_once = family.at_once(workers) if graph else 1
+        train_sequentially(
+            family, members, at_once, collect, graph=graph, deadline=deadline, progress=progress
+        )
+    return stacked([results[b] for b in range(len(ids))])
 
 
-def train_sequentially(run: TrainingRun) -> None:
-    """Train networks one at a time, each on the whole device; start none that would exceed the
-    deadline.
+def train_sequentially(
+    family: NetworkFamily,
+    members: Sequence[Member],
+    at_once: int,
+    collect: Callable[[int, TrainingResult], None],
+    **options: Any,
+) -> None:
+    """Train groups of networks one after another, each on the whole device, and collect their
+    results; halve a group that does not fit into memory. Options are those of `fit`.
     """
-    for b in range(run.count):
-        run.require_time()
-        run.collect(b, run.task(b, run.progress)(timeout=run.seconds_left))
+    first = 0
+    while first < len(members):
+        group = members[first : first + at_once]
+        try:
+            results = family.train(group, **options)
+        except torch.OutOfMemoryError:
+            if len(group) == 1:
+                raise
+            at_once = len(group) // 2
+            logger.info("%d networks do not fit into memory: trying %d", len(group), at_once)
+        else:
+            for b, result in enumerate(results, first):
+                collect(b, result)
+            first += len(group)
 
 
 def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[object] | None) -> None:
@@ -182,10 +200,7 @@ def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[object] | 
         return  # items may be created on demand
     for data in chain(datasets, others["test_datasets"] or ()):
         require_dataset(data, "every dataset")
-    if len({images.shape for images, _ in datasets}) > 1:
-        raise ValueError(
-            f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}"
-        )
+    require_one_shape(datasets)
 
 
 def _require_new_weights(family: NetworkFamily, network_id: int) -> None:
@@ -197,12 +212,11 @@ def _require_new_weights(family: NetworkFamily, network_id: int) -> None:
         raise ValueError("the factory returned the same network twice: build a new one in it")
 
 
-def _choose_method(family: NetworkFamily, datasets: Sequence[Dataset]) -> str:
+def _choose_method(config: TrainConfig, datasets: Sequence[Dataset]) -> str:
     """Return the method for "auto"."""
-    if family.device.type == "cuda":
-        small = sum(p.numel() for p in family.network(0).parameters()) <= _VMAP_PARAMETERS
-        return "vmap" if small and not family.obstacle() else "graph"
+    if config.device.type == "cuda":
+        return "graph"
     num_samples = getattr(datasets, "num_samples", None) or len(datasets[0][1])
-    steps = len(datasets) * family.config.recipe.num_steps(num_samples)
-    worth = family.device.type == "cpu" and len(datasets) > 1 and steps >= _MIN_STEPS_FOR_PROCESSES
+    steps = len(datasets) * config.recipe.num_steps(num_samples)
+    worth = config.device.type == "cpu" and len(datasets) > 1 and steps >= _MIN_STEPS_FOR_PROCESSES
     return "processes" if worth and num_cores() > 1 else "loop"

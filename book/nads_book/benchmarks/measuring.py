@@ -253,7 +253,7 @@ def seconds_per_step(
             workers=1,
             progress=False,
         )
-        return float(result.seconds)  # type: ignore[arg-type]  # one network
+        return float(result.seconds)  # of one network
 
     seconds(1, 1)  # warms up the worker
     epochs, batches = (2, 1) if seconds(1, 1) > _LONG else (9, 16)

@@ -105,7 +105,6 @@ def learning_curve(
             [(x[size:], y[size:]) for x, y in pairs],
             recipe=replace(RECIPE, epochs=max(1, num_steps * RECIPE.batch_size // size)),
             seed=seed + size,
-            method="vmap",
             progress=False,
         )
         accuracies.append(torch.as_tensor(trained.test_accuracy).double().view(num_runs, -1))

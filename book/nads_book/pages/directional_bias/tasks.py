@@ -47,9 +47,9 @@ def plot_tasks(waves: Sequence[Frequency], train: nc.SeparableDatasets) -> Figur
     require_waves(waves)
     pictures = {f"wave {k}": v[0] for k, v in zip(waves, train.directions, strict=True)}
     last = len(waves) - 1
+    images, labels = train[last]
     for label, sign in ((1, "+"), (0, "−")):
-        chosen = (train.labels == label).nonzero()[:1, 0]
-        pictures[f"an image with {sign}{waves[last]}"] = train.batch([last], chosen)[0, 0, 0]
+        pictures[f"an image with {sign}{waves[last]}"] = images[labels == label][0, 0]
     return figures.plot_signed_images(pictures)
 
 
@@ -166,7 +166,7 @@ def one_cloud() -> Evidence:
     """Decide whether a reflection turns images of the coarse task into images of the fine one."""
     waves = torch.stack([nc.fourier_direction(k, 32) for k in (COARSE, FINE)])
     data = nc.SeparableDatasets(waves, 500)
-    images = data.batch([0], torch.arange(500))[0].flatten(1).double()
+    images = data[0][0].flatten(1).double()
     mirrored = mirror(images, *waves.flatten(1).double())
     signs = 2.0 * data.labels - 1
     error = (mirrored @ waves[1].flatten().double() - signs).abs().max()
