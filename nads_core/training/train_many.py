@@ -84,8 +84,8 @@ def train_networks(
             network; its value becomes ``measured``.
         on_result: function of b and its result, called as soon as network b is trained.
         states: checkpoints, one per network, from which an interrupted training resumes; written at
-            most once per epoch, for one network in a graph. The caller deletes them (`TrainingState.forget`)
-            once the result is stored.
+            most once per epoch, and not by several networks in one graph. The caller deletes them
+            (`TrainingState.forget`) once the result is stored.
         progress: whether to show a progress bar.
         **options: fields of `TrainConfig`.
 
