@@ -51,15 +51,6 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     assert 51 <= sum(low < truth < high for low, high in result) <= 60  # 57 expected
 
 
-def test_without_a_difference_nothing_is_said_to_differ():
-    nads = basis()
-    between = torch.stack(
-        [nc.class_differences(planted(nads, 0, 0.0, seed=s), nads).between for s in range(4)]
-    )
-    error = float(between.std()) / between.numel() ** 0.5
-    assert abs(float(between.mean())) < 4 * error
-
-
 def test_labels_of_bytes_are_classes():
     nads = basis()
     images = planted(nads, 5, 1.0)
