@@ -580,10 +580,13 @@ def test_bad_input_is_rejected(factory, options, error, shown):
 def test_several_threads_give_what_one_gives(set_threads):
     estimator = nc.SmoothedGradient(4)
     results = []
+
+    def give(own, block):
+        return estimator.contributions(own, estimator.draw(own, block))
+
     for threads in (1, 3):
         set_threads(threads)
         crew = ThreadedEnsemble(Ensemble(OURS["lenet"], (1, 32, 32), seed=5))
-        give = lambda own, block: estimator.contributions(own, estimator.draw(own, block))  # noqa: E731
         results.append(crew.map(give, range(5)))
     assert all(map(torch.equal, *results))
 
