@@ -1,4 +1,3 @@
-import copy
 import itertools
 import math
 import operator
@@ -21,7 +20,6 @@ from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
 from nads_core.directions.estimators import Draw
-from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.evaluator import default_evaluations
 from nads_core.networks.modules import state_of
@@ -140,22 +138,6 @@ OURS = {
 # --- drawing: the replay against the factory
 
 
-@pytest.mark.parametrize("factory", [REPLAYED["shifted"], REPLAYED["fan out"], OURS["vgg11"]])
-def test_recorded_steps_repeat_draws_that_are_overwritten_bitwise(factory):
-    recording = Recording(factory, seed=7)
-    assert recording.steps == Recording(factory, seed=8).steps
-    generator = torch.Generator().manual_seed(7)
-    state = state_of(recording.network)
-    drawn = {
-        name: torch.full_like(tensor, torch.nan if tensor.is_floating_point() else 0)
-        for name, tensor in state.items()
-    }
-    for step in recording.steps:
-        step.apply(drawn[step.name], generator)
-    for name, tensor in recording.network.named_parameters():
-        assert torch.equal(drawn[name], tensor), name
-
-
 @pytest.mark.parametrize("name", ["convnet", "smooth", *(name for name in OURS if name != "vgg11")])
 def test_one_replayed_network_is_the_factorys_bitwise(name):
     factory, size = (REPLAYED | OURS)[name], SIZES.get(name, 8)
@@ -232,18 +214,6 @@ def test_networks_of_another_type_are_those_of_float32_converted(dtype):
         assert torch.equal(weights.to(dtype), other.draw(0)[name])
     if dtype == torch.bfloat16:
         assert torch.equal(single.randn(0, 1, 9).to(dtype), other.randn(0, 1, 9))
-
-
-@given(num_networks=st.integers(1, 500), first=st.integers(0, 10), block_size=st.integers(1, 64))
-def test_blocks_cover_each_network_once(num_networks, first, block_size):
-    ensemble = copy.copy(SHARED)
-    ensemble.block_size = block_size
-    used = [
-        block * block_size + i
-        for block, count in ensemble.blocks(num_networks, first)
-        for i in range(count)
-    ]
-    assert used == list(range(first * block_size, num_networks))
 
 
 SHARED = Ensemble(convnet, SHAPE)
@@ -633,12 +603,3 @@ def test_the_first_call_of_a_factory_may_draw_more_than_the_others():
     other = Ensemble(convnet, SHAPE)
     for name, tensor in ensemble.draw(1).items():
         assert torch.equal(tensor, other.draw(1)[name])
-
-
-def test_gradients_leave_the_images_of_the_caller_alone():
-    module = nn.Sequential(nn.Flatten(), nn.Linear(4, 1))
-    images = torch.ones(3, 1, 2, 2)
-    weights = dict(module.named_parameters())
-    (gradients,) = ScalarFunction(module, set(weights)).input_gradients(weights, images)
-    assert_close(gradients, module[1].weight.detach().view(1, 1, 2, 2).expand(3, 1, 2, 2))
-    assert not images.requires_grad

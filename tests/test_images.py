@@ -19,19 +19,6 @@ PHOTOS = os.environ.get("NADS_DATA")
 
 
 @pytest.fixture
-def no_photos(monkeypatch, tmp_path):
-    """A machine with neither files nor network."""
-    monkeypatch.delenv("NADS_DATA", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    def unreachable(*args, **kwargs):
-        raise OSError("network is unreachable")
-
-    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", unreachable)
-    return tmp_path
-
-
-@pytest.fixture
 def folder(tmp_path):
     rng = np.random.default_rng(0)
     for part, count in (("train", 8), ("test", 3)):
@@ -58,14 +45,6 @@ def official(tmp_path):
         (batches / name).write_bytes(pickle.dumps(data))
     (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": names}))
     return tmp_path
-
-
-def test_cifar10_without_files_or_network_names_the_ways_out(no_photos):
-    data = nb.load_images(num_images=50)
-    assert data.generated and data.images.shape == (50, 3, 32, 32)
-    for options, shown in (({}, "NADS_DATA.*generated"), ({"download": False}, "no CIFAR-10 in")):
-        with pytest.raises(nb.DatasetNotFoundError, match=shown):
-            nb.load_images("cifar10", **options)
 
 
 def test_pixels_of_a_folder_are_read_exactly(folder, monkeypatch):

@@ -54,16 +54,6 @@ class Skip(nn.Module):
         return self.value
 
 
-class ClassList(Skip):
-    values = []
-
-    def keep(self, value):
-        self.values.append(value)
-
-    def kept(self):
-        return self.values.pop()
-
-
 class ClassQueue(Skip):
     """First in, first out: in step, two networks take their own values."""
 
@@ -77,14 +67,6 @@ class ClassQueue(Skip):
 
 
 MODULE_DICTIONARY = {}
-
-
-class ModuleDictionary(Skip):
-    def keep(self, value):
-        MODULE_DICTIONARY["skip"] = value
-
-    def kept(self):
-        return MODULE_DICTIONARY["skip"]
 
 
 class OneLine(Skip):
@@ -149,9 +131,7 @@ class CountedCache(Skip):
 
 
 SHARING = [
-    ClassList,
     ClassQueue,
-    ModuleDictionary,
     OneLine,
     HookOfTheOriginal,
     Workspace,

@@ -96,11 +96,6 @@ def test_no_rank_is_certain_to_be_less_known_than_its_neighbours(strongest):
     assert missing[2:].abs().max() < 0.1, missing
 
 
-def test_only_the_first_networks_are_kept():
-    _, first = filled(contributions(2_000, 0))
-    assert first.halves().shape == (512, 1, 2, D)
-
-
 @pytest.mark.parametrize("networks", [128, 4_096])
 def test_certificates_come_true(networks):
     """A reliability diagram in four bins, and the eigenvalues' errors, against a C that is
