@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from nads_core.directions import covariance
-from nads_core.directions.covariance import DEBIASINGS, FLOOR, debias, gram_eigenpairs
+from nads_core.directions.covariance import DEBIASINGS, FLOOR, debias
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 
@@ -136,27 +136,16 @@ def test_a_transposed_image_is_square():
 # --- debiasing
 
 
-@given(seed=SEEDS, strength=st.floats(1e-3, 1e3), rank=st.integers(1, 6))
-def test_shrink_is_positive_and_lies_between_its_ends(seed, strength, rank):
-    noise = normal(rank, 6, seed=seed)
-    noise = noise.T @ noise + (0 if rank < 6 else 1e-3) * torch.eye(6)
-    seen = noise + strength * definite(6, seed + 1) * noise.trace() / 6
-    shrunk = debias(seen, noise)
-    scale = float(seen.trace())
-    assert torch.linalg.eigvalsh((shrunk + shrunk.T) / 2).min() > -1e-9 * scale
-    # Never below subtract.
-    assert torch.linalg.eigvalsh(shrunk - (seen - noise)).min() > -1e-6 * scale
-    close(shrunk, shrunk.T)
-
-
 def test_shrink_keeps_the_floor_where_noise_dominates():
     noise = definite(5, 3)
     close(debias(noise, noise), FLOOR * noise)
     close(debias(0.7 * noise, noise), FLOOR * noise)
+    close(debias(5 * noise, noise), 4 * noise)
 
 
-def test_shrink_with_noise_in_a_subspace_alone():
-    noise = torch.diag(torch.tensor([1.0, 2.0, 0.0, 0.0]).double())
+@pytest.mark.parametrize("least", [0.0, 1e-12])
+def test_shrink_with_hardly_any_noise_outside_of_a_subspace(least):
+    noise = torch.diag(torch.tensor([1.0, 2.0, least, least]).double())
     rotation = convergence.rotation(4, 5, torch.float64)
     levels = torch.diag(torch.tensor([3.0, 2.5, 0.7, 0.3]).double())
     expected = torch.diag(torch.tensor([2.0, 0.5, 0.7, 0.3]).double())
@@ -184,27 +173,6 @@ def test_without_noise_nothing_is_subtracted(method):
 
 
 # --- eigenpairs
-
-
-@given(seed=SEEDS, networks=st.integers(2, 12), noise=st.sampled_from([0, 1, 2, "opposite"]))
-def test_gram_eigenpairs_equal_those_of_the_matrix(seed, networks, noise):
-    dimension = 40
-    means = normal(networks, dimension, seed=seed)
-    if noise == "opposite":  # as two halves give: in the span of the means
-        spreads = torch.cat([means[:1], -means[:1]]) / 4
-    else:
-        spreads = 0.5 * normal(noise * networks, dimension, seed=seed + 1)
-    matrix = (means.T @ means - spreads.T @ spreads) / networks
-    with pytest.MonkeyPatch.context() as patch:  # several blocks, and several parts of the columns
-        patch.setattr(covariance, "_GRAM_COLUMNS", 16)
-        values, rows = gram_eigenpairs([means[:1], means[1:]], [spreads], dimension)
-    expected = torch.linalg.eigvalsh(matrix).flip(0)
-    count = int((expected > 1e-9 * expected[0]).sum())
-    assert len(values) == count
-    assert_close(values, expected[:count], rtol=1e-8, atol=1e-10)
-    close(rows @ rows.T, torch.eye(count).double(), 1e-8)
-    close(rows @ matrix, values[:, None] * rows, 1e-8)
-    assert len(gram_eigenpairs([means], [spreads], 1)[0]) == 1
 
 
 # --- symmetries
