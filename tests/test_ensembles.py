@@ -119,9 +119,6 @@ CALLED = {
     "into given memory": partial(
         OneLayer, lambda weight: torch.normal(0.0, 3.0, weight.shape, out=weight)
     ),
-    "lists of tensors": partial(
-        OneLayer, lambda weight: torch._foreach_mul_([weight.normal_(), weight[:10]], 3)
-    ),
     "trained a little": trained_a_little,
     "scaled parameter": ScaledParameter,
     "random buffers": RandomBuffers,

@@ -125,10 +125,6 @@ DECISIONS = {
     "view": lambda w: w[1:].numpy()[0, 0] < RARELY,
     "asarray": lambda w: np.asarray(w)[0, 0] < RARELY,
     "from_dlpack": lambda w: np.from_dlpack(w)[0, 0] < RARELY,
-    "float": lambda w: float(w[0, 0]) < RARELY,
-    "bool": lambda w: bool(w[0, 0] < RARELY),
-    "equal": lambda w: torch.equal(w[0, :1] < RARELY, torch.tensor([True])),
-    "shape": lambda w: len((w[0, :1] < RARELY).nonzero()) == 1,
     "mask": lambda w: torch.ones(1)[w[0, :1] < RARELY].numel() == 1,
 }
 
