@@ -37,8 +37,9 @@ BOOK = ROOT / "_build" / "test"  # the book that the tests build
 
 # Tests of the book are left out where what builds it is not installed: pip install -e .[book]
 if importlib.util.find_spec("jupytext") is None:
-    names = """book chapters claims colab* dependencies explorer* figures gaps how_to images
-    jupyterlab live_kernel mathml mnist1d pages* parameters photos playground* report sharing"""
+    names = """bench book chapters claims colab* dependencies explorer* figures gaps how_to images
+    jupyterlab live_kernel mathml mnist1d pages* parameters photos playground* report sharing
+    studies"""
     collect_ignore_glob = [f"test_{name}.py" for name in names.split()]
 
 _PUBLISHED = {

@@ -146,7 +146,6 @@ def test_the_time_that_a_network_takes_is_in_its_gradients():
 
 @pytest.mark.slow
 def test_the_suite_writes_a_file_a_case(tmp_path):
-    pytest.importorskip("torchvision")
     for more in ([], ["--large"]):
         main(["--quick", "--device", "cpu", "--out", str(tmp_path), *more])
     found = load_costs("cost", tmp_path)

@@ -104,36 +104,32 @@ def test_fashion_mnist_is_what_torchvision_reads(fashion):
         assert np.array_equal(opened.read(index, size), pixels)
 
 
-def damage(folder, how):
-    """Damage one file of a folder and return its name."""
-    name = "t10k-labels-idx1-ubyte" if how == "missing" else "t10k-images-idx3-ubyte"
-    path = folder / f"{name}.gz"
-    content = path.read_bytes()
+def flipped_bit(content):
+    place = len(content) // 2
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+DAMAGE = {  # what becomes of a file of images
+    "truncated": lambda content: content[: len(content) // 2],
+    "a bit": flipped_bit,
+    "no archive": gzip.decompress,
+    # MNIST's files have these names, and this length
+    "mnist": lambda content: gzip.compress(gzip.decompress(content)[:16] + bytes(10_000 * 28**2)),
+    "missing": None,
+    "other part": None,
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
+    path = fashion / "t10k-images-idx3-ubyte.gz"
     if how == "missing":
         path.unlink()
-    elif how == "truncated":
-        path.write_bytes(content[: len(content) // 2])
-    elif how == "bit":
-        position = len(content) // 2
-        changed = bytes([content[position] ^ 1])
-        path.write_bytes(content[:position] + changed + content[position + 1 :])
-    elif how == "no archive":
-        path.write_bytes(gzip.decompress(content))
     elif how == "other part":
-        shutil.copy(folder / "train-images-idx3-ubyte.gz", path)
-    else:  # MNIST's files have these names, and this length
-        path.write_bytes(gzip.compress(gzip.decompress(content)[:16] + bytes(10_000 * 28 * 28)))
-    return name
-
-
-@pytest.mark.parametrize(
-    "how", ["missing", "truncated", "bit", "no archive", "other part", "mnist"]
-)
-def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
-    name = damage(fashion, how)
-    with pytest.raises(
-        ValueError, match=f"{fashion}.{name} is missing, damaged or of another data set"
-    ):
+        shutil.copy(fashion / "train-images-idx3-ubyte.gz", path)
+    else:
+        path.write_bytes(DAMAGE[how](path.read_bytes()))
+    with pytest.raises(ValueError, match=f"{path.stem} is missing, damaged or of another data set"):
         nb.load_images("fashion-mnist", root=fashion, train=False, num_images=10)
 
 

@@ -60,8 +60,6 @@ class Squares(FileStudy):
 @pytest.mark.stored
 @pytest.mark.parametrize("name", OTHERS)
 def test_stored_rows_are_of_units_and_are_written_as_they_were(name):
-    if name in ("law-published-energies", "law-published", "poison-dips", "nas"):
-        pytest.importorskip("torchvision")
     study = experiment(name)
     results = study.stored(study.path)
     assert results.rows and results.in_order()
@@ -139,7 +137,6 @@ def test_the_precision_of_a_study_is_not_that_of_another_one_in_the_same_file(tm
 
 @pytest.mark.stored
 def test_every_stored_study_can_go_on():
-    pytest.importorskip("torchvision")
     for name in OTHERS:
         study = experiment(name)
         before = study.stored(study.path).precisions
