@@ -176,6 +176,7 @@ def test_what_images_of_a_shape_can_have():
     assert set(results_of(vectors, (1, 72, 1))) == {"flip_rows"}
     assert results_of(vectors, (2, 36)) == results_of(vectors, (2, 1, 36))  # a sequence
     assert set(results_of(vectors, (2, 36))) == {"flip_columns", "channels"}
+    assert "transpose" in results_of(vectors, (18, 2, 2))
     assert results_of(vectors, (72,)) == {}
     with pytest.raises(ValueError, match=r"symmetries .*\(C, H, W\).*\(8,\)"):
         compute(nn.Linear, 16, (8,), symmetries="test")
