@@ -18,7 +18,7 @@ from nads_core.directions.bulk import BulkSpectrum
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples
-from nads_core.directions.share_variance import share_variances
+from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.simulation import SampleSize, estimate_uncertainty
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 
@@ -82,6 +82,12 @@ def test_the_variance_of_a_networks_share(partners, readouts, tolerance):
     variances = share_variances(rows)
     expected = ((shares + shares.mT) / 2).var(0, unbiased=False)
     assert_close(variances, expected, rtol=tolerance, atol=tolerance / 4)
+
+
+def test_each_dimension_that_other_networks_do_not_span_has_as_much_energy_and_noise():
+    halves = 2**0.5 * normal(1, 40, 1, 1, 400) + normal(1, 40, 1, 2, 400, seed=1)
+    assert unseen_energies(halves) == pytest.approx((2, 0.5), rel=0.05)
+    assert unseen_energies(0 * halves) == (0, 0)
 
 
 @pytest.mark.parametrize("strongest", [1.0, 1e4])
