@@ -86,13 +86,6 @@ def test_streaming_equals_stacked(count, kind):
         assert float(x.var()) == pytest.approx(float(y.var()), rel=0.1)
 
 
-def test_single_precision_contributions_are_summed_in_double():
-    contributions = normal(2000, 2, 3, dtype=torch.float32) + 1000
-    seen, _ = added(DenseMoments(3), contributions, [700]).moments()
-    means = contributions.mean(1).double()
-    assert_close(seen, means.T @ means / 2000, rtol=1e-14, atol=0)
-
-
 # --- properties of the accumulators
 
 

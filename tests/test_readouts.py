@@ -178,7 +178,6 @@ LINEAR = {
         nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, 2, bias=False)
     ),
     "a large bias": lambda: layers(bias=1e3),
-    "dropout that does nothing": lambda: layers(nn.Dropout(0.5)),
     "a hook that looks": lambda: hooked(lambda y: None),
     "a subclass": lambda: ending_in(Casting(24, 10)),
     "a keyword": lambda: Net(lambda net, x: net.last(input=net.features(x))),
@@ -285,7 +284,6 @@ DEPENDENT = {
         ),
         "last",
     ),
-    "the size of the batch": (lambda: of_batch(lambda h: h * len(h)), "last"),
     "the first input": (lambda: of_batch(lambda h: h + h[:1]), "last"),
     "gradients alone": (
         lambda: Net(lambda net, x: net.last(torch.tanh(ValueOnly.apply(net.features(x))))),
@@ -353,11 +351,7 @@ INDEPENDENT = {
         nn.LSTM(16, 16), lambda layer, x: layer(x.transpose(0, 1))[0].transpose(0, 1)
     ),
     "squeeze": lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), outputs=1),
-    "one by one": lambda: Net(
-        lambda net, x: torch.stack([net.last(net.features(image[None]))[0] for image in x])
-    ),
     "half in bfloat16": lambda: Net(half_in_bfloat16),
-    "a large constant": lambda: Net(lambda net, x: 1e6 + net.last(net.features(x))),
 }
 
 

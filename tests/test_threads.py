@@ -66,28 +66,6 @@ class ClassQueue(Skip):
         return self.values.popleft()
 
 
-MODULE_DICTIONARY = {}
-
-
-class OneLine(Skip):
-    """Written and read in one line."""
-
-    def forward(self, x):
-        return MODULE_DICTIONARY.update(h=self.down(x.flatten(1)).tanh()) or self.last(
-            MODULE_DICTIONARY["h"]
-        )
-
-
-class HookOfTheOriginal(Skip):
-    def begin(self):
-        self.down.register_forward_hook(
-            lambda module, inputs, result: setattr(self, "seen", result)
-        )
-
-    def kept(self):
-        return self.seen
-
-
 WORKSPACE = torch.zeros(64, 24)
 
 
@@ -132,8 +110,6 @@ class CountedCache(Skip):
 
 SHARING = [
     ClassQueue,
-    OneLine,
-    HookOfTheOriginal,
     Workspace,
     Locked,
     CountedCache,

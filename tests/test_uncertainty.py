@@ -19,7 +19,7 @@ from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples
 from nads_core.directions.share_variance import share_variances, unseen_energies
-from nads_core.directions.simulation import SampleSize, estimate_uncertainty
+from nads_core.directions.simulation import SampleSize, TypeUncertainty, estimate_uncertainty
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 
 D = 64
@@ -88,6 +88,23 @@ def test_each_dimension_that_other_networks_do_not_span_has_as_much_energy_and_n
     halves = 2**0.5 * normal(1, 40, 1, 1, 400) + normal(1, 40, 1, 2, 400, seed=1)
     assert unseen_energies(halves) == pytest.approx((2, 0.5), rel=0.05)
     assert unseen_energies(0 * halves) == (0, 0)
+
+
+def test_only_the_first_networks_are_kept():
+    _, first = filled(contributions(2_000, 0))
+    assert first.halves().shape == (512, 1, 2, D)
+
+
+@pytest.mark.parametrize(
+    ("count", "known", "bands"), [(5, 3, [(3, 5)]), (4, 3, []), (3, 1, [(1, 3)])]
+)
+def test_ranks_of_which_nothing_is_known_are_one_band(count, known, bands):
+    ones = torch.ones(3)
+    ranks = torch.arange(4.0)
+    of_three = TypeUncertainty(ones, ones, ones, torch.minimum(ranks, ranks[:, None]), [])
+    extended = of_three.extended(count, known)
+    assert extended.bands == bands
+    assert extended.certainty.tolist() == [1] * known + [0] * (count - known)
 
 
 @pytest.mark.parametrize("strongest", [1.0, 1e4])
