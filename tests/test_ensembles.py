@@ -76,29 +76,6 @@ def trained_a_little():
     return network
 
 
-class ScaledParameter(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(64, 20)
-        self.gain = nn.Parameter(3 * torch.randn(20))
-
-    def forward(self, x):
-        return self.linear(x.flatten(1)) * self.gain
-
-
-class RandomBuffers(nn.Module):
-    """Random features, and a random order of the pixels."""
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("features", torch.randn(64, 20))
-        self.register_buffer("order", torch.randperm(64))
-        self.linear = nn.Linear(20, 1)
-
-    def forward(self, x):
-        return self.linear((x.flatten(1)[:, self.order] @ self.features).relu())
-
-
 def tied_weights():
     first = nn.Linear(64, 64)
     second = nn.Linear(64, 64)
@@ -120,8 +97,6 @@ CALLED = {
         OneLayer, lambda weight: torch.normal(0.0, 3.0, weight.shape, out=weight)
     ),
     "trained a little": trained_a_little,
-    "scaled parameter": ScaledParameter,
-    "random buffers": RandomBuffers,
     "tied weights": tied_weights,
     "spectral": lambda: nn.Sequential(nn.Flatten(), spectral_norm(nn.Linear(64, 20))),
 }
