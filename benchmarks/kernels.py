@@ -25,6 +25,7 @@ from nads_book.benchmarks.roofline import data_sheet
 from torch.nn import functional as F
 
 from nads_core.kernels import require_kernels
+from nads_core.kernels.convolutions import Convolution
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
@@ -62,7 +63,7 @@ def convolution_cases(
     """Convolve the inputs of ``count`` networks, with bias and ReLU, and go back to their
     gradients.
     """
-    from nads_core.kernels import convolutions_triton as own
+    from nads_core.kernels.convolutions_triton import convolve
 
     into, out = channels
     images_of = f"{count} networks, {inputs} x {into} x {size} x {size}"
@@ -72,22 +73,23 @@ def convolution_cases(
     biases = torch.randn(count, out, device=device)
     result = size + 2 * padding - kernel + 1
     gradient = torch.randn(count, inputs, out, result, result, device=device)
-    border = (padding, padding)
+    convolution = Convolution((1, 1), (padding, padding), relu=True)
+    adjoint = convolution._replace(relu=False, adjoint_size=(size, size))
     flop = 4.0 * gradient.numel() * into * kernel**2
     num_bytes = 4.0 * (2 * images.numel() + 2 * weights.numel() + 3 * gradient.numel())
     case = partial(Case, problem, num_bytes=num_bytes, flop=flop)
 
     def fused(**tile: int) -> None:
-        y = own.convolve(images, weights, biases, (1, 1), border, True, **tile)
-        own.convolve_adjoint(gradient, y, weights, (size, size), (1, 1), border, **tile)
+        y = convolve(images, weights, biases, convolution, **tile)
+        convolve(gradient, weights, y, adjoint, **tile)
 
     for pixels, warps in product(PIXELS, WARPS) if not smoke else [(256, 4)]:
         tile = {"PIXELS": pixels, "num_warps": warps}
         yield case(f"triton, PIXELS {pixels}, warps {warps}", partial(fused, **tile))
 
     def both(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, slope: torch.Tensor):
-        convolve = lambda x: F.conv2d(x, weight, bias, padding=padding).relu()  # noqa: E731
-        y, back = torch.func.vjp(convolve, x)
+        by_torch = lambda x: F.conv2d(x, weight, bias, padding=padding).relu()  # noqa: E731
+        y, back = torch.func.vjp(by_torch, x)
         return y, back(slope)[0]
 
     grouped = torch.vmap(both)  # cuDNN's grouped convolution

@@ -235,7 +235,7 @@ def test_the_last_networks_of_256_are_audited_and_the_first_that_differs_is_name
 
     with pytest.raises(ValueError, match=rf"number {odd}, of torch.manual_seed\(\d+\)"):
         compute(factory, 1_000)
-    assert audited == [252, 253, 254, 255, 508, 509, 510]
+    assert audited[-7:] == [252, 253, 254, 255, 508, 509, 510]
 
 
 def test_audits_are_rarer_among_many_networks_and_threads_take_turns():

@@ -30,7 +30,7 @@ from nads_core.kernels import (
     few_channel_convolutions,
     require_kernels,
 )
-from nads_core.kernels.convolutions import _Convolution
+from nads_core.kernels.convolutions import Convolution, _Convolved, convolution_reference
 from nads_core.networks.ensembles import Ensemble
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -175,8 +175,10 @@ def convolutions(case, networks=2, inputs=3):
 
 
 def by_torch(case, x, weight, bias):
-    y = F.conv2d(x, weight, bias, case.stride, case.padding)
-    return y.relu() if case.relu else y
+    """The kernel's reference, for one network."""
+    convolution = Convolution(case.stride, case.padding, case.relu)
+    biases = None if bias is None else bias[None]
+    return convolution_reference(x[None], weight[None], biases, convolution)[0]
 
 
 @lru_cache
@@ -265,7 +267,7 @@ def test_trained_weights_are_left_to_torch():
     assert_close(layer[0].weight.grad, plain[0].weight.grad)
     weight = normal(1, 3, 2, 3, 3).requires_grad_()
     with pytest.raises(NotImplementedError, match="no gradient of weights"):
-        _Convolution.apply(x[None], weight, None, (1, 1), (0, 0), False).sum().backward()
+        _Convolved.apply(x[None], weight, None, Convolution((1, 1), (0, 0))).sum().backward()
 
 
 def test_which_convolutions_use_the_kernel():
@@ -326,8 +328,12 @@ def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(monkeyp
         peek(kernels="triton")
 
 
-@pytest.mark.parametrize("other", [lambda layer, x: layer(x), lambda layer, x: x])
-def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other):
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [(lambda layer, x: layer(x), "isinstance"), (lambda layer, x: x, "rejected inputs")],
+    ids=["other values", "none"],
+)
+def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other, shown):
     class Choosing(nn.Sequential):
         def forward(self, x):
             first, *rest = self
@@ -335,7 +341,7 @@ def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other):
             return nn.Sequential(*rest)(x)
 
     factory = lambda: Choosing(*small())  # noqa: E731
-    with pytest.raises(ValueError, match="isinstance"):
+    with pytest.raises(ValueError, match=shown):
         compute(factory, 8, device="cpu")
 
 
@@ -365,8 +371,8 @@ import triton.language as tl
 from nads_core.kernels import convolutions_triton
 
 kernels = []
-convolution = dict.fromkeys(("out", "source", "taps", "bias", "output"), "*fp32")
-convolution |= dict(samples="i32", output_samples="i32")
+convolution = dict.fromkeys(("out", "source", "taps", "other"), "*fp32")
+convolution |= dict(samples="i32", other_samples="i32")
 tuned = dict(convolutions_triton.TUNING)
 for depth, channels, size, side, step, border in CONVOLUTIONS:
     small = (size + 2 * border - side) // step + 1
@@ -378,8 +384,8 @@ for depth, channels, size, side, step, border in CONVOLUTIONS:
             DEPTH=source[0], ROWS=source[1], COLUMNS=source[1],
             CHANNELS=target[0], HEIGHT=target[1], WIDTH=target[1],
             FILTER_ROWS=side, FILTER_COLUMNS=side, STEP_Y=step, STEP_X=step,
-            PADDING_Y=border, PADDING_X=border, ADJOINT=adjoint, BIAS=not adjoint, RELU=not adjoint,
-            MASKED=adjoint, SUMS=tl.float32, PIXELS=tuned["PIXELS"],
+            PADDING_Y=border, PADDING_X=border, ADJOINT=adjoint, OTHER=True, RELU=not adjoint,
+            SUMS=tl.float32, PIXELS=tuned["PIXELS"],
             CHANNEL_TILE=triton.next_power_of_2(target[0]),
         )
         options = {name: tuned[name] for name in ("num_warps", "num_stages")}

@@ -284,6 +284,7 @@ DEPENDENT = {
         ),
         "last",
     ),
+    "a batch of one": (lambda: of_batch(lambda h: 2 * h if len(h) == 1 else h), "last"),
     "the first input": (lambda: of_batch(lambda h: h + h[:1]), "last"),
     "gradients alone": (
         lambda: Net(lambda net, x: net.last(torch.tanh(ValueOnly.apply(net.features(x))))),

@@ -11,8 +11,7 @@ linear map where the output is positive; the gradient of weights is left to PyTo
 in `convolutions_triton`.
 """
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,21 +19,39 @@ from torch.nn import functional as F
 
 _MOST_CHANNELS = 32  # a thread sums so many outputs in registers
 
-Pair = tuple[int, int]
+Pair = tuple[int, ...]  # of rows and columns
 Context = Any  # of autograd and of vmap, which have no types
-Inputs = tuple[Any, ...]
+
+
+class Convolution(NamedTuple):
+    """One direction of a convolution of many networks.
+
+    Args:
+        stride: stride of rows and columns.
+        padding: padding of rows and columns.
+        relu: whether values below zero are cut.
+        adjoint_size: size of the images for the adjoint map; None for the convolution itself.
+    """
+
+    stride: Pair
+    padding: Pair
+    relu: bool = False
+    adjoint_size: Pair | None = None
 
 
 def convolution_reference(
-    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, padding: Pair, relu: bool
+    x: Tensor, weight: Tensor, bias: Tensor | None, convolution: Convolution
 ) -> Tensor:
     """Return what the kernel computes, network by network: (B, N, C, H, W) -> (B, N, O, H', W')."""
+    stride, padding, relu, _ = convolution
     biases = [None] * len(x) if bias is None else bias
-    outputs = [
-        F.conv2d(images, w, c, stride, padding)
-        for images, w, c in zip(x, weight, biases, strict=True)
-    ]
-    return torch.stack(outputs).relu() if relu else torch.stack(outputs)
+    y = torch.stack(
+        [
+            F.conv2d(images, w, c, stride, padding)
+            for images, w, c in zip(x, weight, biases, strict=True)
+        ]
+    )
+    return y.relu() if relu else y
 
 
 def _in_front(tensor: Tensor | None, dim: int | None, count: int) -> Tensor | None:
@@ -45,89 +62,49 @@ def _in_front(tensor: Tensor | None, dim: int | None, count: int) -> Tensor | No
     return batched.flatten(0, 1)
 
 
-def _as_inputs(tensor: Tensor, dim: int | None) -> Tensor:
-    """Merge a vectorised dimension with that of the inputs: (B, N, ...) -> (B, count N, ...)."""
-    assert dim is not None, "nothing is vectorised"
-    return tensor.movedim(dim, 1).flatten(1, 2)
+class _Convolved(torch.autograd.Function):
+    """Values (B, N, C, H, W), weights (B, O, C, h, w), bias (B, O) or None -> (B, N, O, H', W').
 
-
-def _vectorised(
-    function: type[torch.autograd.Function], count: int, dims: Sequence[int | None], inputs: Inputs
-) -> tuple[Tensor, int]:
-    """Apply a function of three tensors and options to ``count`` vectorised ones; return the result
-    and its vectorised dimension.
+    For the adjoint: gradients (B, R N, O, H', W'), weights, outputs (B, N, O, H', W') that have to
+    be positive or None -> (B, R N, C, H, W).
     """
-    first, second, third, *options = inputs
-    # The networks are shared: more inputs, or cotangents, of each
-    if dims[1] is None and dims[2] is None:
-        result = function.apply(_as_inputs(first, dims[0]), second, third, *options)
-        return result.unflatten(1, (count, -1)), 1
-    merged = (_in_front(tensor, dim, count) for tensor, dim in zip(inputs, dims[:3], strict=False))
-    return function.apply(*merged, *options).unflatten(0, (count, -1)), 0
-
-
-class _Convolution(torch.autograd.Function):
-    """x (B, N, C, H, W), weights (B, O, C, h, w), bias (B, O) or None -> (B, N, O, H', W')."""
 
     @staticmethod
     def forward(
-        x: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, padding: Pair, relu: bool
+        source: Tensor, weight: Tensor, other: Tensor | None, convolution: Convolution
     ) -> Tensor:
         from nads_core.kernels.convolutions_triton import convolve
 
-        return convolve(x, weight, bias, stride, padding, relu)
+        return convolve(source, weight, other, convolution)
 
     @staticmethod
-    def setup_context(ctx: Context, inputs: Inputs, output: Tensor) -> None:
-        x, weight, _, stride, padding, relu = inputs
-        ctx.save_for_backward(weight, output if relu else None)
-        ctx.geometry = (tuple(x.shape[-2:]), stride, padding)
+    def setup_context(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
+        source, weight, _, convolution = inputs
+        ctx.save_for_backward(weight, output if convolution.relu else None)
+        ctx.size, ctx.convolution = tuple(source.shape[-2:]), convolution
 
     @staticmethod
     def backward(ctx: Context, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        if any(ctx.needs_input_grad[1:3]):
-            raise NotImplementedError(
-                "the Triton convolution has no gradient of weights: set kernels='torch'"
-            )
         weight, output = ctx.saved_tensors
-        return _Adjoint.apply(gradient, output, weight, *ctx.geometry), *[None] * 5
+        second = ctx.convolution.adjoint_size is not None
+        if second or any(ctx.needs_input_grad[1:3]):
+            missing = "second derivatives" if second else "gradient of weights"
+            raise NotImplementedError(
+                f"the Triton convolution has no {missing}: set kernels='torch'"
+            )
+        adjoint = ctx.convolution._replace(relu=False, adjoint_size=ctx.size)
+        return _Convolved.apply(gradient, weight, output, adjoint), None, None, None
 
     @staticmethod
-    def vmap(info: Context, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        return _vectorised(_Convolution, info.batch_size, in_dims, inputs)
-
-
-class _Adjoint(torch.autograd.Function):
-    """Gradients (B, R N, O, H', W') where outputs (B, N, O, H', W') are positive -> (B, R N, C, H,
-    W). Second derivatives raise an error.
-    """
-
-    @staticmethod
-    def forward(
-        gradient: Tensor,
-        output: Tensor | None,
-        weight: Tensor,
-        size: Pair,
-        stride: Pair,
-        padding: Pair,
-    ) -> Tensor:
-        from nads_core.kernels.convolutions_triton import convolve_adjoint
-
-        return convolve_adjoint(gradient, output, weight, size, stride, padding)
-
-    @staticmethod
-    def setup_context(ctx: Context, inputs: Inputs, output: Tensor) -> None:
-        """Save nothing, as `backward` raises."""
-
-    @staticmethod
-    def backward(ctx: Context, *gradients: Tensor) -> NoReturn:
-        raise NotImplementedError(
-            "the Triton convolution has no second derivatives: set kernels='torch'"
-        )
-
-    @staticmethod
-    def vmap(info: Context, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        return _vectorised(_Adjoint, info.batch_size, in_dims, inputs)
+    def vmap(info: Context, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        *tensors, convolution = inputs
+        dims, count = in_dims[:3], info.batch_size
+        if dims[1:] == (None, None):  # more inputs, or cotangents, of the same networks
+            source = tensors[0].movedim(dims[0], 1).flatten(1, 2)
+            result = _Convolved.apply(source, *tensors[1:], convolution)
+            return result.unflatten(1, (count, -1)), 1
+        merged = (_in_front(*pair, count) for pair in zip(tensors, dims, strict=True))
+        return _Convolved.apply(*merged, convolution).unflatten(0, (count, -1)), 0
 
 
 class _FewChannelConvolution(nn.Conv2d):
@@ -143,9 +120,9 @@ class _FewChannelConvolution(nn.Conv2d):
             y = super().forward(x)
             return F.relu(y) if self.relu else y
         bias = None if self.bias is None else self.bias[None]
-        return _Convolution.apply(
-            x[None], self.weight[None], bias, self.stride, self.padding, self.relu
-        )[0]
+        assert not isinstance(self.padding, str)
+        convolution = Convolution(self.stride, self.padding, self.relu)
+        return _Convolved.apply(x[None], self.weight[None], bias, convolution)[0]
 
 
 def few_channel_convolutions(network: nn.Module) -> nn.Module:

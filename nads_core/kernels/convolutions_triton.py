@@ -6,13 +6,13 @@ of a tensor core's tile empty, and this way float32 is exact. The adjoint reads 
 filter covers its own. Import this module only where it is used: it needs Triton.
 """
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 from torch.nn import functional as F
+
+from nads_core.kernels.convolutions import Convolution
 
 # Not tuned on a device yet: see tools/on_a_gpu.py.
 TUNING = {"PIXELS": 256, "num_warps": 4, "num_stages": 2}
@@ -23,10 +23,9 @@ def _convolve(
     out,
     source,
     taps,
-    bias,
-    output,
+    other,
     samples,
-    output_samples,
+    other_samples,
     DEPTH: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -40,19 +39,18 @@ def _convolve(
     PADDING_Y: tl.constexpr,
     PADDING_X: tl.constexpr,
     ADJOINT: tl.constexpr,
-    BIAS: tl.constexpr,
+    OTHER: tl.constexpr,
     RELU: tl.constexpr,
-    MASKED: tl.constexpr,
     SUMS: tl.constexpr,
     CHANNEL_TILE: tl.constexpr,
     PIXELS: tl.constexpr,
 ):
     """Write PIXELS pixels of ``out`` (networks, samples, CHANNELS, HEIGHT, WIDTH), all channels.
 
-    source: (networks, samples, DEPTH, ROWS, COLUMNS); of the adjoint gradients, which count where
-    ``output`` (networks, output_samples, DEPTH, ROWS, COLUMNS) is positive, of sample n modulo
-    output_samples. taps: (networks, DEPTH, FILTER_ROWS, FILTER_COLUMNS, CHANNEL_TILE), loaded 16
-    bytes at a time.
+    source: (networks, samples, DEPTH, ROWS, COLUMNS). taps: (networks, DEPTH, FILTER_ROWS,
+    FILTER_COLUMNS, CHANNEL_TILE), loaded 16 bytes at a time. other, where there is OTHER: biases
+    (networks, CHANNELS); of the adjoint, outputs (networks, other_samples, DEPTH, ROWS, COLUMNS):
+    gradients of sample n count where that of n modulo other_samples is positive.
     """
     network = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)[:, None]  # (PIXELS, 1)
@@ -64,8 +62,8 @@ def _convolve(
     channel = tl.arange(0, CHANNEL_TILE)[None, :]  # (1, CHANNEL_TILE)
     there = channel < CHANNELS
     images = source + (network * samples + sample) * (DEPTH * ROWS * COLUMNS)
-    if MASKED:
-        outputs = output + (network * output_samples + sample % output_samples) * (
+    if ADJOINT and OTHER:
+        outputs = other + (network * other_samples + sample % other_samples) * (
             DEPTH * ROWS * COLUMNS
         )
     filters = taps + network * (DEPTH * FILTER_ROWS * FILTER_COLUMNS * CHANNEL_TILE)
@@ -91,13 +89,13 @@ def _convolve(
                 valid = row_inside & (source_x >= 0) & (source_x < COLUMNS)
             offset = (layer * ROWS + source_y) * COLUMNS + source_x
             values = tl.load(images + offset, mask=inside & valid, other=0.0)
-            if MASKED:
+            if ADJOINT and OTHER:
                 results = tl.load(outputs + offset, mask=inside & valid, other=0.0)
                 values = tl.where(results > 0, values, 0.0)
             tap = tl.load(filters + (step * FILTER_COLUMNS + column) * CHANNEL_TILE + channel)
             total += values.to(SUMS) * tap.to(SUMS)
-    if BIAS:
-        shift = tl.load(bias + network * CHANNELS + channel, mask=there, other=0.0)
+    if OTHER and not ADJOINT:
+        shift = tl.load(other + network * CHANNELS + channel, mask=there, other=0.0)
         total += shift.to(SUMS)
     if RELU:
         total = tl.where(total < 0, 0.0, total)  # NaN stays
@@ -106,90 +104,53 @@ def _convolve(
     tl.store(target, total.to(out.dtype.element_ty), mask=inside & there)
 
 
-class _Terms(NamedTuple):
-    """What the kernel does beside the sum: it adds a bias, cuts below zero, or goes backwards where
-    ``output`` is positive.
-    """
-
-    bias: Tensor | None = None
-    relu: bool = False
-    output: Tensor | None = None
-    adjoint: bool = False
-
-
 def convolve(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: tuple[int, int],
-    padding: tuple[int, int],
-    relu: bool,
-    **tuning: int,
+    source: Tensor, weight: Tensor, other: Tensor | None, convolution: Convolution, **tuning: int
 ) -> Tensor:
-    """Return relu(A x + bias): (B, N, C, H, W) -> (B, N, O, H', W'); change `TUNING` options."""
-    size = tuple(
+    """Return relu(A x + bias), (B, N, C, H, W) -> (B, N, O, H', W'); of the adjoint A^T (gradient
+    where output > 0), (B, R N, O, H', W') -> (B, R N, C, H, W).
+
+    Args:
+        source: x; or gradient.
+        weight: weights of the networks, (B, O, C, h, w).
+        other: bias (B, O) or None; or output (B, N, O, H', W') or None.
+        convolution: stride, padding and direction.
+        tuning: changes of `TUNING`.
+    """
+    stride, padding, relu, size = convolution
+    adjoint = size is not None
+    size = size or tuple(
         (side + 2 * border - extent) // step + 1
         for side, border, extent, step in zip(
-            x.shape[-2:], padding, weight.shape[-2:], stride, strict=True
+            source.shape[-2:], padding, weight.shape[-2:], stride, strict=True
         )
     )
-    shape = (*x.shape[:2], weight.shape[1], *size)
-    return _launch(shape, x, weight, _Terms(bias=bias, relu=relu), (*stride, *padding), tuning)
-
-
-def convolve_adjoint(
-    gradient: Tensor,
-    output: Tensor | None,
-    weight: Tensor,
-    size: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int],
-    **tuning: int,
-) -> Tensor:
-    """Return A^T (gradient where output > 0): (B, R N, O, H', W') -> (B, R N, C, *size)."""
-    shape = (*gradient.shape[:2], weight.shape[2], *size)
-    terms = _Terms(output=output, adjoint=True)
-    return _launch(shape, gradient, weight, terms, (*stride, *padding), tuning)
-
-
-def _launch(
-    shape: tuple[int, ...],
-    source: Tensor,
-    weight: Tensor,
-    terms: _Terms,
-    geometry: tuple[int, ...],  # stride and padding
-    tuning: dict[str, int],
-) -> Tensor:
-    networks, samples, channels, height, width = shape
-    out = torch.empty(shape, dtype=source.dtype, device=source.device)
+    networks, samples = source.shape[:2]
+    channels = weight.shape[2 if adjoint else 1]
+    out = torch.empty(networks, samples, channels, *size, dtype=source.dtype, device=source.device)
     if not out.numel():
         return out
     options = TUNING | tuning
     tile = triton.next_power_of_2(channels)
-    taps = weight.permute(0, 1, 3, 4, 2) if terms.adjoint else weight.permute(0, 2, 3, 4, 1)
+    taps = weight.permute(0, 1, 3, 4, 2) if adjoint else weight.permute(0, 2, 3, 4, 1)
     taps = F.pad(taps, (0, tile - channels)).contiguous()
-    # Pointers of absent tensors are never read.
-    shifts = out if terms.bias is None else terms.bias.contiguous()
-    mask = out if terms.output is None else terms.output.contiguous()
-    grid = (triton.cdiv(samples * height * width, options["PIXELS"]), networks)
+    given = out if other is None else other.contiguous()  # an absent one is never read
+    grid = (triton.cdiv(samples * out.shape[-2:].numel(), options["PIXELS"]), networks)
     _convolve[grid](
         out,
         source.contiguous(),
         taps,
-        shifts,
-        mask,
+        given,
         samples,
-        mask.shape[1],
+        given.shape[1],
         *source.shape[2:],
-        channels,
-        height,
-        width,
+        *out.shape[2:],
         *weight.shape[-2:],
-        *geometry,
-        ADJOINT=terms.adjoint,
-        BIAS=terms.bias is not None,
-        RELU=terms.relu,
-        MASKED=terms.output is not None,
+        *stride,
+        *padding,
+        ADJOINT=adjoint,
+        OTHER=other is not None,
+        RELU=relu,
         SUMS=tl.float64 if source.dtype == torch.float64 else tl.float32,
         CHANNEL_TILE=tile,
         enable_fp_fusion=True,

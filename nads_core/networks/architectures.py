@@ -28,13 +28,8 @@ SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
 def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless all names are among `SYMMETRIES`."""
-    if isinstance(symmetries, str):
-        raise ValueError(
-            f"symmetries must be a tuple of names among {SYMMETRIES}, () for none, "
-            f"got {symmetries!r}"
-        )
-    if unknown := set(symmetries) - set(SYMMETRIES):
-        raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
+    for symmetry in symmetries:
+        require_choice("symmetry", symmetry, SYMMETRIES)
 
 
 @dataclass(frozen=True)
@@ -185,36 +180,21 @@ class LeNet(nn.Sequential):
 class VGG11Net(nn.Sequential):
     """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
 
-    widths: tuple[int | str, ...] = (
-        64,
-        "pool",
-        128,
-        "pool",
-        256,
-        256,
-        "pool",
-        512,
-        512,
-        "pool",
-        512,
-        512,
-        "pool",
-    )
+    stages = ((64,), (128,), (256, 256), (512, 512), (512, 512))  # channels between poolings
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
         layers: list[nn.Module] = []
         channels, size = in_channels, image_size
-        for width in self.widths:
-            if isinstance(width, str):
-                layers.append(downsample(pooling))
-                size = halved(size, pooling)
-            else:
+        for stage in self.stages:
+            for width in stage:
                 layers += [
                     nn.Conv2d(channels, width, 3, padding=1),
                     nn.BatchNorm2d(width),
                     nn.ReLU(),
                 ]
                 channels = width
+            layers.append(downsample(pooling))
+            size = halved(size, pooling)
         _require_size(size, image_size, "VGG-11", pooling, least=32)
         classifier = nn.Sequential(
             nn.Dropout(),
@@ -339,8 +319,8 @@ class DenseNet121Net(nn.Sequential):
                     nn.BatchNorm2d(channels),
                     nn.ReLU(),
                     nn.Conv2d(channels, channels // 2, 1, bias=False),
+                    downsample(pooling),
                 ]
-                layers.append(downsample(pooling))
                 channels, size = channels // 2, halved(size, pooling)
             for _ in range(depth):
                 layers.append(_DenseLayer(channels, growth))

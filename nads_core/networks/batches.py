@@ -4,18 +4,16 @@ A gradient at one input is read from the gradient of a sum over a batch, which i
 such networks.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
-from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.derivatives import ScalarFunction
-from nads_core.networks.modules import State
+from nads_core.networks.modules import Call, State, recorded_calls
 
 NUM_TEST_INPUTS = 4  # an even number, as pairs of inputs can act on each other
 _ROWS = (1,)  # of the images that are compared with themselves alone: others come before and after
@@ -38,15 +36,19 @@ class Evaluated(NamedTuple):
     values: Tensor
     gradients: Tensor
 
-    def distance(self, index: int, other: "Evaluated", other_index: int) -> Tensor:
-        """Return how far value and gradient are from others, (2,); infinity where only one is
-        finite.
+    def distance(self, row: int, first: "Evaluated") -> Tensor:
+        """Return how far value and gradient at one input are from those at the first of others,
+        (2,); infinity where only one value is finite.
         """
-        value, other_value = self.values[index], other.values[other_index]
-        if value.isfinite() != other_value.isfinite():
+        value, other = self.values[row], first.values[0]
+        if value.isfinite() != other.isfinite():
             return torch.full((2,), torch.inf)
-        gradients = self.gradients[index] - other.gradients[other_index]
-        return torch.stack([(value - other_value).abs(), gradients.norm()]).double().cpu()
+        gradients = self.gradients[row] - first.gradients[0]
+        return torch.stack([(value - other).abs(), gradients.norm()]).double().cpu()
+
+    def beyond_rounding(self, row: int, alone: "Evaluated") -> Tensor:
+        """Return how much more than rounding value and gradient at an input alone differ, (2,)."""
+        return self.distance(row, alone) - self.allowed()
 
     def allowed(self) -> Tensor:
         """Return the distances that rounding of this type explains, (2,)."""
@@ -57,51 +59,39 @@ class Evaluated(NamedTuple):
         return (_DEVIATION * torch.stack([spread, longest]) + precision * largest).double().cpu()
 
 
-class _Compared(NamedTuple):
-    """An input alone, or twice, and in a row of a batch, and how much more than rounding the
-    results differ, (2,).
-    """
-
-    single: Tensor
-    alone: Evaluated
-    batch: Tensor
-    row: int
-    beyond: Tensor
-
-
-class _Call(NamedTuple):
-    """One call of a module, and the first tensor that it returned."""
-
-    name: str
-    module: nn.Module
-    result: Tensor
-
-
 def require_independent_inputs(
-    function: ScalarFunction, weights: State, images: Tensor, with_gradients: bool = True
-) -> Evaluated:
-    """Return f and its gradients; raise a ValueError if those at one input depend on the other
-    inputs of the batch.
+    function: ScalarFunction,
+    weights: State,
+    images: Tensor,
+    with_gradients: bool = True,
+    by_half: bool = False,
+) -> None:
+    """Raise a ValueError if f or its gradient at one input depends on the other inputs of a batch.
 
     Args:
         function: f.
         weights: varying parameters and buffers of one network.
         images: random inputs, (4, C, H, W), of which one is evaluated alone; or more, with up to 16
-            alone: what a layer drops beyond a capacity, or takes from the batch from some size on,
-            shows in none of four. All of these have their values compared, a fourth of them their
-            gradients too.
+            alone: what a layer drops beyond a capacity, or takes from the batch from some size
+            on, shows in none of four. All of these have their values compared, a fourth of them
+            their gradients too.
         with_gradients: whether the gradients matter, which take more memory than the values.
+        by_half: whether instead the values of the second half, where what exceeds a capacity comes,
+            are first compared with those of this half alone, which is faster.
     """
     try:
-        state, rows = function.fixed | weights, _rows_alone(len(images))
-        evaluate = evaluated if with_gradients else _valued
-        together = evaluate(function, state, images)
-        same = _same_values(function, state, images, together, rows)
-        if same and with_gradients:
-            compared = _comparisons(function, state, images, together, rows[::_EVERY_GRADIENT])
-            same = next(compared, None) is None
+        state, rows = function.fixed | weights, _compared_rows(len(images))
+        parts = [[row] for row in rows]
+        if by_half:
+            parts = [[*range(len(images) // 2, len(images))]]
+        same = _same_values(function, state, images, parts)
+        if same and with_gradients and not by_half:
+            together = evaluated(function, state, images)
+            for row in rows[::_EVERY_GRADIENT]:
+                alone = evaluated(function, state, _alone(function, state, images[row]))
+                same &= not (together.beyond_rounding(row, alone) > 0).any()
         if same:
-            return together
+            return
         message = function.in_float64(weights, images, partial(_dependence, function))
     except Exception as error:  # whatever the network's author chose to raise
         raise ValueError(
@@ -109,81 +99,67 @@ def require_independent_inputs(
         ) from error
     if message:
         raise ValueError(message)
-    return together
 
 
-def same_in_half(function: ScalarFunction, state: State, images: Tensor) -> bool:
-    """Whether the values of f for a batch are, in its second half, those for this half alone, up to
+def _same_values(
+    function: ScalarFunction, state: State, images: Tensor, parts: Sequence[list[int]]
+) -> bool:
+    """Whether the values of f for parts of a batch, by their indices, are those in the batch, up to
     rounding; False also where a network rejects one of them.
-
-    In the second half, because what exceeds a capacity is often what comes last.
     """
-    half = images[len(images) // 2 :]
     try:
-        whole, alone = (_valued(function, state, part) for part in (images, half))
+        whole = _valued(function, state, images)
+        differences = [
+            _valued(function, state, images[part]).values - whole.values[part] for part in parts
+        ]
+        return bool(torch.cat(differences).abs().max().double().cpu() <= whole.allowed()[0])
     except Exception:  # whatever the network's author chose to raise
         return False
-    difference = (alone.values - whole.values[-len(half) :]).abs().max()
-    return not difference.double().cpu() > whole.allowed()[0]
 
 
-def _rows_alone(count: int) -> Sequence[int]:
+def _compared_rows(count: int) -> Sequence[int]:
     """Return which of so many images are compared with themselves alone."""
     return _ROWS if count <= NUM_TEST_INPUTS else range(0, count, -(-count // _MOST_ALONE))
 
 
-def _same_values(
-    function: ScalarFunction,
-    state: State,
-    images: Tensor,
-    together: Evaluated,
-    rows: Sequence[int],
-) -> bool:
-    """Whether f at each of these images alone is its value in the batch, up to rounding; False also
-    where a network rejects a single image.
+def _alone(function: ScalarFunction, state: State, image: Tensor) -> Tensor:
+    """Return an input as a batch, or as two equal ones if the network needs more than one, as after
+    `squeeze`.
     """
+    single = image[None]
     try:
-        with torch.no_grad():
-            alone = torch.stack([function(state, images[row : row + 1])[0] for row in rows])
+        alone = evaluated(function, state, single).values
+        if alone.shape == (1,) and alone.isfinite().all():
+            return single
     except Exception:  # whatever the network's author chose to raise
-        return False
-    difference = (alone - together.values[list(rows)]).abs().max()
-    return bool(difference.double().cpu() <= together.allowed()[0])
-
-
-def _comparisons(
-    function: ScalarFunction,
-    state: State,
-    images: Tensor,
-    together: Evaluated,
-    rows: Sequence[int],
-) -> Iterator[_Compared]:
-    """Yield the images whose value or gradient alone is not that in the batch, up to rounding."""
-    for row in rows:
-        single, alone = _alone(function, state, images[row])
-        beyond = alone.distance(0, together, row) - together.allowed()
-        if (beyond > 0).any():
-            yield _Compared(single, alone, images, row, beyond)
+        pass
+    return torch.cat([single, single])
 
 
 def _dependence(function: ScalarFunction, state: State, images: Tensor) -> str | None:
     """Describe how f at one input depends on others; None if it does not."""
-    first: _Call | None = None
+    first: Call | None = None
     differs, together = False, evaluated(function, state, images)
-    for compared in _comparisons(function, state, images, together, _rows_alone(len(images))):
-        calls = _recorded(function, state, compared.single)
+    for row in _compared_rows(len(images)):
+        single = _alone(function, state, images[row])
+        alone = evaluated(function, state, single)
+        beyond = together.beyond_rounding(row, alone)
+        if not (beyond > 0).any():
+            continue
+        calls = _recorded(function, state, single)
         precisions = [
-            torch.finfo(call.result.dtype).eps for call in calls if call.result.is_floating_point()
+            torch.finfo(call.copy.dtype).eps for call in calls if call.copy.is_floating_point()
         ]
         generator = torch.Generator().manual_seed(0)
         noise = torch.randn(images[0].shape, generator=generator).to(images)
         noise *= max(precisions, default=0)
         # A network that rounds its numbers itself changes as much where its input is rounded.
-        rounded = evaluated(function, state, compared.single * (1 + noise))
-        if (compared.beyond > _JITTER * compared.alone.distance(0, rounded, 0)).any():
+        rounded = evaluated(function, state, single * (1 + noise))
+        if (beyond > _JITTER * alone.distance(0, rounded)).any():
             differs = True
+            sizes = len(single), len(images)
             first = first or _first_difference(
-                calls, _recorded(function, state, compared.batch), compared
+                calls, _recorded(function, state, images), row, sizes
             )
     return _message(first) if differs else None
 
@@ -205,49 +181,27 @@ def _valued(function: ScalarFunction, state: State, images: Tensor) -> Evaluated
         return Evaluated(function(state, images), torch.zeros_like(images).flatten(1))
 
 
-def _alone(function: ScalarFunction, state: State, image: Tensor) -> tuple[Tensor, Evaluated]:
-    """Evaluate one input as a batch, or as two equal ones if the network needs more than one, as
-    after `squeeze`.
-    """
-    try:
-        single = image[None]
-        alone = evaluated(function, state, single)
-        if alone.values.shape == (1,) and alone.values.isfinite().all():
-            return single, alone
-    except Exception:  # whatever the network's author chose to raise
-        pass
-    single = torch.stack([image, image])
-    return single, evaluated(function, state, single)
-
-
-def _recorded(function: ScalarFunction, state: State, images: Tensor) -> list[_Call]:
-    """Return what each module of a network returns, in the order in which they end."""
-    calls: list[_Call] = []
-
-    def record(name: str, module: nn.Module, _: object, results: object) -> None:
-        tensors = [leaf for leaf in tree_leaves(results) if isinstance(leaf, Tensor)]
-        calls.extend(_Call(name, module, tensor.detach().clone()) for tensor in tensors[:1])
-
-    with ExitStack() as hooks, torch.no_grad():
-        for name, module in function.module.named_modules():
-            hooks.enter_context(module.register_forward_hook(partial(record, name)))
+def _recorded(function: ScalarFunction, state: State, images: Tensor) -> list[Call]:
+    with recorded_calls(function.module) as calls, torch.no_grad():
         function.outputs(state, images)
     return calls
 
 
 def _first_difference(
-    alone: list[_Call], together: list[_Call], compared: _Compared
-) -> _Call | None:
-    """Return the first call whose result differs for the compared input; None if no result does."""
+    alone: list[Call], together: list[Call], row: int, sizes: tuple[int, int]
+) -> Call | None:
+    """Return the first call whose result for an input alone is not that in its row of a batch; None
+    if there is none. The numbers of inputs of both are given.
+    """
     for one, many in zip(alone, together, strict=False):
         if one.name != many.name:
             return None
-        if not _has_row(one.result, many.result, compared):
+        if not _has_row(one.copy, many.copy, row, *sizes):
             return one
     return None
 
 
-def _message(first: _Call | None) -> str:
+def _message(first: Call | None) -> str:
     where = "in an operation outside its layers, or in the gradient alone"
     remedy = (
         "look for a mean, softmax, top-k or attention over dim=0, "
@@ -257,27 +211,22 @@ def _message(first: _Call | None) -> str:
     if first is not None:
         kind = type(first.module).__name__
         where = f"first in what {first.name or 'the network itself'} ({kind}) returns"
-        if isinstance(first.module, _OF_SEQUENCES) and not _is_batch_first(first.module):
+        sequences = getattr(first.module, "self_attn", first.module)  # of a transformer's layer
+        if isinstance(first.module, _OF_SEQUENCES) and not getattr(sequences, "batch_first", False):
             remedy = "set batch_first=True"
         elif isinstance(first.module, _NormBase):
             remedy = "set track_running_stats=True, and use eval mode"
     return f"the output at one input depends on the other inputs of its batch, {where}: {remedy}"
 
 
-def _is_batch_first(module: nn.Module) -> bool:
-    # Of a transformer's layer
-    return bool(getattr(getattr(module, "self_attn", module), "batch_first", False))
-
-
-def _has_row(one: Tensor, many: Tensor, compared: _Compared) -> bool:
+def _has_row(one: Tensor, many: Tensor, row: int, copies: int, size: int) -> bool:
     """Whether a module's result for one input is the part of its result for the batch that belongs
     to this input.
     """
-    copies, size = len(compared.single), len(compared.batch)
     for dim, length in enumerate(one.shape):
         step = length // copies
         if many.shape == (*one.shape[:dim], step * size, *one.shape[dim + 1 :]):
-            part = many.narrow(dim, compared.row * step, step)
+            part = many.narrow(dim, row * step, step)
             if _close(one.narrow(dim, 0, step), part):
                 return True
     return one.shape == many.shape and _close(one, many)

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from nads_core.networks.modules import State, state_of
 from nads_core.runtime.seeds import generator_state
@@ -52,15 +53,9 @@ class _OutputError(RuntimeError):
     """Raised where an output function fails, not the network."""
 
 
-def _shapes(value: Any) -> str:
-    """Describe what a network returned by the shapes of its tensors."""
-    if isinstance(value, Tensor):
-        return str(tuple(value.shape))
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_shapes(each)}' for key, each in value.items())}}}"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(map(_shapes, value))})"
-    return type(value).__name__
+def _shapes(value: Any) -> Any:
+    """Return what a network returned with shapes in place of tensors."""
+    return tree_map(lambda x: tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__, value)
 
 
 class ScalarFunction:
@@ -219,21 +214,21 @@ class ScalarFunction:
         self,
         weights: State,
         images: Tensor,
-        of_all_outputs: bool = False,
         coefficients: Tensor | None = None,
+        of_all_outputs: bool = False,
     ) -> Tensor:
         """Return the gradient of f, or of each of R outputs, `combine`d.
 
         (K, C, H, W) -> (1 or R, K or J, C, H, W).
         """
-        return self.values_and_gradients(weights, images, of_all_outputs, coefficients)[1]
+        return self.values_and_gradients(weights, images, coefficients, of_all_outputs)[1]
 
     def values_and_gradients(
         self,
         weights: State,
         images: Tensor,
-        of_all_outputs: bool = False,
         coefficients: Tensor | None = None,
+        of_all_outputs: bool = False,
     ) -> tuple[Tensor, Tensor]:
         """Return the values, (K, 1 or R), and what `input_gradients` returns."""
         images = images.detach().requires_grad_()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from typing import NotRequired, Self, TypedDict
 
@@ -12,13 +13,7 @@ from torch import Tensor, nn
 
 from nads_core.kernels import exact_max_pooling, faster_max_pooling, require_kernels
 from nads_core.networks.architectures import Factory
-from nads_core.networks.batches import (
-    NUM_TEST_INPUTS,
-    Evaluated,
-    evaluated,
-    require_independent_inputs,
-    same_in_half,
-)
+from nads_core.networks.batches import NUM_TEST_INPUTS, evaluated, require_independent_inputs
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
 from nads_core.networks.evaluator import (
     EVALUATIONS,
@@ -28,8 +23,8 @@ from nads_core.networks.evaluator import (
     prepared,
 )
 from nads_core.networks.initialisation import Initialisation
-from nads_core.networks.modules import State, failure, state_of
-from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
+from nads_core.networks.modules import State, failure, recorded_calls, state_of
+from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init
 from nads_core.networks.sampler import NetworkSampler
 from nads_core.networks.self_check import (
     AuditError,
@@ -44,6 +39,7 @@ from nads_core.runtime.arguments import (
     Shape,
     is_integer,
     plain,
+    require_choice,
     require_integers,
     usable_device,
     usable_dtype,
@@ -139,42 +135,32 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         evaluation: str | None,
     ) -> None:
         if not callable(factory) or isinstance(factory, nn.Module):
-            expected = (
-                "an Architecture or a function that returns a new network, "
-                "such as `lambda: MyNet()`"
+            raise TypeError(
+                "expected an Architecture or a function that returns a new network, "
+                f"such as `lambda: MyNet()`, got {type(factory).__name__}"
             )
-            raise TypeError(f"expected {expected}, got {type(factory).__name__}")
         self.image_shape = require_image_shape(self.image_shape)
         require_integers(
             least=0, seed=self.seed, output=0 if callable(self.output) else self.output
         )
         device, dtype = usable_device(device), usable_dtype(dtype)
         require_kernels(self.kernels, device)
-        if evaluation not in (None, *EVALUATIONS):
-            choices = ", ".join(map(repr, EVALUATIONS))
-            raise ValueError(f"evaluation must be one of {choices}, got {evaluation!r}")
+        require_choice("evaluation", evaluation, (None, *EVALUATIONS))
         initialisation = Initialisation.of(factory, device, evaluation == "factory")
-        second = initialisation.second
-        choices = (
-            (evaluation,) if evaluation else default_evaluations(initialisation.network, device)
-        )
-        chosen = choices[0]
-        if initialisation.steps is None:
-            if evaluation in ("vmap", "graph"):
-                raise ValueError(
-                    f"evaluation={evaluation!r} needs weights that are drawn for many networks "
-                    "together, and this factory's random numbers cannot be replayed: leave it out"
-                )
-            choices = (chosen := "factory",)
-        from_factory = chosen == "factory"
-        if from_factory and self.kernels != "torch":
+        from_factory = evaluation == "factory" or initialisation.steps is None
+        if from_factory and (evaluation in ("vmap", "graph") or self.kernels != "torch"):
             raise ValueError(
                 "the factory builds each of these networks, because evaluation is 'factory' or its "
-                "random numbers cannot be replayed: leave kernels out"
+                "random numbers cannot be replayed: "
+                f"leave out evaluation={evaluation!r}, and kernels={self.kernels!r}"
             )
+        choices: tuple[str, ...] = ("factory",)
+        if not from_factory:
+            network = initialisation.network
+            choices = (evaluation,) if evaluation else default_evaluations(network, device)
         NetworkSampler.__init__(
             self,
-            replace(initialisation, second=None),
+            initialisation,
             plain(self.seed),
             device,
             dtype,
@@ -182,19 +168,17 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         )
         NetworkEvaluator.__init__(
             self,
-            prepared(initialisation.network, device, dtype, chosen != "vmap", self.kernels),
+            prepared(initialisation.network, device, dtype, choices[0] != "vmap", self.kernels),
             set() if from_factory else set(initialisation.varying),
             self.output,
-            chosen,
+            choices[0],
             self._built_network,
         )
         self._of_block: dict[int, list[nn.Module]] = {}  # the networks of the last block, if built
         self._inputs_at_once = NUM_TEST_INPUTS  # at which gradients are evaluated
         self._pools_exactly = False  # whether equal pixels of a max pooling have a gradient
-        self._test_function(second)
-        if second is not None and not from_factory:
-            self._require_reproduced(second)
-            self._require_same_gradients(second)
+        self._test_function()
+        self.audit(0)
         for self.evaluation in choices:
             if not (obstacle := self._obstacle()):
                 break
@@ -218,32 +202,25 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self._of_block = {block: [self._prepared(network) for network in built]}
         return self._of_block[block][row]
 
-    def _test_function(self, other: nn.Module | None) -> None:
+    def _test_function(self) -> None:
         """Raise a ValueError unless f is a function of one input; find out whether it is linear in
         a last layer.
         """
         images, function = self.test_images(NUM_TEST_INPUTS), self.function
-        if self.from_factory:
-            first, second = {}, {}
-        else:
-            first, second = networks_of(self.draw_first(2))
-        try:
-            with linear_calls(self.template) as calls:
-                outputs = function.require_outputs(first, images[:2])
-        except ValueError:
-            self._require_unchanged(self.initialisation.build(1, self.seed_of(0))[0], "number 0")
-            raise
+        first, second = networks_of(self.draw_some(2))
+        with recorded_calls(self.template, nn.Linear) as calls:
+            outputs = function.require_outputs(first, images[:2])
         self._choose_pooling(first, images[:2])
-        if self.from_factory and other is not None:
-            function = function.of(self._prepared(other))
+        if self.from_factory:
+            function = function.of(self._built_network(1))
         active = disturbed(function.module, function.fixed | second)
-        own = self._require_independent(function, active, images, "number 1")
-        if self.initialisation.steps is None or self.from_factory:
+        self._require_independent(function, active, images, "number 1")
+        if self.from_factory or self.initialisation.steps is None:
             return
         try:
             readout = Readout.of(function, calls, outputs, self.initialisation.steps)
             readout.require_linear(function, first, images)
-            readout.require_linear(function, active, images, own)
+            readout.require_linear(function, active, images)
             self.readout = readout
         except NoReadout as reason:
             self.no_readout = str(reason)
@@ -281,31 +258,20 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         if count > NUM_TEST_INPUTS:
             self._require_independent(function, weights, images[0], "number 0")
             for index, (function, weights) in enumerate(networks, start=1):
-                self._require_same_in_half(function, weights, images[index], f"number {index}")
+                which = f"number {index}"
+                self._require_independent(function, weights, images[index], which, by_half=True)
 
     def _require_independent(
-        self,
-        function: ScalarFunction,
-        weights: State,
-        images: Tensor,
-        which: str,
-        with_gradients: bool = True,
-    ) -> Evaluated:
-        """Return f and its gradients at K inputs; raise a ValueError if they depend on each other,
-        or are random.
+        self, function: ScalarFunction, weights: State, images: Tensor, which: str, **how: bool
+    ) -> None:
+        """Raise a ValueError if f or its gradients at K inputs depend on each other, or are random;
+        see `batches.require_independent_inputs`.
         """
         try:
-            return require_independent_inputs(function, weights, images, with_gradients)
+            require_independent_inputs(function, weights, images, **how)
         except ValueError:
             self._explain(function.module, which)
             raise
-
-    def _require_same_in_half(
-        self, function: ScalarFunction, weights: State, images: Tensor, which: str
-    ) -> None:
-        """Raise a ValueError if the values of f for a batch are not those for half of it."""
-        if not same_in_half(function, function.fixed | weights, images):
-            self._require_independent(function, weights, images, which, with_gradients=False)
 
     def _obstacle(self) -> str | None:
         """Return why these networks cannot be evaluated together or by a graph, for example a
@@ -313,7 +279,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """
         if self.evaluation not in ("vmap", "graph"):
             return None
-        state, images = self.draw_first(2), self.test_images(2, 2)
+        state, images = self.draw_some(2), self.test_images(2, 2)
         try:
             self.outputs(state, images)
             self.input_gradients(state, images)
@@ -323,59 +289,29 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             self._graphs.clear()  # of shapes that will not come again
         return None
 
-    def _reproduces(self, network: nn.Module, weights: State, which: str) -> bool:
-        """Whether the template, with the weights of a network, gives its values."""
-        images, other_kernels = self.test_images(2), self.kernels == "triton"
+    def _reproduces(
+        self, network: nn.Module, ours: ScalarFunction, weights: State, which: str
+    ) -> bool:
+        """Whether f of the template, with the weights of a network, has its values; and its
+        gradients, where attributes differ, which may act in the backward pass alone.
+        """
+        images = self.test_images(2)
+        same = partial(same_outputs, other_kernels=self.kernels == "triton")
         expected = self._own_values(network, images, which)
+        theirs = self.function.of(network)
         with torch.no_grad():
-            values = self.function(weights, images)
-            if torch.equal(values, expected):
-                return True
-            if not same_outputs(values, expected, other_kernels):
+            values = ours(weights, images)
+            if not same(values, expected):
                 return False
             # A small difference can be rounding, or one that a large constant hides
-            precise, own = (
-                function.in_float64(state, images, function)
-                for function, state in ((self.function, weights), (self.function.of(network), {}))
-            )
-        return same_outputs(precise, own, other_kernels)
-
-    def _require_reproduced(self, network: nn.Module) -> None:
-        """Raise a ValueError unless the template, with the weights of the second network, gives its
-        values.
-
-        Its weights take the place of others, without a new address or version: what the template
-        has kept by these is then of the others.
-        """
-        weights = self._weights_of(self._prepared(network))
-        held = next(networks_of(self.draw_first(1)))
-        with torch.no_grad():
-            self.function(held, self.test_images(2))
-        for name, tensor in held.items():
-            tensor.data.copy_(weights[name])
-        if not self._reproduces(network, held, "number 1"):
-            self._explain(network, "number 1")
-            raise not_reproduced("number 1", differing(self.template, network))
-
-    def _weights_of(self, network: nn.Module) -> State:
-        """Return the weights of a network that vary between networks."""
-        state, names = state_of(network), self.initialisation.varying
-        return {name: state[name].detach() for name in names if name in state}
-
-    def _require_same_gradients(self, network: nn.Module) -> None:
-        """Raise a ValueError unless the template gives the gradients of the second network, where
-        attributes differ, which may act in the backward pass alone.
-        """
-        if differences := differing(self.template, network):
-            ours, theirs = (
-                evaluated(function, function.fixed | weights, self.test_images(2)).gradients
-                for function, weights in (
-                    (self.function, self._weights_of(network)),
-                    (self.function.of(network), {}),
-                )
-            )
-            if not same_outputs(ours, theirs, self.kernels == "triton"):
-                raise not_reproduced("number 1", differences)
+            if not torch.equal(values, expected):
+                precise = ours.in_float64(weights, images, ours)
+                if not same(precise, theirs.in_float64({}, images, theirs)):
+                    return False
+        if not differing(ours.module, network):
+            return True
+        gradients = evaluated(ours, ours.fixed | weights, images).gradients
+        return same(gradients, evaluated(theirs, theirs.fixed, images).gradients)
 
     def _own_values(self, network: nn.Module, images: Tensor, which: str) -> Tensor:
         """Return f of a network as it is, (K,)."""
@@ -385,26 +321,6 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             raise failure(f"the network {which} failed", error) from error
         require_real(values)
         return values
-
-    def _require_unchanged(self, network: nn.Module, which: str) -> None:
-        """Prepare a network; raise a ValueError if faster layers change its values."""
-        images = self.test_images(2)
-        network = prepared(network, self.device, self.dtype, faster=False)
-        try:
-            before = self._own_values(network, images, which)
-        except (ValueError, MemoryError):
-            return  # found by other tests
-        depends = ValueError(
-            f"the network {which} gives other values with faster layers, or none: does its code "
-            "depend on the classes of its layers? Use isinstance in place of type"
-        )
-        try:
-            after = self._own_values(self._prepared(network), images, which)
-        except ValueError as error:
-            raise depends from error
-        if not same_outputs(after, before, other_kernels=True):
-            self._explain(network, which)
-            raise depends
 
     def _require_fixed_outputs(self, network: nn.Module, which: str, repetitions: int) -> None:
         """Raise a ValueError if a network gives other outputs at some calls, or draws random
@@ -466,7 +382,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
             if self._inputs_at_once > NUM_TEST_INPUTS:
                 images = self.test_images(self._inputs_at_once)
                 function = self.function.of(network)
-                self._require_same_in_half(function, {}, images, f"number {index}")
+                self._require_independent(function, {}, images, f"number {index}", by_half=True)
         except ValueError as error:
             raise AuditError(str(error)) from error
 
@@ -474,15 +390,11 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Prepare a network, and compare it with what is drawn."""
         which, network = f"number {index}, of torch.manual_seed({seed}),", self._prepared(network)
         if self.from_factory:
-            (other,) = self.initialisation.build(1, seed, index)
-            one, two = (
-                self._own_values(each, self.test_images(2), which)
-                for each in (network, self._prepared(other))
-            )
-            same = same_outputs(one, two)
+            (again,) = self.initialisation.build(1, seed, index)
+            function, weights = self.function.of(self._prepared(again)), State()
         else:
-            same = self._reproduces(network, self.draw_alone(seed), which)
-        if same:
+            function, weights = self.function, self._drawn_in_place(seed)
+        if self._reproduces(network, function, weights, which):
             return network
         self._explain(network, which)
         if self.from_factory:
@@ -492,6 +404,19 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 "Draw them with torch"
             )
         raise not_reproduced(which, differing(self.template, network))
+
+    def _drawn_in_place(self, seed: int) -> State:
+        """Return the weights of the network that the factory draws from a seed, in place of others
+        that the template has just been evaluated with, without a new address or version: what it
+        has kept by these is then of the others.
+        """
+        drawn, own = self.initialisation.drawn_alone(seed), state_of(self.template)
+        weights = {name: own[name].detach().clone() for name in drawn}
+        with torch.no_grad():
+            self.function(weights, self.test_images(2))
+        for name, tensor in self._converted(drawn).items():
+            weights[name].data.copy_(tensor)
+        return weights
 
     def identity(self) -> Identity:
         """Return what identifies the factory, from its first networks as it builds them, and audit
@@ -518,11 +443,17 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 if not [*layer.children()]
             }
             if not index:
-                if images.device == self.device and dtype == self.dtype:
-                    self._require_unchanged(network, which)
                 self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
-            # All for small networks, one where a block is one large network
-            if index < self.block_size:
+                if images.device == self.device and dtype == self.dtype:
+                    faster = self._own_values(network, images[:2], which)
+                    if not same_outputs(faster, values[:2], other_kernels=True):
+                        self._explain(network, which)
+                        raise ValueError(
+                            f"the network {which} gives other values with faster layers: does its "
+                            "code depend on their classes? Use isinstance in place of type"
+                        )
+            # All of small networks; the first is audited already
+            if 0 < index < self.block_size:
                 self._audit(network, index, seed)
         return {
             "replayed": not self.from_factory,
@@ -541,7 +472,8 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Return the same networks for another thread, with a template and random streams of its
         own.
         """
-        other = NetworkEvaluator.clone(self)
+        other = copy.copy(self)
+        other.function, other._graphs = copy.deepcopy(self.function), {}
         other.restart()
         return other
 
@@ -549,10 +481,9 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         """Return the parameters that silence a part of the network at initialisation, see
         `find_zero_init`.
         """
-        images, varying = self.test_images(1), self.initialisation.varying
-        fixed = {name: t for name, t in self.function.fixed.items() if name not in varying}
-        weights = next(networks_of(self.draw_first(1)), {})
-        return find_zero_init(self.function, fixed, self.function.fixed | weights, images)
+        state = self.function.fixed | next(networks_of(self.draw_some(1)))
+        varying = self.initialisation.varying.keys()
+        return find_zero_init(self.function, state, varying, self.test_images(1))
 
     def fixed_weights(self) -> tuple[int, list[str]]:
         """Return how many weights are the same in all networks, and the names of their parameters.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
+from torch.utils._pytree import tree_leaves, tree_map
 
 from nads_core.kernels import faster_layers, few_channel_convolutions
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, combine
@@ -54,14 +54,6 @@ class NetworkEvaluator:
     def template(self) -> nn.Module:
         """The network that evaluates all others, with their weights in place of its own."""
         return self.function.module
-
-    def clone(self) -> Self:
-        """Return the same networks for another thread, with a template of their own, to which
-        evaluation writes.
-        """
-        other = copy.copy(self)
-        other.function, other._graphs = copy.deepcopy(self.function), {}
-        return other
 
     def functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
@@ -133,18 +125,13 @@ class NetworkEvaluator:
         """Return the input gradients of one network, (1 or R, K or J, C, H, W), by a graph where
         that is asked for.
         """
+        gradients = partial(f.input_gradients, of_all_outputs=many_outputs)
+        arguments: list[Any] = [weights, images, *([] if coefficients is None else [coefficients])]
         if self.evaluation != "graph":
-            return f.input_gradients(weights, images, many_outputs, coefficients)
-        arguments = [*weights.values(), images, *([] if coefficients is None else [coefficients])]
-        key = many_outputs, tuple(tensor.shape for tensor in arguments)
+            return gradients(*arguments)
+        key = many_outputs, tuple(tensor.shape for tensor in tree_leaves(arguments))
         if key not in self._graphs:
-
-            def gradients(*tensors: Tensor) -> Tensor:
-                held = dict(zip(weights, tensors, strict=False))
-                rest = tensors[len(held) :]
-                return f.input_gradients(held, rest[0], many_outputs, *rest[1:])
-
-            self._graphs[key] = _Captured(gradients, arguments)
+            self._graphs[key] = _Captured(gradients, arguments, images.device)
         return self._graphs[key](arguments)
 
     def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
@@ -175,16 +162,19 @@ class _Captured:
     """A function of tensors as a CUDA graph, which reads copies of its arguments.
 
     Args:
-        function: function of as many tensors as ``arguments`` has.
-        arguments: tensors that give shapes, types and the device.
+        function: function of ``arguments``.
+        arguments: tensors, and dictionaries of tensors, that give shapes and types.
+        device: device of all of them.
     """
 
-    def __init__(self, function: Callable[..., Tensor], arguments: Sequence[Tensor]):
-        self._held = [tensor.clone() for tensor in arguments]
-        self._call = capture(lambda: function(*self._held), (), arguments[0].device)
+    def __init__(
+        self, function: Callable[..., Tensor], arguments: Sequence[Any], device: torch.device
+    ):
+        self._held = tree_map(torch.clone, arguments)
+        self._call = capture(lambda: function(*self._held), (), device)
 
-    def __call__(self, arguments: Sequence[Tensor]) -> Tensor:
-        for held, tensor in zip(self._held, arguments, strict=True):
+    def __call__(self, arguments: Sequence[Any]) -> Tensor:
+        for held, tensor in zip(tree_leaves(self._held), tree_leaves(arguments), strict=True):
             held.copy_(tensor)
         return self._call().clone()
 

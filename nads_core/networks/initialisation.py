@@ -6,6 +6,7 @@ otherwise the factory builds every network.
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import torch
@@ -32,14 +33,12 @@ class Initialisation:
         factory: function that returns a new network at each call.
         device: device on which networks are drawn.
         network: one of them, as the factory returned it.
-        second: another one, until it has been compared with the first.
         varying: parameters and buffers that vary between networks, as meta tensors of the factory's
             own types. Their values differ between two networks, or they were drawn from torch's
             generator.
-        steps: operations that draw them, in order; None if the factory has to build every network,
-            because its random numbers cannot be replayed, or decide about more than weights.
-        recorded: all operations, also those whose result others overwrite: they move the generator;
-            None without steps.
+        recorded: operations of the factory on its tensors, in order; None if it has to build every
+            network, because its random numbers cannot be replayed, or decide about more than
+            weights.
         tensors: all parameters and buffers, as meta tensors.
         origin: device on which the factory creates them.
     """
@@ -47,9 +46,7 @@ class Initialisation:
     factory: Factory
     device: torch.device | str
     network: nn.Module
-    second: nn.Module | None
     varying: State
-    steps: list[Step] | None
     recorded: list[Step] | None
     tensors: State
     origin: torch.device
@@ -81,41 +78,36 @@ class Initialisation:
         one, other = Recording(factory, 1, device), Recording(factory, 2, device)
         moved = foreign != foreign_generators(held)
         first, differences = one.state, differing(one.network, other.network)
-        if not _equal(first, repeated):
+        if _different(first, repeated):
             repeated = state_of(_of_seed_1(factory, device))
-        random = one.random & other.random  # what one call alone drew is a cache's
-        replayable = one.steps is not None and one.steps == other.steps and not moved
         anything = rebuild or one.steps is None or other.steps is None
-        names = _varying(first, other.state, repeated, random, anything, differences)
+        names = _varying(one, other, repeated, anything, differences)
         if not names and not rebuild:
             raise not_reproduced("of the seed 2", differences)
-        network, second = one.network, other.network
-        if {*map(id, one.network.parameters())} & {*map(id, other.network.parameters())}:
+        network = one.network
+        if {*map(id, network.parameters())} & {*map(id, other.network.parameters())}:
             # What several networks share belongs to the caller, and is prepared in copies
             shared = factory
             factory = lambda: copy.deepcopy(shared())  # noqa: E731
-            network, second = copy.deepcopy(network), copy.deepcopy(second)
+            network = copy.deepcopy(network)
         tensors = {name: tensor.detach().to("meta") for name, tensor in first.items()}
         origin = next((tensor.device for tensor in first.values()), torch.device("cpu"))
-        steps = recorded = None
-        if replayable:
-            assert one.steps is not None
-            drawn = _replayed(one.steps, tensors, 1, origin)
-            if all(name in drawn and torch.equal(drawn[name], first[name]) for name in names):
-                recorded = one.steps
-                steps = [step for step in without_overwritten(recorded) if step.name in names]
+        recorded = None if moved or one.steps != other.steps else one.steps
+        if recorded is not None:
+            drawn = _replayed(recorded, tensors, 1, origin)
+            if not all(name in drawn and torch.equal(drawn[name], first[name]) for name in names):
+                recorded = None
         varying = {name: tensors[name] for name in names}
-        return cls(
-            factory,
-            device,
-            network,
-            second,
-            varying,
-            steps,
-            recorded,
-            tensors,
-            origin,
-        )
+        return cls(factory, device, network, varying, recorded, tensors, origin)
+
+    @cached_property
+    def steps(self) -> list[Step] | None:
+        """The operations that draw what varies, without those whose result others overwrite, which
+        only move the generator; None if the factory has to build every network.
+        """
+        if self.recorded is None:
+            return None
+        return [step for step in without_overwritten(self.recorded) if step.name in self.varying]
 
     def build(self, count: int, seed: int, first: int = 0) -> list[nn.Module]:
         """Call the factory ``count`` times; errors count the networks from ``first``."""
@@ -178,24 +170,20 @@ def _of_seed_1(factory: Factory, device: torch.device | str) -> nn.Module:
 
 
 def _varying(
-    first: State,
-    second: State,
-    repeated: State,
-    random: set[str],
-    rebuild: bool,
-    differences: dict[str, str],
+    one: Recording, other: Recording, repeated: State, rebuild: bool, differences: dict[str, str]
 ) -> list[str]:
     """Return the names of weights that vary: they differ between networks of two seeds, or were
     drawn.
 
     Args:
-        first: parameters and buffers from one seed.
-        second: the same from another seed.
-        repeated: the same from the seed of ``first``.
-        random: names of those that were drawn.
+        one: network of one seed.
+        other: network of another seed.
+        repeated: parameters and buffers of another network of the first seed.
         rebuild: whether networks may differ in more than these.
         differences: other differences, by name.
     """
+    first, second = one.state, other.state
+    random = one.random & other.random  # what one call alone drew is a cache's
     missing = [name for name, tensor in first.items() if tensor.isnan().any()]
     if missing:
         raise ValueError(
@@ -208,12 +196,11 @@ def _varying(
         raise ValueError(
             "the factory returned networks of two different structures: use evaluation='factory'"
         )
+    different = _different(first, second)
     names = [
         name
         for name in first
-        if not same
-        or not torch.equal(first[name], second[name])
-        or (name in random and _equal_by_chance(first[name]))
+        if not same or name in different or (name in random and _equal_by_chance(first[name]))
     ]
     shared = [
         name for name in names if name in second and address(first[name]) == address(second[name])
@@ -223,10 +210,7 @@ def _varying(
         if not first:
             reasons = "none, as its network has no layers: create them in __init__, not in forward"
         raise ValueError(f"the factory returned the same weights twice: {reasons}")
-    unfixed = [
-        name for name in first if name not in repeated or not _same(first[name], repeated[name])
-    ]
-    if unfixed or first.keys() != repeated.keys():
+    if unfixed := _different(first, repeated):
         raise ValueError(
             f"the weights {', '.join(unfixed[:4])} are not fixed by torch.manual_seed: draw them "
             "from torch's global generator, which only the option seed seeds, rather than with "
@@ -240,8 +224,14 @@ def _equal_by_chance(tensor: Tensor) -> bool:
     return len(tensor.unique()) <= 2
 
 
-def _equal(first: State, second: State) -> bool:
-    return first.keys() == second.keys() and all(_same(first[name], second[name]) for name in first)
+def _different(first: State, second: State) -> list[str]:
+    """Return the names of tensors that differ, or that one state alone has."""
+    common = first.keys() & second.keys()
+    return [
+        name
+        for name in {**first, **second}
+        if name not in common or not _same(first[name], second[name])
+    ]
 
 
 def _same(first: Tensor, second: Tensor) -> bool:

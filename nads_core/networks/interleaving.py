@@ -14,12 +14,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
-
-if TYPE_CHECKING:
-    from _typeshed import TraceFunction
 
 # Folders of code that shares nothing between networks
 _TRUSTED = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
@@ -101,7 +98,7 @@ def interleaved(
     def run(index: int, function: Callable[[], _Result]) -> None:
         visits = Counter[CodeType]()
 
-        def trace(frame: FrameType, event: str, _: object) -> TraceFunction | None:
+        def trace(frame: FrameType, event: str, _: object) -> Any:  # itself, or None
             if event == "call":
                 visits[frame.f_code] += 1
                 if _is_trusted(frame.f_code.co_filename) or visits[frame.f_code] > _VISITS:

@@ -1,7 +1,13 @@
 """Networks that a factory returns, as modules whose weights can be replaced, and their state."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.architectures import Factory
 
@@ -108,3 +114,55 @@ def _is_compiled(module: nn.Module | None) -> bool:
 def state_of(network: nn.Module) -> State:
     """Return every parameter and buffer of one network, also those that its class hides."""
     return dict(nn.Module.named_parameters(network)) | dict(nn.Module.named_buffers(network))
+
+
+class Call(NamedTuple):
+    """One call of a module.
+
+    Args:
+        name: name of the module.
+        module: the module.
+        given: copy of the first tensor among its arguments, None without one.
+        results: what it returned.
+        copy: copy of the first tensor in it.
+        version: how often that tensor had been written to.
+    """
+
+    name: str
+    module: nn.Module
+    given: Tensor | None
+    results: Any
+    copy: Tensor
+    version: int
+
+
+@contextmanager
+def recorded_calls(network: nn.Module, kind: type[nn.Module] = nn.Module) -> Iterator[list[Call]]:
+    """Record the calls of a network's modules of one kind while the context lasts, in the order in
+    which they end, each before the hooks of others change its result.
+    """
+    calls: list[Call] = []
+
+    def record(name: str, module: nn.Module, args: object, kwargs: object, results: object) -> None:
+        # Tensors of torch.func have no memory of their own
+        if torch._C._are_functorch_transforms_active():
+            return
+        given, returned = tensors_in((args, kwargs)), tensors_in(results)
+        if returned:
+            first = given[0].detach().clone() if given else None
+            copy = returned[0].detach().clone()
+            calls.append(Call(name, module, first, results, copy, returned[0]._version))
+
+    with ExitStack() as hooks:
+        for name, module in network.named_modules():
+            if isinstance(module, kind):
+                handle = module.register_forward_hook(
+                    partial(record, name), prepend=True, with_kwargs=True
+                )
+                hooks.enter_context(handle)
+        yield calls
+
+
+def tensors_in(values: object) -> list[Tensor]:
+    """Return the tensors in nested lists, tuples and dictionaries."""
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]

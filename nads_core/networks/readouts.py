@@ -7,22 +7,18 @@ of features and weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
-from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.architectures import Factory
-from nads_core.networks.batches import Evaluated, evaluated
+from nads_core.networks.batches import evaluated
 from nads_core.networks.derivatives import ScalarFunction, is_differentiable
-from nads_core.networks.modules import State
+from nads_core.networks.modules import Call, State, recorded_calls, tensors_in
 from nads_core.networks.recording import Step
 from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seeded
@@ -37,17 +33,6 @@ class NoReadout(ValueError):
     """The reason why f is not linear in the weights of one last layer, or why these cannot be drawn
     again.
     """
-
-
-class LinearCall(NamedTuple):
-    """One call of a linear layer: its name, what it was given and returned, and how often that had
-    been written to.
-    """
-
-    name: str
-    features: Tensor
-    result: Tensor
-    version: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +56,7 @@ class Readout:
     def of(
         cls,
         function: ScalarFunction,
-        calls: Sequence[LinearCall],
+        calls: Sequence[Call],
         outputs: Tensor,
         steps: Sequence[Step],
     ) -> Readout:
@@ -89,33 +74,25 @@ class Readout:
         """
         if callable(function.output):
             raise NoReadout("what a function of the output returns is no layer's result")
-        last = [call for call in calls if call.result.data_ptr() == outputs.data_ptr()]
+        alone = [call for call in calls if isinstance(call.results, Tensor)]
+        last = [call for call in alone if call.results.data_ptr() == outputs.data_ptr()]
         if not last:
             raise NoReadout("the output is not the result of an nn.Linear")
-        name, result, version = last[-1].name, last[-1].result, last[-1].version
-        if len([call for call in calls if call.name == name]) > 1:
-            raise NoReadout(f"{name} is applied more than once")
-        if result._version != version:
+        name, layer = last[-1].name, last[-1].module
+        if last[-1].results._version != last[-1].version:
             raise NoReadout(f"what {name} returns is changed in place")
         if not name:
             raise NoReadout("the whole network is one linear layer")
-        layer = function.module.get_submodule(name)
         assert isinstance(layer, nn.Linear)
-        names = {f"{name}.weight"} if layer.bias is None else {f"{name}.weight", f"{name}.bias"}
-        named = function.module.named_parameters(remove_duplicate=False)
-        if names != {n for n, tensor in named if tensor is layer.weight or tensor is layer.bias}:
-            raise NoReadout(f"{name} shares its weights with another layer")
         match [step.distribution() for step in steps if step.name == f"{name}.weight"]:
-            case [(kind, 0, scale)]:
-                std = scale / 3**0.5 if kind == "uniform" else scale
+            case [(0, std)]:
+                pass
             case _:
                 raise NoReadout(f"{name}.weight is not drawn by one distribution around 0")
         bias = None if layer.bias is None else f"{name}.bias"
         return cls(f"{name}.weight", bias, layer.in_features, std)
 
-    def require_linear(
-        self, function: ScalarFunction, weights: State, images: Tensor, own: Evaluated | None = None
-    ) -> None:
+    def require_linear(self, function: ScalarFunction, weights: State, images: Tensor) -> None:
         """Raise NoReadout unless values are products of features and rows, and gradients are linear
         in the rows.
 
@@ -123,59 +100,40 @@ class Readout:
             function: f.
             weights: varying parameters and buffers of one network.
             images: inputs, (K, C, H, W).
-            own: f and its gradients at these; without, products alone are tested.
         """
         assert isinstance(function.output, int)
-        layer = self.weight.removesuffix(".weight")
-        index = slice(function.output, function.output + 1)
+        layer, index = self.weight.removesuffix(".weight"), function.output
         generator = torch.Generator().manual_seed(0)
         step = 0.5 * self.std * torch.randn(self.num_features, generator=generator)
 
-        def pairs(
-            state: State, images: Tensor, own: Evaluated | None
-        ) -> list[tuple[Tensor, Tensor]]:
+        def pairs(state: State, images: Tensor) -> list[tuple[Tensor, Tensor]]:
             """Return what should be equal, for two other rows whose difference is the network's
             own.
             """
-            weight = state[self.weight]
+            own, weight = evaluated(function, state, images), state[self.weight]
             row = weight[index]
             # Most odd functions of a row change sign
-            rows = torch.cat([-row + step.to(row), -2 * row + step.to(row)])
+            two = torch.stack([-row + step.to(row), -2 * row + step.to(row)])
             # Neither the number of outputs nor a selection of them may matter
-            if own is None or len(weight) == len(rows):
-                rows = torch.cat([rows, weight])
-            replaced = state | {
-                name: tensor[0] for name, tensor in self.replaced({}, rows[None]).items()
-            }
-            with linear_calls(function.module) as calls:
-                if own is None:
-                    with torch.no_grad():
-                        values = function.outputs(replaced, images)
-                else:
-                    values, gradients = function.values_and_gradients(
-                        replaced, images, of_all_outputs=True
-                    )
-            features = next(call.features for call in calls if call.name == layer)
-            products = [(values, features @ rows.mT)]
-            if own is None:
-                return products
-            expected = nn.functional.linear(
-                features, row, state[self.bias][index] if self.bias else None
+            rows = torch.cat([two, weight])
+            with recorded_calls(function.module, nn.Linear) as calls, torch.no_grad():
+                values = function.outputs(self.replaced(state, rows), images)
+            features = next(call.given for call in calls if call.name == layer)
+            assert features is not None
+            first, second = function.input_gradients(
+                self.replaced(state, two), images, of_all_outputs=True
             )
+            bias = state[self.bias][index] if self.bias else 0
             return [
-                *products,
-                (own.values, expected[:, 0]),
-                ((gradients[0] - gradients[1]).flatten(1), own.gradients),
+                (values, features @ rows.mT),
+                (values[:, 0] - values[:, 1] + bias, own.values),
+                ((first - second).flatten(1), own.gradients),
             ]
 
-        def precise_pairs(state: State, images: Tensor) -> list[tuple[Tensor, Tensor]]:
-            return pairs(state, images, evaluated(function, state, images) if own else None)
-
         try:
-            if _agree(pairs(function.fixed | weights, images, own)):
-                return
-            # Rounding may be the reason
-            linear = _agree(function.in_float64(weights, images, precise_pairs))
+            linear = _agree(pairs(function.fixed | weights, images))
+            if not linear:  # rounding may be the reason
+                linear = _agree(function.in_float64(weights, images, pairs))
         except Exception as error:  # whatever the network's author chose to raise
             reason = repr(error).splitlines()[0]
             raise NoReadout(f"{layer} cannot be replaced ({reason})") from error
@@ -183,15 +141,12 @@ class Readout:
             raise NoReadout(f"the output is not the product of {layer}'s input and weights")
 
     def replaced(self, state: State, rows: Tensor) -> State:
-        """Return the weights of B networks with the rows (B, R, F) for a last layer, which then has
-        R outputs.
+        """Return the weights of a network, or of B networks, with the rows (R, F) or (B, R, F) for
+        a last layer, which then has R outputs.
         """
         # A bias changes no gradient, but its length is the number of outputs.
-        return (
-            state
-            | {self.weight: rows}
-            | ({self.bias: rows.new_zeros(rows.shape[:2])} if self.bias else {})
-        )
+        biases = {self.bias: rows.new_zeros(rows.shape[:-1])} if self.bias else {}
+        return state | {self.weight: rows} | biases
 
 
 def _agree(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
@@ -205,34 +160,8 @@ def _agree(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
     )
 
 
-@contextmanager
-def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
-    """Record the calls of linear layers while the context lasts, each before the hooks of others
-    change its result.
-    """
-    calls: list[LinearCall] = []
-
-    def record(
-        name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: object
-    ) -> None:
-        features = [*args, *kwargs.values()][0]
-        # Tensors of torch.func have no memory of their own
-        plain = not torch._C._are_functorch_transforms_active()
-        if plain and isinstance(features, Tensor) and isinstance(result, Tensor):
-            calls.append(LinearCall(name, features.detach().clone(), result, result._version))
-
-    with ExitStack() as hooks:
-        for name, layer in network.named_modules():
-            if isinstance(layer, nn.Linear):
-                handle = layer.register_forward_hook(
-                    partial(record, name), prepend=True, with_kwargs=True
-                )
-                hooks.enter_context(handle)
-        yield calls
-
-
 def find_zero_init(
-    function: ScalarFunction, fixed: State, weights: State, images: Tensor
+    function: ScalarFunction, state: State, varying: Collection[str], images: Tensor
 ) -> dict[str, float]:
     """Name the parameters that silence what passes through them by a constant at or near zero, with
     that constant.
@@ -242,11 +171,11 @@ def find_zero_init(
 
     Args:
         function: f.
-        fixed: parameters and buffers that are the same in all networks.
-        weights: all others, and what else f needs.
+        state: all parameters and buffers of one network.
+        varying: names of those that vary between networks.
         images: some inputs, (K, C, H, W).
     """
-    state, network = fixed | weights, function.module
+    network = function.module
     parameters = [name for name, p in network.named_parameters() if is_differentiable(p)]
 
     def slopes(changed: State) -> dict[str, float]:
@@ -254,24 +183,24 @@ def find_zero_init(
         gradients = function.weight_gradients(state | changed, parameters, images)
         return {name: float(gradient.norm()) for name, gradient in gradients.items()}
 
-    silent, doubtful = dict[str, float](), dict[str, float]()
+    silent, before = dict[str, float](), dict[str, float]()
     for name in parameters:
-        constant = _constant(fixed.get(name))
-        if constant is None or abs(constant) > _NEARLY_ZERO or name.endswith("bias"):
+        constant = _constant_near_zero(state[name])
+        if constant is None or name in varying or name.endswith("bias"):
             continue
         layer, _, attribute = name.rpartition(".")
-        of_layer = attribute == "weight" and isinstance(network.get_submodule(layer), _LAYERS)
-        (silent if of_layer else doubtful)[name] = constant
-    before = slopes({}) if doubtful else {}
-    for name, constant in doubtful.items():
+        if attribute == "weight" and isinstance(network.get_submodule(layer), _LAYERS):
+            silent[name] = constant
+            continue
+        before = before or slopes({})
         larger = _GROWTH * constant if constant else 1.0
-        after = slopes({name: torch.full_like(fixed[name], larger)})
+        after = slopes({name: torch.full_like(state[name], larger)})
         # Of f = constant * peer, the slope of the peer grows as the constant does
         share = 2 / _GROWTH if constant else 0  # of the new slope that the old one may be
         peers = {peer: slope for peer, slope in after.items() if peer != name and slope > 0}
         if any(before[peer] <= share * slope for peer, slope in peers.items()):
             silent[name] = constant
-    return {name: silent[name] for name in parameters if name in silent}
+    return silent
 
 
 def disturbed(network: nn.Module, state: State) -> State:
@@ -282,21 +211,19 @@ def disturbed(network: nn.Module, state: State) -> State:
     generator, changed = torch.Generator().manual_seed(0), {}
     for name, _ in network.named_parameters():
         tensor = state[name]
-        constant = _constant(tensor)
-        if tensor.is_floating_point() and constant is not None and abs(constant) <= _NEARLY_ZERO:
+        if tensor.is_floating_point() and _constant_near_zero(tensor) is not None:
             changed[name] = 0.1 * torch.randn(tensor.shape, generator=generator).to(tensor)
     return state | changed
 
 
-def _constant(parameter: Tensor | None) -> float | None:
-    """Return the value that all entries share, both parts of complex ones; None if they differ, or
-    without entries.
+def _constant_near_zero(parameter: Tensor) -> float | None:
+    """Return the value at or near zero that all entries share, both parts of complex ones; None if
+    there is none.
     """
-    if parameter is None or not parameter.numel():
-        return None
     values = torch.view_as_real(parameter) if parameter.is_complex() else parameter
-    first = values.flatten()[0]
-    return float(first) if bool((values == first).all()) else None
+    first = values.flatten()[:1]
+    shared = first.numel() and (values == first).all() and first.abs() <= _NEARLY_ZERO
+    return float(first) if shared else None
 
 
 def described(parts: dict[str, float]) -> str:
@@ -318,9 +245,9 @@ def with_reinit_readout(factory: Factory, image_shape: Shape) -> Factory:
     with seeded(1):
         network = factory()
     network.eval()
-    with torch.no_grad(), linear_calls(network) as calls:
-        outputs = tree_leaves(network(torch.zeros(2, *image_shape)))  # tensors, of a dict too
-    last = [call.name for call in calls if any(call.result is output for output in outputs)]
+    with torch.no_grad(), recorded_calls(network, nn.Linear) as calls:
+        outputs = tensors_in(network(torch.zeros(2, *image_shape)))
+    last = [call.name for call in calls if any(call.results is output for output in outputs)]
     if len(last) != 1:
         raise ValueError("reinit_readout needs a network whose last layer is an nn.Linear")
     layer = network.get_submodule(last[0])

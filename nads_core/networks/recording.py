@@ -13,32 +13,32 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.architectures import Factory
-from nads_core.networks.modules import called, state_of
+from nads_core.networks.modules import called, state_of, tensors_in
 from nads_core.networks.self_check import plain_attributes
 from nads_core.runtime.seeds import seeded
 
 Arguments = tuple[Any, ...]
 Keywords = dict[str, Any]
 
-_UNIFORM, _NORMAL = torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default
+_ATEN = torch.ops.aten
+_UNIFORM, _NORMAL = _ATEN.uniform_.default, _ATEN.normal_.default
 # Unless given
 _ARGUMENTS = {
     _UNIFORM: {"from": 0.0, "to": 1.0},
     _NORMAL: {"mean": 0.0, "std": 1.0},
 }
-_OVERWRITING = {_UNIFORM, _NORMAL, torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
-_MULTIPLYING = {torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor}
+_OVERWRITING = {_UNIFORM, _NORMAL, _ATEN.fill_.Scalar, _ATEN.zero_.default}
+_MULTIPLYING = {_ATEN.mul_.Scalar, _ATEN.mul_.Tensor}
 _ELEMENTWISE = _OVERWRITING | {
     *_MULTIPLYING,
-    torch.ops.aten.add_.Scalar,
-    torch.ops.aten.add_.Tensor,
-    torch.ops.aten.div_.Scalar,
-    torch.ops.aten.div_.Tensor,
-    torch.ops.aten.clamp_.default,
-    torch.ops.aten.erfinv_.default,
+    _ATEN.add_.Scalar,
+    _ATEN.add_.Tensor,
+    _ATEN.div_.Scalar,
+    _ATEN.div_.Tensor,
+    _ATEN.clamp_.default,
+    _ATEN.erfinv_.default,
 }
 # What makes a tensor's values Python's own without an operation
 _READING = {
@@ -49,21 +49,6 @@ _READING = {
     "storage",
     "untyped_storage",
     "__reduce_ex__",
-}
-# What reads the shape of a tensor alone
-_OF_SHAPE = {
-    f"aten::{name}"
-    for name in (
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "empty_like",
-        "new_zeros",
-        "new_ones",
-        "new_full",
-        "new_empty",
-        "new_empty_strided",
-    )
 }
 
 
@@ -81,18 +66,22 @@ class Step:
         kwargs = self.kwargs | ({"generator": generator} if self.operation in _ARGUMENTS else {})
         self.operation(tensor, *self.args, **kwargs)
 
-    def distribution(self) -> tuple[str, float, float] | None:
-        """Return ("uniform", centre, half width) or ("normal", mean, standard deviation); None if
-        it draws nothing.
-        """
+    def distribution(self) -> tuple[float, float] | None:
+        """Return mean and standard deviation of what is drawn; None if nothing is."""
         if self.operation not in _ARGUMENTS:
             return None
         defaults = _ARGUMENTS[self.operation]
         values = defaults | dict(zip(defaults, self.args, strict=False)) | self.kwargs
         first, second = (float(values[name]) for name in defaults)
         if self.operation is _NORMAL:
-            return "normal", first, second
-        return "uniform", (first + second) / 2, (second - first) / 2
+            return first, second
+        return (first + second) / 2, (second - first) / 2 / 3**0.5  # uniform
+
+
+def _of_shape(func: OpOverload) -> bool:
+    """Whether an operation reads of a tensor its shape alone, such as zeros_like and new_empty."""
+    name = func._schema.name
+    return name.endswith("_like") or name.startswith("aten::new_")
 
 
 def _of_own_generator(kwargs: Keywords) -> bool:
@@ -134,7 +123,9 @@ class Recording(TorchDispatchMode):
 
     def use(self, values: object) -> None:
         """End the replay if any of these tensors, or one that shares its memory, is random."""
-        self._replayable &= not any(address(tensor) in self._random for tensor in _tensors(values))
+        self._replayable &= not any(
+            address(tensor) in self._random for tensor in tensors_in(values)
+        )
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -155,17 +146,17 @@ class Recording(TorchDispatchMode):
             # What the factory seeds itself is the same in all networks
             reseeded = torch.default_generator.initial_seed() != self._seed
             self._replayable &= reseeded or _of_own_generator(kwargs)
-        elif not func.is_view and func._schema.name not in _OF_SHAPE:
+        elif not func.is_view and not _of_shape(func):
             self.use((args, kwargs))
             if func._schema.is_mutable:
-                self._changed += _tensors((args, kwargs))
+                self._changed += tensors_in((args, kwargs))
         return func(*args, **kwargs)
 
     def _steps(self) -> list[Step] | None:
         """Return the operations on parameters and buffers; None if they cannot be replayed."""
         state = self.state
         owners = {address(tensor): name for name, tensor in state.items()}
-        attributes = _tensors(plain_attributes(self.network))
+        attributes = tensors_in(plain_attributes(self.network))
         self.use([tensor for tensor in attributes if address(tensor) not in owners])
         if not self._replayable or any(address(tensor) in owners for tensor in self._changed):
             return None
@@ -179,10 +170,7 @@ class Recording(TorchDispatchMode):
                 and target.is_contiguous()
                 and state[name].is_contiguous()
             )
-            scalars = not any(
-                isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values())
-            )
-            if not whole or not scalars:
+            if not whole or any(tensor.dim() for tensor in tensors_in((args, kwargs))):
                 return None
             options = {key: value for key, value in kwargs.items() if key != "generator"}
             steps.append(Step(name, func, tuple(args), options))
@@ -206,18 +194,13 @@ class _Reading(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _tensors(values: object) -> list[Tensor]:
-    """Return the tensors in nested lists, tuples and dictionaries."""
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
-
-
 def _random_names(steps: Sequence[Step]) -> set[str]:
     """Return the names of the tensors that steps make from random numbers, and not overwrite."""
     random = set[str]()
     for step in steps:
         distribution = step.distribution()
         by_zero = step.operation in _MULTIPLYING and not step.args[0]
-        if distribution is not None and distribution[2] > 0:
+        if distribution is not None and distribution[1] > 0:
             random.add(step.name)
         elif step.operation in _OVERWRITING or by_zero:
             random.discard(step.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
@@ -62,14 +62,14 @@ class NetworkSampler:
         # A power of two
         self.block_size = min(_MAX_BLOCK, 2 ** max(0, per_block.bit_length() - 1))
         self.trainable = {
-            name: (tuple(tensor.shape), tensor.is_complex())
+            name: initialisation.tensors[name]
             for name, tensor in initialisation.network.named_parameters()
             if tensor.requires_grad
         }
         self.readout: Readout | None = None  # the last layer, of which others can be drawn
         self.no_readout = "the factory builds every network"  # why there is none
         self._rows = slice(None)  # networks of each block that are drawn
-        self._started = _Started()  # shared by all parts of the blocks
+        self.restart()
 
     @property
     def num_features(self) -> int:
@@ -87,7 +87,9 @@ class NetworkSampler:
 
     def restart(self) -> None:
         """Forget blocks of which parts are drawn, so that no other sampler continues them."""
-        self._started = _Started()
+        # Shared by the samplers of all parts: the weights of the last block, and its streams
+        self._weights: dict[int, State] = {}
+        self._begun: dict[int, _Begun] = {}
 
     def restrict(self, rows: slice) -> Self:
         """Return a sampler of some networks of each block, ``rows.start`` to ``rows.stop``, which
@@ -108,27 +110,20 @@ class NetworkSampler:
             name -> ``(block_size, *shape)``, for every parameter and buffer that varies between
             networks. Where the factory builds the networks, only their indices.
         """
-        whole, started = self._rows == slice(None), self._started
-        if whole and started.block != block:
-            return self._draw_block(block)
-        if started.block != block:
-            started.block, started.weights = block, self._draw_block(block)
-        return {name: tensor[self._rows] for name, tensor in started.weights.items()}
+        if self._rows == slice(None):
+            return self.draw_some(self.block_size, block)
+        if block not in self._weights:
+            self._weights.clear()
+            self._weights[block] = self.draw_some(self.block_size, block)
+        return {name: tensor[self._rows] for name, tensor in self._weights[block].items()}
 
-    def _draw_block(self, block: int) -> State:
+    def draw_some(self, count: int, block: int = 0) -> State:
+        """Draw ``count`` networks together from the generator of a block; a whole block of them is
+        what `draw` returns, fewer are networks for tests.
+        """
         if self.from_factory:
-            return {INDEX: torch.arange(self.block_size) + block * self.block_size}
-        return self._converted(self.initialisation.draw(self.block_size, self.seed_of(block)))
-
-    def draw_first(self, count: int) -> State:
-        """Draw a few networks for tests, none where the factory builds them."""
-        if self.from_factory:
-            return {}
-        return self._converted(self.initialisation.draw(count, self.seed_of(0)))
-
-    def draw_alone(self, seed: int) -> State:
-        """Return the weights of the network that the factory draws from a seed."""
-        return self._converted(self.initialisation.drawn_alone(seed))
+            return {INDEX: torch.arange(count) + block * self.block_size}
+        return self._converted(self.initialisation.draw(count, self.seed_of(block)))
 
     def seed_of(self, block: int, stream: int = _WEIGHTS) -> int:
         """Return the seed of one block's generator."""
@@ -169,14 +164,21 @@ class NetworkSampler:
             shape: shape of the numbers of one network.
         """
         dtype = torch.promote_types(self.dtype, torch.float32)
-        on_cpu = self.device.type == "cpu"
-        if self._rows == slice(None) or not on_cpu or self.block_size % _aligned(shape):
+        group = 16 // math.gcd(16, math.prod(shape))
+        rows, on_cpu = self._rows, self.device.type == "cpu"
+        if rows == slice(None) or not on_cpu or self.block_size % group:
             return self._normal(block, stream, [shape], dtype)[0]
-        numbers = self._started.streams.get(stream)
-        if numbers is None or not numbers.continues(block, shape, self._rows):
-            numbers = _BlockStream(self._generator(block, stream), block, shape, dtype)
-            self._started.streams[stream] = numbers
-        return numbers.rows(self._rows).to(self.dtype)
+        # Generators of CPUs fill 16 numbers at a time: only groups of networks whose numbers are a
+        # multiple of 16 have those of the whole block
+        first, stop = rows.start // group * group, -(-rows.stop // group) * group
+        begun = self._begun.get(stream)
+        if not begun or (begun.block, begun.shape) != (block, shape) or begun.following > first:
+            begun = self._begun[stream] = _Begun(block, shape, self._generator(block, stream))
+        draw = partial(torch.randn, generator=begun.generator, dtype=dtype)
+        for _ in range(begun.following, first, group):
+            draw((group, *shape))
+        numbers, begun.following = draw((stop - first, *shape)), stop
+        return numbers[rows.start - first : rows.stop - first].to(self.dtype)
 
     def probes(self, block: int, stream: int) -> State:
         """Draw a standard normal direction in the space of trainable weights for each network;
@@ -193,15 +195,13 @@ class NetworkSampler:
                 "there is no direction in weight space"
             )
         # A complex number is two real ones
-        shapes = [
-            (*shape, 2) if is_complex else shape for shape, is_complex in self.trainable.values()
-        ]
+        shapes = [(*t.shape, 2) if t.is_complex() else t.shape for t in self.trainable.values()]
         numbers = self._normal(block, stream, shapes, self.dtype)
         # There are no complex numbers of half this precision
         precision = torch.promote_types(self.dtype, torch.float32)
         return {
-            name: torch.view_as_complex(tensor.to(precision)) if is_complex else tensor
-            for (name, (_, is_complex)), tensor in zip(self.trainable.items(), numbers, strict=True)
+            name: torch.view_as_complex(tensor.to(precision)) if weight.is_complex() else tensor
+            for (name, weight), tensor in zip(self.trainable.items(), numbers, strict=True)
         }
 
     def draw_readouts(self, block: int, stream: int, count: int) -> Tensor:
@@ -217,7 +217,13 @@ class NetworkSampler:
             ValueError: if the network does not end in a linear layer with fresh, centred weights,
                 or it has fewer than ``count`` features.
         """
-        readout = self.require_readout()
+        readout = self.readout
+        if readout is None:
+            raise ValueError(
+                "several readouts need a network that ends in a linear layer, drawn by one "
+                "distribution around 0, and an index as output, "
+                f"but {self.no_readout}: use readouts=1"
+            )
         if count > readout.num_features:
             raise ValueError(
                 f"{count} readouts asked for, "
@@ -229,60 +235,12 @@ class NetworkSampler:
         orthonormal = torch.linalg.qr(precise).Q.mT  # (B, count, F)
         return (orthonormal * (readout.std * readout.num_features**0.5)).to(self.dtype)
 
-    def require_readout(self) -> Readout:
-        """Return the last layer, which can be drawn again; raise a ValueError if there is none."""
-        if self.readout is None:
-            needed = (
-                "a network that ends in a linear layer, drawn by one distribution around 0, "
-                "and an index as output"
-            )
-            raise ValueError(
-                f"several readouts need {needed}, but {self.no_readout}: use readouts=1"
-            )
-        return self.readout
-
 
 @dataclass
-class _Started:
-    """A block of which parts are drawn: its weights, and the state of its random streams."""
+class _Begun:
+    """A random stream of one block, of which some numbers are drawn."""
 
-    block: int | None = None
-    weights: State = field(default_factory=dict)
-    streams: dict[int, _BlockStream] = field(default_factory=dict)
-
-
-class _BlockStream:
-    """Standard normal numbers (block_size, *shape) of one block, drawn a few networks at a time.
-
-    Generators of CPUs fill 16 numbers at a time, so that networks are drawn in groups whose numbers
-    are a multiple of 16: only so are they those of the whole block.
-    """
-
-    def __init__(self, generator: torch.Generator, block: int, shape: Shape, dtype: torch.dtype):
-        self._generator, self._dtype, self._of = generator, dtype, (block, shape)
-        self._shape, self._step = shape, _aligned(shape)
-        self._next = 0  # network whose numbers the generator draws next
-
-    def continues(self, block: int, shape: Shape, rows: slice) -> bool:
-        """Whether these networks can still be drawn: they are of this block, and none is past."""
-        return (block, shape) == self._of and self._next <= self._group(rows)[0]
-
-    def _group(self, rows: slice) -> tuple[int, int]:
-        """Return the first and last networks, exclusive, of the groups that hold these."""
-        return rows.start // self._step * self._step, -(-rows.stop // self._step) * self._step
-
-    def rows(self, rows: slice) -> Tensor:
-        """Draw the numbers of networks ``rows.start`` to ``rows.stop``."""
-        first, stop = self._group(rows)
-        for _ in range(self._next, first, self._step):
-            self._randn(self._step)
-        numbers, self._next = self._randn(stop - first), stop
-        return numbers[rows.start - first : rows.stop - first]
-
-    def _randn(self, count: int) -> Tensor:
-        return torch.randn(count, *self._shape, generator=self._generator, dtype=self._dtype)
-
-
-def _aligned(shape: Shape) -> int:
-    """Return the number of networks whose numbers of this shape are a multiple of 16."""
-    return 16 // math.gcd(16, math.prod(shape))
+    block: int
+    shape: Shape
+    generator: torch.Generator
+    following: int = 0  # network whose numbers the generator draws next

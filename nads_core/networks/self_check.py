@@ -57,10 +57,7 @@ def _leaves(name: str, value: object, seen: set[int]) -> Iterator[tuple[str, obj
             yield from _leaves(f"{name}[{key}]", item, seen)
     elif isinstance(value, nn.Module):
         if id(value) not in seen:
-            tensors = {
-                key: t.detach() for key, t in [*value.named_parameters(), *value.named_buffers()]
-            }
-            for key, item in (plain_attributes(value, seen) | tensors).items():
+            for key, item in (plain_attributes(value, seen) | state_of(value)).items():
                 yield f"{name}.{key}", item
     elif isinstance(value, (Tensor, np.ndarray)):
         yield name, torch.as_tensor(value).detach()
@@ -72,7 +69,18 @@ def _leaves(name: str, value: object, seen: set[int]) -> Iterator[tuple[str, obj
 
 def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
     """Return differences of two networks beyond parameters and buffers: name -> description."""
-    one, other = plain_attributes(first), plain_attributes(second)
+    return _differences(plain_attributes(first), plain_attributes(second))
+
+
+def different_parts(first: nn.Module, second: nn.Module) -> set[str]:
+    """Return the names of all attributes, parameters and buffers that differ, without keys of
+    dictionaries, which can be addresses.
+    """
+    one, other = (plain_attributes(network) | state_of(network) for network in (first, second))
+    return {name.partition("[")[0] for name in _differences(one, other)}
+
+
+def _differences(one: Mapping[str, object], other: Mapping[str, object]) -> dict[str, str]:
     differences = {}
     for name in {**one, **other}:
         a, b = one.get(name), other.get(name)
@@ -84,19 +92,6 @@ def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
                 f"{a} or {b}" if name in one and name in other else "which not every network has"
             )
     return differences
-
-
-def different_parts(first: nn.Module, second: nn.Module) -> set[str]:
-    """Return the names of all attributes, parameters and buffers that differ, without keys of
-    dictionaries, which can be addresses.
-    """
-    one, other = state_of(first), state_of(second)
-    state = {
-        name
-        for name in one.keys() | other.keys()
-        if name not in one or name not in other or not torch.equal(one[name], other[name])
-    }
-    return {name.partition("[")[0] for name in state | differing(first, second).keys()}
 
 
 def _dense(tensor: Tensor) -> Tensor:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
+from itertools import count, starmap
 from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.interleaving import interleaved
@@ -50,7 +51,7 @@ class ThreadedEnsemble:
                     "copies of a network share something, or have locks"
                 )
                 self.size = 1
-        self._begun = itertools.count()  # threads
+        self._begun = count()  # threads
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
     def _start_thread(self) -> None:
@@ -85,7 +86,7 @@ def _can_clone(ensemble: Ensemble) -> bool:
     one after the other: what a module, a class or a hook keeps is shared by all copies of a
     network, and may stay for the next network while another thread is inside.
     """
-    state, images = ensemble.draw_first(2), ensemble.test_images(2, 2)
+    state, images = ensemble.draw_some(2), ensemble.test_images(2, 2)
 
     def evaluated(each: Ensemble, *rows: int) -> list[Tensor]:
         found = []
@@ -100,11 +101,8 @@ def _can_clone(ensemble: Ensemble) -> bool:
         return [evaluated(ensemble, 0), evaluated(ensemble, 1, 0)]
 
     def alike(results: list[list[Tensor]] | None) -> bool:
-        return results is not None and all(
-            same_outputs(value, right)
-            for result, truth in zip(results, expected, strict=True)
-            for value, right in zip(result, truth, strict=True)
-        )
+        pairs = zip(tree_leaves(results), tree_leaves(expected), strict=True)
+        return results is not None and all(starmap(same_outputs, pairs))
 
     start = time.perf_counter()
     expected = sequential()
