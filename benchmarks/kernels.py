@@ -25,7 +25,7 @@ from nads_book.benchmarks.roofline import data_sheet
 from torch.nn import functional as F
 
 from nads_core.kernels import require_kernels
-from nads_core.kernels.convolutions import Convolution
+from nads_core.kernels.direction import Convolution
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 

@@ -30,7 +30,8 @@ from nads_core.kernels import (
     few_channel_convolutions,
     require_kernels,
 )
-from nads_core.kernels.convolutions import Convolution, _Convolved, convolution_reference
+from nads_core.kernels.convolutions import _Convolved, convolution_reference
+from nads_core.kernels.direction import Convolution
 from nads_core.networks.ensembles import Ensemble
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

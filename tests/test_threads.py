@@ -2,6 +2,7 @@
 by one thread.
 """
 
+import gc
 import logging
 import threading
 from collections import deque
@@ -121,6 +122,31 @@ def test_networks_that_share_an_object_are_evaluated_by_one_thread(factory, capl
     with caplog.at_level(logging.WARNING):
         assert ThreadedEnsemble(Ensemble(factory, SHAPE, device="cpu")).size == 1
     assert "one thread" in caplog.text
+
+
+class OneLine(Skip):
+    """Written and read in one line."""
+
+    shared = {}
+
+    def forward(self, x):
+        return self.shared.update(h=self.down(x.flatten(1)).tanh()) or self.last(self.shared["h"])
+
+
+def test_a_callback_of_the_garbage_collector_hides_nothing_that_networks_share():
+    """Its Python code would be steps of one of the threads that take turns."""
+
+    def callback(phase, info):
+        return sum(index for index in range(3))
+
+    before = gc.get_threshold()
+    gc.callbacks.append(callback)
+    gc.set_threshold(37)
+    try:
+        assert ThreadedEnsemble(Ensemble(OneLine, SHAPE, device="cpu")).size == 1
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(callback)
 
 
 class Cached(Skip):

@@ -11,32 +11,17 @@ linear map where the output is positive; the gradient of weights is left to PyTo
 in `convolutions_triton`.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nads_core.kernels.direction import Convolution
+
 _MOST_CHANNELS = 32  # a thread sums so many outputs in registers
 
-Pair = tuple[int, ...]  # of rows and columns
 Context = Any  # of autograd and of vmap, which have no types
-
-
-class Convolution(NamedTuple):
-    """One direction of a convolution of many networks.
-
-    Args:
-        stride: stride of rows and columns.
-        padding: padding of rows and columns.
-        relu: whether values below zero are cut.
-        adjoint_size: size of the images for the adjoint map; None for the convolution itself.
-    """
-
-    stride: Pair
-    padding: Pair
-    relu: bool = False
-    adjoint_size: Pair | None = None
 
 
 def convolution_reference(

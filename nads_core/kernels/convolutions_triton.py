@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn import functional as F
 
-from nads_core.kernels.convolutions import Convolution
+from nads_core.kernels.direction import Convolution
 
 # Not tuned on a device yet: see tools/on_a_gpu.py.
 TUNING = {"PIXELS": 256, "num_warps": 4, "num_stages": 2}

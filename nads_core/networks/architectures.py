@@ -28,8 +28,13 @@ SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
 def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless all names are among `SYMMETRIES`."""
-    for symmetry in symmetries:
-        require_choice("symmetry", symmetry, SYMMETRIES)
+    if isinstance(symmetries, str):
+        raise ValueError(
+            f"symmetries must be a tuple of names among {SYMMETRIES}, () for none, "
+            f"got {symmetries!r}"
+        )
+    if unknown := set(symmetries) - set(SYMMETRIES):
+        raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ forced: each thread runs one instruction of the user's Python code, then the oth
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections import Counter
@@ -123,9 +124,15 @@ def interleaved(
     threads = [
         threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate((first, second))
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10 * timeout)
+    collects = gc.isenabled()
+    gc.disable()  # else a callback of the collector would be steps of one thread alone
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10 * timeout)
+    finally:
+        if collects:
+            gc.enable()
     whole = len(results) == 2 and not turns.timed_out
     return Interleaved([results[0], results[1]] if whole else None, steps[0])
