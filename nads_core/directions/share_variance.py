@@ -13,8 +13,6 @@ different readouts enter as well.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -35,18 +33,18 @@ def share_variances(coordinates: Tensor) -> Tensor:
     # In units of the power along each axis fourth powers fit into float32, which halves the time
     unit = coordinates.double().square().mean((0, 1, 2, 3)).sqrt().clamp(min=1e-150)  # (k,)
     rows = (coordinates.double() / unit).float()
-    networks = [_Halves.of(rows[p]) for p in range(partners)]
+    vectors = rows.flatten(1, 2)  # (P, n * R, 2, k)
 
     square = torch.zeros(size, size, dtype=torch.float64, device=rows.device)  # E Z_jk^2
     mean = torch.zeros_like(square)  # E Z_jk
-    for p, own in enumerate(networks):
-        mean += (own.x.T @ own.y) / (partners * count * readouts)
+    for p, own in enumerate(vectors):
+        mean += (own[:, 0].T @ own[:, 1]) / (partners * count * readouts)
         for q in range(p, partners):
-            products = _mean_product(own, networks[q])
+            products = _mean_product(own, vectors[q])
             if readouts > 1:
                 # Of the pairs of readouts one in R is of equal ones; pairs of neighbours stand for
                 # the others.
-                shifted = _Halves.of(rows[q].roll(1, dims=1))
+                shifted = rows[q].roll(1, dims=1).flatten(0, 1)
                 products = products / readouts + (1 - 1 / readouts) * _mean_product(own, shifted)
             # Z is the mean over P partners, so Z^2 has each pair p < q twice.
             square += products * ((1 if p == q else 2) / partners**2)
@@ -59,27 +57,15 @@ def share_variances(coordinates: Tensor) -> Tensor:
     return variance * unit.outer(unit).square()
 
 
-class _Halves(NamedTuple):
-    """The two halves of m vectors, (m, k) each."""
-
-    x: Tensor
-    y: Tensor
-
-    @classmethod
-    def of(cls, rows: Tensor) -> _Halves:
-        """Return the halves of networks and readouts (n, R, 2, k)."""
-        return cls(rows[..., 0, :].flatten(0, 1), rows[..., 1, :].flatten(0, 1))
-
-
-def _mean_product(one: _Halves, other: _Halves) -> Tensor:
-    """Return the mean of Z_jk Z'_jk over the m vectors, (k, k).
+def _mean_product(one: Tensor, other: Tensor) -> Tensor:
+    """Return the mean of Z_jk Z'_jk over m vectors, (k, k), from their halves (m, 2, k).
 
     With Z_jk = (x_j y_k + y_j x_k) / 2, and a prime for the other's,
 
         4 Z_jk Z'_jk = (x x')_j (y y')_k + (x y')_j (y x')_k + the same with j and k exchanged.
     """
-    xx, yy = one.x * other.x, one.y * other.y
-    xy, yx = one.x * other.y, one.y * other.x
+    xx, yy = (one * other).unbind(1)
+    xy, yx = (one * other.flip(1)).unbind(1)
     total = xx.T @ yy + xy.T @ yx
     return (total + total.T).double() / (4 * len(xx))
 

@@ -361,8 +361,8 @@ def _start_of_flat_tail(values: Tensor, noise: Tensor, num_vectors: float) -> in
         edge = level + (level + noise) ((1 + sqrt(t / (n - r)))^2 - 1).
     """
     sizes = torch.arange(len(values), 0, -1)  # t, of the tail from each rank on
-    level = values.flip(0).cumsum(0).flip(0) / sizes
-    power = (values + noise).flip(0).cumsum(0).flip(0) / sizes
+    of_ranks = torch.stack([values, values + noise])
+    level, power = of_ranks.flip(1).cumsum(1).flip(1) / sizes  # means over each tail
     left = (num_vectors - torch.arange(len(values))).clamp(min=1)  # n - r
     edge = level + power * ((1 + (sizes / left).sqrt()) ** 2 - 1)
     # The largest one scatters around the edge
@@ -378,15 +378,12 @@ def _random_from(first: int, overlaps: Tensor, num_unseen: int) -> Tensor:
     of a direction of the tail is spread over t + m dimensions: (1 - its share of the head) / (t +
     m).
     """
-    size = overlaps.shape[1] - first
-    if not size:
-        return overlaps
-    of_tail = overlaps[:, :first, first:].mean(2, keepdim=True).expand(-1, -1, size)
-    of_head = overlaps[:, first:, :first].mean(1, keepdim=True).expand(-1, size, -1)
-    rest = (1 - of_head.sum(2, keepdim=True)) / (size + num_unseen)
-    head = torch.cat([overlaps[:, :first, :first], of_tail], dim=2)
-    tail = torch.cat([of_head, rest.expand(-1, -1, size)], dim=2)
-    return torch.cat([head, tail], dim=1)
+    head, tail, overlaps = slice(first), slice(first, None), overlaps.clone()
+    overlaps[:, head, tail] = overlaps[:, head, tail].mean(2, keepdim=True)
+    overlaps[:, tail, head] = overlaps[:, tail, head].mean(1, keepdim=True)
+    of_head = overlaps[:, tail, head].sum(2, keepdim=True)
+    overlaps[:, tail, tail] = (1 - of_head) / (overlaps.shape[1] - first + num_unseen)
+    return overlaps
 
 
 def _neighbours(values: Tensor, spread: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ maps in `networks.architectures`.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -117,8 +118,7 @@ def symmetry_types(
 
     require_symmetries(image_shape, symmetries)
     if not symmetries:
-        dimension = int(torch.Size(image_shape).numel())
-        return (SymmetryType(("",), (_sparse(sparse.eye_array(dimension)),)),)
+        return (SymmetryType(("",), (_sparse(sparse.eye_array(math.prod(image_shape))),)),)
     channels, height, width = as_image(image_shape)
     labels, parts = [""], [sparse.eye_array(channels)]
     if "channels" in symmetries:  # one partner for each channel
@@ -142,48 +142,40 @@ def _types_of_planes(
 
     if "transpose" in maps and len(maps) > 1:  # it turns one flip into the other
         maps = {"flip_rows", "flip_columns", "transpose"}
-    rows = _parity_bases(height, "flip_rows" in maps)
-    columns = _parity_bases(width, "flip_columns" in maps)
+    rows, columns = (
+        _parity_bases(np.arange(size)[::-1]) if flip in maps else {"": sparse.eye_array(size)}
+        for size, flip in ((height, "flip_rows"), (width, "flip_columns"))
+    )
     for row, column in itertools.product(rows, columns):
         name, planes = row + column, sparse.kron(rows[row], columns[column], "csr")
         if "transpose" not in maps:
             yield (name,), (planes,)
         elif row == column:
-            size = rows[row].shape[0]
-            yield (name + "s",), (_exchange_basis(size, 1) @ planes,)
-            yield (name + "a",), (_exchange_basis(size, -1) @ planes,)
+            exchanged = _parity_bases(_transposed(rows[row].shape[0]))
+            yield (name + "s",), (exchanged["+"] @ planes,)
+            yield (name + "a",), (exchanged["-"] @ planes,)
         elif row == "+":
-            transposed = planes[:, np.arange(height**2).reshape(height, height).T.ravel()]
-            yield (name, name[::-1]), (planes, transposed)
+            yield (name, name[::-1]), (planes, planes[:, _transposed(height)])
 
 
-def _parity_bases(size: int, flipped: bool) -> dict[str, sparray]:
-    """Return orthonormal bases (d, size), sparse, of the even and odd lines, (e_i + e_j) / sqrt(2)
-    and (e_i - e_j) / sqrt(2) with j = size - 1 - i; of all lines if there is no flip.
+def _transposed(size: int) -> np.ndarray:
+    """Return where the transposition of a square image takes each of its size^2 pixels."""
+    return np.arange(size**2).reshape(size, size).T.ravel()
+
+
+def _parity_bases(image: np.ndarray) -> dict[str, sparray]:
+    """Return orthonormal bases (d, n), sparse, of what an exchange of each i with j = ``image[i]``
+    leaves as it is, (e_i + e_j) / sqrt(2) or e_i, and of what changes its sign, (e_i - e_j) /
+    sqrt(2).
     """
     from scipy import sparse
 
-    if not flipped:
-        return {"": sparse.eye_array(size)}
-    half = size // 2
-    left, right = sparse.eye_array(half, size), sparse.eye_array(size).tocsr()[::-1][:half]
-    middle = sparse.eye_array(size).tocsr()[half : size - half]  # one line, or none
-    return {"+": sparse.vstack([(left + right) * 0.5**0.5, middle]), "-": (left - right) * 0.5**0.5}
-
-
-def _exchange_basis(size: int, sign: int) -> sparray:
-    """Return the basis (d, size^2), sparse, of the symmetric (sign 1) or antisymmetric (-1) size x
-    size matrices: (E_ij + sign E_ji) / sqrt(2), and E_ii.
-    """
-    from scipy import sparse
-
-    i, j = np.triu_indices(size, 0 if sign > 0 else 1)
-    weight = np.where(i == j, 0.5, 0.5**0.5)  # on the diagonal the two entries are one
-    number = np.arange(len(i))
-    places = (np.tile(number, 2), np.concatenate([i * size + j, j * size + i]))
-    return sparse.csr_array(
-        (np.concatenate([weight, sign * weight]), places), shape=(len(i), size * size)
-    )
+    own, unit = np.arange(len(image)), sparse.eye_array(len(image), format="csr")
+    first, moved = own[own <= image], own[own < image]
+    # Where i = j the two terms are one
+    length = np.where(image[first] == first, 0.5, 0.5**0.5)[:, None]
+    even = (unit[first] + unit[image[first]]) * length
+    return {"+": even.tocsr(), "-": (unit[moved] - unit[image[moved]]) * 0.5**0.5}
 
 
 @torch.sparse.check_sparse_tensor_invariants(enable=True)  # type: ignore[untyped-decorator]

@@ -15,7 +15,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -179,8 +178,7 @@ def _worst(tests: list[SymmetryTest]) -> SymmetryTest:
 
 
 class _Map(NamedTuple):
-    """A map of images (..., C, H, W) that is its own inverse, and its symmetry, whose group it
-    helps to generate.
+    """A map of images that is its own inverse, and its symmetry, whose group it helps to generate.
 
     Args:
         symmetry: name of the symmetry.
@@ -201,36 +199,22 @@ def _maps(image_shape: Shape) -> list[_Map]:
     if len(image_shape) not in (2, 3):
         return []
     channels, height, width = as_image(image_shape)
-    maps = []
+    above, below = torch.triu_indices(width, width, offset=1)
+    unit, maps = 0.5**0.5, []
     if height > 1:
-        maps.append(_Map("flip_rows", partial(_flipped, dim=-2)))
+        maps.append(_Map("flip_rows", lambda x: ((x - x.flip(-2)) * unit)[..., : height // 2, :]))
     if width > 1:
-        maps.append(_Map("flip_columns", partial(_flipped, dim=-1)))
+        maps.append(_Map("flip_columns", lambda x: ((x - x.flip(-1)) * unit)[..., : width // 2]))
     if height == width > 1:
-        maps.append(_Map("transpose", _transposed))
-    if channels > 1:  # changes of a channel's sign, and exchanges with the first
-        maps += [_Map("channels", partial(_negated, channel=c)) for c in range(channels)]
-        maps += [_Map("channels", partial(_exchanged, channel=c)) for c in range(1, channels)]
+        maps.append(
+            _Map("transpose", lambda x: (x[..., above, below] - x[..., below, above]) * unit)
+        )
+    # Changes of a channel's sign, and exchanges with the first
+    for c in range(channels if channels > 1 else 0):
+        maps.append(_Map("channels", lambda x, c=c: x[..., c, :, :]))
+    for c in range(1, channels):
+        maps.append(_Map("channels", lambda x, c=c: (x[..., 0, :, :] - x[..., c, :, :]) * unit))
     return maps
-
-
-def _flipped(images: Tensor, dim: int) -> Tensor:
-    differences = (images - images.flip(dim)) * 0.5**0.5
-    return differences.narrow(dim, 0, images.shape[dim] // 2)
-
-
-def _transposed(images: Tensor) -> Tensor:
-    side = images.shape[-1]
-    above, below = torch.triu_indices(side, side, offset=1)
-    return (images[..., above, below] - images[..., below, above]) * 0.5**0.5
-
-
-def _negated(images: Tensor, channel: int) -> Tensor:
-    return images[..., channel, :, :]
-
-
-def _exchanged(images: Tensor, channel: int) -> Tensor:
-    return (images[..., 0, :, :] - images[..., channel, :, :]) * 0.5**0.5
 
 
 def _dots(halves: Tensor) -> Tensor:
