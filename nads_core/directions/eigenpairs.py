@@ -92,7 +92,7 @@ def _with_heavy_tails(problem: EigenProblem, types: list[_TypeEigenpairs]) -> li
     """
     unit_networks, summed = problem.half_samples.normalised(), problem.moments.empty()
     halves = unit_networks.halves().flatten(0, 1)  # (n * R, 2, D)
-    summed.update(halves if unit_networks.num_contributions > 1 else halves[:, :1])
+    summed.update(halves[:, : unit_networks.num_halves])
     # N_effective = share * growth * N, of which the first networks are n
     growth = problem.effective_share * problem.growth * problem.moments.num_networks / len(halves)
     num_effective = growth * len(problem.half_samples.halves())
@@ -189,11 +189,7 @@ class EigenProblem:
         # Energy along one axis that rounding can explain
         negligible = _NEGLIGIBLE_SHARE * second_moment.trace()
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
-        num_vectors = (
-            min(2, self.half_samples.num_contributions)
-            * self.moments.num_networks
-            * len(kind.bases)
-        )
+        num_vectors = self.half_samples.num_halves * self.moments.num_networks * len(kind.bases)
         basis = _spanned(block + noise_block, num_vectors)
         if basis is not None:  # (d, r): the moments are zero outside of it
             block, noise_block = basis.T @ block @ basis, basis.T @ noise_block @ basis

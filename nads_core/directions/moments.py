@@ -22,6 +22,7 @@ from typing import Self
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import Facts
@@ -31,7 +32,27 @@ BUFFERED_ROWS = 512  # rows converted to float64 and multiplied at a time
 SAMPLED_NETWORKS = 512  # whose vectors are stored, for moments of fourth order
 
 
-class _Accumulator:
+class _Stored:
+    """Tensors and numbers that a checkpoint holds.
+
+    A stored tensor is not changed in place: states share it.
+    """
+
+    device = torch.device("cpu")
+    _stored: tuple[str, ...]  # names, of attributes that begin with _
+
+    def state_dict(self) -> Facts:
+        """Return the state from which `load_state_dict` resumes."""
+        return {name: getattr(self, f"_{name}") for name in self._stored}
+
+    def load_state_dict(self, state: Facts) -> None:
+        """Restore a state of `state_dict`."""
+        for name in self._stored:
+            own = tree_map_only(Tensor, lambda tensor: tensor.to(self.device), state[name])
+            setattr(self, f"_{name}", own)
+
+
+class _Accumulator(_Stored):
     """Moments of networks with ``dimension`` pixels, on a device."""
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
@@ -54,17 +75,19 @@ class DenseMoments(_Accumulator):
         device: device of the sums.
     """
 
+    _stored = ("num_networks", "buffer", "seen", "noise")
+
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
         super().__init__(dimension, device)
-        self._num_summed = 0  # networks in the sums
-        self._second_moment = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
-        self._noise_moment = torch.zeros_like(self._second_moment)
+        self._num_networks = 0  # in the sums N M and N W
+        self._seen = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
+        self._noise = self._seen
         self._buffer: list[tuple[Tensor, Tensor]] = []  # means and spreads
 
     @property
     def num_networks(self) -> int:
         """The number of networks, those in the buffer included."""
-        return self._num_summed + sum(len(parts[0]) for parts in self._buffer)
+        return self._num_networks + sum(len(means) for means, _ in self._buffer)
 
     def update(self, contributions: Tensor) -> None:
         """Add networks.
@@ -75,7 +98,7 @@ class DenseMoments(_Accumulator):
         contributions = contributions.to(self.device)
         capacity = BUFFERED_ROWS // min(2, contributions.shape[1])  # networks of a product
         while len(contributions):
-            free = capacity - sum(len(parts[0]) for parts in self._buffer)
+            free = capacity + self._num_networks - self.num_networks
             self._buffer.append(means_and_spreads(contributions[:free]))
             if len(contributions) >= free:
                 self._flush()
@@ -87,45 +110,26 @@ class DenseMoments(_Accumulator):
                 means, spreads = (
                     torch.cat(part).double() for part in zip(*self._buffer, strict=True)
                 )
-                self._second_moment.addmm_(means.T, means)
-                self._noise_moment.addmm_(spreads.T, spreads)
-            self._num_summed += len(means)
-            self._buffer.clear()
+                self._seen = self._seen.addmm(means.T, means)
+                self._noise = self._noise.addmm(spreads.T, spreads)
+            self._num_networks += len(means)
+            self._buffer = []
 
     def sums(self) -> tuple[Tensor, Tensor]:
-        """Return the two (D, D) sums themselves, for addition over processes in place."""
+        """Return the two (D, D) sums."""
         self._flush()
-        return self._second_moment, self._noise_moment
+        return self._seen, self._noise
 
     def merge(self, other: DenseMoments) -> None:
         """Add the networks of another accumulator, for example another worker's."""
-        for ours, theirs in zip(self.sums(), other.sums(), strict=True):
-            ours += theirs.to(self.device)
-        self._num_summed += other.num_networks
+        (seen, noise), (more_seen, more_noise) = self.sums(), other.sums()
+        self._seen, self._noise = seen + more_seen, noise + more_noise
+        self._num_networks += other.num_networks
 
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
-        for tensor in self.sums():
-            distributed.all_reduce_(tensor)
-        self._num_summed = sum(distributed.all_gather(self.num_networks))
-
-    def state_dict(self) -> Facts:
-        """Return the state from which `load_state_dict` resumes."""
-        return {
-            "num_networks": self._num_summed,
-            "buffer": list(self._buffer),
-            "seen": self._second_moment,
-            "noise": self._noise_moment,
-        }
-
-    def load_state_dict(self, state: Facts) -> None:
-        """Restore a state of `state_dict`."""
-        self._second_moment.copy_(state["seen"])
-        self._noise_moment.copy_(state["noise"])
-        self._num_summed = state["num_networks"]
-        self._buffer = [
-            (means.to(self.device), spreads.to(self.device)) for means, spreads in state["buffer"]
-        ]
+        self._seen, self._noise = map(distributed.all_reduce, self.sums())
+        self._num_networks = sum(distributed.all_gather(self.num_networks))
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
@@ -140,6 +144,8 @@ class GramMoments(_Accumulator):
     Memory: `needed_bytes`; 2 N D numbers for the vectors, and for eigenpairs the Gram matrix of the
     2 N vectors. The vectors are never copied. R readouts of a network count as R networks.
     """
+
+    _stored = ("means", "spreads")
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
         super().__init__(dimension, device)
@@ -176,8 +182,8 @@ class GramMoments(_Accumulator):
 
     def merge(self, other: GramMoments) -> None:
         """Add the networks of another accumulator."""
-        self._means += [mean.to(self.device) for mean in other._means]
-        self._spreads += [spread.to(self.device) for spread in other._spreads]
+        self._means += other._means
+        self._spreads += other._spreads
 
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
@@ -185,15 +191,6 @@ class GramMoments(_Accumulator):
         self.load_state_dict(
             {key: [tensor for state in states for tensor in state[key]] for key in states[0]}
         )
-
-    def state_dict(self) -> dict[str, list[Tensor]]:
-        """Return the state from which `load_state_dict` resumes."""
-        return {"means": list(self._means), "spreads": list(self._spreads)}
-
-    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        """Restore a state of `state_dict`."""
-        self._means = [mean.to(self.device) for mean in state["means"]]
-        self._spreads = [spread.to(self.device) for spread in state["spreads"]]
 
     def vectors(self) -> tuple[list[Tensor], list[Tensor]]:
         """Return the vectors, not copied: blocks (B, D) of means, and of spreads where J > 1.
@@ -248,23 +245,30 @@ def merged(groups: Sequence[Moments]) -> Moments:
     return whole
 
 
-class HalfSamples:
+class HalfSamples(_Stored):
     """The vectors of the first networks of a computation, for moments of fourth order.
 
     Their halves x, y are stored: (x y^T + y x^T) / 2 is an estimate of g g^T without the noise of
     the inputs.
     """
 
+    _stored = ("blocks", "num_contributions")
+
     def __init__(self) -> None:
         self._blocks: dict[int, Tensor] = {}  # number of the block -> (B, R, 2, D)
-        self.num_contributions = 1
+        self._num_contributions = 1
+
+    @property
+    def num_halves(self) -> int:
+        """The number of independent halves of a vector: 1 for a single contribution, or 2."""
+        return min(2, self._num_contributions)
 
     def normalised(self) -> HalfSamples:
         """Return the same networks with each vector divided by its norm, so that all have equal
         weight.
         """
         other = HalfSamples()
-        other.num_contributions = self.num_contributions
+        other._num_contributions = self._num_contributions
         halves = self.halves()
         # (n, R, 1, 1)
         norms = halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)
@@ -280,11 +284,11 @@ class HalfSamples:
             contributions: (B * readouts, J, D).
             readouts: number of readouts per network, R.
         """
-        if not self.wants(block, block_size) or block in self._blocks:
+        if not self.wants(block, block_size):
             return
         vectors = contributions.unflatten(0, (-1, readouts))  # (B, R, J, D)
         vectors = vectors[: SAMPLED_NETWORKS - block * block_size]
-        self.num_contributions = vectors.shape[2]
+        self._num_contributions = vectors.shape[2]
         self._blocks[block] = torch.stack(split_halves(vectors), dim=2).float().cpu()
 
     @staticmethod
@@ -299,19 +303,11 @@ class HalfSamples:
         """Whether a block has networks that are stored."""
         return block * block_size < SAMPLED_NETWORKS
 
-    def state_dict(self) -> Facts:
-        """Return the state from which `load_state_dict` resumes."""
-        return {"blocks": dict(self._blocks), "num_contributions": self.num_contributions}
-
-    def load_state_dict(self, state: Facts) -> None:
-        """Restore a state of `state_dict`."""
-        self._blocks, self.num_contributions = dict(state["blocks"]), state["num_contributions"]
-
     def gather(self) -> None:
         """Replace each process's networks by those of all processes together."""
         for state in distributed.all_gather(self.state_dict()):
             self._blocks |= state["blocks"]
-            self.num_contributions = max(self.num_contributions, state["num_contributions"])
+            self._num_contributions = max(self._num_contributions, state["num_contributions"])
 
     def halves(self) -> Tensor:
         """Return (n, R, 2, D), in the order of the networks' numbers."""

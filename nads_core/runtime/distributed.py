@@ -80,7 +80,9 @@ def broadcast(value: float) -> float:
     return all_gather(value)[0]
 
 
-def all_reduce_(tensor: Tensor) -> None:
-    """Replace the tensor of each process by the sum of all of them, in place."""
+def all_reduce(tensor: Tensor) -> Tensor:
+    """Return the sum of the tensors of all processes."""
     if _joined():
+        tensor = tensor.clone()
         distributed.all_reduce(tensor)
+    return tensor
