@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
 from nads_core.directions.evaluation import BatchEvaluator, Block
 from nads_core.directions.moments import (
     DenseMoments,
@@ -75,7 +76,6 @@ class Accumulation:
         dense = isinstance(moments, DenseMoments)
         self._images = tuple(description.get("image_shape", ())) if dense else ()
         self.powers = torch.zeros(1, dtype=torch.float64)  # sums of `_powers`
-        # Devices draw blocks of different sizes: a file is continued with its own
         self.name = fingerprint(canonical(self.description | {"block_size": None}))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
         self.blocks_done, self.seconds = 0, 0.0
@@ -87,16 +87,16 @@ class Accumulation:
             self._restore(read_checkpoint(self.path))
 
     def _restore(self, saved: Facts) -> None:
-        if "block_size" in saved["description"]:
-            self.description["block_size"] = saved["description"]["block_size"]
-        if different := differences(saved["description"], self.description):
+        before = saved["description"]
+        # Devices draw blocks of different sizes: a file is continued with its own
+        now = self.description | {"block_size": before.get("block_size")}
+        if different := differences(before, now):
             raise self._of_another(different)
         for group, state in zip(self.groups, saved["moments"], strict=True):
             group.load_state_dict(state)
         self.half_samples.load_state_dict(saved["first_networks"])
         for name in _STORED:
             setattr(self, name, saved[name])
-        self.powers = torch.as_tensor(saved["powers"], dtype=torch.float64)
         self.devices = list(dict.fromkeys([*self.devices, self.device]))
 
     def identify(self, identity: Identity) -> None:
@@ -128,6 +128,13 @@ class Accumulation:
     def total(self) -> Moments:
         """Return the moments of all networks."""
         return merged(self.groups)
+
+    def eigenpairs(self, count: int, debiasing: str, symmetries: tuple[str, ...]) -> Eigenpairs:
+        """Return the leading eigenpairs of the second moment, see `EigenProblem`."""
+        share = effective_share(*self.powers[:3].tolist())
+        return EigenProblem(
+            self.total(), self.half_samples, count, self._images, debiasing, symmetries, share
+        ).eigenpairs()
 
     def _powers(self, halves: Tensor) -> Tensor:
         """Return the sums over networks that `effective_share` and `self_terms` are made of, from
@@ -343,10 +350,11 @@ def _change(old: Identity, new: Identity, allowed: float) -> str:
 
 def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: int) -> str:
     """Save the state, and return the message that names the file."""
-    # Factories can share a description, as lambdas do; the gradient of the first network differs.
-    norms = [float(identity["vector"].norm()) for identity in state.identities.values()]
-    norm = distributed.broadcast(max(norms, default=0.0))
-    path = state.path or Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
+    path = state.path
+    if not path:
+        # Factories can share a description, as lambdas do; the gradient of network 0 differs
+        norm = distributed.broadcast(float(state.identities[state.device]["vector"].norm()))
+        path = Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
     if distributed.rank() == 0:
         state.save(path)
     done = f"stopped after {state.blocks_done * block_size} of {num_networks} networks"

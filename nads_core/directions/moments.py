@@ -292,13 +292,6 @@ class HalfSamples(_Stored):
         self._blocks[block] = torch.stack(split_halves(vectors), dim=2).float().cpu()
 
     @staticmethod
-    def needed_bytes(dimension: int, num_networks: int, readouts: int = 1) -> int:
-        """Return the bytes that the first networks take, with the copy that certificates are made
-        from.
-        """
-        return 2 * 4 * 2 * min(num_networks, SAMPLED_NETWORKS) * readouts * dimension
-
-    @staticmethod
     def wants(block: int, block_size: int) -> bool:
         """Whether a block has networks that are stored."""
         return block * block_size < SAMPLED_NETWORKS

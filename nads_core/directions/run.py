@@ -16,7 +16,7 @@ import torch
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
 from nads_core.directions.evaluation import BatchEvaluator, require_gradients
-from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples, Moments
+from nads_core.directions.moments import SAMPLED_NETWORKS, DenseMoments, GramMoments, Moments
 from nads_core.directions.options import ComputeOptions
 from nads_core.directions.stopping import StoppingRule
 from nads_core.directions.symmetry import require_symmetries
@@ -151,12 +151,33 @@ class Run:
         """Return what the provenance says of the networks, and warn of what leaves the NADs
         incomplete.
         """
-        notes = Facts()
-        if self.asked.estimator is None and not self.ensemble.num_features:
-            notes["one_readout"] = self.ensemble.no_readout
-        notes |= _input_noise(self.evaluator.estimator)
-        name = self.evaluator.name
-        return notes | _zero_init(self.ensemble, name) | _fixed_weights(self.ensemble, name)
+        ensemble, estimator, name = self.ensemble, self.evaluator.estimator, self.evaluator.name
+        notes, warned = Facts(), []
+        if self.asked.estimator is None and not ensemble.num_features:
+            notes["one_readout"] = ensemble.no_readout
+        if estimator.has_input_noise and estimator.num_contributions == 1:
+            notes["input_noise"] = "not removed"
+            warned.append(
+                f"the noise of the inputs of {estimator} cannot be removed, and certainties are "
+                "those of C + W: use num_inputs=4 or more, or 2 without antithetic"
+            )
+        if parts := ensemble.zero_init():
+            notes["silent_parts"] = parts
+            warned.append(
+                f"parts of {name} are nearly silent at initialisation ({described(parts)}): these "
+                "branches contribute almost nothing to the NADs"
+            )
+        count, names = ensemble.fixed_weights()
+        if count > ensemble.num_parameters:
+            notes["fixed_weights"] = count
+            warned.append(
+                f"only {ensemble.num_parameters:,} weights of {name} vary between networks; "
+                f"{count:,} others do not ({', '.join(names[:3])}): are they drawn for each "
+                "network?"
+            )
+        for message in warned:
+            warnings.warn(message, stacklevel=3)
+        return notes
 
 
 def prepare(asked: Configuration) -> Run:
@@ -268,52 +289,12 @@ def _require_memory(
     readouts = estimator.readouts
     vectors = num_networks * readouts
     directions = min(options.num_directions or vectors, vectors)
-    in_a_block = min(num_networks, ensemble.block_size) * readouts * estimator.num_contributions
-    needed = (
-        GramMoments.needed_bytes(dimension, vectors, directions, options.dtype)
-        + in_a_block * dimension * options.dtype.itemsize
-        + HalfSamples.needed_bytes(dimension, num_networks, readouts)
-    )
+    # Two halves in float32 of each of the first vectors, and a copy for certificates
+    halves = 4 * 4 * min(num_networks, SAMPLED_NETWORKS) * readouts * dimension
     require_memory(
-        needed,
+        GramMoments.needed_bytes(dimension, vectors, directions, options.dtype) + halves,
         empty_moments(ensemble).device,
         f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the "
         "directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
-
-
-def _input_noise(estimator: Estimator) -> Facts:
-    """Return, and warn of, noise of the inputs that a single contribution does not show."""
-    if not estimator.has_input_noise or estimator.num_contributions > 1:
-        return {}
-    warnings.warn(
-        f"the noise of the inputs of {estimator} cannot be removed, and certainties are those of "
-        "C + W: use num_inputs=4 or more, or 2 without antithetic",
-        stacklevel=4,
-    )
-    return {"input_noise": "not removed"}
-
-
-def _zero_init(ensemble: Ensemble, name: str) -> Facts:
-    """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the
-    network.
-    """
-    if not (parts := ensemble.zero_init()):
-        return {}
-    message = f"parts of {name} are nearly silent at initialisation ({described(parts)})"
-    warnings.warn(f"{message}: these branches contribute almost nothing to the NADs", stacklevel=4)
-    return {"silent_parts": parts}
-
-
-def _fixed_weights(ensemble: Ensemble, name: str) -> Facts:
-    """Return, and warn of, weights that are the same in all networks, where few others vary."""
-    count, names = ensemble.fixed_weights()
-    if count <= ensemble.num_parameters:
-        return {}
-    varying = f"only {ensemble.num_parameters:,} weights of {name} vary between networks"
-    message = f"{varying}; {count:,} others do not"
-    warnings.warn(
-        f"{message} ({', '.join(names[:3])}): are they drawn for each network?", stacklevel=4
-    )
-    return {"fixed_weights": count}

@@ -8,10 +8,11 @@ import math
 import warnings
 from dataclasses import asdict, replace
 
+import torch
 from torch import Tensor
 
 from nads_core.directions.accumulation import Accumulation
-from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, EigenProblem
+from nads_core.directions.eigenpairs import HEAVY, Eigenpairs
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
@@ -34,17 +35,16 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     symmetries, notes = run.rule.symmetries, Facts()
     if run.symmetries == "test":
         symmetries, notes["symmetry_tests"] = _tested(state, num_networks, run.image_shape)
-    pairs = EigenProblem(
-        state.total(),
-        state.half_samples,
-        run.num_directions,
-        run.image_shape,
-        run.asked.options.debiasing,
-        symmetries,
-        effective_share=state.effective_share,
-    ).eigenpairs()
-    notes |= {"num_networks": num_networks, "symmetries": list(symmetries)}
-    notes |= run.rule.final_value(state.groups, pairs, num_networks)
+    options = run.asked.options
+    pairs = state.eigenpairs(run.num_directions, options.debiasing, symmetries)
+    met, values = run.rule.measure(state, pairs)
+    if not met:
+        criterion = {"tolerance": options.tolerance, "num_certain": options.num_certain}
+        asked = ", ".join(f"{name} {value}" for name, value in criterion.items() if value)
+        warnings.warn(
+            f"{asked} not reached after {num_networks:,} networks: {values}", stacklevel=3
+        )
+    notes |= {"num_networks": num_networks, "symmetries": list(symmetries)} | values
     notes |= _effective(state, pairs, num_networks, run.evaluator.name)
     return pairs, notes
 
@@ -62,13 +62,11 @@ def nads_of(run: Run, state: Accumulation, pairs: Eigenpairs, notes: Facts) -> N
     }
     # (n, D) -> (n, *image_shape)
     directions = with_signs(pairs.directions).reshape(-1, *run.image_shape)
-    eigenvalues, uncertainty = pairs.eigenvalues.cpu().float(), pairs.uncertainty
-    if state.scale != 1:
-        unit = state.scale**-2
-        eigenvalues = pairs.eigenvalues.cpu().double() * unit
-        uncertainty = replace(
-            uncertainty, eigenvalue_std=uncertainty.eigenvalue_std.double() * unit
-        )
+    # Where float32 would underflow
+    unit, dtype = state.scale**-2, torch.float32 if state.scale == 1 else torch.float64
+    eigenvalues = (pairs.eigenvalues.double() * unit).to(dtype)
+    errors = (pairs.uncertainty.eigenvalue_std.double() * unit).to(dtype)
+    uncertainty = replace(pairs.uncertainty, eigenvalue_std=errors)
     return NADs(directions.float().cpu(), eigenvalues, provenance, uncertainty)
 
 
@@ -80,36 +78,36 @@ def _effective(state: Accumulation, pairs: Eigenpairs, num_networks: int, name: 
     halves = state.half_samples.halves()  # (n, R, 2, D)
     # Energy of each network along the first direction, (n,)
     along = (halves.mean(2) @ pairs.directions[0].to(halves)).double().square().mean(1)
-    mean = along.mean()
+    mean, variance = along.mean(), along.var(correction=0)
     # What the mean of all has beyond that of the first ones may be of one network
-    beyond = (pairs.eigenvalues[0].to(mean) - mean).clamp(min=0)
-    variance = along.var(correction=0)
+    beyond = (pairs.eigenvalues[0].double() - mean).clamp(min=0)
     power = mean + beyond
     holding = 0.0
     if power > 0:
         holding = float(networks_along(power, variance, SampleSize(num_networks), beyond))
+    silent = 1 - float(halves.flatten(1).any(1).float().mean())
+    warned = []
     if state.effective_share < HEAVY:
-        message = (
+        warned.append(
             f"a few networks hold the second moment of {name}: {num_networks:,} networks have an "
-            f"effective number of {number:.2g}, which the certainties use"
+            f"effective number of {number:.2g}, which the certainties use: more networks help "
+            "little; equal_weights=True gives all the same weight"
         )
-        remedy = "more networks help little; equal_weights=True gives all the same weight"
-        warnings.warn(f"{message}: {remedy}", stacklevel=4)
     elif holding < FEWEST_ALONG and not pairs.uncertainty.certainty.any():
-        warnings.warn(
+        warned.append(
             f"nothing is claimed of the NADs of {name}: the effective number of networks along "
             f"the first one is {holding:.2g} of {num_networks:,}, and {FEWEST_ALONG} are needed: "
-            "draw more networks",
-            stacklevel=4,
+            "draw more networks"
         )
-    silent = 1 - float(halves.flatten(1).any(1).float().mean())
     if silent > _SILENT:
-        message = f"{100 * silent:.0f} % of the networks of {name} do not respond to their input"
-        warnings.warn(
-            f"{message}: they count as zero, and the NADs describe the others", stacklevel=4
+        warned.append(
+            f"{100 * silent:.0f} % of the networks of {name} do not respond to their input: they "
+            "count as zero, and the NADs describe the others"
         )
-    share = {"silent_networks": round(silent, 4)} if silent else {}
+    for message in warned:
+        warnings.warn(message, stacklevel=4)
     numbers = {"effective_networks": number, "effective_along_first": holding}
+    share = {"silent_networks": round(silent, 4)} if silent else {}
     return {key: float(f"{value:.4g}") for key, value in numbers.items()} | share
 
 

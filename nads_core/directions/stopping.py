@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
-from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
+from nads_core.directions.eigenpairs import Eigenpairs
 from nads_core.directions.moments import Moments, merged
 from nads_core.directions.options import ComputeOptions
 from nads_core.runtime.arguments import Facts, Shape
@@ -88,58 +87,29 @@ class StoppingRule:
             yield last
             networks *= growth
 
-    def measure(self, state: Accumulation) -> tuple[bool, dict[str, float]]:
-        """Return whether a run meets the criterion, which must be active, and the measured values
-        by name.
-        """
-        options = self.options
-        if options.tolerance is not None:
-            error, spread = self.error(state.groups)
-            return error + spread <= options.tolerance, {"error": error, "spread": spread}
-        assert options.num_certain is not None
-        dimension = math.prod(self.image_shape)
-        pairs = EigenProblem(
-            state.total(),
-            state.half_samples,
-            dimension if self.symmetries else min(4 * options.num_certain, dimension),
-            self.image_shape,
-            options.debiasing,
-            self.symmetries,
-            effective_share=state.effective_share,
-        ).eigenpairs()
-        count = pairs.uncertainty.num_certain
-        return count >= options.num_certain, {"certain": count}
+    def measure(self, state: Accumulation, pairs: Eigenpairs | None = None) -> tuple[bool, Facts]:
+        """Return whether a run meets the criterion, and the measured values for the provenance.
 
-    def final_value(self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int) -> Facts:
-        """Return the final value of the criterion, if there is one, for the provenance; warn unless
-        it is met.
+        Args:
+            state: moments of the networks.
+            pairs: eigenpairs of all of them, if they are known.
         """
-        options, certain = self.options, pairs.uncertainty.num_certain
-        after = f"not reached after {num_networks:,} networks"
-        if options.num_certain is not None:
-            if certain < options.num_certain:
-                warnings.warn(
-                    f"num_certain {options.num_certain} {after}: {certain} are certain",
-                    stacklevel=4,
-                )
-            return {"num_certain": options.num_certain, "certain": certain}
-        if options.tolerance is None:
-            return {}
-        error, spread = self.error(groups)
-        if not error + spread <= options.tolerance:
-            reached = f"error {error:.2g}, {error + spread:.2g} at the upper end of its interval"
-            warnings.warn(f"tolerance {options.tolerance} {after}: {reached}", stacklevel=4)
-        # JSON has no infinity
-        interval = [max(0, error - spread), error + spread] if math.isfinite(error) else None
-        return {
-            "num_leading": self.num_leading,
-            "error": interval and error,
-            "error_interval": interval,
-        }
-
-    def error(self, groups: Sequence[Moments]) -> tuple[float, float]:
-        """Return the `subspace_error` of the first ``num_leading`` directions."""
-        return subspace_error(groups, self.num_leading, self.symmetries, self.image_shape)
+        tolerance, num_certain = self.options.tolerance, self.options.num_certain
+        if num_certain is not None:
+            dimension = math.prod(self.image_shape)
+            count = dimension if self.symmetries else min(4 * num_certain, dimension)
+            pairs = pairs or state.eigenpairs(count, self.options.debiasing, self.symmetries)
+            certain = pairs.uncertainty.num_certain
+            return certain >= num_certain, {"num_certain": num_certain, "certain": certain}
+        if tolerance is None:
+            return True, {}
+        error, spread = subspace_error(
+            state.groups, self.num_leading, self.symmetries, self.image_shape
+        )
+        values = {"num_leading": self.num_leading, "error": None, "error_interval": None}
+        if math.isfinite(error):  # JSON has no infinity
+            values |= {"error": error, "error_interval": [max(0, error - spread), error + spread]}
+        return error + spread <= tolerance, values
 
 
 def subspace_error(
