@@ -34,7 +34,7 @@ def uneven():  # process 1 evaluates twice as many blocks between two sums over 
 
     accumulation._EXCHANGED_BATCHES = 2
     rank = int(os.environ.get("RANK", 0))
-    evaluation.fitting_batch = lambda ensemble, _: 64 << rank
+    evaluation.fitting_batch = lambda *_: 64 << rank
     return small()
 
 

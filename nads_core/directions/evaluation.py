@@ -26,7 +26,7 @@ _MOST_AT_ONCE = 512  # a dipole evaluates so many inputs at once
 # 2,048: on a GPU, where an audit takes as long as 100 LeNets, more would take most of the time
 _AUDITED, _AUDITED_OF, _MANY = 4, 256, 2_048
 _MEASURED_NETWORKS, _MOST_NETWORKS = 2, 512  # of which memory is measured; evaluated together
-_PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
+_CPU_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
 
 
 @dataclass
@@ -37,7 +37,8 @@ class BatchEvaluator:
         ensemble: networks.
         estimator: estimator of each network's vectors.
         name: name of the architecture, for messages.
-        batch_size: number of networks that a thread evaluates together; `fitting_batch` by default.
+        batch_size: number of networks that a thread draws and evaluates together; `fitting_batch`
+            by default.
         equal_weights: whether the vectors of a network are divided by the norm of their mean.
     """
 
@@ -56,12 +57,9 @@ class BatchEvaluator:
         if size != self.ensemble.block_size:
             self.ensemble.restart()  # `require_gradients` has begun a block of another size
         self.ensemble.block_size = size
-        self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
-        self._part = min(size, fitting_part(self.ensemble, self.estimator, self._threads.size))
-        networks = self._part  # of a thread at once
-        if self._part == size:
-            networks = max(self._batch, size) // size * size
-        self.blocks_at_once = max(1, networks * self._threads.size // size)
+        threads = self._threads.size
+        self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator, threads)
+        self.blocks_at_once = max(1, self._batch * threads // size)
 
     def contributions(self, blocks: list[Block]) -> Tensor:
         """Return the vectors (B * readouts, J, D) of the networks of several blocks, of which some
@@ -71,15 +69,13 @@ class BatchEvaluator:
             ValueError: if a network returns NaN or infinite values, or an audited one is not what
                 the factory builds.
         """
-        size = self.ensemble.block_size
+        size, together = self.ensemble.block_size, self._batch
         parts = [
-            (block, slice(first, min(first + self._part, count)))
+            (block, slice(first, min(first + together, count)))
             for block, count in blocks
-            for first in range(0, count, self._part)
+            for first in range(0, count, together)
         ]
-        # Whole blocks are shared among the threads; parts of large ones are tasks of their own
-        num_threads, whole = self._threads.size, len(parts) == len(blocks)
-        length = -(-len(blocks) // num_threads) if whole else 1
+        length = max(1, together // size)  # whole blocks, or one part
         tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
         vectors = self._threads.map(self._evaluate, tasks)
         ensembles = self._threads.ensembles
@@ -102,12 +98,10 @@ class BatchEvaluator:
         draw = Draw.cat(
             [self.estimator.draw(ensemble.restrict(rows), block) for block, rows in parts]
         )
-        batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
         try:
-            vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
+            contributions = self.estimator.contributions(ensemble, draw)
         except Exception as error:  # of the network or the estimator
             raise self._failure(ensemble, draw, network_ids, error) from error
-        contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         _require_shape(contributions, (len(draw), math.prod(ensemble.image_shape)), self.estimator)
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.equal_weights:
@@ -147,10 +141,11 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
     gradients underflow.
 
     Returns:
-        The vector of network 0, (D,), by which a computation can be recognised, and the
-        `moment_scale` of the first networks.
+        The vector of network 0, (D,), by which a computation can be recognised; and the power of
+        two that brings the mean square of the vectors to about 1, or 1 if it lies in [1e-24, 1e24].
     """
-    vector, zero, count = None, dict[str, float](), min(_CHECKED_NETWORKS, ensemble.block_size)
+    count = min(_CHECKED_NETWORKS, ensemble.block_size)
+    vector, zero = None, dict[str, float]()
     for start in range(0, _TRIED_NETWORKS, count):
         if start == _CHECKED_NETWORKS:  # all of them are dead: by design, or by chance
             zero = {part: value for part, value in ensemble.zero_init().items() if value == 0}
@@ -169,32 +164,26 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         for values in (outputs, contributions.reshape(len(draw), -1)):
             _require_finite(values, range(start, start + count), name, ensemble.seed)
         if contributions.any():
-            size, dtype = float(contributions.double().square().mean().sqrt()), contributions.dtype
-            if size < 1e3 * torch.finfo(dtype).tiny:  # the number format has few digits left
-                small = f"near {size:.0e}, too small for {dtype}"
+            square, dtype = float(contributions.double().square().mean()), contributions.dtype
+            if square**0.5 < 1e3 * torch.finfo(dtype).tiny:  # the number format has few digits left
                 wider = "float64" if dtype == torch.float32 else "float32"
-                raise ValueError(f"the gradients of {name} are {small}: use {wider}")
-            return vector, moment_scale(contributions)
-    reason = ""
+                raise ValueError(
+                    f"the gradients of {name} are near {square**0.5:.0e}, too small for {dtype}: "
+                    f"use {wider}"
+                )
+            # Eigenvalues are squares: gradients of 1e-22 have some of 1e-44, which is 0 in float32.
+            # A power of two changes no digit of what does not underflow.
+            far = not 1e-24 <= square <= 1e24
+            return vector, 2.0 ** -round(math.log2(square) / 2) if far else 1.0
+    tried, reason = _TRIED_NETWORKS, ""
     if zero:
+        tried = _CHECKED_NETWORKS
         remedy = "reinit_readout=True draws a last linear layer of zeros as nn.Linear does"
         reason = f" (it begins with {described(zero)}; {remedy})"
-    tried = _CHECKED_NETWORKS if zero else _TRIED_NETWORKS
     raise ValueError(
         f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: "
         f"the estimator's vectors are zero for {tried} networks{reason}"
     )
-
-
-def moment_scale(vectors: Tensor) -> float:
-    """Return the power of two that brings the mean square of vectors to about 1, or 1 if it lies in
-    [1e-24, 1e24].
-
-    Eigenvalues are squares: gradients of 1e-22 have some of 1e-44, which is 0 in float32. A power
-    of two changes no digit of what does not underflow.
-    """
-    square = float(vectors.double().square().mean())
-    return 1.0 if 1e-24 <= square <= 1e24 else 2.0 ** -round(math.log2(square) / 2)
 
 
 def _require_finite(values: Tensor, network_ids: Sequence[int], name: str, seed: int) -> None:
@@ -208,27 +197,22 @@ def _require_finite(values: Tensor, network_ids: Sequence[int], name: str, seed:
         )
 
 
-def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> int:
-    """Networks whose inputs and vectors a thread has in memory at once: on a CPU those that fit its
-    share of memory.
+def fitting_batch(ensemble: Ensemble, estimator: Estimator, num_threads: int = 1) -> int:
+    """Return how many networks a thread draws and evaluates together, at most one block on a CPU:
+    those whose inputs and vectors a quarter of the free memory holds; on a GPU by the memory that a
+    few need.
     """
-    if ensemble.device.type != "cpu":
-        return ensemble.block_size
-    dimension = math.prod(ensemble.image_shape)
-    passes = estimator.passes(dimension)
-    vectors = min(_MOST_AT_ONCE, max(passes.forward, passes.backward, passes.mixed))
-    # Inputs, gradients and copies
-    network_bytes = 4 * vectors * dimension * ensemble.dtype.itemsize
-    free = available_memory(ensemble.device) or math.inf
-    return max(1, int(min(_PART_BYTES, free / 4 / num_threads) / network_bytes))
-
-
-def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
-    """Networks evaluated together: one block on a CPU; on a GPU as many as a quarter of its free
-    memory holds, by the memory that a few need.
-    """
+    size, itemsize = ensemble.block_size, ensemble.dtype.itemsize
+    free = available_memory(ensemble.device) or 0  # unknown where it is not used
+    if ensemble.device.type == "cpu":
+        dimension = math.prod(ensemble.image_shape)
+        passes = estimator.passes(dimension)
+        vectors = min(_MOST_AT_ONCE, max(passes.forward, passes.backward, passes.mixed))
+        network_bytes = 4 * vectors * dimension * itemsize  # inputs, gradients and copies
+        fitting = min(_CPU_BYTES, free / 4 / num_threads) / network_bytes
+        return max(1, min(size, int(fitting)))
     if ensemble.device.type != "cuda":
-        return ensemble.block_size
+        return size
     draw = estimator.draw(ensemble, 0)[:_MEASURED_NETWORKS]
     before = torch.cuda.memory_allocated(ensemble.device)
     torch.cuda.reset_peak_memory_stats(ensemble.device)
@@ -238,8 +222,7 @@ def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
         return 1
     used = torch.cuda.max_memory_allocated(ensemble.device) - before
     # Drawn, and once more where several blocks are joined
-    weights = 3 * ensemble.num_parameters * ensemble.dtype.itemsize
-    free = available_memory(ensemble.device) or 0
+    weights = 3 * ensemble.num_parameters * itemsize
     return int(max(1, min(_MOST_NETWORKS, free / 4 / (used / len(draw) + weights))))
 
 

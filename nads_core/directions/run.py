@@ -76,7 +76,7 @@ class Run:
         evaluator: networks, and the estimator of each network's vectors.
         symmetries: symmetries of the networks' distribution, or "test".
         rule: stopping criterion, with what measuring it needs.
-        scale: factor of the networks' vectors, see `moment_scale`.
+        scale: factor of the networks' vectors, see `require_gradients`.
         identity: outputs and weights of the first networks, and the vector of network 0, by which a
             file recognises its factory and estimator.
     """
