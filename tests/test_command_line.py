@@ -275,7 +275,7 @@ def test_ctrl_c_and_resume(folder, capsys):
     (folder / "stop").touch()
     assert main(arguments) == 130
     error = capsys.readouterr().err
-    assert re.search(r"\d+ of 640 networks; the same command resumes", error)
+    assert re.search(r"\d+ of 640 networks; the same call with checkpoint=.* resumes", error)
     (checkpoint,) = folder.glob("x.*.ckpt")
     assert 0 < torch.load(checkpoint, weights_only=True)["blocks_done"] < 10
     assert main(arguments) == 0

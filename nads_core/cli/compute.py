@@ -124,19 +124,12 @@ def run(
     if "symmetries" in options:
         symmetries = tuple(options["symmetries"])
         options["symmetries"] = "test" if symmetries == ("test",) else symmetries
-    if "image_shape" in options:
-        options["image_shape"] = tuple(options["image_shape"])
     checkpoint = checkpoint or out.with_suffix(".{run}.ckpt")
     out.parent.mkdir(parents=True, exist_ok=True)
     with distributed.process_group(options.pop("device", None)) as device:
-        try:
-            nads = compute_nads(
-                architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options
-            )
-        except KeyboardInterrupt as interrupt:
-            if done := str(interrupt).partition(";")[0]:  # the state is saved
-                raise KeyboardInterrupt(f"{done}; the same command resumes") from None
-            raise
+        nads = compute_nads(
+            architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options
+        )
         if distributed.rank() == 0:
             nads.save(out, quantized=quantized)
             print(f"{nads} -> {out}")

@@ -97,7 +97,8 @@ class Accumulation:
         self.half_samples.load_state_dict(saved["first_networks"])
         for name in _STORED:
             setattr(self, name, saved[name])
-        self.devices = list(dict.fromkeys([*self.devices, self.device]))
+        if self.device not in self.devices:
+            self.devices.append(self.device)
 
     def identify(self, identity: Identity) -> None:
         """Compare the factory with that of the file, because factories can share names.
@@ -109,10 +110,9 @@ class Accumulation:
             ValueError: if they differ.
         """
         before = self.identities.setdefault(self.device, identity)
-        # Processors differ by 0.1 in gradients of bfloat16.
-        if change := _change(
-            before, identity, 0.3 if self.description.get("dtype") == "torch.bfloat16" else 0.05
-        ):
+        # Processors differ by 0.1 in gradients of bfloat16
+        rounding = 0.3 if self.description.get("dtype") == "torch.bfloat16" else 0.05
+        if change := _change(before, identity, rounding):
             raise self._of_another(change)
 
     def _of_another(self, difference: str) -> ValueError:
@@ -131,9 +131,9 @@ class Accumulation:
 
     def eigenpairs(self, count: int, debiasing: str, symmetries: tuple[str, ...]) -> Eigenpairs:
         """Return the leading eigenpairs of the second moment, see `EigenProblem`."""
-        share = effective_share(*self.powers[:3].tolist())
+        moments, share = self.total(), self.effective_share
         return EigenProblem(
-            self.total(), self.half_samples, count, self._images, debiasing, symmetries, share
+            moments, self.half_samples, count, self._images, debiasing, symmetries, share
         ).eigenpairs()
 
     def _powers(self, halves: Tensor) -> Tensor:
@@ -288,7 +288,7 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
             f"{state.path} already holds {done} networks: num_networks = {num_networks} is too few"
         )
     needed = (len(state.groups) - 1) * block_size + 1  # so that no group is empty
-    if len(state.groups) > 1 and num_networks < needed:
+    if num_networks < needed:
         raise ValueError(
             f"a tolerance needs {needed} networks or more, got num_networks = {num_networks}"
         )
@@ -336,11 +336,10 @@ def _change(old: Identity, new: Identity, allowed: float) -> str:
     before, now = old["outputs"], new["outputs"]  # (networks, inputs)
     # (inputs,), relative
     change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(min=1e-300)
-    size = float(change[change.isfinite()].max()) if change.isfinite().any() else 0.0
+    size = float(change.nan_to_num(0, 0).max())
     if size > _SAME_OUTPUTS:
-        layers = differences(old["layers"], new["layers"])
-        outputs = f"the outputs of its first networks differ by {100 * size:.2g} %"
-        return f"{outputs}; {layers}" if layers else outputs
+        layers = differences(old["layers"], new["layers"]) or "its layers do not"
+        return f"the outputs of its first networks differ by {100 * size:.2g} %; {layers}"
     if old["replayed"] != new["replayed"]:
         return "one factory draws the weights of many networks together, the other one by one"
     if (new["vector"] - old["vector"]).norm() > allowed * new["vector"].norm():
@@ -358,7 +357,7 @@ def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: 
     if distributed.rank() == 0:
         state.save(path)
     done = f"stopped after {state.blocks_done * block_size} of {num_networks} networks"
-    return f"{done}; call again with checkpoint={str(path)!r} to resume"
+    return f"{done}; the same call with checkpoint={str(path)!r} resumes"
 
 
 def read_checkpoint(path: Path) -> Facts:

@@ -25,6 +25,11 @@ from torch import Tensor
 _SMALLEST_GAP = 1e-300  # avoids a division by zero
 
 
+def count_before(found: Tensor) -> int:
+    """Return how many values (k,) stand before the first that is true; k if none is."""
+    return int((~found).cumprod(0).sum())
+
+
 @dataclass(frozen=True)
 class BulkSpectrum:
     """Spectrum of the part of the space in which no direction was found.
@@ -64,8 +69,7 @@ class BulkSpectrum:
         + 2 e.
         """
         edge, energy = self._edge(noise, num_networks)
-        below = (values <= self.level + energy + 2 * edge).nonzero()
-        return int(below[0]) if len(below) else len(values)
+        return count_before(values <= self.level + energy + 2 * edge)
 
     def invert_shrinkage(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
         """Return the levels (k,) that the bulk shifts to these values (k,).

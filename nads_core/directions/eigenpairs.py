@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nads_core.directions.bulk import BulkSpectrum
+from nads_core.directions.bulk import BulkSpectrum, count_before
 from nads_core.directions.covariance import (
     FLOOR,
     debias,
@@ -200,8 +200,7 @@ class EigenProblem:
         levels = (axes @ block * axes).sum(1) - noise
         # Values at the shrinkage floor are not measured. Axes from there on are ordered by noise.
         floor = negligible + (FLOOR * noise if self.debiasing == "shrink" else 0)
-        below = (levels <= floor).nonzero()
-        measured = int(below[0]) if len(below) else len(levels)
+        measured = count_before(levels <= floor)
         if self.debiasing == "none" and noise_block.any():
             measured = 0  # these are directions of C + W and not of C
         # A basis can be larger than the span of the networks, and a type can be without energy
@@ -362,10 +361,8 @@ def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> E
         for band in types[kinds[partner]].uncertainty.clusters(indices)
     ]
     uncertainty = DirectionUncertainty(
-        types=tuple(names[one.partner] for one in order),
-        certainty=ordered("certainty"),
-        agreement=ordered("agreement"),
-        eigenvalue_std=ordered("eigenvalue_std"),
+        tuple(names[one.partner] for one in order),
+        *map(ordered, ("certainty", "agreement", "eigenvalue_std")),
         leading_certainty=_leading_certainty(types, kinds, [one.partner for one in order]),
         bands=tuple(sorted(bands, key=lambda band: band.indices)),
     )

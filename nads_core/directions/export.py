@@ -131,7 +131,7 @@ def nads_path(path: str | os.PathLike[str]) -> Path:
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a file of NADs, in the byte order of this machine.
+    """Return the arrays of a file of NADs.
 
     Raises:
         ValueError: if it is no such file, is damaged, or would fill the memory with what it packs.
@@ -143,15 +143,11 @@ def read(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"its {path.stat().st_size:,} bytes would unpack to {unpacked:,}")
     try:
         with np.load(path) as file:  # members that are no arrays are read as bytes
-            arrays = {name: np.asarray(array) for name, array in file.items()}
+            return {name: np.asarray(array) for name, array in file.items()}
     except ValueError as error:  # of objects, with the advice to load them
         raise ValueError(
             "an array in it is damaged, or holds Python objects, which are not loaded"
         ) from error
-    return {
-        name: array.astype(array.dtype.newbyteorder("="), copy=False)
-        for name, array in arrays.items()
-    }
 
 
 def checksum(parts: Mapping[str, np.ndarray | str]) -> str:

@@ -405,10 +405,8 @@ class NADs:
             raise FileNotFoundError(f"there is no file {path}")
         try:
             file = export.read(path)
-            if missing := {"directions", "eigenvalues", "provenance"} - set(file):
-                raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
-            names = file.keys() & {"directions", "scale", "eigenvalues"}
-            stored = {name: file[name] for name in names}
+            identity = ("directions", "scale", "eigenvalues")
+            stored = {name: file[name] for name in identity if name in file}
             if "mirrored" in file:
                 stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
             provenance = json.loads(str(file["provenance"]))
@@ -424,7 +422,7 @@ class NADs:
             nads._require_valid()
         except Exception as error:  # readers of other files, or of damaged ones, can raise anything
             raise ValueError(
-                f"{path} holds no NADs that can be read, or is damaged ({error})"
+                f"{path} holds no NADs that can be read, or is damaged ({error!r})"
             ) from error
         # The fingerprint is that of the file: rebuilt values differ between processors
         object.__setattr__(nads, "stored_fingerprint", export.checksum(stored))

@@ -119,8 +119,6 @@ def _residual(gram: Tensor, held_out: Tensor) -> tuple[Tensor, int]:
         held_out: (m,), which rows are held out.
     """
     residual = gram[held_out][:, held_out]
-    if held_out.all():
-        return residual, 0
     across = gram[held_out][:, ~held_out]
     others = gram[~held_out][:, ~held_out]
     residual = residual - across @ torch.linalg.solve(others, across.T)

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from nads_core.directions.bulk import BulkSpectrum
+from nads_core.directions.bulk import BulkSpectrum, count_before
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
 
 _WINDOW = 48  # ranks that are simulated together
@@ -210,8 +210,7 @@ def estimate_uncertainty(
         return uncertainty.extended(known=0).extended(count)
     power = values.clamp(min=0) + noise
     along = networks_along(power, variances.diagonal(), sample, beyond[:shown].double().cpu())
-    few = (along < FEWEST_ALONG).nonzero()
-    claimed = uncertainty.extended(count, int(few[0]) if len(few) else None)
+    claimed = uncertainty.extended(count, count_before(along < FEWEST_ALONG))
     return replace(claimed, eigenvalue_std=uncertainty.extended(count).eigenvalue_std)
 
 
@@ -366,8 +365,7 @@ def _start_of_flat_tail(values: Tensor, noise: Tensor, num_vectors: float) -> in
     left = (num_vectors - torch.arange(len(values))).clamp(min=1)  # n - r
     edge = level + power * ((1 + (sizes / left).sqrt()) ** 2 - 1)
     # The largest one scatters around the edge
-    flat = ((values <= 1.05 * edge) & (sizes > _WINDOW)).nonzero()
-    return int(flat[0]) if len(flat) else len(values)
+    return count_before((values <= 1.05 * edge) & (sizes > _WINDOW))
 
 
 def _random_from(first: int, overlaps: Tensor, num_unseen: int) -> Tensor:
@@ -504,8 +502,8 @@ def _bands(overlaps: Tensor) -> list[tuple[int, int]]:
         ranks = torch.arange(1, size - first + 1)
         inside = overlaps[first:, first:].cumsum(0).cumsum(1).diagonal() / ranks
         chance = ranks / (size - first)
-        known = (inside - chance >= CERTAIN * (1 - chance)).nonzero()
-        length = int(known[0]) + 1 if len(known) else size - first
+        known = inside - chance >= CERTAIN * (1 - chance)
+        length = min(count_before(known) + 1, size - first)
         if length > 1:
             bands.append((first, first + length))
         first += length

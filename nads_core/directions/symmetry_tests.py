@@ -164,9 +164,9 @@ def _num_effective(own_of_first: Tensor, mean_of_all: float) -> float:
     """Return how many networks of equal size hold the shares, (sum d_ii)^2 / sum d_ii^2 of the
     first networks; what the mean of all has beyond theirs may be that of one network.
     """
-    later = len(own_of_first) * mean_of_all - float(own_of_first.sum())
-    sizes = [*own_of_first.tolist(), max(0.0, later)]
-    return math.fsum(sizes) ** 2 / (math.fsum(size**2 for size in sizes) or math.inf)
+    later = (len(own_of_first) * mean_of_all - own_of_first.sum()).clamp(min=0)
+    sizes = torch.cat([own_of_first, later[None]])
+    return float(sizes.sum().square() / sizes.square().sum().clamp(min=1e-300))
 
 
 def _worst(tests: list[SymmetryTest]) -> SymmetryTest:

@@ -84,11 +84,12 @@ class DirectionUncertainty:
                 raise ValueError(
                     f"{name} is {values.dtype} {tuple(values.shape)}, expected {len(self)} numbers"
                 )
-            known = values[~values.isnan()] if name == "eigenvalue_std" else values
-            most = math.inf if name == "eigenvalue_std" else 1 + 1e-6
-            if not ((known >= 0) & (known <= most)).all():
+            most = 1 + 1e-6
+            if name == "eigenvalue_std":
+                values, most = values.nan_to_num(), math.inf
+            if not ((values >= 0) & (values <= most)).all():
                 raise ValueError(
-                    f"{name} has values from {float(known.min()):.3g} to {float(known.max()):.3g}"
+                    f"{name} has values from {float(values.min()):.3g} to {float(values.max()):.3g}"
                 )
         for band in self.bands:
             inside = set(band.indices) <= set(range(len(self)))
