@@ -114,18 +114,12 @@ class _Spectrum(NamedTuple):
         axes: (r, d), unit eigenvectors as rows.
         levels: (r,), M - W along each axis.
         noise: (r,), W along each axis.
-        measured: number of leading axes whose levels are measurements.
-        spanned: number of leading axes that the networks span.
-        complete: whether the axes span all images of the type.
     """
 
     eigenvalues: Tensor
     axes: Tensor
     levels: Tensor
     noise: Tensor
-    measured: int
-    spanned: int
-    complete: bool
 
 
 @dataclass(frozen=True)
@@ -180,16 +174,10 @@ class EigenProblem:
         types = symmetry_types(tuple(self.image_shape), tuple(self.symmetries))
         return [self._of_type(kind, second_moment, noise_moment) for kind in types]
 
-    def _spectrum(
-        self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor
-    ) -> _Spectrum:
-        """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D,
-        D).
+    def _spectrum(self, block: Tensor, noise_block: Tensor, num_vectors: int) -> _Spectrum:
+        """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (d,
+        d) of so many vectors.
         """
-        # Energy along one axis that rounding can explain
-        negligible = _NEGLIGIBLE_SHARE * second_moment.trace()
-        block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
-        num_vectors = self.half_samples.num_halves * self.moments.num_networks * len(kind.bases)
         basis = _spanned(block + noise_block, num_vectors)
         if basis is not None:  # (d, r): the moments are zero outside of it
             block, noise_block = basis.T @ block @ basis, basis.T @ noise_block @ basis
@@ -198,35 +186,43 @@ class EigenProblem:
             values = values.clamp(min=0)  # semi-definite but for rounding
         noise = (axes @ noise_block * axes).sum(1)  # (r,)
         levels = (axes @ block * axes).sum(1) - noise
+        return _Spectrum(values, axes if basis is None else axes @ basis.T, levels, noise)
+
+    def _of_type(
+        self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor
+    ) -> _TypeEigenpairs:
+        """Return the leading eigenpairs of a type, each with its uncertainty, of moments (D, D)."""
+        num_vectors = self.half_samples.num_halves * self.moments.num_networks * len(kind.bases)
+        with threads_for(len(kind)):
+            block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
+            values, axes, levels, noise = self._spectrum(block, noise_block, num_vectors)
+        # Energy along one axis that rounding can explain
+        negligible = _NEGLIGIBLE_SHARE * float(second_moment.trace())
         # Values at the shrinkage floor are not measured. Axes from there on are ordered by noise.
         floor = negligible + (FLOOR * noise if self.debiasing == "shrink" else 0)
         measured = count_before(levels <= floor)
         if self.debiasing == "none" and noise_block.any():
             measured = 0  # these are directions of C + W and not of C
         # A basis can be larger than the span of the networks, and a type can be without energy
-        spanned = levels + noise > max(1e-9 * float(levels[0] + noise[0]), 1e-3 * float(negligible))
-        axes = axes if basis is None else axes @ basis.T
-        return _Spectrum(values, axes, levels, noise, measured, int(spanned.sum()), basis is None)
-
-    def _of_type(
-        self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor
-    ) -> _TypeEigenpairs:
-        """Return the leading eigenpairs of a type, each with its uncertainty."""
-        with threads_for(len(kind)):
-            spectrum = self._spectrum(kind, second_moment, noise_moment)
-        count = min(self.count, len(kind))
-        used = min(_SIMULATED, spectrum.spanned)
+        spanned = levels + noise > max(1e-9 * float(levels[0] + noise[0]), 1e-3 * negligible)
+        used = min(_SIMULATED, int(spanned.sum()))
         halves = kind.coordinates(self.half_samples.halves())  # (P, n, R, 2, d)
+        bulk, remaining = BulkSpectrum(), len(kind) - used
+        if remaining:  # the other axes, and what the networks do not span
+            complete = len(axes) == len(kind)
+            unseen, unseen_noise = (0.0, 0.0) if complete else unseen_energies(halves)
+            rest = float(levels[used:].clamp(min=0).sum()), float(noise[used:].sum())
+            bulk = BulkSpectrum(
+                remaining, unseen + rest[0] / remaining, unseen_noise + rest[1] / remaining
+            )
         # Of M - W also where it is shrunk: that keeps the axes, and the eigenvalues above the
         # floor, which the levels below it have shifted.
         uncertainty = self._uncertainty(
-            spectrum.levels[:used],
-            spectrum.noise[:used],
-            halves @ spectrum.axes[:used].to(halves).T,
-            _rest_of_type(kind, spectrum, used, halves),
+            levels[:used], noise[:used], halves @ axes[:used].to(halves).T, bulk
         )
-        values, axes = _completed(spectrum.eigenvalues[:count], spectrum.axes[:count], count)
-        uncertainty = uncertainty.extended(known=spectrum.measured).extended(count)
+        count = min(self.count, len(kind))
+        values, axes = _completed(values[:count], axes[:count], count)
+        uncertainty = uncertainty.extended(known=measured).extended(count)
         return _TypeEigenpairs(kind.names, values, kind.images(axes), uncertainty)
 
     def _uncertainty(
@@ -286,20 +282,6 @@ class EigenProblem:
 def _mean_energy(blocks: list[Tensor], num_networks: int) -> float:
     """Return the sum of squares of vectors, per network."""
     return sum(float(vectors.double().square().sum()) for vectors in blocks) / num_networks
-
-
-def _rest_of_type(
-    kind: SymmetryType, spectrum: _Spectrum, used: int, halves: Tensor
-) -> BulkSpectrum:
-    """Return the spectrum of what is left of a type: axes from ``used`` on, and what the networks
-    do not span.
-    """
-    remaining = len(kind) - used
-    if not remaining:
-        return BulkSpectrum()
-    level, noise = (0.0, 0.0) if spectrum.complete else unseen_energies(halves)
-    level += float(spectrum.levels[used:].clamp(min=0).sum()) / remaining
-    return BulkSpectrum(remaining, level, noise + float(spectrum.noise[used:].sum()) / remaining)
 
 
 def _completed(values: Tensor, axes: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -499,8 +499,8 @@ class SubspaceSimilarity:
     @classmethod
     def of(cls, name: str, first: NADs, second: NADs, k: int) -> SubspaceSimilarity:
         """Compare the first k directions of two architectures, the second of this name."""
-        overlap, interval = first.overlap(second, k), first.overlap_interval(second, k)
-        return cls(name, overlap, interval, k, k / len(first.basis))
+        interval = first.overlap_interval(second, k)
+        return cls(name, first.overlap(second, k), interval, k, k / len(first.basis))
 
     def __str__(self) -> str:
         low, high = self.interval
