@@ -44,6 +44,7 @@ _OPTIONS: dict[str, tuple[type, str]] = {  # type of the value, and help
         "or MODULE:FUNCTION",
     ),
     "name": (str, "name of the architecture in files and figures"),
+    "dtype": (str, "type of the networks: float32, bfloat16 or float64 (default: float32)"),
     "batch-size": (int, "networks evaluated together on a GPU; fitted to its memory by default"),
     "seed": (int, "random seed of weights and inputs (default: 0)"),
     "device": (str, "cpu, cuda, ...; a GPU if available by default"),
@@ -71,11 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=output_file, required=True, help="npz file to write")
     parser.add_argument(
         "--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)"
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=("float32", "bfloat16", "float64"),
-        help="type of the networks (default: float32)",
     )
     parser.add_argument(
         "--image-shape",

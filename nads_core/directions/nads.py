@@ -33,15 +33,12 @@ class NADs:
             ``debiasing`` is "none".
         provenance: settings and environment of the computation.
         uncertainty: uncertainty of each; None in files that were written before there were any.
-        stored_fingerprint: fingerprint of the file that they were read from, or None; no argument.
     """
 
     directions: Tensor
     eigenvalues: Tensor
     provenance: Facts = field(default_factory=dict)
     uncertainty: DirectionUncertainty | None = None
-    # `replace` drops it with the arrays that it names
-    stored_fingerprint: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:
@@ -59,7 +56,7 @@ class NADs:
         """Names the stored bytes (of the file, or what `save` would write), which are the same on
         every machine.
         """
-        return self.stored_fingerprint or export.checksum(self._stored(quantized=False))
+        return export.checksum(self._stored(quantized=False))
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -360,8 +357,7 @@ class NADs:
         rows = self.directions.detach().cpu().numpy()
         stored = {"directions": rows, "eigenvalues": self.eigenvalues.detach().cpu().numpy()}
         if quantized:
-            largest = np.abs(rows).max(axis=tuple(range(1, rows.ndim)), keepdims=True)
-            scale = largest / np.iinfo(np.int16).max
+            scale = np.abs(rows).max(axis=tuple(range(1, rows.ndim)), keepdims=True) / (2**15 - 1)
             stored["directions"] = np.round(rows / scale).astype(np.int16)
             stored["scale"] = scale.astype(np.float32)
         return stored
@@ -425,7 +421,7 @@ class NADs:
                 f"{path} holds no NADs that can be read, or is damaged ({error!r})"
             ) from error
         # The fingerprint is that of the file: rebuilt values differ between processors
-        object.__setattr__(nads, "stored_fingerprint", export.checksum(stored))
+        vars(nads)["fingerprint"] = export.checksum(stored)
         return nads
 
 

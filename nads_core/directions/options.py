@@ -15,7 +15,6 @@ from nads_core.runtime.arguments import (
     make_plain,
     require_choice,
     require_integers,
-    usable_dtype,
 )
 
 
@@ -80,7 +79,7 @@ class ComputeOptions:
     name: str | None = None
     reinit_readout: bool = False
     evaluation: Literal["loop", "vmap", "graph", "factory"] | None = None
-    dtype: torch.dtype = torch.float32
+    dtype: torch.dtype | str = torch.float32
     batch_size: int | None = None
     kernels: str = "torch"
     tolerance: float | None = None
@@ -89,18 +88,13 @@ class ComputeOptions:
 
     def __post_init__(self) -> None:
         require_choice("debiasing", self.debiasing, DEBIASINGS)
-        for name in ("num_directions", "batch_size", "num_leading", "num_certain"):
-            if (count := getattr(self, name)) is not None:
-                require_integers(**{name: count})
+        own = vars(self)
+        counts = ("num_directions", "batch_size", "num_leading", "num_certain")
+        require_integers(**{name: own[name] for name in counts if own[name] is not None})
         make_plain(self)
-        object.__setattr__(self, "dtype", usable_dtype(self.dtype))
         if isinstance(self.output, str):
-            named: Output = OutputAt(self.output)
-            if self.output.isdigit():
-                named = int(self.output)
-            elif ":" in self.output:
-                named = imported(self.output)
-            object.__setattr__(self, "output", named)
+            named = imported if ":" in self.output else OutputAt
+            own["output"] = (int if self.output.isdigit() else named)(self.output)
 
 
 def options_of(keywords: Facts) -> ComputeOptions:

@@ -195,7 +195,7 @@ def prepare(asked: Configuration) -> Run:
     ensemble = asked.ensemble(factory)
     estimator = asked.estimator
     estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
-    _require_memory(ensemble, num_networks, estimator, options)
+    _require_memory(ensemble, num_networks, estimator, options.num_directions)
     identity = ensemble.identity()
     vector, scale = require_gradients(ensemble, estimator, name)
     identity["vector"] = vector.double().cpu()
@@ -278,7 +278,7 @@ def empty_moments(ensemble: Ensemble) -> Moments:
 
 
 def _require_memory(
-    ensemble: Ensemble, num_networks: int, estimator: Estimator, options: ComputeOptions
+    ensemble: Ensemble, num_networks: int, estimator: Estimator, num_directions: int | None
 ) -> None:
     """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on
     them.
@@ -288,11 +288,11 @@ def _require_memory(
         return  # D x D moments do not grow with the number of networks
     readouts = estimator.readouts
     vectors = num_networks * readouts
-    directions = min(options.num_directions or vectors, vectors)
+    directions = min(num_directions or vectors, vectors)
     # Two halves in float32 of each of the first vectors, and a copy for certificates
     halves = 4 * 4 * min(num_networks, SAMPLED_NETWORKS) * readouts * dimension
     require_memory(
-        GramMoments.needed_bytes(dimension, vectors, directions, options.dtype) + halves,
+        GramMoments.needed_bytes(dimension, vectors, directions, ensemble.dtype) + halves,
         empty_moments(ensemble).device,
         f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the "
         "directions, take up to",

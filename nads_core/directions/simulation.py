@@ -116,7 +116,10 @@ class TypeUncertainty:
         for first, last in self.bands:
             inside = tuple(indices[first:last])
             if len(inside) > 1:
-                shared = _shared_within(self.leading, first, first + len(inside))
+                # A sum over a block, from sums over the first ranks
+                block, end = self.leading, first + len(inside)
+                without = block[end, end] - block[first, end] - block[end, first]
+                shared = float(without + block[first, first])
                 yield DegenerateCluster(inside, shared / len(inside))
 
     def extended(self, count: int = 0, known: int | None = None) -> TypeUncertainty:
@@ -142,16 +145,6 @@ class TypeUncertainty:
             leading=self.leading[nearest][:, nearest],
             bands=bands,
         )
-
-
-def _shared_within(leading: Tensor, first: int, last: int) -> float:
-    """Return the dimensions that found and exact directions of the ranks [first, last) share.
-
-    ``leading`` holds sums over the first i and j ranks, so the sum over a block is the usual
-    difference of four.
-    """
-    without_corner = leading[last, last] - leading[first, last] - leading[last, first]
-    return float(without_corner + leading[first, first])
 
 
 def estimate_uncertainty(
