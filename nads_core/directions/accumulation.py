@@ -168,8 +168,7 @@ class Accumulation:
         Returns:
             What these networks add to ``powers``.
         """
-        if self.scale != 1:
-            contributions = contributions * self.scale
+        contributions = contributions * self.scale
         powers = torch.zeros_like(self.powers)
         readouts = len(contributions) // sum(count for _, count in blocks)
         parts = contributions.split([count * readouts for _, count in blocks])

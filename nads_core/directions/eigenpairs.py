@@ -344,7 +344,7 @@ def _in_one_order(types: list[_TypeEigenpairs], count: int, debiasing: str) -> E
     ]
     uncertainty = DirectionUncertainty(
         tuple(names[one.partner] for one in order),
-        *map(ordered, ("certainty", "agreement", "eigenvalue_std")),
+        **{measure: ordered(measure) for measure in ("certainty", "agreement", "eigenvalue_std")},
         leading_certainty=_leading_certainty(types, kinds, [one.partner for one in order]),
         bands=tuple(sorted(bands, key=lambda band: band.indices)),
     )

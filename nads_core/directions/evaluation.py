@@ -145,11 +145,13 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         two that brings the mean square of the vectors to about 1, or 1 if it lies in [1e-24, 1e24].
     """
     count = min(_CHECKED_NETWORKS, ensemble.block_size)
-    vector, zero = None, dict[str, float]()
+    vector, tried, reason = None, 0, ""
     for start in range(0, _TRIED_NETWORKS, count):
         if start == _CHECKED_NETWORKS:  # all of them are dead: by design, or by chance
             zero = {part: value for part, value in ensemble.zero_init().items() if value == 0}
             if zero:
+                remedy = "reinit_readout=True draws a last linear layer of zeros as nn.Linear does"
+                reason = f" (it begins with {described(zero)}; {remedy})"
                 break
         block, row = divmod(start, ensemble.block_size)
         draw = estimator.draw(ensemble.restrict(slice(row, row + count)), block)
@@ -175,11 +177,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
             # A power of two changes no digit of what does not underflow.
             far = not 1e-24 <= square <= 1e24
             return vector, 2.0 ** -round(math.log2(square) / 2) if far else 1.0
-    tried, reason = _TRIED_NETWORKS, ""
-    if zero:
-        tried = _CHECKED_NETWORKS
-        remedy = "reinit_readout=True draws a last linear layer of zeros as nn.Linear does"
-        reason = f" (it begins with {described(zero)}; {remedy})"
+        tried = start + count
     raise ValueError(
         f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: "
         f"the estimator's vectors are zero for {tried} networks{reason}"

@@ -171,11 +171,6 @@ def estimate_uncertainty(
     count = len(values)
     shown, bulk = _shown(values, noise, sample.num_vectors, bulk)
     values, noise, variances = values[:shown], noise[:shown], variances[:shown, :shown]
-    if not shown:
-        nothing = torch.zeros(0, dtype=torch.float64)
-        leading = torch.zeros(1, 1, dtype=torch.float64)
-        return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
-
     ratios = _variance_ratios(values, noise, variances, sample.num_averaged)
     model = _SamplingError(noise, ratios, sample, bulk)
     levels = model.true_levels(values)
@@ -396,8 +391,8 @@ def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     mean = weights @ values
     # Slope of the weighted least squares line through the values: cov(rank, value) / var(rank)
     rank_variance = weights @ ranks.square() - mean_rank.square()
-    slope = (weights @ (ranks * values) - mean_rank * mean) / rank_variance.clamp(min=1e-9)
-    fitted = mean + slope * (ranks - mean_rank)
+    slope = (weights @ (ranks * values) - mean_rank * mean) / rank_variance
+    fitted = mean + slope * (ranks - mean_rank)  # NaN where there is a single rank
     return torch.where(rank_variance > 1e-6, fitted, values).sort(descending=True).values
 
 
@@ -415,7 +410,7 @@ def _windows(size: int) -> list[_Window]:
     of them.
     """
     width = min(_WINDOW, size)
-    starts = sorted({*range(0, size - width, _WINDOW - 2 * _MARGIN), size - width})
+    starts = sorted({*range(0, size - width, _WINDOW - 2 * _MARGIN), size - width}) if size else []
     # Neighbouring windows share the ranks from one's start to the other's stop: results change in
     # the middle.
     middles = [(one + width + other) // 2 for one, other in itertools.pairwise(starts)]
@@ -468,8 +463,7 @@ def _draw_window(levels: Tensor, variances: Tensor, draws: _Draws) -> tuple[Tens
     width, count = len(levels), draws.number
     # Where a direction mixes with dozens of neighbours, the mean over few draws says as much:
     # nothing is known.
-    gap = (levels[0] - levels[-1]).clamp(min=_TINY)
-    crowd = float(variances.diagonal().mean().sqrt() * width / gap)
+    crowd = float(variances.diagonal().mean().sqrt() * width / (levels[0] - levels[-1]))
     if crowd >= _CROWD:
         count = _FEW_DRAWS
     generator = torch.Generator().manual_seed(draws.seed)

@@ -106,7 +106,7 @@ class StoppingRule:
         error, spread = subspace_error(
             state.groups, self.num_leading, self.symmetries, self.image_shape
         )
-        values = {"num_leading": self.num_leading, "error": None, "error_interval": None}
+        values: Facts = {"num_leading": self.num_leading, "error": None, "error_interval": None}
         if math.isfinite(error):  # JSON has no infinity
             values |= {"error": error, "error_interval": [max(0, error - spread), error + spread]}
         return error + spread <= tolerance, values

@@ -15,6 +15,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -201,6 +202,10 @@ def _maps(image_shape: Shape) -> list[_Map]:
     channels, height, width = as_image(image_shape)
     above, below = torch.triu_indices(width, width, offset=1)
     unit, maps = 0.5**0.5, []
+
+    def exchanged(x: Tensor, channel: int) -> Tensor:
+        return (x[..., 0, :, :] - x[..., channel, :, :]) * unit
+
     if height > 1:
         maps.append(_Map("flip_rows", lambda x: ((x - x.flip(-2)) * unit)[..., : height // 2, :]))
     if width > 1:
@@ -209,11 +214,9 @@ def _maps(image_shape: Shape) -> list[_Map]:
         maps.append(
             _Map("transpose", lambda x: (x[..., above, below] - x[..., below, above]) * unit)
         )
-    # Changes of a channel's sign, and exchanges with the first
-    for c in range(channels if channels > 1 else 0):
-        maps.append(_Map("channels", lambda x, c=c: x[..., c, :, :]))
-    for c in range(1, channels):
-        maps.append(_Map("channels", lambda x, c=c: (x[..., 0, :, :] - x[..., c, :, :]) * unit))
+    if channels > 1:  # changes of a channel's sign, and exchanges with the first
+        maps += [_Map("channels", partial(torch.select, dim=-3, index=c)) for c in range(channels)]
+        maps += [_Map("channels", partial(exchanged, channel=c)) for c in range(1, channels)]
     return maps
 
 
