@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 from torch.utils._pytree import register_dataclass, tree_map, tree_map_only
 
 from nads_core.directions.moments import split_halves
@@ -279,13 +280,12 @@ class Dipole(_AtOnePoint):
         size = centre[0, 0].numel()
         columns = []
         for pixels in torch.arange(size, device=centre.device).split(256):
-            arms = torch.zeros(len(pixels), size, device=centre.device, dtype=centre.dtype)
-            arms.scatter_(1, pixels[:, None], self.step)
+            arms = self.step * one_hot(pixels, size).to(centre.dtype)
             arms = arms.view(-1, *centre.shape[2:])  # (P, C, H, W)
             # (B, 2 P)
             ends = ensemble.outputs(draw.state, torch.cat([centre + arms, centre - arms], dim=1))
-            # (B, P)
-            columns.append((ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step))
+            above, below = ends.chunk(2, dim=1)  # (B, P) each
+            columns.append((above - below) / (2 * self.step))
         return torch.cat(columns, dim=1)[:, None]
 
     def passes(self, dimension: int) -> Passes:
