@@ -102,8 +102,13 @@ class BatchEvaluator:
             contributions = self.estimator.contributions(ensemble, draw)
         except Exception as error:  # of the network or the estimator
             raise self._failure(ensemble, draw, network_ids, error) from error
-        _require_shape(contributions, (len(draw), math.prod(ensemble.image_shape)), self.estimator)
-        _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
+        count, dimension, shape = len(draw), math.prod(ensemble.image_shape), contributions.shape
+        if len(shape) != 3 or shape[0] % count or shape[2] != dimension:
+            expected = f"({count} * readouts, J, {dimension}), readouts of a network together"
+            raise ValueError(
+                f"{self.estimator} returned vectors of shape {tuple(shape)}, expected {expected}"
+            )
+        _require_finite(contributions.reshape(count, -1), network_ids, self.name, ensemble.seed)
         if self.equal_weights:
             # (B * readouts, 1, 1)
             norms = contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)
@@ -124,16 +129,6 @@ class BatchEvaluator:
                 error, networks = own, f"network {index}"
                 break
         return failure(f"{networks} of {self.name} (seed {ensemble.seed}) failed", error)
-
-
-def _require_shape(vectors: Tensor, sizes: tuple[int, int], estimator: Estimator) -> None:
-    """Raise a ValueError unless an estimator returned (B * readouts, J, D), with sizes (B, D)."""
-    count, dimension = sizes
-    if vectors.dim() != 3 or len(vectors) % count or vectors.shape[2] != dimension:
-        expected = f"({count} * readouts, J, {dimension}), readouts of a network together"
-        raise ValueError(
-            f"{estimator} returned vectors of shape {tuple(vectors.shape)}, expected {expected}"
-        )
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:

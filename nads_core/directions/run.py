@@ -99,11 +99,6 @@ class Run:
         return self.ensemble.image_shape
 
     @property
-    def num_directions(self) -> int:
-        """Number of directions to find."""
-        return self.asked.options.num_directions or math.prod(self.image_shape)
-
-    @property
     def description(self) -> Facts:
         """Everything that fixes the numbers: resuming requires an identical description."""
         ensemble, options = self.ensemble, self.asked.options

@@ -36,11 +36,12 @@ def solve(run: Run, state: Accumulation, num_networks: int) -> tuple[Eigenpairs,
     if run.symmetries == "test":
         symmetries, notes["symmetry_tests"] = _tested(state, num_networks, run.image_shape)
     options = run.asked.options
-    pairs = state.eigenpairs(run.num_directions, options.debiasing, symmetries)
+    count = options.num_directions or math.prod(run.image_shape)
+    pairs = state.eigenpairs(count, options.debiasing, symmetries)
     met, values = run.rule.measure(state, pairs)
     if not met:
-        criterion = {"tolerance": options.tolerance, "num_certain": options.num_certain}
-        asked = ", ".join(f"{name} {value}" for name, value in criterion.items() if value)
+        name = "tolerance" if options.num_certain is None else "num_certain"
+        asked = f"{name} {getattr(options, name)}"
         warnings.warn(
             f"{asked} not reached after {num_networks:,} networks: {values}", stacklevel=3
         )
