@@ -50,7 +50,8 @@ _OPTIONS: dict[str, tuple[type, str]] = {  # type of the value, and help
     "device": (str, "cpu, cuda, ...; a GPU if available by default"),
     "evaluation": (
         str,
-        "loop, vmap, graph or factory; factory for networks that differ in more than weights and buffers",
+        "loop, vmap, graph or factory; factory for networks that differ in more than weights and "
+        "buffers",
     ),
     "kernels": (str, "torch, or triton for a kernel for convolutions on a GPU (default: torch)"),
     "checkpoint": (Path, "file from which the same command resumes; next to OUT by default"),
