@@ -41,6 +41,8 @@ if importlib.util.find_spec("jupytext") is None:
     jupyterlab live_kernel mathml mnist1d pages* parameters photos playground* report sharing
     studies"""
     collect_ignore_glob = [f"test_{name}.py" for name in names.split()]
+else:
+    collect_ignore_glob = []
 
 _PUBLISHED = {
     "lenet": "LeNet_published_nads.npz",
@@ -49,10 +51,13 @@ _PUBLISHED = {
 }
 
 
-def pytest_report_header() -> str:
-    """Name what the floats of this run depend on."""
+def pytest_report_header() -> list[str]:
+    """Name what the floats of this run depend on, and the files that are left out."""
     instructions = torch.backends.cpu.get_cpu_capability()
-    return f"instructions: {instructions}, threads of torch: {torch.get_num_threads()}"
+    header = [f"instructions: {instructions}, threads of torch: {torch.get_num_threads()}"]
+    if collect_ignore_glob:
+        header.append(f"left out, without jupytext: {', '.join(collect_ignore_glob)}")
+    return header
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
