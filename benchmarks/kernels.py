@@ -22,6 +22,7 @@ from pathlib import Path
 
 import torch
 from nads_book.benchmarks.roofline import data_sheet
+from torch import Tensor
 from torch.nn import functional as F
 
 from nads_core.kernels import require_kernels
@@ -66,13 +67,16 @@ def convolution_cases(
     from nads_core.kernels.convolutions_triton import convolve
 
     into, out = channels
-    images_of = f"{count} networks, {inputs} x {into} x {size} x {size}"
-    problem = f"convolutions of {images_of} to {out}, kernel {kernel}"
-    images = torch.randn(count, inputs, into, size, size, device=device)
-    weights = torch.randn(count, out, into, kernel, kernel, device=device)
-    biases = torch.randn(count, out, device=device)
+    problem = (
+        f"convolutions of {count} networks, {inputs} x {into} x {size} x {size} to {out}, "
+        f"kernel {kernel}"
+    )
+    randn = partial(torch.randn, device=device)
+    images = randn(count, inputs, into, size, size)
+    weights = randn(count, out, into, kernel, kernel)
+    biases = randn(count, out)
     result = size + 2 * padding - kernel + 1
-    gradient = torch.randn(count, inputs, out, result, result, device=device)
+    gradient = randn(count, inputs, out, result, result)
     convolution = Convolution((1, 1), (padding, padding), relu=True)
     adjoint = convolution._replace(relu=False, adjoint_size=(size, size))
     flop = 4.0 * gradient.numel() * into * kernel**2
@@ -87,9 +91,8 @@ def convolution_cases(
         tile = {"PIXELS": pixels, "num_warps": warps}
         yield case(f"triton, PIXELS {pixels}, warps {warps}", partial(fused, **tile))
 
-    def both(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, slope: torch.Tensor):
-        by_torch = lambda x: F.conv2d(x, weight, bias, padding=padding).relu()  # noqa: E731
-        y, back = torch.func.vjp(by_torch, x)
+    def both(x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor):
+        y, back = torch.func.vjp(lambda x: F.conv2d(x, weight, bias, padding=padding).relu(), x)
         return y, back(slope)[0]
 
     grouped = torch.vmap(both)  # cuDNN's grouped convolution
