@@ -164,7 +164,7 @@ def require_classifier(
             "test images have values that are NaN or infinite: repair them, or leave them out"
         )
     images = train[0][:1].to(weights[0], copy=True)
-    largest = max(int(data[1].max()) for data in (train, test) if data is not None)
+    labels = torch.cat([data[1].flatten().cpu() for data in (train, test) if data is not None])
     with seeded(0, images.device), torch.no_grad():
         network.eval()
         logits = outputs_of(network, images)
@@ -174,9 +174,9 @@ def require_classifier(
                 "the network must map (N, C, H, W) to logits (N, classes), "
                 f"but for N = 1 returned {shape}"
             )
-        if largest >= logits.shape[1]:
+        if labels.max() >= logits.shape[1]:
             raise ValueError(
-                f"the largest label is {largest}, "
+                f"labels are from {labels.min()} to {labels.max()}, "
                 f"but the network has {logits.shape[1]} outputs, from 0"
             )
         if len(train[0]) % recipe.batch_size == 1:  # of no use to a batch normalisation
