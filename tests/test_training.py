@@ -140,7 +140,7 @@ def normalising():
 
 BAD_CALLS = [  # call, and what the error shows
     (one(normalising), "65 images .*batch_size=32"),
-    (one(small_network, IMAGES, LABELS + 1), "label is 2, .* 2 outputs"),
+    (one(small_network, IMAGES, LABELS + 1), "from 1 to 2, .* 2 outputs"),
     (one(small_network, IMAGES, LABELS - 1), "from 0, got .*int64"),
     (one(small_network, IMAGES, LABELS.float()), "float32"),
     (one(small_network, IMAGES, LABELS[1:]), r"\(64,\)"),
@@ -159,7 +159,7 @@ BAD_CALLS = [  # call, and what the error shows
     (lambda: nc.train_network(small_network(), DATA[0]), "no recipe"),
     (lambda: nc.train_networks(small_network, DATA), "no recipe"),
     (many(small_network, [*DATA, (IMAGES, LABELS.float())]), "every dataset .*float32"),
-    (many(small_network, DATA, [(IMAGES, 2 * LABELS)]), "label is 2, .*2 outputs"),
+    (many(small_network, DATA, [(IMAGES, 2 * LABELS)]), "from 0 to 2, .*2 outputs"),
     (many(lambda: of_two_types(torch.cfloat)), "complex"),
     (many(lambda: ONE_NETWORK, DATA * 2), "same network twice"),
     (many(lambda: 3), "torch.nn.Module"),
