@@ -1,8 +1,8 @@
 """What audits of a factory cost, and which factories they reject: ``python benchmarks/audits.py``.
 
 A run of `compute_nads` audits its first eight networks (one, if a network is large), then four in
-256 (beyond 2,048 networks in 2,048), and one more for each thread at its end. Cost: CPU time of the
-audits of 2,000 networks, as a share of that of the networks, on one thread. Power: share of 300
+256 (beyond 2,048 networks, in 2,048), and one more for each thread at its end. Cost: CPU time of
+the audits of 2,000 networks, as a share of that of the networks, on one thread. Power: share of 300
 factories that are rejected within 2,000 networks, if one network in ten, twenty or a hundred is
 another one by a number that torch does not draw. It writes ``results/audits.json`` in some minutes.
 """

@@ -33,6 +33,7 @@ CASES = [
     ("one-bias-twice", "fig1-lenet", {}, "test_accuracy", 0.9),
     ("coarse-waves-differ", "fig1-lenet", {"frequency": [0, 2]}, "test_accuracy", 0.5),
     ("errata-equalized", "fig3-lenet", {}, "test_accuracy", 0.97),
+    ("resnet-same-waves", "fig1-resnet18", {"frequency": [2, 8]}, "test_accuracy", 0.55),
     ("pooling-part", "fig3-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.55),
     ("vgg-lacks-training", "fig1-vgg11.laptop", {"frequency": [0, 4]}, "test_accuracy", 0.7),
     ("equal-energy", "random-lenet", {"index": 0}, "test_accuracy", 0.99),

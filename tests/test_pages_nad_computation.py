@@ -55,12 +55,22 @@ def test_only_strides_with_a_global_average_make_a_comb():
 
 
 def test_the_page_about_certainties_shows_the_stored_calibration():
-    table = page.certainty.table_by_certainty().splitlines()
-    assert len(table) == 2 + len(page.certainty.diagrams())
-    for row in table[2:]:
-        cells = [cell for cell in row.split(" | ") if "→" in cell]
-        claimed = [float(cell.split("→")[0]) for cell in cells]
-        assert claimed == sorted(claimed) and claimed[0] < 0.2 < claimed[-1] <= 1
+    rows = page.certainty.table_by_certainty().splitlines()[2:]
+    names = set()
+    for facts, row in zip(page.certainty.diagrams().values(), rows, strict=True):
+        name, _, *cells = row.strip("| ").split(" | ")
+        names.add((facts["architecture"], name))
+        claimed = [float(cell.split("→")[0]) for cell in cells if "→" in cell]
+        assert claimed == sorted(claimed) and claimed[0] < 0.2 and claimed[-1] <= 1
+    assert len({name for _, name in names}) == len({key for key, _ in names}) == len(names)
+
+
+def test_a_network_of_which_little_is_certain_has_its_own_row(monkeypatch):
+    bins = [{"promised": 0.001, "kept": 0.001, "error": 0.0, "share": 1.0}]
+    facts = {"architecture": "mlp", "num_networks": 2_000, "runs": 10, "bins": bins}
+    monkeypatch.setattr(page.certainty, "diagrams", lambda: {"mlp-2000": facts})
+    (row,) = page.certainty.table_by_certainty().splitlines()[2:]
+    assert "MLP" in row and row.count("–") == 5
 
 
 def test_no_band_in_a_flat_tail_is_claimed_above_what_it_keeps():

@@ -90,6 +90,13 @@ class InTheBackwardPass(CountedMask):
         return x.detach() + self.masks[0] * (x - x.detach())
 
 
+class BehindALargeConstant(CountedMask):
+    """What differs is smaller than the rounding of float32."""
+
+    def forward(self, x):
+        return 1e5 + super().forward(x)
+
+
 class Coin(Model):
     """A discrete buffer, rarely 1."""
 
@@ -134,7 +141,7 @@ def rarely_wide():
     return perceptron(16, 8 + int(torch.rand(()) < 0.3))
 
 
-@pytest.mark.parametrize("factory", [CountedMask, InTheBackwardPass])
+@pytest.mark.parametrize("factory", [CountedMask, InTheBackwardPass, BehindALargeConstant])
 def test_what_differs_besides_weights_is_named(factory):
     with pytest.raises(ValueError, match=r"masks\[0\].*register_buffer.*evaluation='factory'"):
         Ensemble(factory, SHAPE)

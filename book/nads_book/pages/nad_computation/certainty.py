@@ -22,6 +22,12 @@ from nads_book.pages.published_spectra import half_of_energy
 from nads_book.studies.calibration import ENTRIES
 from nads_core.directions import NADs
 
+NAMES = report.LABELS | {
+    "mlp": "MLP",
+    "cnn": "Small CNN",
+    "vit": "Small ViT",
+    "deep-linear": "Deep linear, exact C",
+}
 COMMON = 0.02  # share of all directions above which a bin decides
 CERTAIN = 0.81  # predicted cos² above which a direction counts as reproducible
 
@@ -104,8 +110,6 @@ def plot_reliability() -> Figure:
     """Draw predicted against measured squared cosines, for many runs, one panel per network."""
     panels = grouped((facts["architecture"], facts) for facts in diagrams().values())
     rows = -(-len(panels) // 3)
-    small = {"mlp": "MLP", "cnn": "small CNN", "vit": "small ViT", "deep-linear": "deep linear"}
-    labels = report.LABELS | small
     figure, grid = subplots(rows, 3, height=2.7 * rows)
     for axis in grid.flat[len(panels) :]:
         axis.axis("off")
@@ -118,7 +122,7 @@ def plot_reliability() -> Figure:
             areas = 12 + 200 * share
             axis.scatter(promised, kept, areas, colour, alpha=0.6, linewidth=0, label=label)
         axis.set(xlabel="predicted cos²", ylabel="measured cos²", aspect="equal")
-        axis.set(title=labels[architecture])
+        axis.set(title=NAMES[architecture])
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])
@@ -224,10 +228,11 @@ def table_by_certainty() -> str:
             if weights.sum() >= _FEW:
                 cells[-1] = _pair(*np.average([promised, kept], 1, weights))
         middle = (promised >= 0.4) & (promised < 0.8)
-        spread = error[middle].mean() * facts["runs"] ** 0.5
-        label = report.LABELS.get(facts["architecture"], "Deep linear, exact C")
+        spread = "–"
+        if middle.any():
+            spread = report.fixed(float(error[middle].mean() * facts["runs"] ** 0.5), 2)
         runs = f"{facts['runs']} × {facts['num_networks']:,}"
-        rows.append([label, runs, *cells, report.fixed(float(spread), 2)])
+        rows.append([NAMES[facts["architecture"]], runs, *cells, spread])
     return report.markdown_table(rows, ["network", "runs × networks", *_FIFTHS, "one run"])
 
 
