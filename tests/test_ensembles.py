@@ -2,6 +2,7 @@ import itertools
 import math
 import operator
 import random
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -20,11 +21,14 @@ from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
 from nads_core.directions.estimators import Draw
+from nads_core.networks import evaluator
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.evaluator import default_evaluations
 from nads_core.networks.modules import state_of
 from nads_core.networks.recording import Recording, without_overwritten
+from nads_core.networks.self_check import AuditError
 from nads_core.networks.threaded import ThreadedEnsemble
+from nads_core.runtime.graphs import waits_raise
 from nads_core.runtime.seeds import seed_sequence
 
 SHAPE = (1, 8, 8)
@@ -260,6 +264,37 @@ def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
             )
             assert_close(ours, theirs)
     assert len(graph._graphs) == 8
+
+
+def test_a_graph_that_no_longer_gives_the_gradients_is_found(monkeypatch):
+    """For example because the network has replaced a table that the graph reads."""
+
+    def stale(function, *_):
+        result = function()
+        return lambda: result
+
+    for capture, wrong in ((evaluator.capture, False), (stale, True)):
+        monkeypatch.setattr(evaluator, "capture", capture)
+        ensemble = Ensemble(convnet, SHAPE, evaluation="graph")
+        state = ensemble.draw_some(2)
+        ensemble.input_gradients(state, ensemble.test_images(2, 4))
+        with pytest.raises(AuditError, match="CUDA graph") if wrong else nullcontext():
+            ensemble.audit(3)
+
+
+@pytest.mark.skipif(
+    not hasattr(torch._C, "_cuda_set_sync_debug_mode"), reason="torch was built without CUDA"
+)
+def test_where_warnings_are_errors_waits_are_forbidden_and_allowed_again(monkeypatch):
+    """Torch warns when the mode is set, after it has set it."""
+    monkeypatch.setattr(torch.cuda, "_lazy_init", lambda: None)  # no device is used
+    torch.set_warn_always(True)
+    try:
+        with waits_raise():
+            assert torch.cuda.get_sync_debug_mode() == 2
+        assert torch.cuda.get_sync_debug_mode() == 0
+    finally:
+        torch.set_warn_always(False)
 
 
 def one_number():

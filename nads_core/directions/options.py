@@ -48,11 +48,10 @@ class ComputeOptions:
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on
             a GPU), "graph" one after another by a CUDA graph (the default there for networks of 200
             layers or more); all load the weights and buffers of all networks into one network.
-            "factory" evaluates every network as the factory builds
-            it: slower, but right for networks that differ in more than weights and buffers, such as
-            a random permutation in a plain attribute, a random activation or a random structure. It
-            takes ``readouts=1`` only, and is always used where a factory's random numbers cannot be
-            replayed.
+            "factory" evaluates every network as the factory builds it: slower, but right for
+            networks that differ in more than weights and buffers, such as a random permutation in a
+            plain attribute, a random activation or a random structure. It takes ``readouts=1``
+            only, and is always used where a factory's random numbers cannot be replayed.
         dtype: type of the networks, or its name, such as "float64". Moments are summed in float64.
             ``torch.bfloat16`` nearly halves the time of large networks on CPUs with AVX-512 or
             AMX; on one H200 it was slower (benchmarks/README.md). It draws the numbers of float32,

@@ -366,14 +366,16 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
 
         Replayed draws, and weights that are loaded into the template, are right only if the factory
         always builds what it built at first. The seed belongs to this network; the generators of
-        all others stay as they are. Its outputs for half a batch have to be those for the whole.
+        all others stay as they are. Its outputs for half a batch have to be those for the whole,
+        and captured graphs have to give what the template gives.
 
         Args:
             index: number of the network, from 0.
 
         Raises:
             AuditError: if outputs differ: the factory chooses something by what is not recorded, or
-                an output depends on the other inputs of its batch.
+                an output depends on the other inputs of its batch, or the network keeps what a
+                graph reads.
         """
         seed = self.audit_seed(index)
         try:
@@ -383,6 +385,11 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 images = self.test_images(self._inputs_at_once)
                 function = self.function.of(network)
                 self._require_independent(function, {}, images, f"number {index}", by_half=True)
+            if not all(graph.is_right() for graph in self._graphs.values()):
+                raise ValueError(
+                    "a CUDA graph no longer gives the gradients of the network that it captured, "
+                    "which replaces a tensor that it keeps between calls: use evaluation='loop'"
+                )
         except ValueError as error:
             raise AuditError(str(error)) from error
 

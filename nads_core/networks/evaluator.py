@@ -16,6 +16,7 @@ from nads_core.networks.derivatives import Output, ScalarFunction, cast, combine
 from nads_core.networks.modules import State
 from nads_core.networks.readouts import Readout
 from nads_core.networks.sampler import INDEX
+from nads_core.networks.self_check import same_outputs
 from nads_core.runtime.graphs import capture
 
 EVALUATIONS = ("loop", "vmap", "graph", "factory")
@@ -170,13 +171,20 @@ class _Captured:
     def __init__(
         self, function: Callable[..., Tensor], arguments: Sequence[Any], device: torch.device
     ):
-        self._held = tree_map(torch.clone, arguments)
+        self._held, self._function = tree_map(torch.clone, arguments), function
         self._call = capture(lambda: function(*self._held), (), device)
 
     def __call__(self, arguments: Sequence[Any]) -> Tensor:
         for held, tensor in zip(tree_leaves(self._held), tree_leaves(arguments), strict=True):
             held.copy_(tensor)
         return self._call().clone()
+
+    def is_right(self) -> bool:
+        """Whether the graph gives what the function gives for the same arguments, up to rounding.
+
+        It reads memory: what a network keeps, and replaces at another call, is lost to it.
+        """
+        return same_outputs(self._call(), self._function(*self._held), other_kernels=True)
 
 
 def default_evaluations(network: nn.Module, device: torch.device) -> tuple[str, ...]:

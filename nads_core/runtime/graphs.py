@@ -1,6 +1,8 @@
 """CUDA graphs: many kernels that are launched at once."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -32,15 +34,12 @@ def capture(
         for _ in range(_WARM_UP):
             function()
         # A capture that fails leaves the device's random generator unusable, so fail before it
-        mode = torch.cuda.get_sync_debug_mode()
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with waits_raise():
             function()
-        finally:
-            torch.cuda.set_sync_debug_mode(mode)
     torch.cuda.current_stream(device).wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # Without a stream, torch captures what runs on the device that is current, not on this one
+    with torch.cuda.graph(graph, stream=side):
         result = function()
     for tensor, value in zip(changed, before, strict=True):
         tensor.copy_(value)
@@ -50,3 +49,17 @@ def capture(
         return result
 
     return replay
+
+
+@contextmanager
+def waits_raise() -> Iterator[None]:
+    """Let operations on a GPU raise a RuntimeError if the CPU waits for their result."""
+    with warnings.catch_warnings():
+        # Raised as an error, torch's warning that not all are found would leave the mode as it is
+        warnings.filterwarnings("ignore", "Synchronization debug mode")
+        mode = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode(mode)

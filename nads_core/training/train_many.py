@@ -79,6 +79,7 @@ def train_networks(
             "graph" the number of networks whose steps share one graph, on streams of their own, and
             which have no checkpoints; by default 8 small networks, or a large one. A network that
             may stop early or that has dropout is alone in its graph: it would depend on the others.
+            One that diverges ends the training of the others in its graph: 1 keeps their results.
         timeout: seconds after which unfinished networks are abandoned.
         measure: function of each network after its training (in its worker), or one function per
             network; its value becomes ``measured``.

@@ -82,11 +82,23 @@ def fit(
     """Train networks in place, all of them in every step; random layers draw from torch's global
     generators as they are.
 
-    Images are converted to the type of the weights. With ``graph`` a step is captured as a CUDA
-    graph. Errors contain the ``names`` of the networks, and one is raised after the ``deadline`` of
-    time.monotonic. One network alone may stop early, draw
-    random numbers, and have a ``state``: its training then resumes from that file, with the numbers
-    of an uninterrupted training.
+    One network alone may stop early, draw random numbers, and have a ``state``.
+
+    Args:
+        networks: B networks.
+        datasets: training set, which is converted to the type of the weights, and test set of each.
+        config: options of the training.
+        names: names of the networks in errors.
+        graph: whether a step is captured as a CUDA graph.
+        progress: whether to show a progress bar.
+        deadline: value of time.monotonic at which the training is given up.
+        state: checkpoint from which the training resumes, with the numbers of an uninterrupted one.
+
+    Raises:
+        ValueError: for data or networks that cannot be trained, or a loss that became NaN, which
+            ends the training of all B networks.
+        RuntimeError: if a network waits for the device within ``graph``.
+        TrainingTimeout: after the deadline.
     """
     start, recipe, device = time.perf_counter(), config.recipe, config.device
     for network, (train, test) in zip(networks, datasets, strict=True):
@@ -136,7 +148,7 @@ def fit(
     accuracies: list[Any] = []
     for network, parts in zip(networks, datasets, strict=True):
         network.eval()
-        at_once = 250 * len(networks)  # the images that all networks would evaluate
+        at_once = 250 * len(networks)  # images: the memory of all networks is one's now
         with config.autocast():
             shares = [part and torch.tensor(accuracy(network, part, at_once)) for part in parts]
         accuracies.append(shares)
