@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
 from nads_core.directions.estimators import Draw
-from nads_core.networks import evaluator
+from nads_core.networks import ensembles, evaluator
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.evaluator import default_evaluations
 from nads_core.networks.modules import state_of
@@ -510,6 +510,42 @@ def test_a_gpu_takes_the_next_evaluation_where_a_network_does_not_allow_the_firs
     assert Ensemble(Recurrent, SHAPE).evaluation == "loop"
     with pytest.raises(ValueError, match="stream is capturing"):
         Ensemble(convnet, SHAPE, evaluation="graph")
+
+
+class ReadsGradients(torch.autograd.Function):
+    """The identity, whose backward pass reads a number, which fails while a graph is captured."""
+
+    captured = False
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if ReadsGradients.captured:
+            raise RuntimeError("called a synchronizing CUDA operation")
+        return gradient
+
+
+class ReadingGradients(OneLayer):
+    def __init__(self):
+        super().__init__(nn.init.normal_)
+
+    def forward(self, x):
+        return super().forward(ReadsGradients.apply(x))
+
+
+def test_a_backward_pass_that_reads_numbers_is_not_evaluated_by_a_graph(monkeypatch):
+    def captured(function, *_):
+        with monkeypatch.context() as within:
+            within.setattr(ReadsGradients, "captured", True)
+            function()
+        return function
+
+    monkeypatch.setattr(evaluator, "capture", captured)
+    monkeypatch.setattr(ensembles, "default_evaluations", lambda *_: ("graph", "loop"))
+    assert Ensemble(ReadingGradients, SHAPE).evaluation == "loop"
 
 
 def exported():

@@ -173,7 +173,8 @@ def test_a_rare_choice_by_numbers_that_no_seed_fixes_is_found(source, evaluation
     calls = iter(range(10**6))
     read = {
         "generator": generator.random,
-        "system": random.SystemRandom().random,
+        # Twice as often: at a tenth, 41 audits miss all in one test of a hundred
+        "system": lambda: random.SystemRandom().random() / 2,
         "counter": lambda: (next(calls) + 5) % 10 / 10,
     }[source]
     with pytest.raises(ValueError, match=r"torch\.manual_seed"):

@@ -33,6 +33,7 @@ from nads_core.kernels import (
 from nads_core.kernels.convolutions import _Convolved, convolution_reference
 from nads_core.kernels.direction import Convolution
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.evaluator import prepared
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(
@@ -330,11 +331,15 @@ def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(monkeyp
 
 
 @pytest.mark.parametrize(
-    ("other", "shown"),
-    [(lambda layer, x: layer(x), "isinstance"), (lambda layer, x: x, "rejected inputs")],
-    ids=["other values", "none"],
+    ("other", "dtype", "shown"),
+    [
+        (lambda layer, x: layer(x), torch.float32, "isinstance"),
+        (lambda layer, x: layer(x), torch.bfloat16, "isinstance"),
+        (lambda layer, x: x, torch.float32, "rejected inputs"),
+    ],
+    ids=["other values", "other values in bfloat16", "none"],
 )
-def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other, shown):
+def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other, dtype, shown):
     class Choosing(nn.Sequential):
         def forward(self, x):
             first, *rest = self
@@ -343,7 +348,13 @@ def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other, shown
 
     factory = lambda: Choosing(*small())  # noqa: E731
     with pytest.raises(ValueError, match=shown):
-        compute(factory, 8, device="cpu")
+        compute(factory, 8, device="cpu", dtype=dtype)
+
+
+def test_the_layers_of_a_cpu_are_left_out_on_other_devices():
+    """Code that depends on their classes would not be found there."""
+    network = prepared(nn.Sequential(nn.MaxPool2d(2)), torch.device("meta"), torch.float32, True)
+    assert type(network[0]) is nn.MaxPool2d
 
 
 def test_kernels_that_cannot_run_are_rejected(monkeypatch, tmp_path, capsys):

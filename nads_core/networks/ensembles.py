@@ -11,7 +11,12 @@ from typing import NotRequired, Self, TypedDict
 import torch
 from torch import Tensor, nn
 
-from nads_core.kernels import exact_max_pooling, faster_max_pooling, require_kernels
+from nads_core.kernels import (
+    exact_max_pooling,
+    faster_layers,
+    faster_max_pooling,
+    require_kernels,
+)
 from nads_core.networks.architectures import Factory
 from nads_core.networks.batches import NUM_TEST_INPUTS, evaluated, require_independent_inputs
 from nads_core.networks.derivatives import Output, ScalarFunction, cast, require_real
@@ -283,7 +288,7 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
         try:
             self.outputs(state, images)
             self.input_gradients(state, images)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:  # of the forward or of the backward pass
             return str(error).splitlines()[0]
         finally:
             self._graphs.clear()  # of shapes that will not come again
@@ -450,15 +455,15 @@ class Ensemble(NetworkSampler, NetworkEvaluator):
                 if not [*layer.children()]
             }
             if not index:
-                self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
-                if images.device == self.device and dtype == self.dtype:
-                    faster = self._own_values(network, images[:2], which)
-                    if not same_outputs(faster, values[:2], other_kernels=True):
-                        self._explain(network, which)
+                if self.device.type == images.device.type == "cpu" and self.evaluation != "vmap":
+                    faster = self._own_values(faster_layers(network), images, which)
+                    if not same_outputs(faster, values, other_kernels=True):
+                        self._explain(self._prepared(network), which)
                         raise ValueError(
                             f"the network {which} gives other values with faster layers: does its "
                             "code depend on their classes? Use isinstance in place of type"
                         )
+                self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
             # All of small networks; the first is audited already
             if 0 < index < self.block_size:
                 self._audit(network, index, seed)

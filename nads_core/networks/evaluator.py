@@ -211,7 +211,7 @@ def prepared(
     """Prepare a network of a factory for evaluation, in place; return it.
 
     It is in eval mode, on its device and in its type, without gradients of its weights, and, if
-    asked for, with faster layers, which vmap does not know.
+    asked for, with the faster layers of a CPU, which vmap does not know.
     """
     network.eval()
     network = network.requires_grad_(False).to(device=device)
@@ -224,4 +224,4 @@ def prepared(
     network._apply(partial(cast, dtype=dtype))
     if kernels == "triton":
         network = few_channel_convolutions(network)
-    return faster_layers(network) if faster else network
+    return faster_layers(network) if faster and device.type == "cpu" else network

@@ -102,7 +102,9 @@ def deep_input_gradients(device):
 
 
 def _moved(factory, shape, device):
-    """Return the difference of input gradients of two networks on a device from those of a CPU."""
+    """Return the difference of input gradients of two networks on a device from those of a CPU;
+    audit what is left on the device, a graph among it.
+    """
     here, there = (
         Ensemble(factory, shape, device=place, dtype=torch.float64) for place in ("cpu", device)
     )
@@ -110,9 +112,9 @@ def _moved(factory, shape, device):
     blocks = here.draw(0), here.draw(1)  # of at least one network each
     state = {name: torch.cat([block[name] for block in blocks])[:2] for name in blocks[0]}
     moved = {name: tensor.to(device) for name, tensor in state.items()}
-    return _largest(
-        there.input_gradients(moved, images.to(device)), here.input_gradients(state, images)
-    )
+    gradients = there.input_gradients(moved, images.to(device))
+    there.audit(2)
+    return _largest(gradients, here.input_gradients(state, images))
 
 
 class _ReadsValues(nn.Module):
