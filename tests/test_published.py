@@ -1,6 +1,7 @@
 """The authors' accuracies, as they ship: complete, turned the right way, and theirs."""
 
 import os
+from pathlib import Path
 
 import nads_book as nb
 import numpy as np
@@ -12,9 +13,10 @@ from nads_book.pages import published_spectra
 pytestmark = pytest.mark.stored
 
 ALONG_NADS = ["lenet", "vgg11", "resnet18", "densenet121"]
+COLUMNS = dict(zip(["logreg", *ALONG_NADS], ["lr", "ln", "vgg", "rn", "dn"], strict=True))
 
 
-@pytest.mark.parametrize("name", ["logreg", *ALONG_NADS])
+@pytest.mark.parametrize("name", COLUMNS)
 def test_every_reader_has_the_map_of_every_architecture(name):
     cells = nb.published.fourier_accuracies(name)
     assert set(cells) == {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
@@ -30,6 +32,22 @@ def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_
     lines = np.interp(range(1023), list(measured), list(measured.values()))
     np.testing.assert_allclose(list(every.values()), lines, rtol=0, atol=1e-9)
     assert measured[0] > 0.97 and 0.48 < measured[1022] < 0.52
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_accuracies_are_those_of_the_authors_files(name):
+    folder = Path(os.environ.get("NADS_REFERENCE") or pytest.skip("NADS_REFERENCE is not set"))
+    waves, nads = (
+        np.genfromtxt(folder / f"{kind}_accuracies.csv", delimiter=",", names=True)
+        for kind in ("dft", "nad")
+    )
+    ours = nb.published.fourier_accuracies(name)
+    places = zip(2 * (waves["y"] - 8), 2 * (waves["x"] - 8), strict=True)
+    theirs = waves[f"acc_{COLUMNS[name]}"] / 100
+    assert [ours[place] for place in places] == pytest.approx(theirs, abs=1e-6)
+    if name in ALONG_NADS:
+        along = nb.published.nad_accuracies(name, interpolated=True).values()
+        assert [*along] == pytest.approx(nads[f"acc_{COLUMNS[name]}"] / 100, abs=1e-9)
 
 
 def test_frequencies_are_vertical_then_horizontal():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.benchmarks.roofline import count_work
-from nads_book.experiments import run_study
+from nads_book.experiments import load_study, run_study
 from nads_book.studies import repair
 
 import nads_core as nc
@@ -54,6 +54,12 @@ def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
         work = count_work(networks, nc.PointGradient())
         found.append((work.weights, work.forward))
     assert found[0] == found[1] and found[0][1] > 2 * 10**7
+
+
+def test_no_registered_prediction_of_a_repair_is_met():
+    """A repair needs enough waves and a small cost; some have one of these."""
+    met = repair.Repair().score(load_study("repair.json")["rows"]).met
+    assert len(met) == 7 and not any(met.values())
 
 
 def test_a_prediction_is_written_once_and_kept_beside_trainings(tmp_path, monkeypatch):

@@ -68,6 +68,13 @@ def test_bad_arguments_are_rejected(call, shown):
         call()
 
 
+def test_datasets_of_many_directions_are_those_of_each():
+    directions = torch.stack([unit(seed) for seed in range(3)])
+    datasets = nc.SeparableDatasets(directions, 30, 1.5, 2.0, seed=7)
+    for dataset, direction in zip(datasets, directions, strict=True):
+        assert all(map(torch.equal, dataset, nc.separable_dataset(direction, 30, 1.5, 2.0, seed=7)))
+
+
 def test_what_is_handed_out_can_be_written_to():
     data = nc.SeparableDatasets(torch.stack([unit(seed) for seed in range(3)]), 40, seed=11)
     expected = data[1]

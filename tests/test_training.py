@@ -5,6 +5,7 @@ import os
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from types import SimpleNamespace
 
 import nads_book as nb
 import pytest
@@ -18,6 +19,7 @@ from nads_core.runtime.files import save_checkpoint
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import state as checkpoints
 from nads_core.training import steps
+from nads_core.training import train_many as train_many_module
 from nads_core.training import train_one as single
 from nads_core.training.family import NetworkFamily
 
@@ -291,6 +293,24 @@ def test_small_networks_share_a_step_by_default():
     assert (family.at_once(), family.at_once(3), family.at_once(1)) == (8, 3, 1)
     large = dataclasses.replace(family, factory=lambda: nn.Linear(1_000, 400))
     assert large.at_once() == 1
+
+
+@pytest.mark.parametrize(
+    ("device", "epochs", "count", "method"),
+    [
+        ("cuda", 1, 1, "graph"),
+        ("cuda", 10_000, 2, "graph"),
+        ("cpu", 1, 2, "loop"),
+        ("cpu", 10_000, 1, "loop"),
+        ("cpu", 10_000, 2, "processes"),
+    ],
+)
+def test_the_method_follows_from_the_device_and_the_steps(
+    device, epochs, count, method, monkeypatch
+):
+    monkeypatch.setattr(train_many_module, "num_cores", lambda: 2)
+    config = SimpleNamespace(device=torch.device(device), recipe=nc.Recipe(epochs=epochs))
+    assert train_many_module._choose_method(config, DATA * count) == method
 
 
 @pytest.mark.parametrize(
