@@ -148,6 +148,21 @@ def test_declared_symmetries_hold_exactly(name, symmetry):
     assert (module(transform(x)) - value).abs().max() > 1e-9  # the map moves this network itself
 
 
+def test_pixels_of_a_patch_can_be_exchanged_and_change_their_sign():
+    """So a ViT's eigenvalues come in groups as large as a patch."""
+    module, x = network("vit"), normal(2, 1, 32, 32, seed=2).double()
+    patch = ATLAS["vit"].stride
+    order = torch.randperm(patch**2, generator=torch.Generator().manual_seed(3))
+    signs = 1 - 2 * (order % 2)
+    patches = nn.functional.unfold(x, patch, stride=patch)  # (N, P^2, T)
+    other = nn.functional.fold(patches[:, order] * signs[:, None], 32, patch, stride=patch)
+    twin = copy.deepcopy(module)
+    weights = module.embedding.weight.data.flatten(1)  # (width, P^2)
+    twin.embedding.weight.data = (weights[:, order] * signs).view_as(module.embedding.weight)
+    assert_close(twin(other), module(x))
+    assert (module(other) - module(x)).abs().max() > 1e-6
+
+
 def test_an_odd_resnet_cannot_tell_an_image_from_its_checkerboard():
     def checkerboard(size):
         steps = torch.arange(size)
