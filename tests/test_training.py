@@ -2,12 +2,14 @@ import copy
 import dataclasses
 import math
 import os
+import random
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from types import SimpleNamespace
 
 import nads_book as nb
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -286,6 +288,29 @@ def test_a_network_does_not_depend_on_what_is_trained_beside_it(factory):
     config = nc.TrainConfig(RECIPE, stop_loss=options.get("stop_loss"))
     family = NetworkFamily(factory, SHAPE, config)
     assert family.at_once() == family.at_once(3) == 1
+
+
+class Skipping(nn.Sequential):
+    """Skip a layer at random, as Python or a generator of the network decides."""
+
+    def __init__(self, own):
+        super().__init__(nn.Flatten(), nn.Linear(64, 64), nn.Linear(64, 2))
+        if own:
+            self.generator = np.random.default_rng(0)
+
+    def forward(self, x):
+        number = self.generator.random() if hasattr(self, "generator") else random.random()
+        flatten, first, last = self
+        return last(flatten(x) if number < 0.5 else first(flatten(x)))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_graph_does_not_repeat_random_numbers_of_python(monkeypatch, own):
+    train_many(partial(Skipping, own), DATA, method="loop")
+    monkeypatch.setattr(steps, "capture", lambda function, *_: (function(), function)[1])
+    with pytest.raises(ValueError, match="method='loop'"):
+        train_many(partial(Skipping, own), DATA, method="graph")
+    train_many(small_network, DATA, method="graph")
 
 
 def test_small_networks_share_a_step_by_default():

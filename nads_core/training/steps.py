@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.networks.modules import state_of
+from nads_core.networks.self_check import foreign_generators, held_generators
 from nads_core.runtime.arguments import Facts, plain
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.provenance import fingerprint
@@ -125,18 +126,29 @@ def step(
 def captured(trainees: Sequence[Trainee]) -> Callable[[Tensor, float], Tensor]:
     """Return a step of all networks that runs as a CUDA graph, one for each size of a batch: the
     last of an epoch may be smaller.
+
+    Raises:
+        RuntimeError: if a network waits for the device, for example to read a value.
+        ValueError: if a network draws random numbers that a graph would repeat at each step.
     """
     first = trainees[0]
     device = first.device
     streams = [torch.cuda.Stream(device) for _ in trainees] if device.type == "cuda" else []
     rate = torch.zeros((), dtype=first.weights.dtype, device=device)
     changing = [tensor for trainee in trainees for tensor in trainee.changing.values()]
-    graphs = {}
+    held = [value for trainee in trainees for value in held_generators(trainee.network)]
+    graphs, before = {}, foreign_generators(held)
     for samples in torch.arange(len(first.data[1])).split(first.config.recipe.batch_size):
         if len(samples) not in graphs:
             own = samples.to(device)
             call = partial(step, trainees, streams, own, rate)
             graphs[len(samples)] = own, capture(call, changing, device)
+    if foreign_generators(held) != before:
+        raise ValueError(
+            "the network draws random numbers by Python, numpy or a generator of its own, which a "
+            "CUDA graph would repeat at each step: draw them from torch's global generator, or use "
+            "train_networks(method='loop')"
+        )
 
     def replay(batch: Tensor, value: float) -> Tensor:
         samples, call = graphs[len(batch)]

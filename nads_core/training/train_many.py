@@ -98,7 +98,8 @@ def train_networks(
         ImportError: for the name of a model whose library is not installed.
         ValueError: for an unknown name, if there is no dataset, no test set with
             ``stop_at_full_accuracy``, data that do not fit the network, an unavailable device, or a
-            loss that became NaN.
+            loss that became NaN; by a graph, for random numbers of Python or numpy in a step.
+        RuntimeError: by a graph, if a step reads a value; the method "loop" allows both.
         TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
     """
     config = config_of(options)

@@ -59,7 +59,9 @@ def train_network(
         ValueError: if data have the wrong shape or type, the network has no output for a label or
             rejects a last batch of one image, weights are complex or of several types,
             ``stop_at_full_accuracy`` is set without a test set, the device is not available,
-            or a loss became NaN (checked after every epoch).
+            or a loss became NaN (checked after every epoch); on a GPU, which captures a step, for
+            random numbers of Python or numpy.
+        RuntimeError: on a GPU, if a step reads a value; `train_networks` by "loop" allows both.
     """
     config = config_of(options)
     graph, names = config.device.type == "cuda", ["training"]
@@ -97,7 +99,7 @@ def fit(
     Raises:
         ValueError: for data or networks that cannot be trained, or a loss that became NaN, which
             ends the training of all B networks.
-        RuntimeError: if a network waits for the device within ``graph``.
+        RuntimeError: with ``graph``, if a step reads a value.
         TrainingTimeout: after the deadline.
     """
     start, recipe, device = time.perf_counter(), config.recipe, config.device
