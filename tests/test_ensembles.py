@@ -283,7 +283,8 @@ def test_a_graph_that_no_longer_gives_the_gradients_is_found(monkeypatch):
 
 
 @pytest.mark.skipif(
-    not hasattr(torch._C, "_cuda_set_sync_debug_mode"), reason="torch was built without CUDA"
+    not hasattr(torch._C, "_cuda_set_sync_debug_mode"),
+    reason="needs a CUDA device, or torch with CUDA",
 )
 def test_where_warnings_are_errors_waits_are_forbidden_and_allowed_again(monkeypatch):
     """Torch warns when the mode is set, after it has set it."""
