@@ -89,6 +89,22 @@ def test_cells_call_what_there_is_with_arguments_that_it_takes(path):
     assert called > 3
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_trained_network_predicts_in_eval_mode_and_in_batches(path):
+    """And, by `nc.predicted_classes`, on whatever device it is."""
+    cells = nbformat.read(path, as_version=4).cells
+    tree = ast.parse("\n".join([c.source for c in cells if c.cell_type == "code"][1:]))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Assign, ast.Call))]
+    trained = set()
+    for node in sorted(nodes, key=lambda node: node.lineno):
+        if isinstance(node, ast.Assign):
+            trained.difference_update(map(ast.unparse, node.targets))
+            continue
+        assert ast.unparse(node.func) not in trained, ast.unparse(node)
+        if ours(node.func) is nads_core.train_network:
+            trained.add(ast.unparse(node.args[0]))
+
+
 def test_api_page_names_everything_public():
     page = (ROOT / "book" / "api.md").read_text("utf8")
     missing = [name for name in nads_core.__all__ if not re.search(rf"\b{name}\b", page)]

@@ -1,3 +1,4 @@
+import contextlib
 import copy
 import dataclasses
 import math
@@ -177,6 +178,23 @@ BAD_CALLS = [  # call, and what the error shows
     (lambda: nc.Recipe(momentum=-3.0), "momentum .*-3"),
     (lambda: nc.Recipe(weight_decay=-1.0), "weight_decay .*-1"),
 ]
+
+
+class Moved(nn.Sequential):
+    """A network that knows where it was sent last."""
+
+    def to(self, device):
+        self.place = torch.device(device)
+        return super().to(device)
+
+
+@pytest.mark.parametrize("rate", [0.4, math.inf])
+def test_a_network_returns_to_the_device_that_it_came_from(rate):
+    """The CPU's second name stands for a GPU. A training that diverges returns its network, too."""
+    network, recipe = Moved(small_network()), dataclasses.replace(RECIPE, learning_rate=rate)
+    with contextlib.nullcontext() if rate < 1 else pytest.raises(ValueError, match="NaN"):
+        train_one(network, small_data(0), recipe=recipe, device="cpu:0")
+    assert network.place == torch.device("cpu") != torch.device("cpu:0")
 
 
 @pytest.mark.parametrize(("call", "shown"), BAD_CALLS)

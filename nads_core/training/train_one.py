@@ -42,7 +42,7 @@ def train_network(
     progress: bool = True,
     **options: Any,
 ) -> TrainingResult:
-    """Train one network in place with cross-entropy.
+    """Train one network in place with cross-entropy, and return it to the device it came from.
 
     Args:
         network: module from images (N, C, H, W) to logits (N, classes).
@@ -65,9 +65,13 @@ def train_network(
     """
     config = config_of(options)
     graph, names = config.device.type == "cuda", ["training"]
-    with seeded(seed_sequence(config.seed, 1), config.device):
-        data = [(train, test)]
-        return fit([network], data, config, graph=graph, names=names, progress=progress)[0]
+    home = next((weight.device for weight in network.parameters()), config.device)
+    try:
+        with seeded(seed_sequence(config.seed, 1), config.device):
+            data = [(train, test)]
+            return fit([network], data, config, graph=graph, names=names, progress=progress)[0]
+    finally:
+        network.to(home)  # a caller's next line has its images there
 
 
 def fit(

@@ -137,9 +137,11 @@ def reached(result: TrainingResult, digits: int = 5) -> Row:
 def train_network(
     network: nn.Module, train: Dataset, test: Dataset, recipe: Recipe, seed: int, context: Context
 ) -> Row:
-    """Train one network in place, and return its accuracies, as rows have them."""
+    """Train one network in place on the context's device, where it stays; return its accuracies, as
+    rows have them.
+    """
     result = nc.train_network(
-        network,
+        network.to(context.device),
         train,
         test,
         recipe=recipe,
