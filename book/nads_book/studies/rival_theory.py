@@ -48,6 +48,7 @@ NUM_TRAIN, NUM_TEST, ITERATIONS, CHUNK = 2_048, 2_000, 3, 512
 NUM_TRAINED = 10_000  # samples of the networks that are predicted
 RIDGE = 1e-3  # relative to the mean squared gradient
 NUM_DRAWS = 5_000
+NUM_KERNELS, NUM_PAIRED = 20, 512  # networks of a mean kernel, and samples of each of its two sets
 THEORIES = ("kernel", "alignment", "energy", "gain", "frequency")
 Weights = dict[str, Tensor]
 
@@ -191,6 +192,67 @@ class RivalTheory(FileStudy):
     def score(self, rows: Rows) -> Scored:
         """Apply the registered rule (``rival_theory.toml``) to the cells that are complete."""
         found = {cell: one for cell in cells() if (one := predictions(rows, *cell))}
+        return judge(found, self.registered["criteria"])
+
+
+def alignments(name: str, v: Tensor, noise_std: float, seed: int) -> list[float]:
+    """Return the alignment of the tangent kernel with labels, mean y y' K(x, x'), by network.
+
+    Args:
+        name: architecture.
+        v: direction, (1, H, H).
+        noise_std: noise of D(v).
+        seed: seed of both sets of samples, in pairs that differ in their label alone.
+    """
+    found = []
+    for number in range(NUM_KERNELS):
+        with seeded(seed_sequence(23, NETWORKS.index(name), number)):
+            network = MODELS[name].build(1, 32, 2)
+        weights = list(network.parameters())
+        slopes = []
+        for part in range(2):
+            images, labels = nc.SeparableDatasets(
+                v[None], NUM_PAIRED, 1.0, noise_std, seed_sequence(seed, part), paired=True
+            )[0]
+            logits = network(images)
+            along = ((2.0 * labels - 1) * (logits[:, 1] - logits[:, 0])).mean()
+            slopes.append(torch.autograd.grad(along, weights))
+        found.append(float(sum((a * b).sum() for a, b in zip(*slopes, strict=True))))
+    return found
+
+
+class MeanKernels(FileStudy):
+    """Does the mean tangent kernel of many networks predict better than one? See
+    ``mean_kernels.toml``.
+    """
+
+    name = "mean-kernels"
+    on_gpu = False
+    needs = ("rival-theory", "fig1-lenet")
+
+    def units(self) -> list[Unit]:
+        return [unit for unit in RivalTheory().units() if unit["seed"] == SEEDS[0]]
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        name, family, key, _ = unit.values()
+        place = keys(name, family).index(key)
+        v, noise_std = direction(name, family, key), NOISE_STD[family]
+        seed = seed_sequence(24, NETWORKS.index(name), FAMILIES.index(family), place)
+        found = alignments(name, v, noise_std, seed)
+        return {"alignments": rounded(found, 4, significant=True)}
+
+    def score(self, rows: Rows) -> Scored:
+        """Apply the rule of `RivalTheory` to its rows, with mean kernels in place of single ones."""
+        self.require_complete(rows)
+        single = load_study(RivalTheory.file)["rows"]
+        found = {}
+        for network, family in cells():
+            own = matching(rows, network=network, family=family)
+            one = predictions(single, network, family)
+            if one is None:
+                raise ValueError(f"no seed of {network}, {family} is complete")
+            means = np.array([np.mean(row["alignments"]) for row in own])
+            found[network, family] = one._replace(values=one.values | {"alignment": means})
         return judge(found, self.registered["criteria"])
 
 

@@ -1,0 +1,154 @@
+"""The first step of training over the learning rate: where does the law without labels end?
+
+To first order in the rate a step shrinks the second moment G of input gradients, whatever the
+labels (`nads_book.studies.exact_first_step`). Here each network takes one step of SGD from its
+start, and tr G is measured again. A network learns its labels and their opposites: flipping the
+sign of the last layer gives an equally likely network, for which these labels are the others, so
+that the mean of both steps has no noise of first order from labels.
+``book/preregistered/first_step_rates.toml`` has what was expected.
+"""
+
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import nads_core as nc
+from nads_book.experiments import Context, Estimates, FileStudy, Met, Row, Rows, Scored, Unit
+from nads_book.studies.geometry import (
+    BATCH,
+    GROUPS,
+    SIZE,
+    built,
+    input_gradients,
+    inputs_of,
+    photos,
+    with_jackknife,
+)
+
+RATES = (0.01, 0.02, 0.05, 0.1, 0.21, 0.5)
+CLIPS = (0.5, None)  # of the norm of a step's gradient, as in the paper's D(v), and without
+NUM_NETWORKS = {"lenet": 20 * GROUPS, "cnn": 20 * GROUPS}
+WAVES = {"wave": (0, 4)}
+NOISE_STD = 3.0
+FIRST_IDENTITY = 4 * 10**6  # of the networks of this study; others have smaller ones
+
+
+def direction(data: str) -> Tensor:
+    """Return the wave that the labels of some data follow, (1, H, H)."""
+    return nc.fourier_direction(WAVES[data], size=SIZE)
+
+
+def batch_of(
+    data: str, pool: tuple[Tensor, Tensor], generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Return the images (N, 1, H, H) and labels (N,) of one step.
+
+    Args:
+        data: a key of `WAVES`, or "photos".
+        pool: all photos and their labels.
+        generator: source of the samples.
+    """
+    if data == "photos":
+        chosen = torch.randint(len(pool[0]), (BATCH,), generator=generator)
+        return pool[0][chosen], pool[1][chosen]
+    seed = int(torch.randint(2**31, (1,), generator=generator))
+    return nc.separable_dataset(direction(data), BATCH, noise_std=NOISE_STD, seed=seed)
+
+
+def traces(unit: Unit, number: int, pool: tuple[Tensor, Tensor]) -> Tensor:
+    """Return the squared norm of a network's mean input gradient before a step, and after it by
+    clipping and rate: (1 + clips * rates,).
+
+    Args:
+        unit: network, data, labels and seed.
+        number: number of the network.
+        pool: all photos and their labels.
+    """
+    identity = FIRST_IDENTITY + 10_000 * unit["seed"] + number
+    inputs, generator = inputs_of(identity)
+    images, labels = batch_of(unit["data"], pool, generator)
+    if unit["labels"] == "random":
+        labels = torch.randint(2, labels.shape, generator=generator)
+    network = built(unit["network"], identity)
+    weights = list(network.parameters())
+    start = [weight.detach().clone() for weight in weights]
+
+    def trace() -> float:
+        first, second = input_gradients(network, inputs, images)
+        return float(first @ second)  # of two halves of the inputs: without their noise
+
+    found = torch.zeros(2, len(CLIPS), len(RATES), dtype=torch.float64)
+    before = trace()
+    losses = [F.cross_entropy(network(images), each) for each in (labels, 1 - labels)]
+    slopes = [torch.autograd.grad(loss, weights) for loss in losses]
+    for sign, slope in enumerate(slopes):
+        norm = float(torch.cat([part.flatten() for part in slope]).norm())
+        for i, clip in enumerate(CLIPS):
+            for j, rate in enumerate(RATES):
+                step = rate if clip is None else rate * min(1.0, clip / norm)
+                with torch.no_grad():
+                    for weight, origin, part in zip(weights, start, slope, strict=True):
+                        weight.copy_(origin - step * part)
+                found[sign, i, j] = trace()
+    return torch.cat([torch.tensor([before]), found.mean(0).flatten()])
+
+
+def sum_of_traces(unit: Unit, numbers: range, pool: tuple[Tensor, Tensor]) -> Tensor:
+    """Return the sum of `traces` over some networks."""
+    return torch.stack([traces(unit, number, pool) for number in numbers]).sum(0)
+
+
+class FirstStepRates(FileStudy):
+    """Up to which learning rate does the first step shrink the slopes?"""
+
+    name = "first-step-rates"
+    on_gpu = False
+    many_rows = True
+    on_photos = True
+    design = {
+        "seed": (0,),
+        "network": ("lenet", "cnn"),
+        "data": ("wave", "photos"),
+        "labels": ("right", "random"),
+    }
+
+    def run(self, unit: Unit, context: Context) -> list[Row]:
+        pool, count = photos(), NUM_NETWORKS[unit["network"]]
+        name = ", ".join(map(str, unit.values()))
+        found = []
+        for group in range(GROUPS):
+            context.check_deadline(f"{name}: {group} of {GROUPS} groups are kept")
+            group_sum = partial(sum_of_traces, unit, range(group, count, GROUPS), pool)
+            found.append(context.kept(f"{name}, {group}", group_sum))
+        before, *after = torch.stack(found).T  # (groups,) each
+
+        def ratio(x: Tensor, groups: Tensor) -> float:
+            return float(x[groups].sum() / before[groups].sum())
+
+        settings = [(clip, rate) for clip in CLIPS for rate in RATES]
+        return [
+            {
+                "clip": clip,
+                "rate": rate,
+                "num_networks": count,
+                "growth": with_jackknife(partial(ratio, x)),
+            }
+            for (clip, rate), x in zip(settings, after, strict=True)
+        ]
+
+    def score(self, rows: Rows) -> Scored:
+        """Return tr G after a step, relative to that before it, and the registered criteria met."""
+        self.require_complete(rows)
+        estimates: Estimates = {}
+        for row in rows:
+            setting = f"rate {row['rate']}, {'no clipping' if row['clip'] is None else 'clipped'}"
+            cell = ", ".join(row[name] for name in ("network", "data", "labels"))
+            estimates.setdefault(cell, {})[setting] = tuple(row["growth"])
+        met: Met = {}
+        for name, rule in self.registered["criteria"].items():
+            found = [estimates[cell][rule["setting"]] for cell in rule["cells"]]
+            falls = rule["tr_G"] == "falls"
+            met[name] = all(high < 1 if falls else low > 1 for _, low, high in found)
+        return Scored(estimates, met)
