@@ -22,9 +22,11 @@ from .directions import (
     MixedDerivative,
     NADs,
     PointGradient,
+    SecondMoment,
     SmoothedGradient,
     compute_nads,
     load_nads,
+    second_moment,
 )
 from .networks import (
     ARCHITECTURES,
@@ -60,8 +62,10 @@ __all__ = [
     "VGG11",
     "Architecture",
     "NADs",
+    "SecondMoment",
     "compute_nads",
     "load_nads",
+    "second_moment",
     "Dipole",
     "MixedDerivative",
     "PointGradient",

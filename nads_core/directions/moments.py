@@ -1,319 +1,222 @@
-"""Streaming second moments of the networks' vectors, and the noise in them.
+"""The second moment of the networks' vectors, in groups of networks, without the noise of inputs.
 
-The contributions of network i, independent given the network, are averaged into two halves x_i and
-y_i. With their mean m_i = (x_i + y_i) / 2 and half difference d_i = (x_i - y_i) / 2 the moments are
+The J contributions of a network are its vector g plus independent noise. With two of them, x and y,
 
-    M = (1/N) sum_i m_i m_i^T    second moment of the means
-    W = (1/N) sum_i d_i d_i^T    share of it that is noise of the means
+    C = E g g^T = E (x y^T + y x^T) / 2,
 
-so M - W = (1/N) sum_i (x_i y_i^T + y_i x_i^T) / 2 estimates C = E[E[g|network] E[g|network]^T]
-without bias. A single contribution is its own other half, and its noise remains in M. Two halves
-take a quarter of the products of eight contributions, whose U-statistic has only half of the noise
-of second order. Both kinds have the same statistics: `DenseMoments` as D x D matrices,
-`GramMoments` as the vectors themselves, for D larger than their number. `HalfSamples` has vectors
-of some networks, for moments of fourth order.
+because both share the network, and their noise does not meet itself: unbiased at any level of
+noise. A single contribution is taken as g itself. Network i belongs to group i mod 8, and the
+shares of the groups
+
+    C_k = (1 / N R) sum over networks i of group k and readouts r of (x y^T + y x^T) / 2
+
+add up to C. Everything uncertain comes from how they differ. Up to 4,096 pixels the shares are kept
+as D x D matrices, above as the vectors themselves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Self
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
 
-from nads_core.runtime import distributed
-from nads_core.runtime.arguments import Facts
-from nads_core.runtime.threads import threads_for
+from nads_core.directions.certainty import GROUPS, standard_errors
+from nads_core.runtime.arguments import Facts, Shape, require_unit_norm
+from nads_core.runtime.memory import require_memory
+from nads_core.runtime.provenance import differences
 
-BUFFERED_ROWS = 512  # rows converted to float64 and multiplied at a time
-SAMPLED_NETWORKS = 512  # whose vectors are stored, for moments of fourth order
-
-
-class _Stored:
-    """Tensors and numbers that a checkpoint holds.
-
-    A stored tensor is not changed in place: states share it.
-    """
-
-    device = torch.device("cpu")
-    _stored: tuple[str, ...]  # names, of attributes that begin with _
-
-    def state_dict(self) -> Facts:
-        """Return the state from which `load_state_dict` resumes."""
-        return {name: getattr(self, f"_{name}") for name in self._stored}
-
-    def load_state_dict(self, state: Facts) -> None:
-        """Restore a state of `state_dict`."""
-        for name in self._stored:
-            own = tree_map_only(Tensor, lambda tensor: tensor.to(self.device), state[name])
-            setattr(self, f"_{name}", own)
+DENSE_LIMIT = 4096  # largest D whose 8 matrices D x D (1 GB) are summed
+STUDENT = 2.3646  # 97.5 % quantile of Student's t with 7 degrees of freedom
+_ROWS = 512  # vectors of a product in float32
+_COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
-class _Accumulator(_Stored):
-    """Moments of networks with ``dimension`` pixels, on a device."""
-
-    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        self.dimension, self.device = dimension, torch.device(device)
-
-    def empty(self) -> Self:
-        """Return another accumulator of the same kind, without networks."""
-        return type(self)(self.dimension, self.device)
-
-
-class DenseMoments(_Accumulator):
-    """Second moments as two D x D matrices in float64; memory does not depend on the number of
-    networks.
-
-    Contributions are buffered until there are enough for one product, so that the sums do not
-    depend on the batch size.
+class Energy(NamedTuple):
+    """v^T C v of one direction v.
 
     Args:
-        dimension: number of pixels, D.
-        device: device of the sums.
+        value: estimate.
+        std: standard error, from the differences between groups of networks.
+        low: lower end of Student's interval of 95 %, 7 degrees of freedom.
+        high: upper end.
     """
 
-    _stored = ("num_networks", "buffer", "seen", "noise")
-
-    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        super().__init__(dimension, device)
-        self._num_networks = 0  # in the sums N M and N W
-        self._seen = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
-        self._noise = self._seen
-        self._buffer: list[tuple[Tensor, Tensor]] = []  # means and spreads
-
-    @property
-    def num_networks(self) -> int:
-        """The number of networks, those in the buffer included."""
-        return self._num_networks + sum(len(means) for means, _ in self._buffer)
-
-    def update(self, contributions: Tensor) -> None:
-        """Add networks.
-
-        Args:
-            contributions: (B, J, D).
-        """
-        contributions = contributions.to(self.device)
-        capacity = BUFFERED_ROWS // min(2, contributions.shape[1])  # networks of a product
-        while len(contributions):
-            free = capacity + self._num_networks - self.num_networks
-            self._buffer.append(means_and_spreads(contributions[:free]))
-            if len(contributions) >= free:
-                self._flush()
-            contributions = contributions[free:]
-
-    def _flush(self) -> None:
-        if self._buffer:
-            with threads_for(self.dimension):
-                means, spreads = (
-                    torch.cat(part).double() for part in zip(*self._buffer, strict=True)
-                )
-                self._seen = self._seen.addmm(means.T, means)
-                self._noise = self._noise.addmm(spreads.T, spreads)
-            self._num_networks += len(means)
-            self._buffer = []
-
-    def sums(self) -> tuple[Tensor, Tensor]:
-        """Return the two (D, D) sums."""
-        self._flush()
-        return self._seen, self._noise
-
-    def merge(self, other: DenseMoments) -> None:
-        """Add the networks of another accumulator, for example another worker's."""
-        (seen, noise), (more_seen, more_noise) = self.sums(), other.sums()
-        self._seen, self._noise = seen + more_seen, noise + more_noise
-        self._num_networks += other.num_networks
-
-    def gather(self) -> None:
-        """Replace each process's moments by those of all processes together."""
-        self._seen, self._noise = map(distributed.all_reduce, self.sums())
-        self._num_networks = sum(distributed.all_gather(self.num_networks))
-
-    def moments(self) -> tuple[Tensor, Tensor]:
-        """Return (M, W), each (D, D), divided by the number of networks, not centred."""
-        second_moment, noise_moment = self.sums()
-        return second_moment / self.num_networks, noise_moment / self.num_networks
+    value: float
+    std: float
+    low: float
+    high: float
 
 
-class GramMoments(_Accumulator):
-    """Second moments as vectors, two per network, for inputs with more pixels than there are
-    vectors.
+@dataclass(eq=False)
+class Moments:
+    """Second moment C of some networks, in 8 groups.
 
-    Memory: `needed_bytes`; 2 N D numbers for the vectors, and for eigenpairs the Gram matrix of the
-    2 N vectors. The vectors are never copied. R readouts of a network count as R networks.
+    Args:
+        image_shape: shape of an input; D is its number of entries.
+        description: everything that fixes the numbers; `merge` requires equal ones but the seed.
+        symmetries: symmetries that the architecture declares; None if they have to be tested.
+        provenance: settings and environment of the computation.
+        scale: factor of the vectors in the sums: the first networks set it, so that no square
+            leaves the range of float32.
     """
 
-    _stored = ("means", "spreads")
-
-    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        super().__init__(dimension, device)
-        self._means: list[Tensor] = []
-        self._spreads: list[Tensor] = []
-
-    @staticmethod
-    def needed_bytes(
-        dimension: int,
-        num_networks: int,
-        num_directions: int = 0,
-        dtype: torch.dtype = torch.float32,
-    ) -> int:
-        """Return the largest number of bytes that ``num_networks`` networks and ``num_directions``
-        eigenvectors take.
-
-        2 N D numbers of ``dtype``, D for each direction, and five matrices (2 N)^2 in float64: the
-        Gram matrix, its eigenvectors and the work space of LAPACK.
-        """
-        vectors = 2 * num_networks
-        return dtype.itemsize * (vectors + num_directions) * dimension + 5 * 8 * vectors**2
+    image_shape: Shape
+    description: Facts = field(default_factory=dict)
+    symmetries: tuple[str, ...] | None = ()
+    provenance: Facts = field(default_factory=dict)
+    scale: float = 0.0
+    num_networks: int = 0
+    num_vectors: int = 0
+    silent: int = 0  # networks without a response
+    sums: Tensor | None = None  # (8, D, D) in float64
+    rows: list[Tensor] = field(default_factory=list)  # (n, J, R, D) not yet in the sums, or all
 
     @property
-    def num_networks(self) -> int:
-        """The number of networks."""
-        return sum(len(means) for means in self._means)
+    def dimension(self) -> int:
+        """D."""
+        return math.prod(self.image_shape)
 
-    def update(self, contributions: Tensor) -> None:
-        """Add networks: (B, J, D)."""
-        means, spreads = means_and_spreads(contributions.to(self.device))
-        self._means.append(means)
-        if len(spreads):
-            self._spreads.append(spreads)
+    @property
+    def is_large(self) -> bool:
+        """Whether the vectors are kept in place of D x D matrices."""
+        return self.dimension > DENSE_LIMIT
 
-    def merge(self, other: GramMoments) -> None:
-        """Add the networks of another accumulator."""
-        self._means += other._means
-        self._spreads += other._spreads
+    def add(self, vectors: Tensor) -> None:
+        """Add the next networks, in the order of their numbers: (n, J, R, D)."""
+        vectors = vectors.cpu()
+        if not self.scale:
+            size = float(vectors.double().square().mean().sqrt())
+            self.scale = 2.0 ** -round(math.log2(size)) if size else 1.0
+        self.silent += int((~vectors.flatten(1).any(1)).sum())
+        # Products of at most 512 vectors of a group in the type of the networks, at least float32;
+        # where they begin depends on the networks' numbers alone
+        kind = torch.promote_types(vectors.dtype, torch.float32)
+        at_once = GROUPS * max(1, _ROWS // vectors.shape[2])
+        for vector in vectors.to(kind) * self.scale:
+            self.rows.append(vector[None])
+            self.num_networks += 1
+            self.num_vectors += vector.shape[1]
+            if not self.is_large and self.num_networks % at_once == 0:
+                self._multiply()
 
-    def gather(self) -> None:
-        """Replace each process's moments by those of all processes together."""
-        states = distributed.all_gather(self.state_dict())
-        self.load_state_dict(
-            {key: [tensor for state in states for tensor in state[key]] for key in states[0]}
+    def _multiply(self) -> None:
+        """Add the products of the rows that wait to the sums."""
+        if self.sums is None:
+            self.sums = torch.zeros(GROUPS, self.dimension, self.dimension, dtype=torch.float64)
+        if self.rows:
+            vectors = torch.cat(self.rows)  # (n, J, R, D)
+            first = self.num_networks - len(vectors)
+            groups = (first + torch.arange(len(vectors))) % GROUPS
+            for group in groups.unique().tolist():
+                mine = vectors[groups == group]
+                x, y = mine[:, 0].flatten(0, 1), mine[:, -1].flatten(0, 1)  # (m R, D)
+                self.sums[group] += x.T @ y
+            self.rows = []
+
+    def shares(self) -> Tensor:
+        """Return the shares C_k of the groups, (8, D, D) in float64; they add up to C."""
+        self._multiply()
+        assert self.sums is not None
+        return (self.sums + self.sums.mT) / (2 * self.num_vectors * self.scale**2)
+
+    def energy(self, direction: Tensor | np.ndarray) -> Energy:
+        """Return v^T C v of a unit direction, (*image_shape), with its standard error and interval.
+
+        The direction must not have been found from the same networks. With fewer than 16 networks
+        nothing is known of the error.
+
+        Raises:
+            ValueError: if the shape is not that of the networks' inputs, or the norm is not 1.
+        """
+        v = torch.as_tensor(direction, dtype=torch.float64).flatten()
+        if v.numel() != self.dimension:
+            got = tuple(np.shape(direction))
+            raise ValueError(f"expected a direction of shape {self.image_shape}, got {got}")
+        require_unit_norm(v)
+        if self.is_large:
+            vectors = torch.cat(self.rows)  # (N, J, R, D)
+            along = vectors.double() @ v / self.scale
+            products = (along[:, 0] * along[:, -1]).sum(1) / self.num_vectors  # (N,)
+            groups = torch.arange(len(products)) % GROUPS
+            shares = torch.zeros(GROUPS, dtype=torch.float64).index_add(0, groups, products)
+        else:
+            shares = torch.einsum("i,gij,j->g", v, self.shares(), v)
+        value, std = float(shares.sum()), float(standard_errors(shares[:, None], self.num_networks))
+        return Energy(value, std, value - STUDENT * std, value + STUDENT * std)
+
+    def merge(self, other: Moments) -> Self:
+        """Return the second moment of both runs' networks.
+
+        Raises:
+            ValueError: if the runs differ in more than their seeds, or share one.
+        """
+        seeds = [moment.description.get("seed") for moment in (self, other)]
+        mine = {**self.description, "seed": None}
+        if changed := differences(mine, {**other.description, "seed": None}):
+            raise ValueError(f"the second moments are of different runs: {changed}")
+        if seeds[0] == seeds[1]:
+            raise ValueError(f"both runs have the seed {seeds[0]}: their networks are the same")
+        merged = type(self)(
+            self.image_shape,
+            {**self.description, "seed": [seeds[0], seeds[1]]},
+            self.symmetries,
+            self.provenance,
+            scale=self.scale,
+            num_networks=self.num_networks + other.num_networks,
+            num_vectors=self.num_vectors + other.num_vectors,
+            silent=self.silent + other.silent,
         )
+        if self.is_large:
+            merged.rows = self.rows + [row * (self.scale / other.scale) for row in other.rows]
+        else:
+            self._multiply()
+            other._multiply()
+            assert self.sums is not None and other.sums is not None
+            merged.sums = self.sums + other.sums * (self.scale / other.scale) ** 2
+        return merged
 
-    def vectors(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the vectors, not copied: blocks (B, D) of means, and of spreads where J > 1.
+    def span(self) -> tuple[Tensor, Tensor]:
+        """Return what the vectors span, without a D x D matrix, as (shares, weights).
 
-        With all blocks below each other, M = means^T means / N and W = spreads^T spreads / N.
+        With all vectors below each other in X (V, D) and X X^T = U L U^T, the rows of
+        Q = L^-1/2 U^T X are orthonormal, X = (U L^1/2) Q, and C_k = Q^T S_k Q.
+
+        Returns:
+            S_k, (8, K, K), K the rank of X; and the weights (K, V) that give Q = weights X.
+
+        Raises:
+            MemoryError: if the matrices do not fit.
         """
-        return list(self._means), list(self._spreads)
+        vectors = torch.cat(self.rows)  # (N, J, R, D)
+        halves, readouts = vectors.shape[1:3]
+        count = vectors.shape[:3].numel()  # V
+        require_memory(
+            8 * (GROUPS + 5) * count**2,
+            "cpu",
+            f"the matrices of {count:,} vectors take",
+            "draw fewer networks, or take readouts=1",
+        )
+        gram = torch.zeros(count, count, dtype=torch.float64)
+        for columns in vectors.view(count, -1).split(_COLUMNS, dim=1):
+            gram.addmm_(columns.double(), columns.double().T)
+        levels, basis = torch.linalg.eigh(gram)
+        kept = levels > 1e-10 * levels[-1]
+        levels, basis = levels[kept], basis[:, kept]  # (K,), (V, K)
+        within = (basis * levels.sqrt()).unflatten(0, (-1, halves, readouts))  # (N, J, R, K)
+        shares = []
+        for group in range(GROUPS):
+            mine = within[group::GROUPS]
+            products = mine[:, 0].flatten(0, 1).T @ mine[:, -1].flatten(0, 1)
+            shares.append((products + products.T) / (2 * self.num_vectors * self.scale**2))
+        return torch.stack(shares), (basis / levels.sqrt()).T
 
-
-Moments = DenseMoments | GramMoments
-
-
-def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
-    """(..., J, D) -> two estimates (..., D), of equal and uncorrelated noise, whose mean is that of
-    all contributions.
-
-    They are the means x, y of the first h and of the last J - h contributions; one contribution is
-    its own other half. For odd J, x and y have noise of variance v / h and v / (J - h). With s = h
-    / J and t = sqrt(h (J - h)) / J,
-
-        a = (s + t) x + (1 - s - t) y,      b = (s - t) x + (1 - s + t) y
-
-    have the mean s x + (1 - s) y, the covariance (s^2 - t^2) / h + ((1 - s)^2 - t^2) / (J - h) = 0
-    (times v), and equal variances, since (s + t)^2 - (s - t)^2 = 4 s t = 4 h t / J and (1 - s +
-    t)^2 - (1 - s - t)^2 = 4 (J - h) t / J.
-    """
-    count = contributions.shape[-2]
-    if count == 1:
-        only = contributions[..., 0, :]
-        return only, only
-    half = count // 2
-    x = contributions[..., :half, :].mean(-2)
-    y = contributions[..., half:, :].mean(-2)
-    s = half / count
-    t = math.sqrt(half * (count - half)) / count  # s = t = 1/2 for even J: a = x, b = y
-    return (s + t) * x + (1 - s - t) * y, (s - t) * x + (1 - s + t) * y
-
-
-def means_and_spreads(contributions: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, J, D) -> means (B, D), and half differences (B, D), or none for J = 1."""
-    x, y = split_halves(contributions)
-    return (x + y) / 2, (x - y)[: len(x) if contributions.shape[1] > 1 else 0] / 2
-
-
-def merged(groups: Sequence[Moments]) -> Moments:
-    """Return the moments of all networks of several accumulators of one kind."""
-    if len(groups) == 1:
-        return groups[0]
-    whole = groups[0].empty()
-    for group in groups:
-        whole.merge(group)  # type: ignore[arg-type]  # all groups are of one kind
-    return whole
-
-
-class HalfSamples(_Stored):
-    """The vectors of the first networks of a computation, for moments of fourth order.
-
-    Their halves x, y are stored: (x y^T + y x^T) / 2 is an estimate of g g^T without the noise of
-    the inputs.
-    """
-
-    _stored = ("blocks", "num_contributions")
-
-    def __init__(self) -> None:
-        self._blocks: dict[int, Tensor] = {}  # number of the block -> (B, R, 2, D)
-        self._num_contributions = 1
-
-    @property
-    def num_halves(self) -> int:
-        """The number of independent halves of a vector: 1 for a single contribution, or 2."""
-        return min(2, self._num_contributions)
-
-    def normalised(self) -> HalfSamples:
-        """Return the same networks with each vector divided by its norm, so that all have equal
-        weight.
-        """
-        other = HalfSamples()
-        other._num_contributions = self._num_contributions
-        halves = self.halves()
-        # (n, R, 1, 1)
-        norms = halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)
-        other._blocks = {0: (halves / norms).float()}
-        return other
-
-    def update(self, block: int, block_size: int, contributions: Tensor, readouts: int) -> None:
-        """Store the networks of a block if they are among the first.
-
-        Args:
-            block: number of the block.
-            block_size: size of all blocks but the last.
-            contributions: (B * readouts, J, D).
-            readouts: number of readouts per network, R.
-        """
-        if not self.wants(block, block_size):
-            return
-        vectors = contributions.unflatten(0, (-1, readouts))  # (B, R, J, D)
-        vectors = vectors[: SAMPLED_NETWORKS - block * block_size]
-        self._num_contributions = vectors.shape[2]
-        self._blocks[block] = torch.stack(split_halves(vectors), dim=2).float().cpu()
-
-    @staticmethod
-    def wants(block: int, block_size: int) -> bool:
-        """Whether a block has networks that are stored."""
-        return block * block_size < SAMPLED_NETWORKS
-
-    def gather(self) -> None:
-        """Replace each process's networks by those of all processes together."""
-        for state in distributed.all_gather(self.state_dict()):
-            self._blocks |= state["blocks"]
-            self._num_contributions = max(self._num_contributions, state["num_contributions"])
-
-    def halves(self) -> Tensor:
-        """Return (n, R, 2, D), in the order of the networks' numbers."""
-        return torch.cat([self._blocks[block] for block in sorted(self._blocks)])
-
-
-def effective_share(networks: float, squares: float, fourths: float) -> float:
-    """Return the effective number of networks over their number, (sum |g|^2)^2 / (N sum |g|^4),
-    from 1 / N to 1.
-
-    Args:
-        networks: N.
-        squares: sum over networks of |g|^2, the squared norm of their vector.
-        fourths: sum over networks of |g|^4.
-    """
-    return squares**2 / (networks * fourths) if fourths else 1.0
+    def in_pixels(self, coordinates: Tensor, weights: Tensor) -> Tensor:
+        """Return the vectors (m, D), float32, that have coordinates (m, K) in the span."""
+        vectors = torch.cat(self.rows)
+        rows = vectors.view(weights.shape[1], -1)
+        factors = (coordinates @ weights).to(rows)
+        return (factors @ rows).float()

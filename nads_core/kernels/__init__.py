@@ -10,14 +10,12 @@ them (benchmarks/README.md).
 from nads_core.kernels.choice import require_kernels
 from nads_core.kernels.convolutions import few_channel_convolutions
 from nads_core.kernels.cpu_layers import (
-    exact_max_pooling,
     faster_first_convolutions,
     faster_layers,
     faster_max_pooling,
 )
 
 __all__ = [
-    "exact_max_pooling",
     "faster_first_convolutions",
     "faster_layers",
     "faster_max_pooling",

@@ -53,8 +53,9 @@ class _FasterMaxPool2d(nn.MaxPool2d):
     """2x2 max pooling: the same values and the same gradient as PyTorch's, twice as fast on a CPU.
 
     Where two pixels of a window are equal the gradient goes to one of them, in the order left
-    before right, then upper before lower; PyTorch takes upper before lower first. An `Ensemble`
-    whose gradients this changes, such as one of binary activations, pools as PyTorch does.
+    before right, then upper before lower; PyTorch takes upper before lower first. Networks whose
+    gradients this changes, such as those of binary activations, pool as PyTorch does
+    (`networks.checks`).
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -93,15 +94,6 @@ def faster_max_pooling(network: nn.Module) -> nn.Module:
         if type(layer) is nn.MaxPool2d and _is_2x2(layer):
             layer.__class__ = _FasterMaxPool2d
     return network
-
-
-def exact_max_pooling(network: nn.Module) -> bool:
-    """Let a network pool as PyTorch does again, in place; return whether it did not before."""
-    layers = list[nn.Module]()
-    layers += [layer for layer in network.modules() if type(layer) is _FasterMaxPool2d]
-    for layer in layers:
-        layer.__class__ = nn.MaxPool2d
-    return bool(layers)
 
 
 class _FewChannelConv2d(nn.Conv2d):

@@ -1,4 +1,4 @@
-"""Architectures as named values, and ensembles that evaluate many networks of one architecture.
+"""Architectures as named values, and the networks of a factory by number.
 
 This subpackage ends at the outputs of networks and their derivatives. `directions` turns these into
 vectors, and `training` trains the networks.
@@ -13,9 +13,7 @@ from nads_core.networks.architectures import (
     VGG11,
     Architecture,
 )
-from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.initialisation import Initialisation
-from nads_core.networks.threaded import ThreadedEnsemble
+from nads_core.networks.network import Network, Networks, OutputAt
 
 __all__ = [
     "ARCHITECTURES",
@@ -25,7 +23,7 @@ __all__ = [
     "RESNET18",
     "VGG11",
     "Architecture",
-    "ThreadedEnsemble",
-    "Ensemble",
-    "Initialisation",
+    "Network",
+    "Networks",
+    "OutputAt",
 ]

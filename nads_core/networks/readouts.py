@@ -1,267 +1,150 @@
-"""Last linear layers, and parts of a network that are initialised at or near zero.
+"""Last linear layers of which others can be drawn, so that one network counts as several.
 
-f is linear in the weights of a last linear layer, so that several of them share one forward pass.
-Whether a network ends in such a layer is tested by numbers: other weights have to give the products
-of features and weights.
+The last layer is the cheapest part of a network to draw: R orthogonal rows in place of the initial
+one share the weights below and the forward pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.conv import _ConvNd
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from nads_core.networks.architectures import Factory
-from nads_core.networks.batches import evaluated
-from nads_core.networks.derivatives import ScalarFunction, is_differentiable
-from nads_core.networks.modules import Call, State, recorded_calls, tensors_in
-from nads_core.networks.recording import Step
-from nads_core.runtime.arguments import Shape
-from nads_core.runtime.seeds import seeded
-
-_NEARLY_ZERO = 0.01  # a constant factor up to here counts; ConvNeXt's layer scale is 1e-6
-_GROWTH = 10  # of a factor near zero, in a trial; a zero becomes 1
-_LAYERS = (nn.Linear, _ConvNd, _NormBase, nn.LayerNorm, nn.GroupNorm)
-_DEVIATION = 1e-4  # of values and gradients that are linear in the rows, relative to the largest
-
-
-class NoReadout(ValueError):
-    """The reason why f is not linear in the weights of one last layer, or why these cannot be drawn
-    again.
-    """
+_ATEN = torch.ops.aten
+# Draws of one distribution, with the positions of their two numbers
+_DRAWS = {_ATEN.uniform_.default: ("from", "to"), _ATEN.normal_.default: ("mean", "std")}
+_DEFAULTS = {"from": 0.0, "to": 1.0, "mean": 0.0, "std": 1.0}
+_ROUNDING = 1e-4  # of what should be equal
 
 
 @dataclass(frozen=True)
 class Readout:
-    """The linear layer whose result is the network's output, with weights that are drawn around 0
-    and used once.
+    """A last linear layer whose rows are drawn around 0.
 
-    Attributes:
-        weight: name of the layer's weights.
-        bias: name of the layer's bias; None without one.
-        num_features: number of inputs of the layer, F.
-        std: standard deviation of one weight.
+    Args:
+        layer: name of the layer.
+        num_features: number of features that it reads, F.
+        std: standard deviation of its weights.
     """
 
-    weight: str
-    bias: str | None
+    layer: str
     num_features: int
     std: float
 
-    @classmethod
-    def of(
-        cls,
-        function: ScalarFunction,
-        calls: Sequence[Call],
-        outputs: Tensor,
-        steps: Sequence[Step],
-    ) -> Readout:
-        """Describe a network's last layer, of which `require_linear` is still to be asked.
-
-        Args:
-            function: f.
-            calls: calls of linear layers in one forward pass.
-            outputs: results of this pass.
-            steps: operations that draw the network's weights.
-
-        Raises:
-            NoReadout: unless there is one linear layer with fresh weights around 0, which returned
-                the outputs.
-        """
-        if callable(function.output):
-            raise NoReadout("what a function of the output returns is no layer's result")
-        alone = [call for call in calls if isinstance(call.results, Tensor)]
-        last = [call for call in alone if call.results.data_ptr() == outputs.data_ptr()]
-        if not last:
-            raise NoReadout("the output is not the result of an nn.Linear")
-        name, layer = last[-1].name, last[-1].module
-        if last[-1].results._version != last[-1].version:
-            raise NoReadout(f"what {name} returns is changed in place")
-        if not name:
-            raise NoReadout("the whole network is one linear layer")
-        assert isinstance(layer, nn.Linear)
-        match [step.distribution() for step in steps if step.name == f"{name}.weight"]:
-            case [(0, std)]:
-                pass
-            case _:
-                raise NoReadout(f"{name}.weight is not drawn by one distribution around 0")
-        bias = None if layer.bias is None else f"{name}.bias"
-        return cls(f"{name}.weight", bias, layer.in_features, std)
-
-    def require_linear(self, function: ScalarFunction, weights: State, images: Tensor) -> None:
-        """Raise NoReadout unless values are products of features and rows, and gradients are linear
-        in the rows.
-
-        Args:
-            function: f.
-            weights: varying parameters and buffers of one network.
-            images: inputs, (K, C, H, W).
-        """
-        assert isinstance(function.output, int)
-        layer, index = self.weight.removesuffix(".weight"), function.output
-        generator = torch.Generator().manual_seed(0)
-        step = 0.5 * self.std * torch.randn(self.num_features, generator=generator)
-
-        def pairs(state: State, images: Tensor) -> list[tuple[Tensor, Tensor]]:
-            """Return what should be equal, for two other rows whose difference is the network's
-            own.
-            """
-            own, weight = evaluated(function, state, images), state[self.weight]
-            row = weight[index]
-            # Most odd functions of a row change sign
-            two = torch.stack([-row + step.to(row), -2 * row + step.to(row)])
-            # Neither the number of outputs nor a selection of them may matter
-            rows = torch.cat([two, weight])
-            with recorded_calls(function.module, nn.Linear) as calls, torch.no_grad():
-                values = function.outputs(self.replaced(state, rows), images)
-            features = next(call.given for call in calls if call.name == layer)
-            assert features is not None
-            first, second = function.input_gradients(
-                self.replaced(state, two), images, of_all_outputs=True
-            )
-            bias = state[self.bias][index] if self.bias else 0
-            return [
-                (values, features @ rows.mT),
-                (values[:, 0] - values[:, 1] + bias, own.values),
-                ((first - second).flatten(1), own.gradients),
-            ]
-
+    def features(self, network: nn.Module, images: Tensor) -> Tensor:
+        """Return what the layer reads of K inputs, (K, F)."""
+        seen: list[Tensor] = []
+        layer = network.get_submodule(self.layer)
+        hook = layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
         try:
-            linear = _agree(pairs(function.fixed | weights, images))
-            if not linear:  # rounding may be the reason
-                linear = _agree(function.in_float64(weights, images, pairs))
-        except Exception as error:  # whatever the network's author chose to raise
-            reason = repr(error).splitlines()[0]
-            raise NoReadout(f"{layer} cannot be replaced ({reason})") from error
-        if not linear:
-            raise NoReadout(f"the output is not the product of {layer}'s input and weights")
-
-    def replaced(self, state: State, rows: Tensor) -> State:
-        """Return the weights of a network, or of B networks, with the rows (R, F) or (B, R, F) for
-        a last layer, which then has R outputs.
-        """
-        # A bias changes no gradient, but its length is the number of outputs.
-        biases = {self.bias: rows.new_zeros(rows.shape[:-1])} if self.bias else {}
-        return state | {self.weight: rows} | biases
+            network(images)
+        finally:
+            hook.remove()
+        return seen[-1]
 
 
-def _agree(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
-    """Whether the tensors of each pair are equal up to rounding; NaN is accepted, as it is reported
-    elsewhere.
+class InPlaceWrites(TorchDispatchMode):
+    """The in-place operations that a factory runs, in order.
+
+    Attributes:
+        writes: operation, tensor, and the other arguments of each.
     """
-    return all(
-        got.shape == expected.shape
-        and not (got - expected).abs().max() > _DEVIATION * expected.abs().max()
-        for got, expected in pairs
-    )
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
+        self.writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any]]] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first operation imports torch's compiler, which takes a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> object:
+        if func._schema.is_mutable and isinstance(args[0], Tensor):
+            self.writes.append((func, args[0], args[1:], kwargs or {}))
+        return func(*args, **(kwargs or {}))
 
 
-def find_zero_init(
-    function: ScalarFunction, state: State, varying: Collection[str], images: Tensor
-) -> dict[str, float]:
-    """Name the parameters that silence what passes through them by a constant at or near zero, with
-    that constant.
-
-    Such a parameter is the weight of a layer, or one that another needs: with a larger constant, f
-    depends on the other by the factor more that a product of both gives.
+def drawn_std(writes: InPlaceWrites, weight: Tensor) -> float | None:
+    """Return the standard deviation of a weight that one draw around 0 made; None for any other.
 
     Args:
-        function: f.
-        state: all parameters and buffers of one network.
-        varying: names of those that vary between networks.
-        images: some inputs, (K, C, H, W).
+        writes: operations of the factory.
+        weight: the weight that it returned.
     """
-    network = function.module
-    parameters = [name for name, p in network.named_parameters() if is_differentiable(p)]
+    memory = weight.untyped_storage().data_ptr()
+    mine = [write for write in writes.writes if write[1].untyped_storage().data_ptr() == memory]
+    if not mine or mine[-1][0] not in _DRAWS or mine[-1][1].shape != weight.shape:
+        return None
+    func, _, args, kwargs = mine[-1]
+    names = _DRAWS[func]
+    numbers = [
+        float(args[place] if len(args) > place else kwargs.get(name, _DEFAULTS[name]))
+        for place, name in enumerate(names)
+    ]
+    if names[0] == "mean":
+        return numbers[1] if numbers[0] == 0 else None
+    return numbers[1] / 3**0.5 if numbers[0] == -numbers[1] else None  # uniform on [-b, b]
 
-    def slopes(changed: State) -> dict[str, float]:
-        """Return the norm of the derivative of f with respect to each parameter."""
-        gradients = function.weight_gradients(state | changed, parameters, images)
-        return {name: float(gradient.norm()) for name, gradient in gradients.items()}
 
-    silent, before = dict[str, float](), dict[str, float]()
-    for name in parameters:
-        constant = _constant_near_zero(state[name])
-        if constant is None or name in varying or name.endswith("bias"):
+def find_readout(
+    build: Callable[[], nn.Module], prepare: Callable[[nn.Module], nn.Module], images: Tensor
+) -> Readout | str:
+    """Return the last linear layer of a factory's networks, or why others cannot be drawn.
+
+    Args:
+        build: function that builds the first network.
+        prepare: function that prepares it for evaluation.
+        images: some inputs, (K, *image_shape).
+    """
+    with InPlaceWrites() as writes:
+        network = build()
+    stds = {
+        name: drawn_std(writes, layer.weight)
+        for name, layer in network.named_modules()
+        if type(layer) is nn.Linear
+    }
+    network = prepare(network)
+    owners = [id(p) for _, p in network.named_parameters(remove_duplicate=False)]
+    for name, std in reversed(stds.items()):
+        layer = network.get_submodule(name)
+        assert isinstance(layer, nn.Linear)
+        if not _is_last(network, name, layer, images):
             continue
-        layer, _, attribute = name.rpartition(".")
-        if attribute == "weight" and isinstance(network.get_submodule(layer), _LAYERS):
-            silent[name] = constant
-            continue
-        before = before or slopes({})
-        larger = _GROWTH * constant if constant else 1.0
-        after = slopes({name: torch.full_like(state[name], larger)})
-        # Of f = constant * peer, the slope of the peer grows as the constant does
-        share = 2 / _GROWTH if constant else 0  # of the new slope that the old one may be
-        peers = {peer: slope for peer, slope in after.items() if peer != name and slope > 0}
-        if any(before[peer] <= share * slope for peer, slope in peers.items()):
-            silent[name] = constant
-    return silent
+        if std is None:
+            return f"{name}.weight is not made by one draw around 0"
+        if owners.count(id(layer.weight)) > 1:
+            return f"{name}.weight is used elsewhere, too"
+        return Readout(name, layer.in_features, std)
+    return "the output is not that of a linear layer"
 
 
-def disturbed(network: nn.Module, state: State) -> State:
-    """Return a state with random numbers in place of parameters that are constants at or near zero.
-
-    What such a parameter silences at initialisation then acts as it will in training.
-    """
-    generator, changed = torch.Generator().manual_seed(0), {}
-    for name, _ in network.named_parameters():
-        tensor = state[name]
-        if tensor.is_floating_point() and _constant_near_zero(tensor) is not None:
-            changed[name] = 0.1 * torch.randn(tensor.shape, generator=generator).to(tensor)
-    return state | changed
-
-
-def _constant_near_zero(parameter: Tensor) -> float | None:
-    """Return the value at or near zero that all entries share, both parts of complex ones; None if
-    there is none.
-    """
-    values = torch.view_as_real(parameter) if parameter.is_complex() else parameter
-    first = values.flatten()[:1]
-    shared = first.numel() and (values == first).all() and first.abs() <= _NEARLY_ZERO
-    return float(first) if shared else None
+def _is_last(network: nn.Module, name: str, layer: nn.Linear, images: Tensor) -> bool:
+    """Whether outputs are the layer's, and what it reads does not depend on its weight."""
+    readout = Readout(name, layer.in_features, 0.0)
+    with torch.no_grad():
+        try:
+            features, outputs = readout.features(network, images.clone()), network(images.clone())
+        except IndexError:  # the layer is not called
+            return False
+        if features.dim() != 2 or not isinstance(outputs, Tensor):
+            return False
+        if not _close(outputs, layer(features)):
+            return False
+        layer.weight.neg_()
+        try:
+            return _close(readout.features(network, images.clone()), features)
+        finally:
+            layer.weight.neg_()
 
 
-def described(parts: dict[str, float]) -> str:
-    """Return the names and values in a few words."""
-    names = [f"{name} = {value:g}" for name, value in parts.items()]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def with_reinit_readout(factory: Factory, image_shape: Shape) -> Factory:
-    """Return a factory whose networks have their last linear layer drawn as ``nn.Linear`` draws its
-    weights.
-
-    Vision transformers, among others, start with a last layer of zeros: their output does not
-    depend on the input.
-
-    Raises:
-        ValueError: if the network does not end in one linear layer of zeros.
-    """
-    with seeded(1):
-        network = factory()
-    network.eval()
-    with torch.no_grad(), recorded_calls(network, nn.Linear) as calls:
-        outputs = tensors_in(network(torch.zeros(2, *image_shape)))
-    last = [call.name for call in calls if any(call.results is output for output in outputs)]
-    if len(last) != 1:
-        raise ValueError("reinit_readout needs a network whose last layer is an nn.Linear")
-    layer = network.get_submodule(last[0])
-    if not isinstance(layer, nn.Linear) or layer.weight.any():
-        raise ValueError(
-            f"reinit_readout is for last layers of zeros, but {last[0]}.weight is drawn: "
-            "leave it out"
-        )
-
-    def fresh() -> nn.Module:
-        drawn = factory()
-        # A subclass may reset its weights to zeros
-        nn.Linear.reset_parameters(drawn.get_submodule(last[0]))  # type: ignore[arg-type]
-        return drawn
-
-    fresh.__qualname__ = getattr(factory, "__qualname__", type(factory).__name__)
-    return fresh
+def _close(first: Tensor, second: Tensor) -> bool:
+    """Whether tensors are equal up to rounding."""
+    if first.shape != second.shape:
+        return False
+    return bool((first - second).abs().max() <= _ROUNDING * second.abs().max())

@@ -1,6 +1,6 @@
 """Checks of arguments before any work is done with them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -58,6 +58,18 @@ def require_unit_norm(directions: torch.Tensor, tolerance: float = 1e-3) -> None
     for norm in directions.norm(dim=-1).flatten().tolist():
         if not abs(norm - 1) < tolerance:
             raise ValueError(f"direction has norm {norm:.4g}, expected 1: divide it by its norm")
+
+
+def require_image_shape(image_shape: Sequence[int]) -> Shape:
+    """Return the shape of an image, a sequence or a row of features; raise a ValueError for
+    anything else.
+    """
+    sizes = image_shape if isinstance(image_shape, Sequence) else ()
+    if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
+        raise ValueError(
+            f"image_shape must be positive integers (C, H, W), (C, L) or (F,), got {image_shape!r}"
+        )
+    return tuple(map(int, sizes))
 
 
 def usable_dtype(dtype: torch.dtype | str) -> torch.dtype:

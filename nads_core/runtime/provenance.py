@@ -27,7 +27,7 @@ from nads_core.runtime.threads import num_threads
 # and the NADs that are made from them. Files of another version are not resumed. CHANGELOG.md lists
 # the changes of each version.
 RNG_VERSION = 1
-NADS_VERSION = 2
+NADS_VERSION = 3
 
 
 def fingerprint(*parts: np.ndarray | bytes | str) -> str:

@@ -1,10 +1,14 @@
 """Seeds, one per purpose, derived from one seed of the user."""
 
+import random
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import torch
+
+_lock = threading.RLock()  # the global generators belong to the whole process
 
 
 def seed_sequence(seed: int, *path: int) -> int:
@@ -26,11 +30,12 @@ def generator_state(device: torch.device) -> torch.Tensor:
 
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seed torch's global generators for a block, and restore their states afterwards.
+    """Seed the global generators of torch, numpy and Python for a block, and restore their states
+    afterwards; other threads wait for their turn.
 
-    These are the generators of the CPU, of the GPUs that this process has used before, and of
-    ``device``. A GPU that was not used yet stays unchanged: ``torch.manual_seed`` would leave it a
-    seed for its first use.
+    Those of torch are the generators of the CPU, of the GPUs that this process has used before, and
+    of ``device``. A GPU that was not used yet stays unchanged: ``torch.manual_seed`` would leave it
+    a seed for its first use.
 
     Args:
         seed: seed of every generator.
@@ -38,6 +43,11 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """
     kind, cpu = torch.device(device).type, torch.default_generator
     with ExitStack() as at_end:
+        at_end.enter_context(_lock)
+        at_end.callback(random.setstate, random.getstate())
+        random.seed(seed)
+        at_end.callback(np.random.set_state, np.random.get_state())
+        np.random.seed(seed % 2**32)
         at_end.callback(cpu.set_state, cpu.get_state())
         cpu.manual_seed(seed)
         if kind == "cuda" or torch.cuda.is_initialized():

@@ -5,50 +5,32 @@ second program small operations on two threads can take fifty times as long as o
 on different networks, and only large products and decompositions are shared.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 
 LARGE = 512  # rows of a matrix, from which on several threads work on it
 
-_lock = threading.Lock()
-_running = 0  # contexts of all threads of Python in which operations have one thread
-_callers = 1  # threads per operation outside of them
-_nesting = threading.local()
+_callers: ContextVar[int] = ContextVar("threads of the caller")
 
 
 def num_threads() -> int:
-    """Return the caller's number of threads, which `one_thread` leaves to networks and to large
-    operations.
-    """
-    return _callers if _running else torch.get_num_threads()
+    """Return the caller's number of threads, which `one_thread` leaves to large operations."""
+    return _callers.get(0) or torch.get_num_threads()
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Give each operation of this thread of Python a single thread; the caller's number is restored
-    at the end.
-    """
-    global _running, _callers
-    depth = getattr(_nesting, "depth", 0)
-    with _lock:
-        # The first look of a thread takes over the number of the process, which another thread may
-        # set back: later it would undo what is set below.
-        threads = torch.get_num_threads()
-        if not _running:
-            _callers = threads
-        before = 1 if depth else _callers
-        _running += 1
-    _nesting.depth = depth + 1
+    """Give each operation a single thread; the caller's number is restored at the end."""
+    before = torch.get_num_threads()
+    token = _callers.set(num_threads())
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        with _lock:
-            _running -= 1
-        _nesting.depth = depth
+        _callers.reset(token)
         torch.set_num_threads(before)
 
 
@@ -57,11 +39,9 @@ def threads_for(size: int) -> Iterator[None]:
     """Give operations on matrices of ``size`` rows the caller's number of threads if they are
     large.
     """
-    within = getattr(_nesting, "depth", 0) > 0 and size >= LARGE
-    if within:
-        torch.set_num_threads(num_threads())
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads() if size >= LARGE else before)
     try:
         yield
     finally:
-        if within:
-            torch.set_num_threads(1)
+        torch.set_num_threads(before)

@@ -1,18 +1,12 @@
-"""NADs as pictures of matplotlib, which is imported when it is needed, and as files."""
+"""NADs as pictures of matplotlib, which is imported when it is needed."""
 
 from __future__ import annotations
 
-import os
-import zipfile
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nads_core.runtime.arguments import require_integers
-from nads_core.runtime.files import require_undamaged
-from nads_core.runtime.provenance import fingerprint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +17,6 @@ if TYPE_CHECKING:
 
 _MOST_PANELS = 100  # of a figure
 _POSITIONS = 128  # of a sequence, in a panel
-# Bytes that any file may unpack to; and times its size: floats pack to half of theirs
-_SMALL = 2**26
-_PACKED = 50
 
 
 def plot(nads: NADs, k: int = 10) -> Figure:
@@ -107,49 +98,3 @@ def draw_direction(axis: Axes, direction: Tensor | np.ndarray) -> None:
         axis.axhline(0, color="0.5", linewidth=0.5)
         axis.set(xlim=(start, end), ylim=(-1.05 * limit, 1.05 * limit))
     axis.set(xticks=[], yticks=[])
-
-
-def printable(text: str) -> str:
-    r"""Return a text of a file without control characters, which a terminal would obey.
-
-    >>> printable("net\x1b[2J")
-    'net�[2J'
-    """
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
-
-
-def nads_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file of NADs, with ``~`` expanded; raise a ValueError for the ending of
-    another format.
-    """
-    expanded = Path(path).expanduser()
-    if expanded.suffix != ".npz":
-        raise ValueError(f"{path} ends in {expanded.suffix!r}, expected .npz: name such a file")
-    return expanded
-
-
-def read(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a file of NADs.
-
-    Raises:
-        ValueError: if it is no such file, is damaged, or would fill the memory with what it packs.
-    """
-    require_undamaged(path)
-    with zipfile.ZipFile(path) as archive:
-        unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > max(_SMALL, _PACKED * path.stat().st_size):
-        raise ValueError(f"its {path.stat().st_size:,} bytes would unpack to {unpacked:,}")
-    try:
-        with np.load(path) as file:  # members that are no arrays are read as bytes
-            return {name: np.asarray(array) for name, array in file.items()}
-    except ValueError as error:  # of objects, with the advice to load them
-        raise ValueError(
-            "an array in it is damaged, or holds Python objects, which are not loaded"
-        ) from error
-
-
-def checksum(parts: Mapping[str, np.ndarray | str]) -> str:
-    """Return a fingerprint of arrays and texts with their names, in any order."""
-    return fingerprint(*(part for name in sorted(parts) for part in (name, parts[name])))

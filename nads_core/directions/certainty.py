@@ -1,0 +1,136 @@
+"""How far the eigenvectors of one symmetry type are known, from groups of networks.
+
+The eigenvectors u_j of one half of the networks have squared coordinates Q_jk = E <u_j, e_k>^2 in
+the exact ones e_k. Two independent halves then overlap by
+
+    A_jk = E <u_j, v_k>^2 = sum_l Q_jl Q_kl,      so      Q = A^(1/2).
+
+A is the mean over the splits of 8 groups into halves. From half of the networks to all of them a
+share q of a squared length grows to q + (1 - q) q^2 / 2, which is exact near 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+GROUPS = 8
+FEWEST_NETWORKS = 16  # from which on groups say something: two networks in each
+CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
+_LEAST = 0.3  # certainty below which eight groups cannot tell it from chance
+_EFFECTIVE = 4  # groups, of 8, that have to hold the energy of a direction
+_ALL_SPLITS = 512  # largest dimension at which all 35 splits are taken, else three
+_LONGEST_BAND = 64
+_EIGENVALUE = 0.6  # certainty of a direction from which on its eigenvalue has an error
+
+
+@dataclass(frozen=True)
+class TypeEigenpairs:
+    """Eigenpairs of one symmetry type, in descending order.
+
+    Args:
+        values: (d,), eigenvalues.
+        axes: (d, d), unit eigenvectors as rows.
+        certainty: (d,), expected squared cosine of each with the exact one.
+        std: (d,), standard error of each eigenvalue; NaN where its direction is not known.
+        blocks: (d + 1, d + 1), sums of Q over the first j found and the first k exact directions.
+        num_known: number of directions before the first one of which nothing is known.
+    """
+
+    values: Tensor
+    axes: Tensor
+    certainty: Tensor
+    std: Tensor
+    blocks: Tensor
+    num_known: int = 0
+
+    def bands(self) -> list[tuple[int, int, float]]:
+        """Return (first, end, certainty) of runs of directions that are known together, but not one
+        by one.
+        """
+        bands, start = [], 0
+        certain = (self.certainty >= CERTAIN).tolist()
+        while start < self.num_known:
+            for end in range(start + 2, min(start + _LONGEST_BAND, self.num_known) + 1):
+                if any(certain[start:end]):
+                    break
+                inside = self.blocks[end, end] - self.blocks[start, end]
+                inside = inside - self.blocks[end, start] + self.blocks[start, start]
+                share = float(of_all(inside / (end - start)))
+                if share >= CERTAIN:
+                    bands.append((start, end, share))
+                    start = end - 1
+                    break
+            start += 1
+        return bands
+
+
+def of_all(share: Tensor) -> Tensor:
+    """Return a share of a squared length for all networks from that for half of them."""
+    share = share.clamp(0, 1)
+    return share + (1 - share) * share**2 / 2
+
+
+def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
+    """Return the eigenpairs of one symmetry type with their certainties.
+
+    Args:
+        shares: shares of the groups in the second moment of the type, (8, d, d).
+        num_networks: number of networks; below 16 nothing is claimed.
+    """
+    values, axes = torch.linalg.eigh(shares.sum(0))
+    values, axes = values.flip(0), axes.flip(1)  # descending; eigenvectors as columns
+    # Energies of the groups along each eigenvector, (8, d)
+    energies = torch.stack([((share @ axes) * axes).sum(0) for share in shares])
+    size = len(values)
+    if num_networks < FEWEST_NETWORKS:
+        nothing = torch.zeros(size, dtype=values.dtype)
+        blocks = values.new_zeros(size + 1, size + 1)
+        return TypeEigenpairs(values, axes.T, nothing, nothing * torch.nan, blocks)
+    found = half_coordinates(shares)  # Q
+    certainty = of_all(found.diagonal())
+    # A few networks may hold a direction: from the first one on along which the groups' energies
+    # have an effective number below 4, nothing is known
+    positive = energies.clamp(min=0)
+    effective = positive.sum(0).square() / positive.square().sum(0).clamp(min=1e-300)
+    known = ((effective >= _EFFECTIVE) & (values > 0)).cummin(0).values
+    certainty = certainty * known * (certainty >= _LEAST)
+    std = standard_errors(energies, num_networks)
+    std = torch.where(certainty >= _EIGENVALUE, std, torch.nan)
+    blocks = torch.nn.functional.pad((found * known).cumsum(0).cumsum(1), (1, 0, 1, 0))
+    return TypeEigenpairs(values, axes.T, certainty, std, blocks, int(known.sum()))
+
+
+def half_coordinates(shares: Tensor) -> Tensor:
+    """Return Q (d, d) of the eigenvectors of half of the networks, from all splits of the groups
+    into halves; from three splits where matrices are large.
+    """
+    total, overlap = shares.sum(0), torch.zeros_like(shares[0])
+    splits = _splits(len(total) <= _ALL_SPLITS)
+    for half in splits:
+        part = shares[list(half)].sum(0)
+        one, other = (torch.linalg.eigh(moment)[1].flip(1) for moment in (part, total - part))
+        overlap += (one.T @ other).square() / len(splits)
+    levels, basis = torch.linalg.eigh((overlap + overlap.T) / 2)
+    return (basis * levels.clamp(min=0).sqrt()) @ basis.T
+
+
+def _splits(every: bool) -> list[tuple[int, ...]]:
+    """Return the halves with group 0, all 35 or three of which any two share half."""
+    if not every:
+        return [tuple(g for g in range(GROUPS) if not g & bit) for bit in (1, 2, 4)]
+    others = itertools.combinations(range(1, GROUPS), GROUPS // 2 - 1)
+    return [(0, *rest) for rest in others]
+
+
+def standard_errors(shares: Tensor, num_networks: int) -> Tensor:
+    """Return the standard errors of sums over groups, (8, n) -> (n,): sqrt(8) times the standard
+    deviation of the shares; NaN for fewer than 16 networks.
+    """
+    if num_networks < FEWEST_NETWORKS:
+        return torch.full(shares.shape[1:], math.nan, dtype=shares.dtype)
+    return shares.std(0) * GROUPS**0.5

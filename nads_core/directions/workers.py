@@ -1,0 +1,120 @@
+"""Chunks of networks evaluated here, in processes of this machine, or by any executor, in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from functools import lru_cache
+from typing import Protocol
+
+import cloudpickle
+import torch
+from torch import Tensor
+
+from nads_core.runtime.threads import one_thread
+
+_WINDOW = 2  # chunks in work per worker
+_WORTH = 20.0  # seconds of work from which on processes, which take some to start, are started
+Numbers = range
+
+
+class Evaluated(Protocol):
+    """Something that turns the numbers of networks into their vectors, (n, J, R, D)."""
+
+    def vectors(self, numbers: Numbers) -> Tensor:
+        """Return the vectors of these networks."""
+        ...
+
+
+def vectors_of(job: bytes, numbers: Numbers) -> Tensor:
+    """Return the vectors of some networks; a worker calls it."""
+    with one_thread():
+        return _loaded(job).vectors(numbers)
+
+
+@lru_cache(maxsize=1)
+def _loaded(job: bytes) -> Evaluated:
+    loaded: Evaluated = cloudpickle.loads(job)
+    return loaded
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def num_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def evaluated(
+    job: Evaluated, chunks: list[Numbers], workers: int | Executor | None, device: torch.device
+) -> Iterator[Tensor]:
+    """Yield the vectors of chunks of networks, in order; they do not depend on the workers.
+
+    Close the iterator to give up the chunks that no worker has begun. Those that are ready follow
+    the one that was yielded last, see `ready`.
+
+    Args:
+        job: what evaluates them.
+        chunks: numbers of the networks of each chunk.
+        workers: None for as many processes as cores, if at least 20 seconds of work are left after
+            the first chunk; a number of processes; or any executor.
+        device: device of the networks; with a GPU None means one process.
+    """
+    todo = deque(chunks)
+    if workers is None:
+        begin = time.perf_counter()
+        if todo:
+            yield job.vectors(todo.popleft())
+        left = (time.perf_counter() - begin) * len(todo)
+        cores = num_cores() if device.type == "cpu" else 1
+        workers = min(cores, len(todo)) if left > _WORTH else 1
+    if not isinstance(workers, Executor) and workers <= 1:
+        for chunk in todo:
+            yield job.vectors(chunk)
+        return
+    pool = workers if isinstance(workers, Executor) else _processes(workers)
+    at_once = _WINDOW * (workers if isinstance(workers, int) else _size(pool))
+    content = _pickled(job)
+    waiting: deque[Future[Tensor]] = deque()
+    try:
+        while todo or waiting:
+            while todo and len(waiting) < at_once:
+                waiting.append(pool.submit(vectors_of, content, todo.popleft()))
+            yield waiting.popleft().result()
+    except GeneratorExit:
+        todo.clear()
+        raise
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _processes(count: int) -> Executor:
+    """Return processes of this machine, which stay for further calls."""
+    from loky import get_reusable_executor
+
+    pool: Executor = get_reusable_executor(
+        count, initializer=_ignore_interrupts, env={"OMP_NUM_THREADS": "1"}
+    )
+    return pool
+
+
+def _size(pool: Executor) -> int:
+    """Return the number of workers of an executor, as far as it tells."""
+    return int(getattr(pool, "_max_workers", None) or num_cores())
+
+
+def _pickled(job: Evaluated) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(job))
+    except Exception as error:  # whatever a pickler meets in a factory
+        raise ValueError(
+            f"the factory cannot be sent to other processes ({error}): define it in a module, or "
+            "take workers=1"
+        ) from error

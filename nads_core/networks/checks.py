@@ -1,0 +1,222 @@
+"""What is asked of the first networks of a factory, before many are drawn.
+
+Each check has one message, with the value that was found, its cause and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from nads_core.networks.network import INPUTS, Network, Networks
+from nads_core.networks.readouts import Readout, find_readout
+
+_TRIED = 32  # networks, of which one has to depend on its input
+_AGREEMENT = 1e-3  # of an input alone and in its batch, relative
+
+
+def checked(networks: Networks, num_inputs: int, antithetic: bool) -> tuple[Networks, str]:
+    """Return networks that can be evaluated: with the layers of a CPU that are faster, and with the
+    last layer of which others can be drawn.
+
+    Args:
+        networks: the networks.
+        num_inputs: number of inputs at which each is evaluated at once.
+        antithetic: whether inputs come in opposite pairs.
+
+    Returns:
+        The networks, and why no other last layers can be drawn, "" if they can.
+
+    Raises:
+        TypeError: if the factory does not return a network.
+        ValueError: for networks that are not drawn anew at each call, are not reproduced by their
+            seed, mix the inputs of a batch, do not depend on their input, or return NaN.
+    """
+    if torch.is_inference_mode_enabled():
+        raise ValueError("gradients are needed: leave torch.inference_mode() for this call")
+    given = isinstance(networks.source, tuple)
+    first = Network(networks, 0)
+    images = networks.randn(0, INPUTS, max(2, num_inputs), *networks.image_shape)
+    require_outputs(first, images)
+    if not given:
+        networks = replace(networks, varying=_varying(networks, first, images))
+    _require_independent(networks, first, images)
+    _require_dependence(networks, antithetic)
+    if networks.device.type == "cpu":
+        networks = _with_faster_layers(networks, images)
+    if given or callable(networks.output):
+        return networks, "the networks are given" if given else "output is a function"
+    found = find_readout(lambda: networks.build(0), networks.prepared, images[:2])
+    if isinstance(found, Readout):
+        return replace(networks, readout=found), ""
+    return networks, found
+
+
+def require_outputs(network: Network, images: Tensor) -> None:
+    """Raise a ValueError unless a network maps (K, *image_shape) to real, finite f, (K,), each time
+    the same.
+    """
+    networks = network.networks
+    try:
+        raw = network.module(images.clone())
+    except Exception as error:  # whatever the network's author chose to raise
+        raise ValueError(
+            f"the network rejected inputs of shape {tuple(images.shape)} ({error}): is image_shape "
+            f"{networks.image_shape} right? A network of several inputs needs a wrapper of one"
+        ) from error
+    values = networks.value(raw)
+    if values.shape != images.shape[:1] or not values.is_floating_point():
+        raise ValueError(
+            f"f must be one real number for each of {len(images)} inputs, got {values.dtype} of "
+            f"shape {tuple(values.shape)}: name another output"
+        )
+    if not values.isfinite().all():
+        raise ValueError(
+            f"network 0 returned NaN or infinite values for {int((~values.isfinite()).sum())} of "
+            f"{len(images)} Gaussian inputs: check its initialisation and divisions, and that eval "
+            "mode is meant"
+        )
+    again = network.outputs(images)
+    if not torch.equal(values, again):
+        raise ValueError(
+            f"two evaluations of one network differ by {_relative(values, again):.1g}: it draws "
+            "random numbers in eval mode, or changes with each call (is dropout always on?)"
+        )
+
+
+def _varying(networks: Networks, first: Network, images: Tensor) -> tuple[str, ...]:
+    """Return the names of the trainable parameters that differ between networks; raise a
+    ValueError if no number does, or the seed does not determine them.
+    """
+    again, second = Network(networks, 0), Network(networks, 1)
+    states = [dict(network.module.state_dict()) for network in (first, again, second)]
+    lazy = [name for name, value in states[0].items() if nn.parameter.is_lazy(value)]
+    if lazy:
+        raise TypeError(f"{lazy[0]} is a lazy parameter: call the network once in the factory")
+    values = first.outputs(images)
+    changed = [name for name in states[0] if not _equal(states[0][name], states[1].get(name))]
+    if changed or not torch.equal(values, again.outputs(images)):
+        what = f"in {changed[0]}" if changed else "in a plain attribute"
+        raise ValueError(
+            f"network 0, built twice under the same seed, differs {what}: draw random numbers from "
+            "the global generators of torch, numpy or random, which are seeded, and keep nothing "
+            "between calls of the factory"
+        )
+    different = {name for name in states[0] if not _equal(states[0][name], states[2].get(name))}
+    if not different and torch.equal(values, second.outputs(images)):
+        raise ValueError(
+            "the factory returned the same weights for networks 0 and 1: it has to draw new ones "
+            "at each call, as `lambda: MyNet()` does"
+        )
+    trainable = networks.build(0).named_parameters()
+    return tuple(name for name, p in trainable if p.requires_grad and name in different)
+
+
+def _equal(one: Tensor, other: Tensor | None) -> bool:
+    return other is not None and one.shape == other.shape and torch.equal(one, other)
+
+
+def _relative(one: Tensor, other: Tensor) -> float:
+    """Return the norm of a difference over that of the first."""
+    return float((one - other).norm() / one.norm().clamp(min=1e-300))
+
+
+def _require_independent(networks: Networks, network: Network, images: Tensor) -> None:
+    """Raise a ValueError unless f and its gradient at an input are the same alone and in a batch."""
+    allowed = max(_AGREEMENT, 4 * torch.finfo(networks.dtype).eps)
+    with _leaf_outputs(network.module) as together:
+        pairs = [(network.outputs(images), network.input_gradients(images)[0])]
+    with _leaf_outputs(network.module) as first:
+        alone = [
+            (network.outputs(one[None]), network.input_gradients(one[None])[0]) for one in images
+        ]
+    pairs.append((torch.cat([f for f, _ in alone]), torch.cat([g for _, g in alone])))
+    (values, gradients), (own_values, own_gradients) = pairs
+    difference = max(_relative(own_values, values), _relative(own_gradients, gradients))
+    if difference > allowed:
+        mixed = [
+            name
+            for name, outputs in together.items()
+            if name in first
+            and outputs.shape[1:] == first[name].shape[1:]
+            and _relative(first[name][:1], outputs[:1]) > allowed
+        ]
+        layer = f"the layer {mixed[0]!r} mixes" if mixed else "the network mixes"
+        raise ValueError(
+            f"f or its gradient at one input, alone and in a batch of {len(images)}, differ by "
+            f"{difference:.1g} (allowed {allowed:.1g}): {layer} the inputs of a batch (batch norm "
+            "without running statistics, batch_first, a stopping rule for the whole batch?)"
+        )
+
+
+@contextmanager
+def _leaf_outputs(network: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect the first output of each layer without children, by name, while the context lasts."""
+    outputs: dict[str, Tensor] = {}
+    hooks = []
+
+    def keep(name: str, result: object) -> None:
+        if isinstance(result, Tensor) and result.dim():
+            outputs.setdefault(name, result.detach().clone())
+
+    for name, layer in network.named_modules():
+        if not any(layer.children()):
+            hooks.append(layer.register_forward_hook(lambda _, __, out, name=name: keep(name, out)))
+    try:
+        yield outputs
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _require_dependence(networks: Networks, antithetic: bool) -> None:
+    """Raise a ValueError unless f of the first networks depends on the input, and is not even in it
+    where opposite inputs are averaged.
+    """
+    count = len(networks.source) if isinstance(networks.source, tuple) else _TRIED
+    for index in range(min(count, _TRIED)):
+        network = Network(networks, index)
+        gradients = network.input_gradients(network.inputs(2, antithetic=True))[0]  # (2, D)
+        if not gradients.isfinite().all():
+            raise ValueError(
+                f"the input gradient of network {index} is NaN or infinite: check its activations "
+                "at 0 and its divisions"
+            )
+        size = float(gradients.double().square().mean().sqrt())
+        tiny = torch.finfo(networks.dtype).tiny
+        if 0 < size < 1e3 * tiny:
+            raise ValueError(
+                f"the input gradients are near {size:.0e}, too small for {networks.dtype}: use "
+                "dtype='float64', or scale the output"
+            )
+        if size:
+            break
+    else:
+        zero = [
+            name
+            for name, p in Network(networks, 0).module.named_parameters()
+            if not p.any() and not name.endswith("bias")
+        ]
+        cause = f" ({zero[0]} is all zeros)" if zero else ""
+        raise ValueError(
+            f"the output of the first {count} networks does not depend on their input{cause}: draw "
+            "such a layer in the factory, for example by torch.nn.init.normal_"
+        )
+    if antithetic and gradients.sum(0).norm() <= 1e-3 * gradients.norm():
+        raise ValueError(
+            "f(-x) = f(x): gradients at opposite inputs cancel, so their mean is 0. Use "
+            "nc.PointGradient(), or an estimator with antithetic=False"
+        )
+
+
+def _with_faster_layers(networks: Networks, images: Tensor) -> Networks:
+    """Return networks with the faster layers of a CPU, unless those change a gradient, as they can
+    where pixels of a max pooling are equal.
+    """
+    faster = replace(networks, faster=True)
+    one, other = (Network(each, 0).input_gradients(images) for each in (networks, faster))
+    return faster if _relative(one, other) <= _AGREEMENT else networks
