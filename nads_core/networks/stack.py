@@ -55,7 +55,7 @@ class Stack(Network):
 
     def input_gradients(self, images: Tensor, readouts: int = 1) -> Tensor:
         """grad_x f_r(x) of each readout: (B, K, *image_shape) -> (B, R, K, D)."""
-        flat = images.dim() - len(self.networks.image_shape) + 1
+        flat = images.dim() - len(self.networks.image_shape)  # first dimension of an input
         if readouts == 1:
             sums = grad(lambda x, state: self._values(state, x).sum())
             return vmap(sums)(images, self.state).flatten(flat)[:, None]
