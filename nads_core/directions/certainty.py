@@ -23,7 +23,7 @@ FEWEST_NETWORKS = 16  # from which on groups say something: two networks in each
 CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
 _LEAST = 0.3  # certainty below which eight groups cannot tell it from chance
 _EFFECTIVE = 4  # groups, of 8, that have to hold the energy of a direction
-_ALL_SPLITS = 512  # largest dimension at which all 35 splits are taken, else three
+_SPLITS = ((256, 35), (512, 7), (math.inf, 3))  # up to which dimension how many splits are taken
 _LONGEST_BAND = 64
 _EIGENVALUE = 0.6  # certainty of a direction from which on its eigenvalue has an error
 
@@ -55,12 +55,14 @@ class TypeEigenpairs:
         bands, start = [], 0
         certain = (self.certainty >= CERTAIN).tolist()
         while start < self.num_known:
-            for end in range(start + 2, min(start + _LONGEST_BAND, self.num_known) + 1):
+            ends = torch.arange(start + 2, min(start + _LONGEST_BAND, self.num_known) + 1)
+            inside = self.blocks[ends, ends] - self.blocks[start, ends]
+            inside = inside - self.blocks[ends, start] + self.blocks[start, start]
+            for end, share in zip(
+                ends.tolist(), of_all(inside / (ends - start)).tolist(), strict=True
+            ):
                 if any(certain[start:end]):
                     break
-                inside = self.blocks[end, end] - self.blocks[start, end]
-                inside = inside - self.blocks[end, start] + self.blocks[start, start]
-                share = float(of_all(inside / (end - start)))
                 if share >= CERTAIN:
                     bands.append((start, end, share))
                     start = end - 1
@@ -107,10 +109,10 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
 
 def half_coordinates(shares: Tensor) -> Tensor:
     """Return Q (d, d) of the eigenvectors of half of the networks, from all splits of the groups
-    into halves; from three splits where matrices are large.
+    into halves; from some of them where matrices are large.
     """
     total, overlap = shares.sum(0), torch.zeros_like(shares[0])
-    splits = _splits(len(total) <= _ALL_SPLITS)
+    splits = _splits(next(count for size, count in _SPLITS if len(total) <= size))
     for half in splits:
         part = shares[list(half)].sum(0)
         one, other = (torch.linalg.eigh(moment)[1].flip(1) for moment in (part, total - part))
@@ -119,10 +121,15 @@ def half_coordinates(shares: Tensor) -> Tensor:
     return (basis * levels.clamp(min=0).sqrt()) @ basis.T
 
 
-def _splits(every: bool) -> list[tuple[int, ...]]:
-    """Return the halves with group 0, all 35 or three of which any two share half."""
-    if not every:
-        return [tuple(g for g in range(GROUPS) if not g & bit) for bit in (1, 2, 4)]
+def _splits(count: int) -> list[tuple[int, ...]]:
+    """Return the halves that contain group 0 of so many splits: all 35; or of at most 7 of which any
+    two have two groups of each half in common, by the parity of some bits of a group's number.
+    """
+    if count <= 7:
+        return [
+            tuple(group for group in range(GROUPS) if (group & bits).bit_count() % 2 == 0)
+            for bits in (1, 2, 4, 3, 5, 6, 7)[:count]
+        ]
     others = itertools.combinations(range(1, GROUPS), GROUPS // 2 - 1)
     return [(0, *rest) for rest in others]
 

@@ -33,8 +33,8 @@ class SymmetryTest:
     Args:
         p_value: p-value of the asymmetry; for a symmetry of several maps that of the worst, times
             their number.
-        asymmetry: ||C - g C g^T||^2 / (4 ||C||^2) of the worst map, without bias: the share of the
-            squared norm that g changes.
+        asymmetry: ||C - g C g^T||^2 / (2 ||C||^2) of the worst map, without bias: 0 for a symmetric
+            second moment, 1 for one that has nothing in common with its image.
         limit: upper limit of the asymmetry, from the 95 % quantile of random signs.
         allowed: asymmetry up to which an average over the map lowers the expected error of C,
             E||error||^2 / ||C||^2; at most 0.01, because nothing of it is in the certainties.
@@ -78,8 +78,8 @@ def symmetry_tests(shares: Tensor, image_shape: Shape) -> dict[str, SymmetryTest
         quantile = float(null.quantile(0.95))
         test = SymmetryTest(
             float((null >= null[0]).double().mean()),
-            float(null[0]) / energy / 4 if energy > 0 else torch.nan,
-            (float(null[0]) + quantile) / energy / 4 if energy > 0 else torch.inf,
+            float(null[0]) / energy / 2 if energy > 0 else torch.nan,
+            (float(null[0]) + quantile) / energy / 2 if energy > 0 else torch.inf,
             min(_NEGLIGIBLE, error / energy) if energy > 0 else 0.0,
         )
         worst = results.get(symmetry, test)

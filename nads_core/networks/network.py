@@ -7,6 +7,7 @@ whatever it holds in attributes, buffers or lists is its own.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +122,10 @@ class Networks:
         def converted(tensor: Tensor) -> Tensor:  # Module.to(dtype) makes complex tensors real
             return tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
 
-        network._apply(converted)
+        if any(
+            converted(p) is not p for p in itertools.chain(network.parameters(), network.buffers())
+        ):
+            network._apply(converted)
         if self.device.type == "cuda":
             for layer in network.modules():
                 if isinstance(layer, nn.RNNBase):  # cuDNN has gradients in train mode alone
