@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
+from nads_core.directions.compute import Run
 
 Factory = Callable[[], nn.Module]
 
@@ -17,9 +18,13 @@ def compute(
     **options,
 ) -> nc.NADs:
     """Compute NADs as a script does."""
-    return nc.compute_nads(
-        factory, num_networks, image_shape=image_shape, **{"progress": False} | options
-    )
+    return nc.compute_nads(factory, image_shape, num_networks, **{"progress": False} | options)
+
+
+def prepared(factory, image_shape=(1, 8, 8), estimator=None, **options) -> Run:
+    """Return what a call of `compute_nads` evaluates, in float64."""
+    options = {"output": 0, "dtype": "float64", "device": "cpu", "kernels": "torch"} | options
+    return Run.prepare(factory, image_shape, estimator, equal_weights=False, seed=1, **options)
 
 
 def same(first: nc.NADs, second: nc.NADs) -> bool:
@@ -52,3 +57,26 @@ class Recurrent(nn.Module):
 
     def forward(self, x):
         return self.head(self.cell(x[:, 0])[0][:, -1])
+
+
+class Net(nn.Module):
+    """Two layers for images (1, 8, 8); ``forward`` is a function of the network and its input."""
+
+    def __init__(self, forward, outputs=10, **layers):
+        super().__init__()
+        self.first = nn.Linear(64, 24)
+        self.last = nn.Linear(24, outputs)
+        self.function = forward
+        for name, layer in layers.items():
+            setattr(self, name, layer)
+
+    def features(self, x):
+        return torch.tanh(self.first(x.flatten(1)))
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def behind(change: Callable, **layers) -> Factory:
+    """Return a factory of networks with a function of the features before the last layer."""
+    return lambda: Net(lambda net, x: net.last(change(net.features(x))), **layers)

@@ -1,92 +1,105 @@
-"""A loop of plain automatic differentiation, one network and one input at a time, to which the fast
-paths are held.
+"""The method by plain automatic differentiation, one network and one input at a time, to which the
+library is held.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
-from nads_core.networks.derivatives import cast
-from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.evaluator import networks_of
-from nads_core.networks.modules import State, state_of
+import nads_core as nc
+from nads_core.directions import Estimator
+from nads_core.networks.network import INPUTS, PROBES, READOUTS, WEIGHTS, Networks
 from nads_core.runtime.seeds import seeded
 
-Factory = Callable[[], nn.Module]
 
-
-def loaded(network: nn.Module, weights: State) -> nn.Module:
-    """Give a network weights, in eval mode."""
+def built(networks: Networks, index: int) -> nn.Module:
+    """Return a network as its factory returns it under its seed, in eval mode."""
+    with seeded(networks.seed_of(index, WEIGHTS)):
+        network = networks.source()
     network.eval()
-    for name, tensor in state_of(network).items():
-        if name in weights:
-            tensor.data = weights[name].clone()
-    return network
+    return network._apply(lambda t: t.to(networks.dtype) if t.is_floating_point() else t)
 
 
-def built(ensemble: Ensemble, factory: Factory, block: int = 0, count: int = 3) -> list[nn.Module]:
-    """Return the first networks of a block of an ensemble, as modules of their own."""
-    if ensemble.from_factory:
-        with seeded(ensemble.seed_of(block)):
-            networks = [factory() for _ in range(ensemble.block_size)][:count]
-        for network in networks:
-            network.eval()
-    else:
-        states = list(networks_of(ensemble.draw(block)))[:count]
-        networks = [loaded(factory(), state) for state in states]
-    return [network._apply(partial(cast, dtype=ensemble.dtype)) for network in networks]
+def value(networks: Networks, network: nn.Module, image: Tensor) -> Tensor:
+    outputs = network(image[None].clone())
+    if callable(networks.output):
+        return networks.output(outputs).sum()
+    return (outputs if outputs.dim() == 1 else outputs[:, networks.output]).sum()
 
 
-def first_output(network: nn.Module, images: Tensor) -> Tensor:
-    outputs = network(images.clone())
-    return outputs[:, 0] if outputs.dim() == 2 else outputs
+def gradient(networks: Networks, network: nn.Module, image: Tensor) -> Tensor:
+    image = image.clone().requires_grad_()
+    f = value(networks, network, image)
+    return torch.autograd.grad(f, image)[0].flatten() if f.requires_grad else 0 * image.flatten()
 
 
-def values(network: nn.Module, images: Tensor) -> Tensor:
-    """Return f at each image alone, (K,)."""
-    return torch.cat([first_output(network, x).detach().clone() for x in images.split(1)])
-
-
-def gradients(network: nn.Module, images: Tensor) -> Tensor:
-    """Return the gradient of f at each image alone, (K, C, H, W)."""
-    found = []
-    for image in images.split(1):
-        image = image.clone().requires_grad_()
-        found += torch.autograd.grad(first_output(network, image).sum(), image)
-    return torch.cat(found)
-
-
-def with_readouts(network: nn.Module, name: str, readouts: Tensor) -> Iterable[nn.Module]:
-    """Yield a network with each of several rows (R, F) as first row of its last layer."""
-    weight = network.get_parameter(name)
-    for row in readouts:
-        weight.data = torch.cat([row[None], weight.data[1:]])
+def with_readouts(networks: Networks, network: nn.Module, index: int, count: int) -> Iterator:
+    """Yield a network with each of other last layers."""
+    if count == 1:
+        yield network
+        return
+    last = network.get_submodule(networks.readout.layer)
+    drawn = networks.randn(index, READOUTS, last.in_features, count).double()
+    rows = torch.linalg.qr(drawn).Q.T * networks.readout.std * last.in_features**0.5
+    for row in rows:
+        last.weight.data = torch.cat([row[None], last.weight.data[1:]])
         yield network
 
 
-def require_own_gradients(
-    ensemble: Ensemble, factory: Factory, block: int = 0, readouts: Iterable[int] = ()
-) -> None:
-    """Raise unless values and gradients of an ensemble's networks, also for each of these numbers
-    of readouts, are those of separate modules.
-    """
-    rows = slice(0, 3)
-    shape = ensemble.image_shape
-    state = {name: tensor[rows] for name, tensor in ensemble.draw(block).items()}
-    images = ensemble.randn(block, 1, 4, *shape)[rows]
-    pairs = list(zip(built(ensemble, factory, block), images, strict=True))
-    close = partial(torch.testing.assert_close, rtol=1e-6, atol=1e-9)
-    close(ensemble.outputs(state, images), torch.stack([values(*pair) for pair in pairs]))
-    close(
-        ensemble.input_gradients(state, images), torch.stack([gradients(*pair) for pair in pairs])
-    )
-    for count in readouts:
-        drawn = ensemble.draw_readouts(block, 3, count)[rows]
-        expected = [
-            gradients(changed, x)
-            for (network, x), own in zip(pairs, drawn, strict=True)
-            for changed in with_readouts(network, ensemble.readout.weight, own)
+def mixed(networks: Networks, network: nn.Module, index: int, image: Tensor) -> Tensor:
+    image = image.clone().requires_grad_()
+    names = set(networks.varying)
+    weights = [p.requires_grad_() for name, p in network.named_parameters() if name in names]
+    f = value(networks, network, image)
+    slopes = torch.autograd.grad(f, weights, create_graph=True, allow_unused=True)
+    moved = torch.zeros((), dtype=image.dtype)
+    probe = networks.randn(index, PROBES, sum(w.numel() * (1 + w.is_complex()) for w in weights))
+    for weight, slope in zip(weights, slopes, strict=True):
+        parts = weight.numel() * (1 + weight.is_complex())
+        own, probe = probe[:parts], probe[parts:]
+        if slope is not None:
+            flat = torch.view_as_real(slope.resolve_conj()) if slope.is_complex() else slope
+            moved = moved + flat.flatten().to(own) @ own
+    return torch.autograd.grad(moved, image)[0].flatten()
+
+
+def contributions(networks: Networks, estimator: Estimator, index: int) -> Tensor:
+    """Return the vectors of one network, (J, R, D)."""
+    network, shape = built(networks, index), networks.image_shape
+    if isinstance(estimator, nc.PointGradient):
+        x = estimator.input_std * networks.randn(index, INPUTS, 1, *shape)
+        return gradient(networks, network, x[0])[None, None]
+    if isinstance(estimator, nc.Dipole):
+        x = (estimator.input_std * networks.randn(index, INPUTS, 1, *shape))[0]
+        arms = estimator.step * torch.eye(x.numel(), dtype=x.dtype).view(-1, *shape)
+        slopes = [
+            value(networks, network, x + arm) - value(networks, network, x - arm) for arm in arms
         ]
-        close(ensemble.input_gradients(state, images, drawn), torch.stack(expected))
+        return (torch.stack(slopes) / (2 * estimator.step)).detach()[None, None]
+    count = estimator.num_inputs
+    drawn = estimator.input_std * networks.randn(
+        index, INPUTS, count // 2 if estimator.antithetic else count, *shape
+    )
+    images = [x for one in drawn for x in ((one, -one) if estimator.antithetic else (one,))]
+    if isinstance(estimator, nc.MixedDerivative):
+        found = [[mixed(networks, network, index, x) for x in images]]
+    else:
+        found = [
+            [gradient(networks, changed, x) for x in images]
+            for changed in with_readouts(networks, network, index, estimator.readouts)
+        ]
+    pair = 1 + estimator.antithetic
+    half = count // pair // 2 * pair
+    gradients = torch.stack([torch.stack(each) for each in found])  # (R, K, D)
+    halves = [part.mean(1) for part in (gradients[:, :half], gradients[:, half:]) if part.numel()]
+    return torch.stack(halves)
+
+
+def second_moment(vectors: list[Tensor]) -> Tensor:
+    """Return C (D, D) from the vectors (J, R, D) of networks."""
+    total = 0
+    for own in vectors:
+        for x, y in zip(own[0], own[-1], strict=True):
+            total = total + (torch.outer(x, y) + torch.outer(y, x)) / 2
+    return total / (len(vectors) * vectors[0].shape[1])

@@ -1,46 +1,86 @@
-from contextlib import nullcontext
+"""Every estimator against a plain loop over networks and inputs, in float64."""
+
 from dataclasses import dataclass
-from functools import partial
-from types import SimpleNamespace
 
 import examples
 import pytest
 import torch
 from convergence import assert_mean
+from examples import compute, convnet, prepared
+from plain_loop import contributions, second_moment
 from torch import nn
+from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.directions import Estimator, Passes
-from nads_core.directions.evaluation import fitting_batch
-from nads_core.networks.ensembles import Ensemble
+from nads_core.directions import Estimator
+from nads_core.directions.symmetry import symmetrize
+from nads_core.networks.network import Network
 
-SHAPE = (1, 5, 4)
-D = 20
-compute = partial(examples.compute, image_shape=SHAPE)
-
-
-def convnet():
-    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(18, 2))
-
-
-def close(actual, expected, tolerance=1e-10):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
-
-
-# --- closed form
+SHAPE = (1, 6, 5)
+ESTIMATORS = [
+    nc.PointGradient(0.5),
+    nc.SmoothedGradient(6),
+    nc.SmoothedGradient(3, 2.0, antithetic=False),
+    nc.SmoothedGradient(2),  # one pair, which is the network's vector itself
+    nc.SmoothedGradient(4, readouts=3),
+    nc.Dipole(2.0),
+    nc.MixedDerivative(4),
+    nc.MixedDerivative(1, antithetic=False),
+]
 
 
-def test_dipoles_of_more_pixels_than_one_chunk():
-    estimator = nc.Dipole()
-    shape = (2, 17, 20)
-    ensemble = Ensemble(
-        lambda: nn.Sequential(nn.Flatten(), nn.Linear(680, 1)), shape, dtype=torch.float64
+def network():
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(36, 2))
+
+
+@pytest.mark.parametrize("symmetries", [(), ("flip_rows", "flip_columns")])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator, symmetries):
+    run = prepared(network, SHAPE, estimator)
+    vectors = [contributions(run.networks, estimator, index) for index in range(20)]
+    assert_close(run.vectors(range(20)), torch.stack(vectors), rtol=1e-8, atol=1e-12)
+    options = {"estimator": estimator, "dtype": "float64", "seed": 1, "symmetries": symmetries}
+    nads = compute(network, 20, SHAPE, **options)
+    expected = symmetrize(second_moment(vectors), SHAPE, symmetries)
+    basis = nads.basis.double()  # directions are stored in float32
+    scale = float(expected.abs().max())
+    assert_close((basis * nads.eigenvalues) @ basis.T, expected, rtol=0, atol=1e-6 * scale)
+    assert_close(nads.eigenvalues, torch.linalg.eigvalsh(expected).flip(0))
+
+
+def test_a_dipole_of_many_pixels_is_the_gradient_of_a_linear_network():
+    run = prepared(lambda: nn.Sequential(nn.Flatten(), nn.Linear(680, 1)), (2, 17, 20), nc.Dipole())
+    assert_close(run.vectors([3])[0, 0], run.networks.build(3)[1].weight.data.double())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [nc.SmoothedGradient(6, 2.5), nc.MixedDerivative(6, 2.5), nc.PointGradient(2.5)],
+    ids=repr,
+)
+def test_inputs_have_the_given_deviation_and_come_in_opposite_pairs(estimator):
+    networks = prepared(network, SHAPE, estimator).networks
+    inputs = torch.stack(
+        [
+            Network(networks, index).inputs(estimator.num_inputs, 2.5, estimator.antithetic)
+            for index in range(40)
+        ]
     )
-    draw = estimator.draw(ensemble, 0)[:2]
-    close(estimator.contributions(ensemble, draw), draw.state["1.weight"])
+    assert_mean(inputs[:, ::2].flatten(), 0.0)
+    assert_mean(inputs[:, ::2].flatten().square(), 2.5**2)
+    if estimator.antithetic:
+        assert torch.equal(inputs[:, ::2], -inputs[:, 1::2])
+        assert_mean((inputs[:, 0] * inputs[:, 2]).flatten(), 0.0)  # pairs are independent
 
 
-# --- properties
+def test_streams_and_networks_are_independent():
+    networks = prepared(network, SHAPE).networks
+    draws = torch.stack(
+        [networks.randn(index, stream, 500) for index in range(3) for stream in range(4)]
+    )
+    products = draws @ draws.T / 500 - torch.eye(12).double()
+    assert products.abs().max() < 6 * (2 / 500) ** 0.5
+    assert len({networks.seed_of(i, s) for i in range(99) for s in range(4)}) == 396
 
 
 @dataclass(frozen=True)
@@ -49,131 +89,42 @@ class Scaled(Estimator):
 
     scale: float
 
-    def draw(self, ensemble, block):
-        return nc.PointGradient().draw(ensemble, block)
-
-    def contributions(self, ensemble, draw):
-        return self.scale * nc.PointGradient().contributions(ensemble, draw)
+    def vectors(self, network):
+        return self.scale * nc.PointGradient().vectors(network)
 
 
 def test_an_estimator_of_ones_own_resumes_from_its_checkpoint(tmp_path):
-    own = Scaled(2)
-    assert (own.readouts, own.num_contributions) == (1, 1)
-    assert own.passes(D) == Passes(forward=1, backward=1)
-    path = tmp_path / "state.ckpt"
-    compute(convnet, 64, estimator=own, checkpoint=path)
-    resumed = compute(convnet, 128, estimator=Scaled(2), checkpoint=path)
+    options = {"checkpoint": tmp_path / "state.npz", "symmetries": ()}
+    compute(convnet, 16, estimator=Scaled(2), **options)
+    resumed = compute(convnet, 32, estimator=Scaled(2), **options)
     assert resumed.provenance["estimator"] == "Scaled(scale=2)"
-    assert examples.same(resumed, compute(convnet, 128, estimator=own))
+    assert examples.same(resumed, compute(convnet, 32, estimator=Scaled(2), symmetries=()))
+    points = compute(convnet, 32, estimator=nc.PointGradient(), symmetries=())
+    assert_close(resumed.eigenvalues, 4 * points.eigenvalues)
 
 
-def test_an_estimator_without_a_description_is_rejected():
-    """Two of them would be taken for one when a checkpoint is resumed."""
-    bare = type("Bare", (Scaled,), {"__repr__": object.__repr__})(2.0)
-    with pytest.raises(TypeError, match="Bare: make it a frozen dataclass"):
-        compute(convnet, 64, estimator=bare)
-
-
-def test_vectors_of_a_wrong_shape_are_rejected():
-    class Flat(Scaled):
-        def contributions(self, ensemble, draw):
-            return super().contributions(ensemble, draw)[..., :-1]
-
-    with pytest.raises(
-        ValueError, match=rf"\(64, 1, {D - 1}\), expected \(64 \* readouts, J, {D}\)"
-    ):
-        compute(convnet, 64, estimator=Flat(1.0))
+BARE = type("Bare", (Scaled,), {"__repr__": object.__repr__})
 
 
 @pytest.mark.parametrize(
-    ("estimator", "warns"),
+    ("make", "error", "shown"),
     [
-        (nc.SmoothedGradient(2), True),
-        (nc.SmoothedGradient(1, antithetic=False), True),
-        (nc.MixedDerivative(2), True),
-        (nc.SmoothedGradient(4), False),
-        (nc.SmoothedGradient(2, antithetic=False), False),
-        (nc.MixedDerivative(1, antithetic=False), False),
-        (nc.PointGradient(), False),
+        (lambda: nc.PointGradient(0.0), ValueError, "input_std must be .*0.0"),
+        (lambda: nc.PointGradient(float("nan")), ValueError, "input_std must be .*nan"),
+        (lambda: nc.SmoothedGradient(3), ValueError, "num_inputs must be .*even.*3"),
+        (lambda: nc.SmoothedGradient(readouts=0), ValueError, "readouts must be .*0"),
+        (lambda: nc.Dipole(step=-1.0), ValueError, "step must be .*-1.0"),
+        (lambda: compute(convnet, 8, estimator=BARE(2.0)), TypeError, "Bare: make it a frozen"),
+        (lambda: compute(convnet, 8, estimator=nc.Dipole), TypeError, r"Dipole.*add \(\)"),
+        (lambda: compute(convnet, 8, estimator="smoothed"), TypeError, "got 'smoothed'"),
+        (
+            lambda: compute(convnet, 8, estimator=nc.SmoothedGradient(4, readouts=99)),
+            ValueError,
+            "readouts=99 .*fewer",
+        ),
     ],
-    ids=repr,
+    ids=lambda value: None,
 )
-def test_noise_of_inputs_that_cannot_be_seen_is_warned_of(estimator, warns):
-    expected = (
-        pytest.warns(UserWarning, match="certainties are those of C") if warns else nullcontext()
-    )
-    with expected:
-        nads = compute(convnet, 16, estimator=estimator)
-    assert ("input_noise" in nads.provenance) == warns
-
-
-def test_a_gpu_evaluates_as_many_networks_as_a_quarter_of_its_memory_holds(monkeypatch):
-    """Two networks that take 3e6 bytes each, beside weights of 1e6 numbers, drawn and joined."""
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 10**6)
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 7 * 10**6)
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda _: None)
-    monkeypatch.setattr("nads_core.directions.evaluation.available_memory", lambda _: free)
-    on_a_gpu = SimpleNamespace(
-        device=torch.device("cuda"), num_parameters=10**6, dtype=torch.float32, block_size=64
-    )
-    estimator = SimpleNamespace(
-        draw=lambda *_: list(range(64)), contributions=lambda _, draw: len(draw) == 2 or 1 / 0
-    )
-    for memory, expected in ((6 * 10**8, 10), (10**6, 1), (10**12, 512)):
-        free = memory
-        assert fitting_batch(on_a_gpu, estimator) == expected
-
-    def too_large(*_):
-        raise torch.OutOfMemoryError
-
-    estimator.contributions = too_large
-    assert fitting_batch(on_a_gpu, estimator) == 1
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        nc.SmoothedGradient(6, 2.5),
-        nc.MixedDerivative(6, 2.5),
-        nc.PointGradient(2.5),
-        nc.Dipole(input_std=2.5),
-    ],
-    ids=repr,
-)
-def test_inputs_have_the_given_deviation_and_come_in_opposite_pairs(estimator):
-    draw = estimator.draw(Ensemble(convnet, SHAPE), 0)
-    inputs = draw.inputs
-    assert_mean(inputs[:, ::2].flatten(), 0.0)
-    assert_mean(inputs[:, ::2].flatten().square(), 2.5**2)
-    if inputs.shape[1] > 1:
-        assert torch.equal(inputs[:, ::2], -inputs[:, 1::2])
-        assert_mean((inputs[:, 0] * inputs[:, 2]).flatten(), 0.0)  # pairs are independent
-    for probe in (draw.probes or {}).values():
-        count = min(probe.numel(), inputs.numel())
-        assert_mean(probe.flatten()[:count] * inputs.flatten()[:count], 0.0)
-
-
-def test_readouts_are_independent_of_inputs():
-    """A network has equally many numbers of both, so that one stream would give the same ones."""
-    draw = nc.SmoothedGradient(9, antithetic=False, readouts=10).draw(Ensemble(convnet, SHAPE), 0)
-    cosines = torch.cosine_similarity(draw.readouts[:, 0], draw.inputs.flatten(1)[:, ::10])
-    assert_mean(cosines.square(), 1 / 18)
-
-
-# --- bad arguments
-
-
-@pytest.mark.parametrize(
-    ("estimator", "option", "value"),
-    [
-        (nc.PointGradient, "input_std", 0.0),
-        (nc.PointGradient, "input_std", float("nan")),
-        (nc.SmoothedGradient, "num_inputs", 3),
-        (nc.SmoothedGradient, "input_std", -1.0),
-        (nc.Dipole, "step", 0.0),
-    ],
-    ids=str,
-)
-def test_bad_arguments(estimator, option, value):
-    with pytest.raises(ValueError, match=f"{option} must be .*{value}"):
-        estimator(**{option: value})
+def test_bad_arguments(make, error, shown):
+    with pytest.raises(error, match=shown):
+        make()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nads_core.networks.network import INPUTS, Network, Networks
 from nads_core.networks.readouts import Readout, find_readout
 
-_TRIED = 32  # networks, of which one has to depend on its input
+_TRIED = 128  # networks, of which one has to depend on its input
 _AGREEMENT = 1e-3  # of an input alone and in its batch, relative
 
 
@@ -39,6 +39,10 @@ def checked(networks: Networks, num_inputs: int, antithetic: bool) -> tuple[Netw
     if torch.is_inference_mode_enabled():
         raise ValueError("gradients are needed: leave torch.inference_mode() for this call")
     given = isinstance(networks.source, tuple)
+    if not given:
+        one, other = (networks.build(index) for index in range(2))
+        parts = ({*each.modules(), *each.parameters(), *each.buffers()} for each in (one, other))
+        networks = replace(networks, shared=not set.isdisjoint(*parts))
     first = Network(networks, 0)
     images = networks.randn(0, INPUTS, max(2, num_inputs), *networks.image_shape)
     require_outputs(first, images)
@@ -128,14 +132,15 @@ def _relative(one: Tensor, other: Tensor) -> float:
 def _require_independent(networks: Networks, network: Network, images: Tensor) -> None:
     """Raise a ValueError unless f and its gradient at an input are the same alone and in a batch."""
     allowed = max(_AGREEMENT, 4 * torch.finfo(networks.dtype).eps)
+    step = max(1, len(images) // 4)
     with _leaf_outputs(network.module) as together:
-        pairs = [(network.outputs(images), network.input_gradients(images)[0])]
+        values = network.outputs(images)[::step]
+        gradients = network.input_gradients(images)[0, ::step]
     with _leaf_outputs(network.module) as first:
-        alone = [
-            (network.outputs(one[None]), network.input_gradients(one[None])[0]) for one in images
-        ]
-    pairs.append((torch.cat([f for f, _ in alone]), torch.cat([g for _, g in alone])))
-    (values, gradients), (own_values, own_gradients) = pairs
+        # Two copies of an input: norms over the batch, and squeezed outputs, do not allow just one
+        pairs = [torch.stack([one, one]) for one in images[::step]]
+        own_values = torch.stack([network.outputs(pair)[0] for pair in pairs])
+        own_gradients = torch.stack([network.input_gradients(pair)[0, 0] for pair in pairs])
     difference = max(_relative(own_values, values), _relative(own_gradients, gradients))
     if difference > allowed:
         mixed = [
@@ -164,7 +169,7 @@ def _leaf_outputs(network: nn.Module) -> Iterator[dict[str, Tensor]]:
             outputs.setdefault(name, result.detach().clone())
 
     for name, layer in network.named_modules():
-        if not any(layer.children()):
+        if not (any(layer.children()) or isinstance(layer, torch.jit.ScriptModule)):  # has no hooks
             hooks.append(layer.register_forward_hook(lambda _, __, out, name=name: keep(name, out)))
     try:
         yield outputs

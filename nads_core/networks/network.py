@@ -76,6 +76,7 @@ class Networks:
         faster: whether a CPU uses `kernels.cpu_layers`.
         readout: last linear layer of which others can be drawn.
         varying: names of the trainable parameters that differ between networks.
+        shared: whether networks have layers or tensors in common, which stay as they are.
     """
 
     source: Factory | tuple[nn.Module, ...]
@@ -87,6 +88,7 @@ class Networks:
     faster: bool = False
     readout: Readout | None = None
     varying: tuple[str, ...] = ()
+    shared: bool = False
 
     def seed_of(self, index: int, stream: int) -> int:
         """Return the seed of one random stream of one network."""
@@ -108,16 +110,21 @@ class Networks:
             torch.set_default_dtype(default)
         if not isinstance(network, nn.Module):
             raise TypeError(f"the factory must return a torch.nn.Module, got {type(network)}")
-        return network
+        return getattr(network, "_orig_mod", network)  # torch.compile would compile each anew
 
     def draw(self, index: int) -> nn.Module:
         """Return network ``index`` ready to be evaluated."""
         return self.prepared(self.build(index))
 
     def prepared(self, network: nn.Module) -> nn.Module:
-        """Return a network in eval mode, on its device and in its type, changed in place."""
+        """Return a network in eval mode, on its device and in its type, changed in place unless
+        others share a part of it.
+        """
+        if self.shared:
+            network = copy.deepcopy(network)
         network.eval()  # whose own train may return nothing
-        network.requires_grad_(False)
+        for parameter in network.parameters():  # a scripted module lacks requires_grad_
+            parameter.requires_grad_(False)
 
         def converted(tensor: Tensor) -> Tensor:  # Module.to(dtype) makes complex tensors real
             return tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)

@@ -8,8 +8,9 @@ between two networks that is not in weights and buffers be overlooked, so struct
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import cloudpickle
@@ -79,7 +80,7 @@ class _Step:
     uses up random numbers.
     """
 
-    operation: Any
+    operation: str  # such as "aten.normal_.default", because torch's own object has no pickle
     name: str | None
     shape: tuple[int, ...]
     arguments: tuple[Any, ...]
@@ -105,9 +106,11 @@ class Stacking:
 
     @classmethod
     def of(cls, networks: Networks, kernels: str = "torch") -> Stacking | None:
-        """Return how these networks are stacked; None if they cannot be, as recurrent layers and
-        forward passes that read values cannot.
+        """Return how these networks are stacked; None if they cannot be, as recurrent layers,
+        forward passes that read values and networks with a common part cannot.
         """
+        if networks.shared:
+            return None
         structures = [_structure(networks.build(index)) for index in range(3)]
         if len(set(structures)) > 1 or structures[0] is None:
             return None
@@ -122,7 +125,7 @@ class Stacking:
             return None
         own = torch.stack([Network(networks, i).input_gradients(images[i]) for i in range(2)])
         same = (gradients - own).norm() <= 1e-3 * own.norm()
-        return stacking if same else None
+        return replace(stacking) if same else None  # a copy sends no template to workers
 
     def batches(self, indices: Sequence[int]) -> Iterator[Network]:
         """Yield the networks of these numbers, together where they have the common structure."""
@@ -174,7 +177,7 @@ class Stacking:
             if not whole or any(isinstance(one, Tensor) for one in (*args, *kwargs.values())):
                 return None
             options = {key: value for key, value in kwargs.items() if key != "generator"}
-            steps.append(_Step(func, name, tuple(target.shape), args, options, draws))
+            steps.append(_Step(str(func), name, tuple(target.shape), args, options, draws))
         replayed, built = self._replayed(steps, range(3)), self._built(range(3))
         if built is None or replayed.keys() != built.keys():
             return None
@@ -189,7 +192,8 @@ class Stacking:
             for step in steps:
                 target = torch.empty(step.shape) if step.name is None else state[step.name][row]
                 options = {"generator": generator} if step.draws else {}
-                step.operation(target, *step.arguments, **step.keywords, **options)
+                operation = attrgetter(step.operation)(torch.ops)
+                operation(target, *step.arguments, **step.keywords, **options)
         return state
 
     @cached_property

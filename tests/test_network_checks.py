@@ -1,0 +1,444 @@
+"""What is asked of the first networks: each check rejects one network, with the value that was
+found, its cause and the remedy, and accepts its neighbour.
+"""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from examples import Net, Recurrent, behind, compute, convnet, perceptron, prepared
+from torch import nn
+from torch.nn import functional as F
+
+import nads_core as nc
+from nads_core.networks.network import WEIGHTS, Networks
+
+SHAPE = (1, 8, 8)
+
+
+def plain(gain=1.0):
+    network = perceptron(64, 8, 10)
+    network[1].weight.data.mul_(gain)
+    return network
+
+
+def cached():
+    networks = []
+
+    def factory():
+        networks[:] = networks or [plain()]
+        return networks[0]
+
+    return factory
+
+
+def copies():
+    network = plain()
+    return lambda: copy.deepcopy(network)
+
+
+def copies_drawn_anew():
+    copied = copies()
+
+    def factory():
+        network = copied()
+        network[3].reset_parameters()
+        return network
+
+    return factory
+
+
+def drawn_again_in_place():
+    first = cached()
+
+    def factory():
+        network = first()
+        for layer in (1, 3):
+            network[layer].reset_parameters()
+        return network
+
+    return factory
+
+
+def seeded_itself():
+    torch.manual_seed(3)
+    return plain()
+
+
+def of_a_generator():
+    generator = np.random.default_rng(0)
+    return lambda: plain(float(generator.random()))
+
+
+def counted():
+    calls = iter(range(10**6))
+
+    def factory():
+        network = plain()
+        network.append(Scaling(1 + next(calls)))
+        return network
+
+    return factory
+
+
+class Scaling(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return x * self.factor
+
+
+class Random(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        return F.dropout(x, self.p)  # in eval mode, too
+
+
+def ending_in(*layers):
+    return lambda: nn.Sequential(*plain(), *layers)
+
+
+class Constant(nn.Linear):
+    """A function of zero times the input, whose networks differ."""
+
+    def __init__(self, factor=0.0):
+        super().__init__(64, 1)
+        self.factor = factor
+
+    def forward(self, x):
+        return self.factor * super().forward(x.flatten(1)) + self.bias
+
+
+def dead(count):
+    """Return a factory whose first networks do not respond."""
+    networks = Networks(convnet, SHAPE)
+    seeds = {networks.seed_of(index, WEIGHTS) for index in range(count)}
+    return lambda: Constant(float(torch.initial_seed() not in seeds))
+
+
+def zero_head():
+    network = plain()
+    nn.init.zeros_(network[3].weight)
+    return network
+
+
+class Even(nn.Module):
+    """A function of the moduli of its input's Fourier coefficients, or of more."""
+
+    def __init__(self, more=0.0):
+        super().__init__()
+        self.layers = perceptron(5, 16)
+        self.more = more
+
+    def forward(self, x):
+        return self.layers(torch.fft.rfft(x).abs() + self.more * x[:, :5])
+
+
+class Power(nn.Module):
+    """The logarithm of a spectrogram's power."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = perceptron(33 * 17, 8, 10)
+
+    def forward(self, x):
+        window = torch.hann_window(64, dtype=x.dtype)
+        power = torch.stft(x[:, 0], 64, 32, window=window, return_complex=True).abs()
+        return self.layers((power + 1e-6).log())
+
+
+class Implicit(nn.Module):
+    """A fixed point that is iterated until the whole batch has converged."""
+
+    def __init__(self, tolerance):
+        super().__init__()
+        self.first, self.again = nn.Linear(64, 24), nn.Linear(24, 24, bias=False)
+        self.last = nn.Linear(24, 10)
+        nn.init.normal_(self.again.weight, std=0.15)
+        self.tolerance = tolerance
+
+    def forward(self, x):
+        u = self.first(x.flatten(1))
+        z = torch.zeros_like(u)
+        with torch.no_grad():
+            for _ in range(200):
+                before, z = z, torch.tanh(self.again(z) + u)
+                if (z - before).norm() < self.tolerance * z.norm():
+                    break
+        return self.last(torch.tanh(self.again(z) + u))
+
+
+def shifted(factor, size=0):
+    return behind(lambda h: h - factor * h.mean(0) * (len(h) > size))
+
+
+def embedded(layer, call):
+    """Rows of the image are tokens (B, S, E), read by a layer that may expect (S, B, E)."""
+    return lambda: Net(
+        lambda net, x: net.last(call(net.layer, net.embed(x[:, 0])).mean(1)),
+        embed=nn.Linear(8, 16),
+        layer=layer(),
+        last=nn.Linear(16, 10),
+    )
+
+
+class ValueOnly(torch.autograd.Function):
+    """The identity, whose gradient is centred over the batch."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient - 0.5 * gradient.mean(0)
+
+
+def normed(tracked):
+    layer = nn.BatchNorm1d(24, track_running_stats=tracked)
+    return Net(lambda net, x: net.last(torch.tanh(net.norm(net.first(x.flatten(1))))), norm=layer)
+
+
+def lstm(layer, x):
+    return layer(x)[0]
+
+
+class Square(torch.autograd.Function):
+    """The square, or that of its positive part, with a wrong second derivative or a right one."""
+
+    @staticmethod
+    def forward(ctx, x, cut, right):
+        y = x.relu() if cut else x
+        ctx.slope = None if right else 2 * y
+        ctx.cut = cut
+        ctx.save_for_backward(x)
+        return y.square()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        slope = 2 * (x.relu() if ctx.cut else x) if ctx.slope is None else ctx.slope
+        return gradient * slope, None, None
+
+
+class Squared(nn.Module):
+    def __init__(self, *options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, x):
+        return Square.apply(x, *self.options)
+
+
+def squared(*options):
+    return lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 24), Squared(*options), nn.Linear(24, 1)
+    )
+
+
+MIXED = {"estimator": nc.MixedDerivative()}
+POINT = {"estimator": nc.PointGradient()}
+FEW = {"estimator": nc.SmoothedGradient(4)}
+ROW = {"image_shape": (8,)}
+SOUND = {"image_shape": (1, 512)}
+
+REJECTED = {  # what the message shows
+    # The factory, the shape and the output
+    "a network": (plain(), {}, TypeError, "lambda: MyNet.*got Sequential"),
+    "a text from the factory": (lambda: "net", {}, TypeError, "nn.Module, got .*str"),
+    "lazy layers": (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(1)), {}, Exception, "azy"),
+    "a wrong shape": (lambda: plain(), {"image_shape": (1, 9, 9)}, ValueError, r"\(16, 1, 9, 9\)"),
+    "maps of features": (lambda: nn.Conv2d(1, 1, 3), {}, ValueError, r"\(16, 1, 6, 6\): .*output"),
+    "a column that is not there": (convnet, {"output": 3}, IndexError, "3"),
+    "a function without batch": (plain, {"output": lambda y: y.sum()}, ValueError, r"shape \(\)"),
+    "two numbers an input": (plain, {"output": lambda y: y[:, :2]}, ValueError, r"\(16, 2\)"),
+    "complex outputs": (
+        ending_in(),
+        {"output": lambda y: y[:, 0].cfloat()},
+        ValueError,
+        "complex64",
+    ),
+    "a dictionary": (ending_in(nn.Identity()), {"output": "logits"}, ValueError, "'logits'"),
+    "NaN": (ending_in(Scaling(np.nan)), {}, ValueError, "network 0 .*NaN.*16 of 16"),
+    # Two networks differ, and one is fixed by its seed
+    "a cached network": (cached(), {}, ValueError, "same weights for networks 0 and 1"),
+    "copies": (copies(), {}, ValueError, "same weights"),
+    "seeded itself": (seeded_itself, {}, ValueError, "same weights"),
+    "a generator of its own": (of_a_generator(), {}, ValueError, r"1\.weight.*global generators"),
+    "an attribute by a counter": (counted(), {}, ValueError, "plain attribute.*global generators"),
+    "dropout in eval mode": (ending_in(Random(0.5)), {}, ValueError, "eval mode.*dropout"),
+    # Each input for itself: the value, the layer, the cause
+    "batch statistics": (lambda: normed(False), {}, ValueError, r"0\.\d.*'norm'.*batch norm"),
+    "a mean": (shifted(0.5), {}, ValueError, r"'last' mixes"),
+    "a mean of many": (shifted(0.5, 4), {}, ValueError, "batch of 16.*'last'"),
+    "attention": (
+        embedded(lambda: nn.MultiheadAttention(16, 2), lambda layer, x: layer(x, x, x)[0]),
+        {},
+        ValueError,
+        "batch_first",
+    ),
+    "LSTM": (embedded(lambda: nn.LSTM(16, 16), lstm), {}, ValueError, "batch_first"),
+    "gradients alone": (
+        behind(lambda h: ValueOnly.apply(h).tanh()),
+        {},
+        ValueError,
+        "the network mixes",
+    ),
+    "softmax over the batch": (
+        plain,
+        {"output": lambda y: y.softmax(0)[:, 0]},
+        ValueError,
+        "mixes",
+    ),
+    "a loose stopping rule": (lambda: Implicit(1e-1), {}, ValueError, "stopping rule"),
+    "a stopping rule": (lambda: Implicit(1e-2), {}, ValueError, "stopping rule"),
+    # The output depends on the input
+    "a constant": (Constant, {}, ValueError, "first 128 networks does not depend"),
+    "a head of zeros": (zero_head, {}, ValueError, r"\(3.weight is all zeros\).*init.normal_"),
+    "tiny gradients": (ending_in(Scaling(1e-37)), {}, ValueError, "e-3.*dtype='float64'"),
+    "even": (Even, ROW, ValueError, r"f\(-x\) = f\(x\).*PointGradient"),
+    "an even spectrogram": (Power, SOUND, ValueError, r"f\(-x\) = f\(x\).*PointGradient"),
+    # Second derivatives
+    "a square": (squared(False, False), MIXED, ValueError, "second derivatives.*%.*saved tensors"),
+    "a squared ReLU": (squared(True, False), MIXED, ValueError, "second derivatives.*%"),
+}
+ACCEPTED = {
+    "drawn again in place": (drawn_again_in_place(), {}),
+    "copies with a new head": (copies_drawn_anew(), {}),
+    "seeded numpy": (lambda: plain(float(np.random.rand())), {}),
+    "a choice": (lambda: plain(random.choice([1, 2])), {}),
+    "a function": (plain, {"output": lambda y: y[:, 0] - y[:, 1]}),
+    "dropout": (ending_in(nn.Dropout()), {}),
+    "running statistics": (lambda: normed(True), {}),
+    "a mean of more than there are": (shifted(0.5, 4), FEW),
+    "batch first": (
+        embedded(
+            lambda: nn.MultiheadAttention(16, 2, batch_first=True),
+            lambda layer, x: layer(x, x, x)[0],
+        ),
+        {},
+    ),
+    "LSTM": (embedded(lambda: nn.LSTM(16, 16, batch_first=True), lstm), {}),
+    "recurrent": (Recurrent, {}),
+    "squeezed": (lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), 1), {}),
+    "half in bfloat16": (behind(lambda h: h.to(torch.bfloat16).to(h)), {}),
+    "a strict stopping rule": (lambda: Implicit(1e-5), {}),
+    "a very strict one": (lambda: Implicit(1e-7), {"dtype": "float64"}),
+    "rounding of the batch": (shifted(1e-5), {}),
+    "one of many responds": (dead(20), {}),
+    "tiny gradients in float64": (ending_in(Scaling(1e-37)), {"dtype": "float64"}),
+    "even at a point": (Even, ROW | POINT),
+    "an even spectrogram at a point": (Power, SOUND | POINT),
+    "even without opposite inputs": (
+        Even,
+        ROW | {"estimator": nc.SmoothedGradient(4, antithetic=False)},
+    ),
+    "nearly even": (lambda: Even(0.3), ROW),
+    "a right square": (squared(False, True), MIXED),
+    "a right squared ReLU": (squared(True, True), MIXED),
+    "a wrong one that is not used": (squared(True, False), {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+@pytest.mark.parametrize("kind", REJECTED)
+def test_what_is_wrong_with_a_factory_is_named(kind):
+    factory, options, error, shown = REJECTED[kind]
+    with pytest.raises(error, match=f"(?s){shown}"):
+        compute(factory, 8, **options)
+
+
+@pytest.mark.filterwarnings("ignore:.*do not respond")
+@pytest.mark.parametrize("kind", ACCEPTED)
+def test_its_neighbours_are_accepted(kind):
+    factory, options = ACCEPTED[kind]
+    nads = compute(factory, 8 if kind != "one of many responds" else 40, **options)
+    assert nads.eigenvalues[0] > 0
+
+
+def test_inference_mode_is_named():
+    with torch.inference_mode(), pytest.raises(ValueError, match="inference_mode"):
+        compute(plain, 8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("factory", [convnet, lambda: normed(True), nc.RESNET18])
+def test_ordinary_networks_are_accepted_in_all_types(factory, dtype):
+    assert prepared(factory, SHAPE, dtype=dtype).networks.dtype == getattr(torch, dtype)
+
+
+def test_mixed_derivatives_are_those_of_right_functions():
+    """B03: with operations on saved tensors the trace is that of PyTorch's own square."""
+    own = lambda: nn.Sequential(  # noqa: E731
+        nn.Flatten(), nn.Linear(64, 24), Powered(), nn.Linear(24, 1)
+    )
+    ours, theirs = (
+        compute(factory, 16, dtype="float64", **MIXED) for factory in (squared(False, True), own)
+    )
+    torch.testing.assert_close(ours.eigenvalues, theirs.eigenvalues)
+
+
+class Powered(nn.Module):
+    def forward(self, x):
+        return x * x
+
+
+# --- networks that hardly respond, and noise that hides a signal
+
+
+def narrow(depth):
+    """Units of ReLU that are mostly off: about 5 % of the networks respond at depth 3."""
+    parts = [nn.Flatten(), nn.Linear(36, 2), nn.ReLU()]
+    for _ in range(depth):
+        parts += [nn.Linear(2, 2), nn.ReLU()]
+        nn.init.constant_(parts[-2].bias, -0.1)
+    return nn.Sequential(*parts, nn.Linear(2, 1))
+
+
+def test_networks_that_mostly_ignore_their_input_are_counted():
+    with pytest.warns(UserWarning, match="respond"):
+        nads = compute(lambda: narrow(3), 256, (1, 6, 6), estimator=nc.SmoothedGradient())
+    assert 0.01 < 1 - nads.provenance["silent_networks"] < 0.15
+
+
+class Sine(nn.Module):
+    def __init__(self, inputs, outputs, bound):
+        super().__init__()
+        self.linear = nn.Linear(inputs, outputs)
+        nn.init.uniform_(self.linear.weight, -bound, bound)
+
+    def forward(self, x):
+        return torch.sin(30 * self.linear(x))
+
+
+def siren():
+    inner = Sine(32, 32, (6 / 32) ** 0.5 / 30)
+    return nn.Sequential(nn.Flatten(), Sine(64, 32, 1 / 64), inner, nn.Linear(32, 1))
+
+
+def chaotic():
+    layers = [nn.Flatten(), nn.Linear(64, 64)]
+    for _ in range(5):
+        layers += [nn.Tanh(), nn.Linear(64, 64)]
+        nn.init.normal_(layers[-1].weight, std=6 / 8)
+    return nn.Sequential(*layers, nn.Tanh(), nn.Linear(64, 1))
+
+
+@pytest.mark.parametrize("factory", [siren, chaotic])
+def test_noise_of_inputs_invents_no_energy_and_is_named(factory):
+    """B01: the trace with 16 inputs is that with 128, and the remedy is more inputs."""
+    with pytest.warns(UserWarning, match="noise of the inputs.*num_inputs"):
+        few = compute(factory, 128, symmetries=())
+    with_many = nc.SmoothedGradient(256, readouts=8)
+    many = compute(factory, 128, symmetries=(), estimator=with_many)
+    trace = float(many.eigenvalues.sum())
+    noise = float(few.eigenvalues.abs().sum())
+    assert abs(float(few.eigenvalues.sum()) - trace) < 0.1 * noise
+    assert (few.eigenvalues < 0).any() and not few.certainty.any()

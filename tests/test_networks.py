@@ -1,0 +1,414 @@
+"""Every network is itself: whatever differs between networks besides their weights, and whatever
+they do in their forward pass, is right against a plain loop.
+"""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from examples import Net, Recurrent, compute, convnet, perceptron, prepared, same
+from plain_loop import contributions
+from torch import nn
+from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
+
+import nads_core as nc
+from nads_core.networks.network import OutputAt
+
+SHAPE = (1, 8, 8)
+SMOOTHED, MIXED = nc.SmoothedGradient(4), nc.MixedDerivative(4)
+
+
+class Drawing(nn.Module):
+    """A small network that draws something besides its weights, and uses it."""
+
+    shared = []
+
+    def __init__(self, draw, change):
+        super().__init__()
+        self.first = nn.Linear(64, 8)
+        self.last = nn.Linear(8, 1)
+        self.drawn = draw(self)
+        self.change = change
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.first(self.change(self.drawn, x.flatten(1)))))
+
+
+def drawing(draw, change):
+    return lambda: Drawing(draw, change)
+
+
+def times(factor, x):
+    return x * factor
+
+
+def kept_in_a_list(network):
+    """Keep a tensor in a list that all networks share; each knows its place."""
+    Drawing.shared.append(torch.randn(64))
+    return len(Drawing.shared) - 1
+
+
+class Merged(nn.Module):
+    """Two layers that `eval` replaces by their product, in a plain attribute."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(64, 9), nn.Linear(9, 1)
+        self.product = None
+
+    def train(self, mode=True):
+        super().train(mode)
+        merged = self.second.weight.double() @ self.first.weight.double()
+        self.product = None if mode else merged.detach()
+        return self
+
+    def forward(self, x):
+        return x.flatten(1) @ self.product.to(x).T
+
+
+def of_some_width():
+    return perceptron(64, 8 + int(torch.rand(()) < 0.5))
+
+
+def orthogonal():
+    network = perceptron(64)
+    nn.init.orthogonal_(network[1].weight)
+    return network
+
+
+OWN = {  # what only the factory's own module has
+    "a permutation in an attribute": drawing(lambda _: torch.randperm(64), lambda p, x: x[:, p]),
+    "a mask in a list": drawing(lambda _: [torch.randn(64)], lambda m, x: x * m[0]),
+    "a factor of numpy": drawing(lambda _: float(np.random.rand()), times),
+    "a factor of Python": drawing(lambda _: random.random(), times),
+    "a random activation": drawing(
+        lambda _: random.choice([torch.relu, torch.sin]), lambda f, x: f(x)
+    ),
+    "a list shared between networks": drawing(
+        kept_in_a_list, lambda place, x: x * Drawing.shared[place]
+    ),
+    "a sparse table": drawing(
+        lambda _: (torch.rand(64, 64) < 0.2).double().to_sparse(), lambda table, x: x @ table
+    ),
+    "a drawn buffer": drawing(
+        lambda net: net.register_buffer("coin", torch.rand(64).round()),
+        lambda _, x: x,
+    ),
+    "weights merged by eval": Merged,
+    "orthogonal weights": orthogonal,
+    "a random structure": of_some_width,
+}
+
+
+def require_own(factory, estimator=SMOOTHED, shape=SHAPE, count=6, **options):
+    """Raise unless vectors are those of a plain loop over modules of the factory."""
+    run = prepared(factory, shape, estimator, **options)
+    expected = [contributions(run.networks, run.estimator, index) for index in range(count)]
+    assert_close(run.vectors(range(count)), torch.stack(expected), rtol=1e-6, atol=1e-10)
+    return run
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_what_differs_besides_weights_is_each_networks_own(kind):
+    run = require_own(OWN[kind])
+    vectors = run.vectors(range(6)).flatten(1)
+    assert (torch.corrcoef(vectors) - torch.eye(6)).abs().max() < 0.99
+
+
+class Hiding(nn.Sequential):
+    """A network that names some of its parameters only."""
+
+    def named_parameters(self, *args, **options):
+        named = super().named_parameters(*args, **options)
+        return ((name, parameter) for name, parameter in named if parameter.dim() == 1)
+
+
+class Workspace(nn.Sequential):
+    """A network that returns a part of the same memory at every call."""
+
+    results = torch.zeros(99, 1).double()
+
+    def forward(self, x):
+        if torch.is_grad_enabled():
+            return super().forward(x)
+        self.results[: len(x)] = super().forward(x)
+        return self.results[: len(x)]
+
+
+class Unreturned(nn.Sequential):
+    """A network whose `train`, and so its `eval`, returns nothing, as many with frozen layers."""
+
+    def train(self, mode=True):
+        super().train(mode)
+
+
+class Binary(nn.Module):
+    """Activations of -1 and 1, whose gradient passes, before a pooling: many pixels are equal."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(1, 80, 3)
+        self.pool = nn.MaxPool2d(2)
+        self.last = nn.Linear(720, 1)
+
+    def forward(self, x):
+        hidden = self.first(x)
+        hidden = hidden + (hidden.sign() - hidden).detach()
+        return self.last(self.pool(hidden).flatten(1))
+
+
+class Spectral(nn.Module):
+    """Complex weights of a Fourier layer, and a complex buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 5, dtype=torch.cfloat))
+        self.register_buffer("turn", torch.polar(torch.ones(8, 5), torch.rand(8, 5)))
+        self.last = nn.Linear(64, 10)
+
+    def forward(self, x):
+        z = torch.fft.rfft2(x[:, 0]).to(torch.cfloat) * self.weight * self.turn
+        return self.last(torch.tanh(torch.fft.irfft2(z, s=(8, 8))).flatten(1).to(x))
+
+
+def writing(net, x):
+    x -= x.mean((1, 2, 3), keepdim=True)
+    return net.last(torch.tanh(net.first(x.relu_().flatten(1))))
+
+
+def energy(net, x):
+    x = x.flatten(1)
+    x = x if x.requires_grad else x.detach().requires_grad_()
+    with torch.enable_grad():
+        y = torch.tanh(net.first(x)).square().sum()
+        return torch.autograd.grad(y, x, create_graph=True)[0]
+
+
+def functional_gradient(net, x):
+    """The gradient by torch.func of a network with layers that the library replaces."""
+    gradient = torch.func.grad(lambda image: torch.tanh(net.pool(net.conv(image[None]))).sum())
+    return torch.func.vmap(gradient)(x).flatten(1)
+
+
+def frozen_first():
+    network = perceptron(64, 24, 10)
+    network[1].requires_grad_(False)
+    return network
+
+
+def normed(**options):
+    return behind(
+        lambda h: h, first=nn.Sequential(nn.Linear(64, 24), nn.BatchNorm1d(24, **options))
+    )
+
+
+def evaluated_again(net, x):
+    return net.last(checkpoint(net.features, x, use_reentrant=False))
+
+
+UNUSUAL = {
+    "few named parameters": lambda: Hiding(*perceptron(64)),
+    "a workspace": lambda: Workspace(*perceptron(64)),
+    "train returns nothing": lambda: Unreturned(*perceptron(64)),
+    "one number": lambda: perceptron(64).append(nn.Flatten(0)),
+    "binary": Binary,
+    "a recurrent layer": Recurrent,
+    "complex": Spectral,
+    "writes to its input": lambda: Net(writing),
+    "batch norm": lambda: nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), *perceptron(108)),
+    "an energy": lambda: Net(energy),
+    "a functional gradient": lambda: Net(
+        functional_gradient, conv=nn.Conv2d(1, 2, 3), pool=nn.MaxPool2d(2)
+    ),
+    "weight norm": lambda: Net(
+        lambda net, x: net.last(net.features(x)),
+        last=nn.utils.parametrizations.weight_norm(nn.Linear(24, 10)),
+    ),
+    "evaluated again": lambda: Net(evaluated_again),
+    "scripted": lambda: torch.jit.script(perceptron(64)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:FutureWarning")
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_unusual_networks_have_the_gradients_of_a_plain_loop(kind):
+    require_own(UNUSUAL[kind], count=3)
+
+
+@pytest.mark.parametrize(
+    "factory", [frozen_first, Spectral, UNUSUAL["evaluated again"], UNUSUAL["batch norm"]]
+)
+def test_mixed_derivatives_move_trainable_weights_that_vary(factory):
+    run = require_own(factory, MIXED, count=3)
+    trained = {name for name, p in factory().named_parameters() if p.requires_grad}
+    assert set(run.networks.varying) == {name for name in trained if not name.startswith("1.")}
+
+
+@pytest.mark.parametrize(
+    "estimator", [nc.SmoothedGradient(4, readouts=3), nc.Dipole(0.1)], ids=repr
+)
+def test_sequences_and_rows_of_a_table(estimator):
+    require_own(lambda: nn.Sequential(nn.Conv1d(2, 4, 3), *perceptron(28)), estimator, (2, 9))
+    require_own(lambda: perceptron(7), estimator, (7,))
+
+
+def test_a_compiled_network_is_evaluated_as_it_was():
+    def compiled():
+        return torch.compile(perceptron(64), backend="eager")
+
+    assert same(compute(compiled, 16), compute(lambda: perceptron(64), 16))
+
+
+# --- nothing else moves
+
+
+def test_layers_that_networks_share_stay_as_they_are():
+    backbone = nn.Linear(64, 5)
+    weight = backbone.weight.detach().clone()
+
+    def factory():
+        return nn.Sequential(nn.Flatten(), backbone, nn.Tanh(), nn.Linear(5, 64), nn.Linear(64, 1))
+
+    compute(factory, 32, dtype="float64")
+    assert torch.equal(backbone.weight, weight) and backbone.weight.requires_grad
+    assert backbone.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("factory", [convnet, OWN["a factor of numpy"]])
+def test_global_random_generators_and_types_are_left_alone(factory):
+    def states():
+        return torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate()
+
+    def with_a_default():
+        torch.set_default_dtype(torch.float64)
+        return factory()
+
+    before = states()
+    compute(factory, 20)
+    assert states() == before
+    compute(with_a_default, 20)
+    assert states() == before and torch.get_default_dtype() == torch.float32
+
+
+class Failing(nn.Linear):
+    """A linear network, but for the few whose first weight is large."""
+
+    def __init__(self, result):
+        super().__init__(64, 1)
+        self.result = result if self.weight[0, 0] < -0.1 else None
+
+    def forward(self, x):
+        y = super().forward(x.flatten(1))
+        return y if self.result is None else self.result(y)
+
+
+def test_a_network_that_fails_is_named():
+    first = next(
+        index
+        for index in range(99)
+        if prepared(lambda: nn.Linear(64, 1), (64,)).networks.build(index).weight[0, 0] < -0.1
+    )
+    assert first > 2
+    options = {"seed": 1, "estimator": nc.PointGradient()}
+    with pytest.raises(ValueError, match=rf"network {first} of .*NaN"):
+        compute(lambda: Failing(lambda y: y * np.nan), 99, **options)
+    with pytest.raises(ZeroDivisionError) as caught:
+        compute(lambda: Failing(lambda y: 1 / 0), 99, **options)
+    assert f"network {first} of" in caught.value.__notes__[0]
+
+
+# --- given networks
+
+
+def test_given_networks_are_evaluated_and_left_as_they_are():
+    given = [perceptron(64, outputs=4).train() for _ in range(20)]
+    given[3].requires_grad_(False)
+    before = [{k: v.clone() for k, v in network.state_dict().items()} for network in given]
+    nads = compute(given, 2_000, dtype="float64", output=2)
+    for network, state in zip(given, before, strict=True):
+        assert network.training and all(
+            map(torch.equal, network.state_dict().values(), state.values())
+        )
+        assert all(p.dtype == torch.float32 for p in network.parameters())
+    assert [all(p.requires_grad for p in network.parameters()) for network in given] == [
+        index != 3 for index in range(20)
+    ]
+    assert nads.provenance["num_networks"] == 20 and nads.provenance["readouts"] == 1
+    assert nads.provenance["symmetries"] == [] and "given" in repr(nads)
+    assert len(given) == 20 and "20 given networks" in nads.name
+    one = nc.second_moment(given[:1], SHAPE, estimator=nc.PointGradient(), progress=False)
+    assert one.num_networks == 1
+
+
+def test_of_given_networks_as_many_as_asked_for_count():
+    given = [perceptron(64) for _ in range(20)]
+    assert same(compute(given, 16), compute(given[:16], 99))
+    with pytest.raises(ValueError, match="given"):
+        compute(given, 16, estimator=nc.SmoothedGradient(readouts=2))
+    with pytest.raises(TypeError, match="got list"):
+        compute([], 16)
+
+
+# --- f of whatever a network returns
+
+
+def three_logits():
+    return perceptron(64, 8, 3)
+
+
+class Wrapped(nn.Module):
+    def __init__(self, wrap):
+        super().__init__()
+        self.body = three_logits()
+        self.wrap = wrap
+
+    def forward(self, x):
+        return self.wrap(self.body(x))
+
+
+class Answer(dict):
+    """A dictionary with attributes, as the models of some libraries return."""
+
+    def __getattr__(self, name):
+        return self[name]
+
+
+def margin(logits):
+    return logits[:, 0] - logits[:, 1]
+
+
+KINDS = {
+    "dict": (lambda y: {"loss": None, "logits": y}, lambda y: margin(y["logits"]), "logits.2"),
+    "tuple": (lambda y: (y.sum(), y), lambda y: margin(y[1]), "1.2"),
+    "attributes": (lambda y: Answer(logits=y), lambda y: margin(y.logits), "logits.2"),
+    "image": (
+        lambda y: y[:, :, None, None].expand(-1, -1, 2, 2),
+        lambda y: margin(y[:, :, 1, 0]),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_the_network_returns(kind):
+    wrap, output, path = KINDS[kind]
+    options = {"estimator": nc.SmoothedGradient(4), "symmetries": ()}
+    expected = compute(three_logits, 16, output=margin, **options)
+    result = compute(lambda: Wrapped(wrap), 16, output=output, **options)
+    assert same(result, expected)
+    assert "output is a function" in repr(compute(three_logits, 16, output=margin))
+    if path:
+        expected = compute(three_logits, 16, output=2, **options)
+        assert same(compute(lambda: Wrapped(wrap), 16, output=path, **options), expected)
+        assert same(compute(three_logits, 16, output="2", **options), expected)
+
+
+def test_a_path_names_a_column():
+    y = {"a": (torch.arange(6.0).view(2, 3), torch.arange(2.0))}
+    assert OutputAt("a.0.2")(y).tolist() == [2, 5] and OutputAt("a.0")(y).tolist() == [0, 3]
+    assert OutputAt("a.1")(y).tolist() == [0, 1]
+    for wrong in ("a.1.1", "a.0.x", "a.0.1.1"):
+        with pytest.raises(ValueError, match=wrong):
+            OutputAt(wrong)(y)

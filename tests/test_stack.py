@@ -1,0 +1,127 @@
+"""Networks that a GPU evaluates together, here on the CPU: each is what it is by itself."""
+
+from dataclasses import replace
+
+import cloudpickle
+import pytest
+import torch
+from examples import Recurrent, convnet, perceptron, prepared
+from torch import nn
+from torch.testing import assert_close
+
+import nads_core as nc
+from nads_core.networks.network import Network
+from nads_core.networks.stack import Stack, Stacking, _state
+
+ESTIMATORS = [
+    nc.SmoothedGradient(4),
+    nc.SmoothedGradient(4, readouts=8),
+    nc.SmoothedGradient(2, antithetic=False),
+    nc.PointGradient(),
+    nc.MixedDerivative(4),
+    nc.Dipole(0.5),
+]
+
+
+def normed():
+    body = nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+    return nn.Sequential(*body, nn.Linear(27, 2))
+
+
+def orthogonal():
+    network = perceptron(64, 9)
+    nn.init.orthogonal_(network[1].weight)
+    return network
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("factory", [normed, orthogonal])
+def test_a_stack_equals_one_network_at_a_time(factory, estimator):
+    run = prepared(factory, estimator=estimator)
+    together = replace(run, stacking=Stacking.of(run.networks))
+    assert (together.stacking.steps is None) == (factory is orthogonal)
+    (stack,) = together.stacking.batches(range(9))
+    assert isinstance(stack, Stack)
+    assert_close(together.vectors(range(9)), run.vectors(range(9)), rtol=1e-7, atol=1e-10)
+    assert_close(together.vectors(range(5, 9)), run.vectors(range(5, 9)), rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("architecture", [nc.LENET, nc.VGG11, nc.RESNET18], ids=lambda a: a.name)
+def test_replay_draws_the_networks_of_the_factory_bit_by_bit(architecture):
+    networks = prepared(architecture, (1, 32, 32), dtype="float32").networks
+    stacking = Stacking.of(networks)
+    drawn = stacking._replayed(stacking.steps, (0, 7))
+    for row, index in enumerate((0, 7)):
+        for name, tensor in _state(networks.build(index)).items():
+            assert torch.equal(drawn[name][row], tensor), name
+
+
+def of_some_width():
+    return perceptron(64, 8 + int(torch.rand(()) < 0.1))
+
+
+def masked():
+    network = perceptron(64)
+    network.mask = torch.randn(64)
+    return network
+
+
+class Reads(nn.Module):
+    """A layer whose result depends on a number that Python reads."""
+
+    def forward(self, x):
+        return x * (1.0 if x.isnan().any().item() else 2.0)
+
+
+def with_a_table(scale):
+    network = perceptron(64)
+    network[1].weight.data.mul_(scale())
+    return network
+
+
+def test_unequal_structures_are_evaluated_one_by_one():
+    networks = prepared(of_some_width).networks
+    wide = [index for index in range(64) if networks.build(index)[1].out_features == 9]
+    assert wide and min(wide) > 2
+    stacking = Stacking.of(networks)
+    kinds = [[type(one) for one in stacking.batches([index])] for index in (0, wide[0])]
+    assert kinds == [[Stack], [Network]]
+    run = prepared(of_some_width, estimator=nc.SmoothedGradient(4))
+    together = replace(run, stacking=stacking)
+    assert_close(together.vectors(range(64)), run.vectors(range(64)), rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        Recurrent,
+        masked,
+        lambda: nn.Sequential(*perceptron(64), Reads()),
+        lambda: nn.Sequential(nn.Flatten(), SHARED, nn.Linear(8, 1)),
+    ],
+    ids=["recurrent", "an attribute", "reads values", "a common layer"],
+)
+def test_what_cannot_be_stacked(factory):
+    assert Stacking.of(prepared(factory).networks) is None
+
+
+SHARED = nn.Linear(64, 8)
+
+
+def test_a_factory_that_reads_its_weights_is_called():
+    """A replay of the operations of one network would be that of others, with its choice."""
+    networks = prepared(lambda: with_a_table(lambda: 1 + float(torch.rand(())) * 9)).networks
+    stacking = Stacking.of(networks)
+    assert stacking.steps is None
+    (stack,) = stacking.batches(range(4))
+    weights = torch.stack([networks.build(index)[1].weight for index in range(4)])
+    assert_close(stack.state["1.weight"], weights.double())
+
+
+def test_workers_get_what_evaluates_networks_together():
+    run = prepared(convnet, estimator=nc.SmoothedGradient(4))
+    together = replace(run, stacking=Stacking.of(run.networks))
+    content = cloudpickle.dumps(together)
+    assert len(content) < 20_000
+    again = cloudpickle.loads(content)
+    assert torch.equal(again.vectors(range(3)), together.vectors(range(3)))
