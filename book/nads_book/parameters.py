@@ -13,8 +13,7 @@ from torch import nn
 from nads_book.photos import DatasetNotFoundError, load_images
 from nads_book.studies.presets import PRESETS, SIZES
 from nads_core.networks.architectures import ARCHITECTURES, Architecture, architecture_named
-from nads_core.networks.ensembles import require_image_shape
-from nads_core.runtime.arguments import require_choice, require_integers
+from nads_core.runtime.arguments import require_choice, require_image_shape, require_integers
 
 DATASETS = ("auto", "cifar10", "generated")
 NUM_NADS = 1024

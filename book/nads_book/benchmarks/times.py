@@ -14,7 +14,7 @@ from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
 from nads_book.benchmarks.stored import results_folder
 from nads_book.report import readable, table
 from nads_core.directions import SmoothedGradient
-from nads_core.directions.nads import load_nads
+from nads_core.directions import load_nads
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.networks.ensembles import Ensemble
 

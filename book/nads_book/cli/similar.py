@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from nads_book.atlas.similarity import load_known_nads, most_similar
-from nads_core.directions import NADs
+from nads_core.directions import load_nads
 from nads_core.runtime.arguments import require_integers
 
 
@@ -33,7 +33,7 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
     """
     require_integers(count=count)
     is_file = nads.endswith(".npz") or Path(nads).is_file()
-    known = NADs.load(nads) if is_file else load_known_nads(nads)
+    known = load_nads(nads) if is_file else load_known_nads(nads)
     similarities = most_similar(known, num_directions)
     if not similarities:
         raise ValueError(

@@ -33,7 +33,7 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     if version is not None:
         with contextlib.suppress(FileNotFoundError):
             folder = checkout_folder(f"book/results/nads-v{version}")
-            return NADs.load(folder / f"{name}.v{version}.npz", version=version)
+            return nc.load_nads(folder / f"{name}.v{version}.npz", version=version)
     nads = nc.load_nads(name)
     if version not in (None, ships := nads.provenance["version"]):
         raise ValueError(

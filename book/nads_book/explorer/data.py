@@ -25,7 +25,7 @@ from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
-from nads_core.directions.uncertainty import CERTAIN
+from nads_core.directions.certainty import CERTAIN
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
 

@@ -39,7 +39,8 @@ def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, streng
     direction = np.stack(
         [1 + signed.clip(-1, 0), 1 - abs(signed), 1 - signed.clip(0, 1)]
     )  # red +, blue -
-    rebuilt = nads.reconstruct(nads.coordinates(picture[:, None])[:, :kept])[:, 0]
+    coordinates = nads.coordinates(picture[:, None])[:, :kept]  # (3, kept)
+    rebuilt = torch.tensordot(coordinates, nads.directions[:kept, 0], dims=1)  # (3, H, W)
     poisoned = poison(picture[None], torch.tensor([0]), nads, index, strength)[0]
     row = np.concatenate(
         [direction, np.asarray(rebuilt), np.asarray(poisoned)], axis=2

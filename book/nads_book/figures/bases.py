@@ -25,7 +25,7 @@ from nads_book.figures.style import (
 )
 from nads_core.data import ClassDifferences
 from nads_core.directions import NADs
-from nads_core.directions.export import draw_direction
+from nads_core.directions.plot import draw_direction
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
     "live": {"marker": "o", "linestyle": "none", "markersize": 6},

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 import nads_core as nc
 from nads_book import figures
+from nads_book.atlas.similarity import overlap_interval
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments import load_nads, load_study
 from nads_book.report import LABELS, estimate, markdown_table
@@ -23,14 +24,14 @@ def overlaps() -> dict[tuple[str, str], Estimate]:
     """
     nads = {name: load_nads(name) for name in NETWORKS}
     return {
-        (a, b): (nads[a].overlap(nads[b], 10), *nads[a].overlap_interval(nads[b], k=10))
+        (a, b): (nads[a].overlap(nads[b], 10), *overlap_interval(nads[a], nads[b]))
         for a, b in permutations(NETWORKS, 2)
     }
 
 
 def two_runs() -> float:
     """Return the overlap of the first ten NADs of two runs of LeNet."""
-    return float(load_study("agreement.json")["lenet"]["overlaps"]["10"])
+    return float(load_study("agreement-groups.json")["lenet"]["overlaps"]["10"])
 
 
 def signature() -> Evidence:

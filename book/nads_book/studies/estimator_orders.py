@@ -58,7 +58,13 @@ class EstimatorOrders(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         estimator, count = ESTIMATORS[unit["estimator"]]
         nads = nc.compute_nads(
-            nc.LENET, count, estimator=estimator, seed=SEED, device=context.device, progress=False
+            nc.LENET,
+            (1, 32, 32),
+            count,
+            estimator=estimator,
+            seed=SEED,
+            device=context.device,
+            progress=False,
         )
         row: Row = {}
         for kind, family in families().items():

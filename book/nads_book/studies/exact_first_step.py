@@ -167,7 +167,8 @@ def initial(network: str, context: Context) -> Tensor:
     def compute() -> Tensor:
         nads = nc.compute_nads(
             NETWORKS[network].architecture,
-            num_networks=NUM_UNTRAINED,
+            (1, 32, 32),
+            NUM_UNTRAINED,
             estimator=nc.SmoothedGradient(NUM_INPUTS),
             seed=1,
             device="cpu",

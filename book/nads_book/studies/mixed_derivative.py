@@ -60,7 +60,8 @@ class MixedDerivativeStudy(FileStudy):
             kind: [
                 nc.compute_nads(
                     NETWORKS[unit["network"]],
-                    num_networks=NUM_NETWORKS,
+                    (1, 32, 32),
+                    NUM_NETWORKS,
                     estimator=estimator,
                     seed=SEED + 2 * number + turn,
                     device=context.device,

@@ -111,7 +111,8 @@ def nads_of(network: str, context: Context) -> NADs:
     def compute() -> tuple[Tensor, Tensor]:
         nads = nc.compute_nads(
             MODELS[network],
-            num_networks=NUM_NETWORKS,
+            (1, 32, 32),
+            NUM_NETWORKS,
             estimator=nc.SmoothedGradient(16),
             seed=1,
             device="cpu",

@@ -246,13 +246,13 @@ def flipping_nads(side: int) -> NADs:
     if not path.exists():
         nc.compute_nads(
             nc.LENET,
+            (1, side, side),
             NUM_NETWORKS,
-            image_shape=(1, side, side),
             seed=0,
             device="cpu",
             progress=False,
         ).save(path)
-    return NADs.load(path).complete_basis()
+    return nc.load_nads(path).complete_basis()
 
 
 def changed(inputs: Tensor, variant: str) -> Tensor:

@@ -103,8 +103,8 @@ def scores(entry: str) -> dict[str, list[float]]:
     """
     nads = nc.compute_nads(
         ATLAS[entry].architecture,
+        (1, 32, 32),
         NUM_NETWORKS,
-        debiasing="subtract",
         seed=0,
         device="cpu",
     )

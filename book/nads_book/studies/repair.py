@@ -143,9 +143,9 @@ class RepairPredictions(FileStudy):
     def run(self, unit: Unit, context: Context) -> Row:
         nads = nc.compute_nads(
             partial(NETWORKS[unit["network"]], 1, 32, 2),
+            (1, 32, 32),
             NUM_NETWORKS,
             symmetries=(),
-            debiasing="subtract",
             seed=0,
             device=context.device,
             progress=False,

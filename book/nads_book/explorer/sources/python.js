@@ -6,7 +6,7 @@ import { quoted } from "./text.js";
 /** The line that loads NADs as a variable. */
 function loading(variable, { name, file, label }) {
   if (name) return `${variable} = nc.load_nads("${name}")`;
-  return file ? `${variable} = nc.NADs.load(${quoted(file)})  # your own file`
+  return file ? `${variable} = nc.load_nads(${quoted(file)})  # your own file`
     : `# ${variable}: your own, ${quoted(label)}, as given to nb.explorer.show`;
 }
 

@@ -243,5 +243,5 @@ def _load_nads(name: str, architecture: str) -> nc.NADs:
     if name == "auto":
         name = architecture if architecture in ARCHITECTURES else "lenet"
     if name not in ARCHITECTURES and Path(name).is_file():
-        return nc.NADs.load(name)
+        return nc.load_nads(name)
     return load_nads(name)
