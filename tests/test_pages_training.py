@@ -6,11 +6,14 @@ import html
 import json
 import zlib
 from base64 import b64decode
+from dataclasses import replace
 
 import numpy as np
 import torch
 from nads_book.pages import training
 from nads_book.studies import experiment
+
+import nads_core as nc
 
 trajectories = training.trajectories
 optimisers = training.optimisers
@@ -94,8 +97,14 @@ def test_the_widget_holds_the_pictures_of_each_condition():
 
 def test_networks_that_learn_a_wave_prefer_it():
     torch.manual_seed(0)
-    wave = (0, 4)
-    before, after = (training.trained_nads(wave, steps, 8, seed=1) for steps in (0, 10))
+    wave, trained = (0, 4), []
+    data = nc.separable_dataset(nc.fourier_direction(wave), num_samples=320, noise_std=1.0)
+    recipe = replace(nc.SEPARABLE_RECIPE, epochs=1, batch_size=32)
+    for number in range(16):
+        trained.append(nc.LENET.build(1, 32, 2))
+        nc.train_network(trained[-1], data, recipe=recipe, seed=number, progress=False)
+    options = {"output": lambda y: y[:, 1] - y[:, 0], "equal_weights": True, "progress": False}
+    before, after = nc.load_nads("lenet"), nc.compute_nads(trained, (1, 32, 32), **options)
     energies = [training.own_networks.relative_energy(nads, wave) for nads in (before, after)]
     assert energies[1] > 1.5 * energies[0]
     titles = [axis.get_title() for axis in training.plot_your_training(wave, before, after).axes]

@@ -2,7 +2,6 @@
 
 from . import atlas, benchmarks, checks, experiments, explorer, figures, network_report, pages
 from .analysis import frequency_maps, grid_frequencies, prediction, published, statistics, waves
-from .analysis.forecasting import forecast
 from .analysis.prediction_changes import changed_predictions
 from .checks import errata
 from .experiments import Results, Study, run_study
@@ -32,7 +31,6 @@ __all__ = [
     "experiments",
     "explorer",
     "figures",
-    "forecast",
     "frequency_maps",
     "grid_frequencies",
     "lemma2",

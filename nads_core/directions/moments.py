@@ -31,7 +31,7 @@ from nads_core.runtime.provenance import differences
 
 DENSE_LIMIT = 4096  # largest D whose 8 matrices D x D (1 GB) are summed
 STUDENT = 2.3646  # 97.5 % quantile of Student's t with 7 degrees of freedom
-_ROWS = 512  # vectors of a product in float32
+ROWS = 512  # vectors of a product in float32
 _COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
@@ -95,7 +95,7 @@ class Moments:
         # Products of at most 512 vectors of a group in the type of the networks, at least float32;
         # where they begin depends on the networks' numbers alone
         kind = torch.promote_types(vectors.dtype, torch.float32)
-        at_once = GROUPS * max(1, _ROWS // vectors.shape[2])
+        at_once = GROUPS * max(1, ROWS // vectors.shape[2])
         for vector in vectors.to(kind) * self.scale:
             self.rows.append(vector[None])
             self.num_networks += 1

@@ -8,6 +8,7 @@ every architecture and estimator.
 from nads_book.benchmarks.measuring import (
     measure_eigenvectors,
     measure_network,
+    prepared,
     seconds_per_step,
     torchvision_resnet18,
 )

@@ -3,9 +3,9 @@
 import contextlib
 import ctypes
 import gc
-import math
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,31 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nads_book.benchmarks.roofline import Limits, count_work, timed
 from nads_core.directions import (
-    DENSE_LIMIT,
     Dipole,
-    Draw,
     Estimator,
     MixedDerivative,
     PointGradient,
+    SecondMoment,
     SmoothedGradient,
 )
-from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.evaluation import fitting_batch
-from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.run import empty_moments
+from nads_core.directions.certainty import GROUPS
+from nads_core.directions.compute import CHUNK, Run
+from nads_core.directions.moments import ROWS
 from nads_core.networks.architectures import Architecture
-from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.threaded import ThreadedEnsemble
+from nads_core.networks.stack import TOGETHER
+from nads_core.runtime.threads import one_thread
 from nads_core.training import Recipe, train_networks
 
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
 _LONG = 0.2  # seconds of a training step from which on a single one is timed
-_ROWS = 512  # at least, between two sums over D x D entries
 
 # Estimators, each with the type of the networks' numbers
 CASES: dict[str, tuple[Estimator, torch.dtype]] = {
@@ -84,61 +81,55 @@ def torchvision_resnet18() -> nn.Module:
     return resnet18(num_classes=1)
 
 
-def measure_network(
-    ensemble: Ensemble, estimator: Estimator, limits: Limits | None, seconds: float = 2.0
-) -> dict[str, Any]:
+def prepared(
+    factory: Any,
+    image_shape: tuple[int, ...],
+    estimator: Estimator,
+    dtype: torch.dtype | str = "float32",
+    device: torch.device | str | None = None,
+    kernels: str = "torch",
+) -> Run:
+    """Return a run of `compute_nads`, whose first networks are checked."""
+    return Run.prepare(factory, image_shape, estimator, 0, dtype, False, 0, device, kernels)
+
+
+def measure_network(run: Run, limits: Limits | None, seconds: float = 2.0) -> dict[str, Any]:
     """Time each part of one network, and compare it with its lower bound.
 
     Args:
-        ensemble: the networks; on a GPU as many are evaluated together as `compute_nads` would.
-        estimator: estimator that is applied to each.
+        run: networks and estimator; on a CPU a core evaluates one at a time, on a GPU as many are
+            evaluated together as `compute_nads` would.
         limits: limits of the device, None where they are unknown.
         seconds: duration of the measurement; at least three repeats, or one where that takes long.
 
     Returns:
         Medians, all times, `roofline.Work`, its two times at the limits, and the peak memory.
     """
-    device, dimension = ensemble.device, math.prod(ensemble.image_shape)
-    dense = dimension <= DENSE_LIMIT
-    crew = ThreadedEnsemble(ensemble)
-    blocks = max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
-    count = blocks * ensemble.block_size * crew.size
+    networks, device = run.networks, run.networks.device
+    count = CHUNK if run.stacking is None else TOGETHER
     times: dict[str, list[float]] = {"draw": [], "gradients": [], "moments": []}
-
-    def draw(own: Ensemble, turn: int) -> Draw:
-        return Draw.cat([estimator.draw(own, turn * blocks + block) for block in range(blocks)])
-
-    def draw_all(repeat: int) -> list[Draw]:
-        return crew.map(draw, range(repeat * crew.size, (repeat + 1) * crew.size))
-
-    def differentiate(draws: list[Draw]) -> Tensor:
-        return torch.cat(crew.map(lambda own, drawn: estimator.contributions(own, drawn), draws))
+    moment = run.new_moment()
 
     def measure() -> None:
-        # The 2 D evaluations of a dipole need no warming up
-        if estimator.passes(dimension).forward <= dimension:
-            differentiate(draw_all(0))
         start = time.perf_counter()
+        vectors = run.vectors(range(count))  # kernels are compiled
         while _more(times["draw"], start, seconds):
-            drawn, drawing = timed(lambda: draw_all(len(times["draw"])), device)
-            contributions, differentiating = timed(partial(differentiate, drawn), device)
+            first = count * len(times["draw"])
+            numbers = range(first, first + count)
+            _, drawing = timed(lambda: [*map(networks.draw, numbers)], device)
+            vectors, whole = timed(partial(run.vectors, numbers), device)
             times["draw"].append(drawing / count)
-            times["gradients"].append(differentiating / count)
-        start = time.perf_counter()
-        if dense:  # (B, J, D), B so large that the sums are written as rarely as in a long run
-            contributions = contributions.repeat(
-                -(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1
-            )
-        _add(empty_moments(ensemble), contributions)  # kernels are compiled
-        moments = empty_moments(ensemble)
-        while _more(times["moments"], start, seconds / 4):
-            _, elapsed = timed(partial(_add, moments, contributions), device)
-            times["moments"].append(elapsed / len(contributions) * estimator.readouts)
-            moments = moments.empty() if not dense else moments
+            times["gradients"].append(max(whole - drawing, 0.0) / count)
+        # So many vectors that they are multiplied once, as in a long run
+        num_added = count if moment.is_large else GROUPS * max(1, ROWS // vectors.shape[2])
+        many = vectors.repeat(-(-num_added // count), 1, 1, 1)[:num_added]
+        _, adding = timed(partial(moment.add, many), device)
+        times["moments"].append(adding / num_added)
 
-    peak = peak_memory(measure, device)
+    with one_thread():
+        peak = peak_memory(measure, device)
     parts = {name: statistics.median(values) for name, values in times.items()}
-    work = count_work(ensemble, estimator, dense)
+    work = count_work(networks, run.estimator, not moment.is_large)
     result: dict[str, Any] = {
         "seconds_per_network": sum(parts.values()),
         "parts": parts,
@@ -150,7 +141,7 @@ def measure_network(
     }
     if limits is not None:
         # cuDNN's default
-        in_tf32 = device.type == "cuda" and ensemble.dtype == torch.float32
+        in_tf32 = device.type == "cuda" and networks.dtype == torch.float32
         precision = "tf32" if in_tf32 else None
         bounds = {
             "operations": work.operations_seconds(limits, precision),
@@ -167,52 +158,36 @@ def _more(times: list[float], start: float, seconds: float) -> bool:
     return len(times) < fewest or (elapsed < seconds and len(times) < _MOST)
 
 
-def _add(moments: DenseMoments | GramMoments, contributions: Tensor) -> None:
-    moments.update(contributions)
-    if isinstance(moments, DenseMoments):
-        moments.sums()
-
-
 def measure_eigenvectors(
-    dimension: int, num_vectors: int, count: int = 100, device: torch.device | str = "cpu"
+    dimension: int, num_vectors: int, count: int = 100
 ) -> dict[str, Any]:
-    """Time what follows the networks: the eigenvectors of their moments, of random numbers here.
+    """Time what follows the networks: the eigenvectors of their second moment with certainties, of
+    random numbers here.
 
     Args:
         dimension: number of pixels, D.
         num_vectors: number of networks, times readouts.
         count: number of eigenvectors.
-        device: device of the computation.
 
     Returns:
-        The ``kind`` of moments, "dense" or "gram", that `compute_nads` takes; seconds, and the
+        The ``kind`` of moments, "dense" matrices or vectors ("gram"); seconds, and the
         bytes that the moments and the eigenvectors took beyond what the process had before.
     """
-    device = torch.device(device)
-    kind = "dense" if dimension <= DENSE_LIMIT else "gram"
-    generator = torch.Generator(device).manual_seed(0)
-    elapsed = 0.0
+    moment, elapsed = SecondMoment((dimension,)), 0.0
+    generator = torch.Generator().manual_seed(0)
 
     def work() -> None:
         nonlocal elapsed
-        moments = (DenseMoments if kind == "dense" else GramMoments)(dimension, device)
         for rest in range(num_vectors, 0, -32):
-            moments.update(
-                torch.randn(min(rest, 32), 2, dimension, device=device, generator=generator)
-            )
-        if isinstance(moments, DenseMoments):
-            moments.sums()
-            _, elapsed = timed(
-                lambda: leading_eigenpairs(debias(*moments.moments()), count), device
-            )
-        else:
-            _, elapsed = timed(lambda: gram_eigenpairs(*moments.vectors(), count), device)
+            moment.add(torch.randn(min(rest, 32), 2, 1, dimension, generator=generator))
+        with warnings.catch_warnings(action="ignore"):  # nothing is known of random numbers
+            _, elapsed = timed(lambda: moment.nads((), count), torch.device("cpu"))
 
-    before = peak_memory(lambda: None, device)
-    peak = peak_memory(work, device)
+    before = peak_memory(lambda: None, "cpu")
+    peak = peak_memory(work, "cpu")
     used = None if peak is None or before is None else max(peak - before, 0)
     return {
-        "kind": kind,
+        "kind": "gram" if moment.is_large else "dense",
         "num_vectors": num_vectors,
         "num_directions": count,
         "seconds": elapsed,

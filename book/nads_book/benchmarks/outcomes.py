@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.theory.reference import average_gradient, mixed_derivative
-from nads_core.directions import compute_nads
+from nads_core.directions import second_moment
 
 Factory = Callable[[], nn.Module]
 Vector = Callable[[nn.Module, Tensor], Tensor]  # (D,) of a network and its inputs (K, C, H, W)
@@ -30,7 +30,8 @@ def plain_vectors(
     num_inputs: int,
     vector: Vector,
 ) -> Tensor:
-    """Return a vector (D,) of each of several newly built networks, (count, D) in float64.
+    """Return two vectors (D,) of each of several newly built networks, from other inputs each:
+    (count, 2, D) in float64.
 
     The inputs have the type of the first weight, if that is a real number.
     """
@@ -40,9 +41,9 @@ def plain_vectors(
         network = factory().eval()
         dtype = next(network.parameters()).dtype
         inputs = torch.randn(
-            num_inputs, *image_shape, dtype=dtype if dtype.is_floating_point else torch.float32
+            2, num_inputs, *image_shape, dtype=dtype if dtype.is_floating_point else torch.float32
         )
-        vectors.append(vector(network, inputs).double())
+        vectors.append(torch.stack([vector(network, half).double() for half in inputs]))
     return torch.stack(vectors)
 
 
@@ -70,8 +71,8 @@ def along_weights(network: nn.Module, inputs: Tensor) -> Tensor:
 
 def trace(factory: Factory | str, **options: Any) -> float:
     """Return the trace of the second moment by the library."""
-    options |= {"image_shape": SHAPE, "symmetries": (), "debiasing": "none", "progress": False}
-    return float(compute_nads(factory, NETWORKS, **options).eigenvalues.double().sum())
+    moment = second_moment(factory, SHAPE, NETWORKS, progress=False, **options)
+    return float(moment.shares().diagonal(dim1=1, dim2=2).sum())
 
 
 def standard_error(samples: Tensor, count: int) -> float:
@@ -92,8 +93,8 @@ def z_score(value: float, samples: Tensor, count: int) -> float:
 def right(factory: Factory, vector: Vector = along_inputs, **options: Any) -> dict[str, Any]:
     """Expect the trace of the plain method, which draws as many other networks."""
     value = trace(factory, **options)
-    vectors = plain_vectors(factory, SHAPE, NETWORKS, 10_000, INPUTS // 2, vector)
-    squares = vectors.square().sum(1)
+    vectors = plain_vectors(factory, SHAPE, NETWORKS, 10_000, INPUTS // 4, vector)
+    squares = vectors.prod(1).sum(1)  # without the noise of the inputs
     mean = float(squares.mean())
     return {
         "networks": NETWORKS,

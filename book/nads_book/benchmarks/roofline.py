@@ -8,7 +8,6 @@ rate, bytes / bandwidth)``. Drawing random numbers is in the bytes (the weights 
 not in the operations.
 """
 
-import copy
 import math
 import re
 import time
@@ -20,8 +19,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from nads_core.directions import Estimator
-from nads_core.networks.ensembles import Ensemble
+from nads_core.directions import Dipole, Estimator, MixedDerivative
+from nads_core.networks import Networks
 
 _Result = TypeVar("_Result")
 
@@ -144,31 +143,38 @@ class Work:
         return max(self.operations_seconds(limits, precision), self.bytes_seconds(limits))
 
 
-def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> Work:
+def count_work(networks: Networks, estimator: Estimator, dense: bool = True) -> Work:
     """Count what one network needs; nothing is computed.
 
     Args:
-        ensemble: the networks.
+        networks: the networks.
         estimator: estimator that is applied to each.
         dense: whether D x D moments are summed, or vectors kept.
     """
-    dimension, item = math.prod(ensemble.image_shape), ensemble.dtype.itemsize
-    one, passes = _one_pass(ensemble), estimator.passes(dimension)
-    forward = passes.forward * one.forward
-    backward = passes.backward * one.backward + passes.mixed * one.mixed
+    dimension, item = math.prod(networks.image_shape), networks.dtype.itemsize
+    network = networks.draw(0)
+    weights = sum(p.numel() for p in network.parameters())
+    assert isinstance(estimator.readouts, int)
+    one, num_inputs, slope = _one_pass(networks, network), estimator.num_inputs, 0.0
+    if isinstance(estimator, Dipole):  # both ends for each pixel, and nothing backward
+        num_inputs = 2 * dimension
+    elif isinstance(estimator, MixedDerivative):  # on to the weights, and back to the input
+        slope = one.mixed
+    else:
+        slope = estimator.readouts * one.backward
+    forward, backward = num_inputs * one.forward, num_inputs * slope
     # What computes twice as much as a forward pass counts as two
     passes_per_input = 1 + backward / forward
-    # Of outer products: the mean and half difference
-    rows = estimator.readouts * min(2, estimator.num_contributions)
+    rows = estimator.readouts * min(2, estimator.num_inputs)  # two halves of the inputs
     return Work(
-        weights=ensemble.num_parameters,
+        weights=weights,
         forward=forward,
         backward=backward,
         moments=1.0 * rows * dimension * (dimension + 1) if dense else 0.0,
-        weight_bytes=item * ensemble.num_parameters * (1 + passes_per_input),
-        activation_bytes=2.0 * item * passes.forward * passes_per_input * one.activations,
+        weight_bytes=item * weights * (1 + passes_per_input),
+        activation_bytes=2.0 * item * num_inputs * passes_per_input * one.activations,
         moment_bytes=2.0 * item * rows * dimension,
-        precision=str(ensemble.dtype).removeprefix("torch."),
+        precision=str(networks.dtype).removeprefix("torch."),
     )
 
 
@@ -189,9 +195,9 @@ class _OnePass:
     activations: int
 
 
-def _one_pass(ensemble: Ensemble) -> _OnePass:
+def _one_pass(networks: Networks, network: nn.Module) -> _OnePass:
     """Count on tensors without values."""
-    network = copy.deepcopy(ensemble.template).to("meta")
+    network = network.to("meta")
     returned = 0
 
     def count(_module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -206,11 +212,11 @@ def _one_pass(ensemble: Ensemble) -> _OnePass:
     ]
     batch = 2
     images = torch.empty(
-        batch, *ensemble.image_shape, dtype=ensemble.dtype, device="meta", requires_grad=True
+        batch, *networks.image_shape, dtype=networks.dtype, device="meta", requires_grad=True
     ).clone()
 
     def scalar() -> Tensor:
-        return network(images).reshape(batch, -1)[:, ensemble.output].sum()
+        return networks.value(network(images)).sum()
 
     forward, value = _flop(scalar)
     for hook in hooks:

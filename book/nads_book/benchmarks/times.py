@@ -13,10 +13,9 @@ from nads_book.atlas.similarity import load_entry_nads
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
 from nads_book.benchmarks.stored import results_folder
 from nads_book.report import readable, table
-from nads_core.directions import SmoothedGradient
-from nads_core.directions import load_nads
+from nads_core.directions import SmoothedGradient, load_nads
 from nads_core.networks.architectures import ARCHITECTURES
-from nads_core.networks.ensembles import Ensemble
+from nads_core.networks import Networks
 
 CERTAINTY = 0.99
 FEWEST = 64  # networks: from fewer, no run knows its certainty
@@ -140,7 +139,7 @@ def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Durati
             timed, work = found["seconds_per_network"], Work(**found["work"])
         else:
             build = partial(ATLAS[name].architecture.build, 1, 32, 1)
-            work = count_work(Ensemble(build, (1, 32, 32), device="cpu"), SmoothedGradient(16))
+            work = count_work(Networks(build, (1, 32, 32)), SmoothedGradient(16))
         if case := loops["cases"].get(name):  # whole calls of compute_nads
             found = loops
             timed = case["library, 1 readout"]["seconds"][-1] / case["networks"][-1]

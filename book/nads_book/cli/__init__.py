@@ -13,7 +13,6 @@ COMMANDS = {
     "score": "apply the registered rule of a study to its stored results",
     "atlas": "compute entries of the atlas",
     "similar": "list the known architectures with the most similar NADs",
-    "forecast": "predict how many directions would be certain with more networks",
     "report": "describe what a network prefers before training, on one page",
     "doctor": "list available optional features",
 }

@@ -116,12 +116,12 @@ def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair],
 
     Each class is divided into parts. Products of different parts estimate d^T C d and d^T d without
     the noise of the means: E[(x . d_p)(y . d_q)] = d^T C d for parts p != q. Errors are from
-    leaving out each part of the inputs, and each network (jackknife).
+    leaving out each part of the inputs, and each group of networks (jackknife).
 
     Args:
         images: labelled inputs of the networks' shape, of at least two classes with 20 inputs each.
             For networks of one channel, images are averaged over theirs.
-        sample: networks.
+        sample: groups of networks.
 
     Returns:
         The energy along the differences of all pairs, weighted by their squared lengths; the pairs,
@@ -131,21 +131,21 @@ def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair],
         ValueError: if inputs have another shape, or classes are too small.
     """
     means = means_of_parts(images, sample.shape)  # (P, K, D)
-    x, y = (half.float() @ means.flatten(0, 1).T for half in (sample.x, sample.y))
+    x, y = (half @ means.flatten(0, 1).T for half in (sample.x, sample.y))
     x, y = (half.unflatten(2, means.shape[:2]).double().numpy() for half in (x, y))  # (n, R, P, K)
     chosen = list(combinations(range(means.shape[1]), 2))
     lengths, energies, of_parts = [], [], []  # of each pair: (1 + P,), (n,) and (P,)
     for a, b in chosen:
         difference = (means[:, a] - means[:, b]).double().numpy().T  # (D, P)
         lengths.append(_across_parts(difference, difference).sum(0))
-        energy = _across_parts(x[..., a] - x[..., b], y[..., a] - y[..., b]).mean(1)  # (n, 1 + P)
+        energy = _across_parts(x[..., a] - x[..., b], y[..., a] - y[..., b]).sum(1)  # (n, 1 + P)
         energies.append(energy[:, 0])
         of_parts.append(energy[:, 1:].mean(0))
     # The sum over all pairs goes first: (..., 1 + pairs)
     length, energy, of_part = (
         np.stack([sum(each), *each], axis=-1) for each in (lengths, energies, of_parts)
     )
-    mean = (sample.x * sample.y).sum(2).mean(1).double().numpy() / means.shape[2]  # (n,)
+    mean = sample.energies / means.shape[2]  # (n,)
 
     values, of_networks = sample.errors(
         np.column_stack([energy, mean]), lambda e: e[..., :-1] / length[0] / e[..., -1:]

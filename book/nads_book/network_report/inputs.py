@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,7 @@ from torch import nn
 
 from nads_book.photos import DatasetNotFoundError, load_folder
 from nads_core.data import ImageSet
-from nads_core.networks.architectures import Architecture, architecture_named
-from nads_core.networks.readouts import with_reinit_readout
+from nads_core.networks.architectures import Architecture, Factory, architecture_named
 
 _SIDES = (32, 64, 224, 28, 128, 299)  # of images, in pixels
 _LENGTHS = (1_024, 1_000, 16_000)  # of sequences
@@ -106,11 +106,25 @@ def images_of_shape(folder: Path, shape: tuple[int, ...], num_images: int) -> Im
     return load_folder(images_folder(folder), num_images, size=shape[1], name=folder.resolve().name)
 
 
-def begins_with_zeros(model: str, shape: tuple[int, ...]) -> bool:
-    """Whether a model's last layer begins with zeros, so that its output is constant."""
-    try:
-        factory = architecture_named(model, shape)
-        with_reinit_readout(factory, shape)  # type: ignore[arg-type]  # ours have no such layer
-    except Exception:  # it has no such layer, or `compute_nads` says what is wrong with the model
-        return False
-    return True
+def drawn_head(model: str, shape: tuple[int, ...]) -> str | Factory:
+    """Return the name of a model; or, where its last linear layer begins with zeros, so that its
+    output is constant, a factory whose networks draw that layer as ``nn.Linear`` does.
+    """
+    factory = architecture_named(model, shape)
+    if isinstance(factory, Architecture) or not _zero_heads(factory()):
+        return model
+
+    @functools.wraps(factory)
+    def build() -> nn.Module:
+        network = factory()
+        for layer in _zero_heads(network):
+            layer.reset_parameters()
+        return network
+
+    return build
+
+
+def _zero_heads(network: nn.Module) -> list[nn.Linear]:
+    """Return the last linear layer, if its weight is zero."""
+    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+    return [layer for layer in layers[-1:] if not layer.weight.any()]

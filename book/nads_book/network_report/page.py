@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from nads_book.network_report.sample import Sample
 from nads_book.network_report.similar import similar_networks
 from nads_book.report import fixed, readable
 from nads_core.data import ImageSet
-from nads_core.directions import NADs
+from nads_core.directions import NADs, SecondMoment
 from nads_core.runtime.files import atomic_write
 
 _FOLDER = Path(__file__).parent
@@ -33,7 +34,7 @@ class Report:
     Args:
         name: name of the network.
         sections: sections in their order.
-        facts: provenance of the NADs, and the number of the first networks, which are compared.
+        facts: provenance of the NADs.
         warnings: warnings of the run.
         code: Python that computes it again, if known.
         status: sentence about a computation that goes on; "" when it is done.
@@ -81,43 +82,43 @@ class Report:
 
 
 def report_on(
-    nads: NADs,
+    source: NADs | SecondMoment,
     images: ImageSet | None = None,
     *,
-    checkpoint: str | os.PathLike[str] | None = None,
-    warnings: Sequence[str] = (),
     code: str = "",
     status: str = "",
 ) -> Report:
     """Describe what a network prefers before training, and what that means for classes of inputs.
 
     Args:
-        nads: NADs whose uncertainty is known.
+        source: second moment of the networks, whose groups give estimates without bias and their
+            intervals; or NADs whose uncertainty is known. Those give intervals of energies from the
+            errors of eigenvalues, which are wider.
         images: labelled inputs of the shape of the NADs, of at least two classes with 20 each.
-        checkpoint: checkpoint of the run that computed the NADs. Its networks give estimates
-            without bias and their intervals; without it, those of energies come from the errors of
-            the eigenvalues, and are wider.
-        warnings: warnings of the run, to be shown.
         code: Python that made the report, to be shown.
         status: sentence about a computation that goes on.
 
     Raises:
-        ValueError: for NADs without an uncertainty, for a part of a basis without a checkpoint, for
-            a checkpoint of another run, or for inputs that do not fit.
+        ValueError: for NADs without an uncertainty, for a part of a basis, or for inputs that do
+            not fit.
 
     Example:
         >>> import nads_core as nc
         >>> sorted(report_on(nc.load_nads("lenet")).numbers)[:2]
         ['At which frequencies', 'What was drawn']
     """
+    with warnings.catch_warnings(record=True) as caught:  # which the page shows
+        warnings.simplefilter("always", UserWarning)
+        nads = source if isinstance(source, NADs) else source.nads()
+    texts = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
     if nads.uncertainty is None:
         raise ValueError("these NADs have no uncertainty: compute them again")
-    if checkpoint is None and len(nads) < nads.basis.shape[0]:
+    if source is nads and len(nads) < nads.basis.shape[0]:
         raise ValueError(
             f"{len(nads)} of {nads.basis.shape[0]:,} directions hold only a part of the energy: "
-            "pass the checkpoint of their run, or compute all"
+            "pass the second moment, or compute all"
         )
-    sample = Sample.of_checkpoint(checkpoint, nads) if checkpoint else Sample.of_nads(nads)
+    sample = Sample.of_nads(nads) if isinstance(source, NADs) else Sample.of_moment(source)
     sections = [
         preferences(nads, sample),
         frequencies(sample, nads.name),
@@ -125,5 +126,4 @@ def report_on(
         classes(sample, images) if images else None,
     ]
     drawn = [*filter(None, sections)]
-    facts = nads.provenance | {"first_networks": len(sample) if checkpoint else 0}
-    return Report(nads.name, drawn, facts, warnings, code, status)
+    return Report(nads.name, drawn, nads.provenance, texts, code, status)

@@ -12,11 +12,8 @@ from torch import Tensor, unique_consecutive
 from nads_book.network_report.parts import Figure, Section, least_width, line_legend, picture
 from nads_book.network_report.sample import NEGLIGIBLE, Estimate, Sample, outwards
 from nads_book.report import fixed, percent
-from nads_core.directions import NADs
-from nads_core.directions.eigenpairs import HEAVY
-from nads_core.directions.run import DENSE_LIMIT
-from nads_core.directions.simulation import FEWEST_ALONG
-from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster
+from nads_core.directions import DENSE_LIMIT, Band, NADs
+from nads_core.directions.certainty import CERTAIN
 
 _SHOWN = 10  # directions that are drawn; of interchangeable ones the first
 _NAMED = 4  # channels of a sequence that have a legend, at most
@@ -32,7 +29,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     known = (nads.certainty >= CERTAIN).nonzero().flatten().tolist()
     sentences = _what_is_known(nads, known, groups)
     # The mean energy is known better than that of any direction: its error is left out
-    mean = float((sample.x * sample.y).sum(2).mean()) / math.prod(shape)
+    mean = float(sample.energies.mean()) / math.prod(shape)
     value, error = (float(of[0]) / mean for of in (nads.eigenvalues, nads.eigenvalue_std))
     along = Estimate.student(value, error, len(sample))
     if 0 in known and along.differs_from(1):
@@ -43,7 +40,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
         "first to mean": along,
     }
-    if sample.relative_errors is None:  # these are networks
+    if sample.relative_errors is None:  # these are groups of networks
         numbers["inequality"] = inequality = sample.inequality()
         if not sentences and inequality.low <= 1 < inequality.high < 1 + NEGLIGIBLE:
             most = outwards(math.sqrt(inequality.high - 1), 2, up=True)
@@ -118,7 +115,7 @@ def _worth_drawing(nads: NADs, index: int) -> bool:
     return in_band or float(nads.certainty[index]) >= _SIMILAR
 
 
-def _known_bands(nads: NADs) -> list[DegenerateCluster]:
+def _known_bands(nads: NADs) -> list[Band]:
     """Return the bands among the first directions whose span is known."""
     few = min(_SHOWN, nads.basis.shape[0] // 2)  # a larger span is known by chance
     bands = [band for band in nads.bands if max(band.indices) < few]
@@ -174,22 +171,13 @@ def _runs(indices: Sequence[int]) -> list[range]:
 
 def _why_nothing_is_known(nads: NADs) -> list[str]:
     """Return why no NAD is known yet, and what helps."""
-    facts = nads.provenance
-    along = float(facts.get("effective_along_first", math.inf))
-    share = float(facts.get("effective_networks", math.inf)) / float(facts.get("num_networks", 1))
-    reason = (
-        f"The certainty of NAD 0 is {_two_digits(nads.certainty[0])}, and {CERTAIN} is needed."
-        if along >= FEWEST_ALONG
-        else f"The effective number of networks along NAD 0 is {along:.2g}, and {FEWEST_ALONG} "
-        "are needed: what a few networks prefer, others need not."
-    )
-    remedy = (
+    return [
+        "No NAD is known yet.",
+        f"The certainty of NAD 0 is {_two_digits(nads.certainty[0])}, and {CERTAIN} is needed.",
         "Draw more networks: --minutes of the command, or num_networks in Python. No number of "
-        "networks separates equal eigenvalues."
-        if share >= HEAVY
-        else "More networks help little: equal_weights=True in Python gives all the same weight."
-    )
-    return ["No NAD is known yet.", reason, remedy]
+        "networks separates equal eigenvalues. Where a few networks hold most of the energy, "
+        "equal_weights=True in Python gives all the same weight.",
+    ]
 
 
 def _of_channels(channels: list[Estimate], common: Estimate) -> list[str]:

@@ -1,18 +1,17 @@
-"""Input gradients of a sample of networks, energies of inputs in them, and their uncertainty.
+"""Energies of inputs in eight groups of networks, and their uncertainty.
 
-Each network has two independent estimates x and y of its smoothed gradient g, so (x . v)(y . v) is
-an unbiased estimate of its energy (g . v)^2 along an input v. Networks are independent, so leaving
-out one at a time (jackknife) gives intervals of any function of mean energies.
+The second moment C_k of a group of networks is a sum of products x y^T, so the energy of an input v
+in it is the sum of (x . v)(y . v), without the noise of the networks' inputs. Groups are
+independent, so leaving out one at a time (jackknife) gives intervals of any function of mean
+energies.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +20,10 @@ from scipy.stats import t
 from torch import Tensor
 
 from nads_book.report import estimate, readable
-from nads_core.directions import NADs
-from nads_core.directions.accumulation import read_checkpoint
-from nads_core.directions.moments import HalfSamples
-from nads_core.directions.simulation import FEWEST_ALONG
+from nads_core.directions import NADs, SecondMoment
+from nads_core.directions.certainty import FEWEST_NETWORKS, GROUPS
 
-FEWEST_NETWORKS = 16  # below which nothing is decided: leaving out one moves ratios too far
+FEWEST_GROUPS = 4  # of 8, that have to hold the energy, so that something is decided
 NEGLIGIBLE = 0.05  # relative difference that is not worth a sentence
 _KNOWN_RANKS = 64  # whose errors stand for those of all energies
 
@@ -95,50 +92,41 @@ def outwards(limit: float, decimals: int, up: bool) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Two estimates of the smoothed gradient of each network.
+    """Second moments of groups of networks, C_k = sum of x y^T, whose mean is C.
 
     Args:
-        x: first estimates, (n, R, D), for each of R last layers.
-        y: second estimates, (n, R, D).
+        x: first factors, (n, R, D), R for each of n groups.
+        y: second factors, (n, R, D).
         shape: shape of an input.
         relative_errors: relative standard error of the energy in each row, (n,), where x and y are
-            no networks but scaled NADs; None for networks, which are left out one at a time.
+            no groups but scaled NADs; None for groups, which are left out one at a time.
+        num_networks: number of networks in all groups.
     """
 
     x: Tensor
     y: Tensor
     shape: tuple[int, ...]
     relative_errors: np.ndarray | None = None
+    num_networks: int = FEWEST_NETWORKS
 
     @classmethod
-    def of_checkpoint(cls, path: str | os.PathLike[str], nads: NADs) -> Sample:
-        """Return the first networks of a run of `compute_nads`, at most 512.
-
-        Args:
-            path: checkpoint of the run.
-            nads: NADs of the run.
-
-        Raises:
-            ValueError: if the NADs are of another run.
-        """
-        saved, first = read_checkpoint(Path(path)), HalfSamples()
-        run, facts = saved["description"], nads.provenance
-        for key in ("image_shape", "architecture", "estimator", "output", "seed"):
-            if facts.get(key) != run[key]:
-                raise ValueError(
-                    f"{path} is of another run than the NADs: its {key} is {run[key]}, theirs "
-                    f"{facts.get(key)}"
-                )
-        first.load_state_dict(saved["first_networks"])
-        halves = first.halves()  # (n, R, 2, D)
-        return cls(halves[:, :, 0], halves[:, :, 1], tuple(run["image_shape"]))
+    def of_moment(cls, moment: SecondMoment) -> Sample:
+        """Return the groups of a second moment: its matrices, or the vectors of large inputs."""
+        shape, count = tuple(moment.image_shape), moment.num_networks
+        if not moment.is_large:
+            x = (GROUPS * moment.shares()).float()
+            return cls(x, torch.eye(x.shape[1]).expand_as(x), shape, None, count)
+        vectors = torch.cat(moment.rows)[: count // GROUPS * GROUPS]  # equal groups
+        halves = vectors.unflatten(0, (-1, GROUPS)).transpose(0, 1)  # (8, m, J, R, D)
+        x, y = (halves[:, :, half].flatten(1, 2).float() for half in (0, -1))  # (8, m R, D)
+        return cls(x / (x.shape[1] * moment.scale**2), y, shape, None, count)
 
     @classmethod
     def of_nads(cls, nads: NADs) -> Sample:
         """Return vectors whose second moment is that of NADs, where there are no networks.
 
         The relative error of an energy is then that of the leading eigenvalues, root mean square.
-        An eigenvalue that is not measured, but the floor of a shrunk estimate, has 1 in addition.
+        An eigenvalue whose error is not known has 1 in addition.
         """
         values, errors = nads.eigenvalues.double().clamp(min=0), nads.eigenvalue_std.double()
         rows = ((len(nads) * values).sqrt()[:, None] * nads.basis.T.double())[:, None].float()
@@ -151,10 +139,15 @@ class Sample:
 
     @cached_property
     def num_effective(self) -> float:
-        """Number of networks of equal weight that hold the energy, (sum e)^2 / sum e^2."""
-        energies = (self.x * self.y).sum(2).double().mean(1)
-        squares = float(energies.square().sum())
+        """Number of groups of equal weight that hold the energy, (sum e)^2 / sum e^2."""
+        energies = self.energies.clip(min=0)
+        squares = float(np.square(energies).sum())
         return float(energies.sum()) ** 2 / squares if squares else float(len(self))
+
+    @cached_property
+    def energies(self) -> np.ndarray:
+        """Energy of all directions in each group, tr C_k, (n,)."""
+        return np.array([float((x * y).double().sum()) for x, y in zip(self.x, self.y, strict=True)])
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -162,12 +155,12 @@ class Sample:
         return self.shape[1:] or self.shape
 
     def _energies(self, function: Callable[[Tensor, Tensor], Tensor]) -> np.ndarray:
-        """Return a function of the two estimates (R, C, *grid) for each network."""
-        x, y = (half.float().unflatten(2, (-1, *self.grid)) for half in (self.x, self.y))
+        """Return a function of the factors (R, C, *grid) of each group, summed over R."""
+        x, y = (half.unflatten(2, (-1, *self.grid)) for half in (self.x, self.y))
         return torch.stack([*map(function, x, y)]).double().numpy()
 
     def spectra(self) -> np.ndarray:
-        """Return each network's energy of each wave of unit norm, summed over channels: (n, *grid).
+        """Return each group's energy of each wave of unit norm, summed over channels: (n, *grid).
 
         Frequencies are in the order of `numpy.fft.fftfreq`. Rows of a table have no waves: energies
         of features.
@@ -177,48 +170,63 @@ class Sample:
             if len(self.shape) > 1:
                 axes = tuple(range(2, x.dim()))
                 x, y = (torch.fft.fftn(half, dim=axes, norm="ortho") for half in (x, y))
-            return (x.conj() * y).real.mean(0).sum(0)
+            return (x.conj() * y).real.sum((0, 1))
 
         return self._energies(of_waves)
 
     def channels(self) -> np.ndarray:
-        """Return each network's energy in each channel, and in their mean image: (n, C + 1)."""
+        """Return each group's energy in each channel, and in their mean image: (n, C + 1)."""
 
         def of_channels(x: Tensor, y: Tensor) -> Tensor:
             x, y = x.flatten(2), y.flatten(2)  # (R, C, P)
             common = (x.sum(1) * y.sum(1)).sum(1, keepdim=True) / x.shape[1]  # (R, 1)
-            return torch.cat([(x * y).sum(2), common], dim=1).mean(0)
+            return torch.cat([(x * y).sum(2), common], dim=1).sum(0)
 
         return self._energies(of_channels)
 
     def inequality(self) -> Estimate:
         """Return D tr C^2 / (tr C)^2 of the second moment C: 1 where all eigenvalues are equal.
 
-        tr C^2 = E (x_i . x_j) (y_i . y_j), over networks i of the first half and j of the second.
-        The interval is that of the second half: the first does not matter if C is a unit matrix.
+        tr C_k C_l of different groups has the expectation tr C^2.
         """
-        half = len(self) // 2
-        x, y = self.x[:, 0].float(), self.y[:, 0].float()  # (n, D) each, of one last layer
-        shared = (x[half:] @ x[:half].T) * (y[half:] @ y[:half].T)  # (n - half, half)
-        energies = (x * y).sum(1)
-        unit = x.shape[1] / float(energies[:half].mean())
-        rows = torch.stack([shared.mean(1), energies[half:]], dim=1).double().numpy()
-        return self.estimate(rows, lambda e: unit * e[..., :1] / e[..., 1:])[0]
+        factors = [*zip(self.x, self.y, strict=True)]
+        products = np.zeros((len(self), len(self)))
+        for first, (x, y) in enumerate(factors):
+            for second, (u, v) in enumerate(factors[:first]):
+                if u.shape[0] == u.shape[1]:  # y and v are unit matrices
+                    trace = float((x * u.T).double().sum())
+                else:
+                    trace = float(((y @ u.T) * (x @ v.T)).double().sum())
+                products[first, second] = products[second, first] = trace
+
+        def ratio(chosen: np.ndarray) -> float:
+            pairs = len(chosen) * (len(chosen) - 1)
+            squared = products[np.ix_(chosen, chosen)].sum() / pairs
+            return float(self.x.shape[2] * squared / self.energies[chosen].mean() ** 2)
+
+        everything = np.arange(len(self))
+        left_out = np.array([ratio(np.delete(everything, group)) for group in everything])
+        error = np.sqrt((len(self) - 1) * left_out.var()) if self.decides else np.inf
+        return Estimate.student(ratio(everything), error, len(self))
+
+    @property
+    def decides(self) -> bool:
+        """Whether there are enough networks, and no few of them hold the energy."""
+        return self.num_networks >= FEWEST_NETWORKS and self.num_effective >= FEWEST_GROUPS
 
     def estimate(
         self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], num_compared: int = 1
     ) -> list[Estimate]:
-        """Estimate functions of mean energies; intervals are infinite where few networks hold the
+        """Estimate functions of mean energies; intervals are infinite where few groups hold the
         energies.
 
         Args:
-            rows: energies of each network, (n, m).
+            rows: energies in each group, (n, m).
             function: function of means (..., m) that returns numbers (..., k).
             num_compared: number of intervals that hold together.
         """
-        parts = len(rows) if self.relative_errors is not None else self.num_effective
         return [
-            Estimate.student(value, error, parts, num_compared)
+            Estimate.student(value, error, len(rows), num_compared)
             for value, error in zip(*self.errors(rows, function), strict=True)
         ]
 
@@ -232,7 +240,7 @@ class Sample:
             if self.relative_errors is not None:  # each energy is moved by its error, one at a time
                 moved = (total + np.diag(self.relative_errors @ rows)) / count
                 return values, np.sqrt(np.square(function(moved) - values).sum(0))
-            if count < FEWEST_NETWORKS or self.num_effective < FEWEST_ALONG:
+            if not self.decides:
                 return values, np.full_like(values, np.inf)
             left_out = function((total - rows) / (count - 1))  # (n, k)
             return values, np.sqrt((count - 1) * left_out.var(0))

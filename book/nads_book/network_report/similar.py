@@ -15,7 +15,7 @@ from nads_book.network_report.preferences import COMPARED
 from nads_book.network_report.sample import Estimate, Sample
 from nads_book.report import LABELS
 from nads_core.directions import NADs
-from nads_core.directions.uncertainty import CERTAIN
+from nads_core.directions.certainty import CERTAIN
 
 _FEWEST_RINGS, _MOST_NAMED, _LISTED = 6, 6, 6
 _RESEMBLING = 1.5  # factor between two profiles, above which they are not similar

@@ -49,7 +49,6 @@ OTHERS = {
     "other-data": "nads_book.studies.pairs.PairTrainings",
     "other-data-control": "nads_book.studies.pairs.PairControl",
     "replications": "nads_book.studies.replications.Replications",
-    "nads64": "nads_book.studies.nads64.NADs64",
     "poison-dips": "nads_book.studies.poison_dips.PoisonDips",
     "poison-parts": "nads_book.studies.poison_parts.PoisonParts",
     "two-trainings": "nads_book.studies.two_trainings.TwoTrainings",

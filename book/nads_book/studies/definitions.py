@@ -33,9 +33,7 @@ from nads_book.experiments import (
 )
 from nads_book.studies.presets import SIZES
 from nads_core.directions.estimators import Estimator
-from nads_core.directions.evaluation import BatchEvaluator
-from nads_core.directions.moments import HalfSamples
-from nads_core.networks.ensembles import Ensemble
+from nads_core.networks import Network, Networks
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
 
@@ -110,11 +108,9 @@ def sampled_halves(
         num_networks: n.
         seed: seed of weights and inputs.
     """
-    ensemble, first = Ensemble(build, shape, seed=seed, device="cpu"), HalfSamples()
-    evaluation = BatchEvaluator(ensemble, estimator, "networks", ensemble.block_size)
-    for block in ensemble.blocks(num_networks):
-        first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
-    return first.halves()[:, 0]
+    networks = Networks(build, shape, seed)
+    vectors = [estimator.vectors(Network(networks, index)) for index in range(num_networks)]
+    return torch.stack(vectors)[:, :, 0].expand(-1, 2, -1)  # a single contribution is both halves
 
 
 def wave_shares(halves: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ stored.
 were committed; then ``law-trained`` trains the networks, and those of few samples as often as those
 of many: is it the samples, or the steps?
 
-The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose
-checkpoints are kept in ``_build/reliability``.
+The second moment C comes from networks that no NAD was computed from: a run of
+another seed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +45,6 @@ from nads_book.experiments import (
 )
 from nads_book.experiments.stored import load_nads
 from nads_book.studies import stored
-from nads_book.studies.calibration import merged, separate
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import Dataset
@@ -60,7 +59,7 @@ CELLS = (
     *((10_000, noise_std) for noise_std in (0.5, 2.0)),
 )
 NUM_TEST, SEED = 10_000, 7
-PER_RUN, RUNS = 5_120, 40  # networks of the independent runs, see `calibration`
+NUM_INDEPENDENT = 204_800  # networks of the independent run
 CONTROL_EPOCHS = 200
 NUM_KERNEL, KERNELS = 3_000, (1, 4, 8)  # samples, and networks whose tangent kernels are averaged
 BY_KERNEL = (213, 231)  # and of these for slower measures
@@ -70,8 +69,10 @@ PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for slow m
 @lru_cache(maxsize=1)
 def independent_covariance() -> Tensor:
     """Return C (D, D) from runs that no shipped NAD saw."""
-    seen, noise = merged(separate(nc.LENET, PER_RUN, RUNS)).moments()
-    return symmetrize(seen - noise, (1, 32, 32), nc.LENET.symmetries)
+    moment = nc.second_moment(
+        nc.LENET, (1, 32, 32), NUM_INDEPENDENT, seed=1_000, device="cpu", progress=False
+    )
+    return symmetrize(moment.shares().sum(0), (1, 32, 32), nc.LENET.symmetries)
 
 
 class Seen(NamedTuple):
@@ -196,7 +197,7 @@ class LawCandidates(KeyedStudy):
     file = "law.json"
     design = {"family": SEEN}
     rows_at = ("candidates", "families")
-    empty = {"candidates": {"num_networks": RUNS * PER_RUN}}
+    empty = {"candidates": {"num_networks": NUM_INDEPENDENT}}
     needs = SEEN
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -258,7 +259,7 @@ class LawPredictions(FileStudy):
             nads = load_nads("lenet")
             made = {
                 "nads": {"version": nads.provenance["version"], "fingerprint": nads.fingerprint},
-                "num_networks": RUNS * PER_RUN,
+                "num_networks": NUM_INDEPENDENT,
                 "powers": laws()[True].powers,
             }
         return content | {"prediction": made | {"rows": [less(row, "pair") for row in rows]}}

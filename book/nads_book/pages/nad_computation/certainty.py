@@ -1,6 +1,5 @@
 """How well NADs are known: independent runs, certainties, and the noise of the inputs."""
 
-import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from tempfile import TemporaryDirectory
@@ -13,7 +12,6 @@ import nads_core as nc
 from nads_book import figures, report
 from nads_book.analysis.statistics import grouped
 from nads_book.benchmarks import load_costs
-from nads_book.benchmarks.stored import results_folder
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_nads, load_study
 from nads_book.figures.style import colours, shade, styled, subplots
@@ -39,9 +37,9 @@ def agreement() -> dict[str, np.ndarray]:
     Raises:
         ValueError: if the stored comparison is of other NADs than those that ship.
     """
-    stored = load_study("agreement.json")["lenet"]
+    stored = load_study("agreement-groups.json")["lenet"]
     if stored["fingerprint"] != load_nads("lenet").fingerprint:
-        raise ValueError("agreement.json is about other NADs of LeNet than those that ship")
+        raise ValueError("agreement-groups.json is about other NADs of LeNet than those that ship")
     names = {"by_index": "by_index", "by_name": "by_name", "foretold": "predicted"}
     return {new: np.array(stored[old]) for old, new in names.items()}
 
@@ -49,15 +47,15 @@ def agreement() -> dict[str, np.ndarray]:
 @cache
 def diagrams() -> dict[str, dict[str, Any]]:
     """Return the calibration of certainties, by set of runs."""
-    stored = load_study("reliability.json")
+    stored = load_study("calibration.json")
     return {name: stored[name] for name in ENTRIES if name in stored}
 
 
 def bins_of(facts: dict[str, Any]) -> np.ndarray:
-    """Return predicted and measured squared cosines of a set of runs by bin, errors, and shares of
-    all directions: (4, bins).
+    """Return claimed and measured squared cosines of a set of runs by bin, errors, and shares of
+    all claims: (4, bins).
     """
-    names = ("promised", "kept", "error", "share")
+    names = ("claimed", "kept", "error", "share")
     return np.array([[one[name] for one in facts["bins"]] for name in names])
 
 
@@ -82,8 +80,8 @@ def plot_two_runs(
             [
                 nc.compute_nads(
                     architecture,
+                    image_shape,
                     count,
-                    image_shape=image_shape,
                     seed=seed + turn,
                     checkpoint=f"{folder}/{turn}.ckpt",
                     progress=False,
@@ -107,7 +105,7 @@ def _leading(nads: NADs, k: int) -> float:
 
 @styled
 def plot_reliability() -> Figure:
-    """Draw predicted against measured squared cosines, for many runs, one panel per network."""
+    """Draw claimed against measured squared cosines, for many runs, one panel per network."""
     panels = grouped((facts["architecture"], facts) for facts in diagrams().values())
     rows = -(-len(panels) // 3)
     figure, grid = subplots(rows, 3, height=2.7 * rows)
@@ -121,7 +119,7 @@ def plot_reliability() -> Figure:
             axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour)
             areas = 12 + 200 * share
             axis.scatter(promised, kept, areas, colour, alpha=0.6, linewidth=0, label=label)
-        axis.set(xlabel="predicted cos²", ylabel="measured cos²", aspect="equal")
+        axis.set(xlabel="claimed cos²", ylabel="measured cos²", aspect="equal")
         axis.set(title=NAMES[architecture])
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
@@ -144,7 +142,7 @@ def ordered_basis() -> Evidence:
     """Decide whether a hundred directions of LeNet are reproducible, and 300 as a subspace."""
     certain = agreement()["predicted"] > CERTAIN
     found = agreement()["by_name"][certain]
-    subspace = load_study("agreement.json")["lenet"]["overlaps"]["300"]
+    subspace = load_study("agreement-groups.json")["lenet"]["overlaps"]["300"]
     holds = found.mean() > CERTAIN and certain.sum() > 100 and subspace > 0.9
     return evidence(holds, found.mean(), size="paper", num_seeds=2)
 
@@ -203,8 +201,8 @@ def shrinking() -> Evidence:
 # Tables
 
 
-_FIFTHS = ("0 to .2", ".2 to .4", ".4 to .6", ".6 to .8", ".8 to 1")
-_FEW = 0.002  # share of all directions below which a fifth has no entry
+_FIFTHS = ("below .4", ".4 to .6", ".6 to .8", ".8 to 1")
+_FEW = 15  # claims, below which a fifth has no entry
 
 
 def _pair(claimed: float, measured: float) -> str:
@@ -220,10 +218,11 @@ def table_by_certainty() -> str:
     """
     rows = []
     for facts in diagrams().values():
-        promised, kept, error, share = bins_of(facts)
+        promised, kept, error, _ = bins_of(facts)
+        count = np.array([one["count"] for one in facts["bins"]])
         cells = []
-        for number in range(len(_FIFTHS)):
-            weights = np.where((5 * promised).astype(int) == number, share, 0)
+        for number in range(1, 5):  # certainties below .3 are 0
+            weights = np.where((5 * promised).astype(int) == number, count, 0)
             cells.append("–")
             if weights.sum() >= _FEW:
                 cells[-1] = _pair(*np.average([promised, kept], 1, weights))
@@ -234,19 +233,6 @@ def table_by_certainty() -> str:
         runs = f"{facts['runs']} × {facts['num_networks']:,}"
         rows.append([NAMES[facts["architecture"]], runs, *cells, spread])
     return report.markdown_table(rows, ["network", "runs × networks", *_FIFTHS, "one run"])
-
-
-def table_flat_tails() -> str:
-    """Return claimed and measured overlaps of bands, with the rule for flat tails and without."""
-    stored = json.loads((results_folder() / "flat_tails.json").read_text("utf8"))["rows"]
-    shown: dict[tuple[str, str], dict[str, str]] = {}
-    for row in stored:
-        key = row["spectrum"], f"{row['networks']:,} × {row['readouts']}"
-        shown.setdefault(key, {})[row["rule"]] = _pair(*row["bands"])
-    rows = [[*key, cells["windows"], cells["flat tails"]] for key, cells in shown.items()]
-    return report.markdown_table(
-        rows, ["eigenvalues of C", "networks × readouts", "without the rule", "with it"]
-    )
 
 
 def table_calibration() -> str:
@@ -260,7 +246,7 @@ def table_calibration() -> str:
         found = [report.fixed(each, 3, sign=True) for each in largest]
         rows.append([name, *found, report.percent(facts["coverage"])])
     head = ["predicted minus measured, where it is largest", "bins with over 2 % of directions"]
-    head += ["all bins", "eigenvalues within 1.96 standard deviations"]
+    head += ["all bins", "eigenvalues within their 95 % interval"]
     return report.markdown_table(rows, head)
 
 
@@ -282,11 +268,9 @@ LAB_TABLES = {
     "NADs that ship": table_shipped,
     "Calibration of certainties": table_calibration,
     "Claimed and measured squared cosines": table_by_certainty,
-    "Bands in flat tails": table_flat_tails,
 }
 
 # Of the page "How certain is a NAD?": marker in its text -> table
 TABLES: dict[str, Callable[[], str]] = {
     "calibration": table_by_certainty,
-    "flat tails": table_flat_tails,
 }

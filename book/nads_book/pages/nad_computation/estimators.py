@@ -18,7 +18,7 @@ from nads_book.pages.scored_rows import registered, rows_of
 from nads_book.studies.mixed_derivative import KINDS, NETWORKS, PAIRS, shared
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture, architecture_named
-from nads_core.networks.ensembles import Ensemble
+from nads_core.networks import Network, Networks
 from nads_core.runtime.seeds import seeded
 
 Source = Architecture | Callable[[], nn.Module] | str
@@ -98,14 +98,14 @@ def point_flat() -> Evidence:
 
 def odd_part() -> Evidence:
     """Decide whether a one-sided dipole ranks NAD 300 above NAD 0, and a symmetric one does not."""
-    ensemble = Ensemble(lambda: nc.LENET.build(1, 32, 1), (1, 32, 32), seed=0, device="cpu")
-    weights = {name: tensor[:NUM_SINGLE] for name, tensor in ensemble.draw(0).items()}
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(NUM_SINGLE, 1, 1, 32, 32, generator=generator)
+    networks = Networks(lambda: nc.LENET.build(1, 32, 1), (1, 32, 32))
+    sample = [Network(networks, number) for number in range(NUM_SINGLE)]
     one_sided, symmetric = [], []
     for index in (0, 300):
         v = 100 * load_nads("lenet").directions[index]
-        f = ensemble.outputs(weights, torch.cat([x, x + v, x - v], dim=1))
+        x = [network.inputs(1) for network in sample]
+        ends = [torch.cat([centre, centre + v, centre - v]) for centre in x]
+        f = torch.stack([network.outputs(of) for network, of in zip(sample, ends, strict=True)])
         one_sided.append(float((f[:, 1] - f[:, 0]).std()))
         symmetric.append(float((f[:, 1] - f[:, 2]).std()))
     wrong = one_sided[0] / one_sided[1]
@@ -115,12 +115,19 @@ def odd_part() -> Evidence:
 def point_differs() -> Evidence:
     """Decide whether the first directions at a point differ from those of other estimators."""
     bases = {
-        label: nc.compute_nads(nc.LENET, NUM_LIVE, estimator=KINDS[label], seed=0, progress=False)
+        label: nc.compute_nads(
+            nc.LENET, (1, 32, 32), NUM_LIVE, estimator=KINDS[label], seed=0, progress=False
+        )
         for label in ("point", "smoothed", "mixed")
     }
     with warnings.catch_warnings(action="ignore"):  # so few claim nothing; overlaps are compared
         bases["dipole"] = nc.compute_nads(
-            nc.LENET, NUM_DIPOLES, estimator=nc.Dipole(step=100.0), seed=0, progress=False
+            nc.LENET,
+            (1, 32, 32),
+            NUM_DIPOLES,
+            estimator=nc.Dipole(step=100.0),
+            seed=0,
+            progress=False,
         )
     others = [nads for label, nads in bases.items() if label != "point"]
     within = min(a.overlap(b, k=10) for a, b in combinations(others, 2))
@@ -138,9 +145,9 @@ def show_similarity(
         label: [
             nc.compute_nads(
                 architecture,
+                image_shape,
                 num_networks,
                 estimator=estimator,
-                image_shape=image_shape,
                 seed=seed + turn,
                 progress=False,
             )

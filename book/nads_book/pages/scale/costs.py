@@ -4,21 +4,18 @@ names.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
 import nads_core as nc
 from nads_book import figures, report
-from nads_book.benchmarks import load_costs, measure_network, roofline, times
+from nads_book.benchmarks import load_costs, measure_network, prepared, roofline, times
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import legend, log_ticks, name_rows, styled, subplots
 from nads_core.directions import DENSE_LIMIT, Estimator
-from nads_core.networks.architectures import Architecture, architecture_named
-from nads_core.networks.ensembles import Ensemble
 
 OURS, AUTHORS = 2_000, 10_000  # networks of a default run, and of the authors' computation
 KINDS = {  # estimator -> name of its stored costs, estimator, purpose
@@ -68,18 +65,6 @@ def seconds_of(architecture: str, method: str) -> float:
 # An architecture that the reader names
 
 
-def ensemble_of(architecture: Any, image_shape: tuple[int, ...], device: str) -> Ensemble:
-    """Return the random networks of an architecture, or of the function or name that stands for
-    one.
-    """
-    if isinstance(architecture, str):
-        architecture = architecture_named(architecture, image_shape)
-    build: Any = architecture
-    if isinstance(architecture, Architecture):
-        build = partial(architecture.build, image_shape[0], image_shape[-1], 1)
-    return Ensemble(build, image_shape, seed=0, device=device, dtype=torch.float32)
-
-
 def time_network(
     architecture: Any,
     image_shape: tuple[int, ...] = (1, 32, 32),
@@ -94,15 +79,14 @@ def time_network(
         estimator: estimator; 16 inputs and one last layer by default.
         seconds: duration of the measurement; at least three networks.
     """
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    networks = ensemble_of(architecture, image_shape, device)
-    found = measure_network(networks, estimator or nc.SmoothedGradient(16), None, seconds)
+    run = prepared(architecture, image_shape, estimator or nc.SmoothedGradient(16))
+    found = measure_network(run, None, seconds)
     return float(found["seconds_per_network"])
 
 
 def show_passes(architecture: Any, image_shape: tuple[int, ...] = (1, 32, 32)) -> None:
     """Display the operations of each estimator for one network; nothing is computed."""
-    networks = ensemble_of(architecture, image_shape, "cpu")
+    networks = prepared(architecture, image_shape, nc.PointGradient(), device="cpu").networks
     works = {label: roofline.count_work(networks, kind[1]) for label, kind in KINDS.items()}
     operations = {label: work.forward + work.backward for label, work in works.items()}
     unit = operations["smoothed, 16 inputs"]
