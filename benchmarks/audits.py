@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 from nads_book.benchmarks.stored import write_result
+from nads_core.directions.evaluation import BatchEvaluator
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.evaluation import BatchEvaluator
 from nads_core.networks import Ensemble
 
 NETWORKS, EVERY, AUDITED = 2_000, 256, 4

@@ -21,15 +21,15 @@ from nads_book.benchmarks import measure_eigenvectors, measure_network, torchvis
 from nads_book.benchmarks.measuring import CASES, peak_memory
 from nads_book.benchmarks.roofline import Limits, data_sheet, measure_limits
 from nads_book.benchmarks.stored import results_folder, write_result
-
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.covariance import gram_eigenpairs
-from nads_core.directions.estimators import SmoothedGradient
 from nads_core.directions.evaluation import BatchEvaluator, require_gradients
-from nads_core.directions.moments import GramMoments
 from nads_core.directions.stopping import subspace_error
-from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.networks.ensembles import Ensemble
+
+from nads_core.directions.estimators import SmoothedGradient
+from nads_core.directions.moments import GramMoments
+from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import usable_device
 
 SCALE_CASE = ("smoothed-4", SmoothedGradient(4))

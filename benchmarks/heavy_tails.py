@@ -23,14 +23,14 @@ import torch
 import torchvision
 from nads_book.analysis.forecasting import restored
 from nads_book.benchmarks.stored import write_result
+from nads_core.directions.accumulation import read_checkpoint
+from nads_core.directions.share_variance import share_variances
 from torch import Tensor, nn
 
 import nads_core as nc
 from nads_core.directions import simulation
-from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import Eigenpairs, EigenProblem
 from nads_core.directions.moments import DenseMoments, HalfSamples, effective_share
-from nads_core.directions.share_variance import share_variances
 
 SHAPE = (1, 8, 8)
 RANKS = 5  # directions that are compared

@@ -26,10 +26,10 @@ import torch
 from nads_book.benchmarks.long_runs import CASES, SHAPE, architecture, reference
 from nads_book.benchmarks.own_loop import overlap, own_loop
 from nads_book.benchmarks.stored import write_result
+from nads_core.directions.run import DEFAULT_READOUTS
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core.directions.run import DEFAULT_READOUTS
 
 GOAL, LIMIT = 0.99, 900  # overlap; seconds after which a method is not run again
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 from examples import same
+from nads_core.networks.ensembles import Ensemble
 
 import nads_core as nc
 from nads_core.directions import ComputeOptions
-from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.arguments import usable_device
 
 SIGNATURES = Path(__file__).with_name("signatures.txt")

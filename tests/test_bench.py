@@ -21,11 +21,11 @@ from nads_book.benchmarks.roofline import (
     data_sheet,
     measure_limits,
 )
+from nads_core.networks.ensembles import Ensemble
 from torch import nn
 
 import nads_core as nc
 from nads_core.directions import Passes
-from nads_core.networks.ensembles import Ensemble
 
 SLOW = Limits("slow", 1e9, dict.fromkeys(("float32", "tf32", "bfloat16", "float64"), 1e9), cores=1)
 

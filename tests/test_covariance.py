@@ -8,10 +8,10 @@ import torch
 from convergence import MAPS
 from hypothesis import given
 from hypothesis import strategies as st
+from nads_core.directions.covariance import DEBIASINGS, FLOOR, debias
 from torch.testing import assert_close
 
 from nads_core.directions import covariance
-from nads_core.directions.covariance import DEBIASINGS, FLOOR, debias
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 

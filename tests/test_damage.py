@@ -6,10 +6,10 @@ import examples
 import numpy as np
 import pytest
 import torch
+from nads_core.directions.accumulation import read_checkpoint
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.nads import NADs
 
 

@@ -17,6 +17,8 @@ from convergence import assert_mean, normal, rank_correlation, second_moment
 from examples import convnet, same
 from hypothesis import given
 from hypothesis import strategies as st
+from nads_core.directions.evaluation import BatchEvaluator
+from nads_core.networks.ensembles import Ensemble
 from torch import nn
 from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
@@ -24,8 +26,6 @@ from torch.utils.checkpoint import checkpoint
 import nads_core as nc
 from nads_core.directions import Estimator, accumulation, covariance
 from nads_core.directions import run as directions_module
-from nads_core.directions.evaluation import BatchEvaluator
-from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.files import seal
 
 SHAPE = (1, 8, 8)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from convergence import normal, random_nads
+from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 
 SHAPES = [(1, 4, 4), (3, 2, 4), (2, 9), (20,)]
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from examples import perceptron
 from nads_book.analysis.forecasting import restored
+from nads_core.directions.accumulation import read_checkpoint
 from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import HEAVY, EigenProblem
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples, effective_share
 

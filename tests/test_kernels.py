@@ -18,6 +18,8 @@ from conftest import ROOT
 from examples import compute
 from hypothesis import given
 from hypothesis import strategies as st
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.evaluator import prepared
 from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
@@ -32,8 +34,6 @@ from nads_core.kernels import (
 )
 from nads_core.kernels.convolutions import _Convolved, convolution_reference
 from nads_core.kernels.direction import Convolution
-from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.evaluator import prepared
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(

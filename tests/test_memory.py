@@ -5,10 +5,10 @@ import pytest
 import torch
 from examples import compute
 from nads_book.benchmarks.measuring import peak_memory
+from nads_core.directions.covariance import gram_eigenpairs
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory
 from nads_core.runtime.memory import require_memory

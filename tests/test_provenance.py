@@ -14,10 +14,10 @@ import pytest
 import torch
 from conftest import ROOT
 from nads_book.experiments.stored import load_nads
+from nads_core.networks.ensembles import Ensemble
 
 import nads_core as nc
 from nads_core.directions import run
-from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import provenance
 from nads_core.runtime.files import atomic_write
 

@@ -8,12 +8,12 @@ import torch
 from convergence import second_moment
 from examples import compute
 from nads_book.theory import reference
+from nads_core.networks.ensembles import Ensemble
 from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.directions.symmetry import symmetrize
-from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 6, 6)
 D = 36

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 from examples import convnet, same
-from torch import nn
-
-import nads_core as nc
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
-from nads_core.directions.moments import DenseMoments, GramMoments, merged
 from nads_core.directions.options import ComputeOptions
 from nads_core.directions.stopping import StoppingRule, subspace_error
 from nads_core.networks.ensembles import Ensemble
+from torch import nn
+
+import nads_core as nc
+from nads_core.directions.moments import DenseMoments, GramMoments, merged
 
 SHAPE = (1, 8, 8)
 

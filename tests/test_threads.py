@@ -11,12 +11,12 @@ from functools import partial
 import examples
 import pytest
 import torch
-from torch import nn
-
-import nads_core as nc
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.interleaving import interleaved
 from nads_core.networks.threaded import ThreadedEnsemble
+from torch import nn
+
+import nads_core as nc
 from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_for
 
 SHAPE = (1, 4, 4)

@@ -11,15 +11,15 @@ import torch
 from convergence import normal
 from nads_book.studies.calibration import compare_with_exact, coverage
 from nads_book.theory.deep_linear import gradient_covariance
+from nads_core.directions.bulk import BulkSpectrum
+from nads_core.directions.covariance import debias, leading_eigenpairs
+from nads_core.directions.share_variance import share_variances, unseen_energies
+from nads_core.directions.simulation import SampleSize, TypeUncertainty, estimate_uncertainty
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.directions.bulk import BulkSpectrum
-from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import EigenProblem
 from nads_core.directions.moments import DenseMoments, GramMoments, HalfSamples
-from nads_core.directions.share_variance import share_variances, unseen_energies
-from nads_core.directions.simulation import SampleSize, TypeUncertainty, estimate_uncertainty
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 
 D = 64

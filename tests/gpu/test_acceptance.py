@@ -14,6 +14,7 @@ import pytest
 import torch
 from convergence import normal
 from examples import Recurrent
+from nads_core.networks.ensembles import Ensemble
 from torch import nn
 
 from nads_core.data.fourier import fourier_direction
@@ -21,7 +22,6 @@ from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads
 from nads_core.directions.symmetry_tests import self_terms
 from nads_core.networks.architectures import LENET, RESNET18
-from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.seeds import seeded
 from nads_core.training import Recipe, TrainingState, train_networks
 

@@ -158,9 +158,7 @@ def _more(times: list[float], start: float, seconds: float) -> bool:
     return len(times) < fewest or (elapsed < seconds and len(times) < _MOST)
 
 
-def measure_eigenvectors(
-    dimension: int, num_vectors: int, count: int = 100
-) -> dict[str, Any]:
+def measure_eigenvectors(dimension: int, num_vectors: int, count: int = 100) -> dict[str, Any]:
     """Time what follows the networks: the eigenvectors of their second moment with certainties, of
     random numbers here.
 

@@ -14,8 +14,8 @@ from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
 from nads_book.benchmarks.stored import results_folder
 from nads_book.report import readable, table
 from nads_core.directions import SmoothedGradient, load_nads
-from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.networks import Networks
+from nads_core.networks.architectures import ARCHITECTURES
 
 CERTAINTY = 0.99
 FEWEST = 64  # networks: from fewer, no run knows its certainty

@@ -147,7 +147,9 @@ class Sample:
     @cached_property
     def energies(self) -> np.ndarray:
         """Energy of all directions in each group, tr C_k, (n,)."""
-        return np.array([float((x * y).double().sum()) for x, y in zip(self.x, self.y, strict=True)])
+        return np.array(
+            [float((x * y).double().sum()) for x, y in zip(self.x, self.y, strict=True)]
+        )
 
     @property
     def grid(self) -> tuple[int, ...]:

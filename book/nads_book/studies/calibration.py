@@ -46,7 +46,9 @@ class Comparison:
     deviations: np.ndarray
 
     @classmethod
-    def of(cls, run: NADs, names: Sequence[str], rows: torch.Tensor, values: torch.Tensor) -> "Comparison":
+    def of(
+        cls, run: NADs, names: Sequence[str], rows: torch.Tensor, values: torch.Tensor
+    ) -> "Comparison":
         """Compare a run with named directions, (n, D), and their eigenvalues, (n,)."""
         place = {name: index for index, name in enumerate(names)}
         claims = [

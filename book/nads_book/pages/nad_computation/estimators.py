@@ -17,8 +17,8 @@ from nads_book.pages import published_spectra
 from nads_book.pages.scored_rows import registered, rows_of
 from nads_book.studies.mixed_derivative import KINDS, NETWORKS, PAIRS, shared
 from nads_core.directions import NADs
-from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.networks import Network, Networks
+from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.runtime.seeds import seeded
 
 Source = Architecture | Callable[[], nn.Module] | str

@@ -8,6 +8,7 @@ from nads_book import figures
 from nads_book.pages.training.trajectories import known
 from nads_core.directions import NADs
 
+
 def relative_energy(nads: NADs, wave: tuple[int, int]) -> float:
     """Return the energy of a wave, relative to the mean over all directions."""
     energy = nads.energy(nc.fourier_direction(wave, size=32)[None])
