@@ -137,7 +137,7 @@ def compute_nads(
         factory, image_shape, estimator, output, dtype, equal_weights, seed, device, kernels
     )
     if symmetries != "auto":
-        require_symmetries(run.image_shape, symmetries)
+        require_symmetries(run.networks.image_shape, symmetries)
     limits = {"num_directions": num_directions, "num_certain": num_certain}
     require_integers(**{name: value for name, value in limits.items() if value is not None})
     moment = _accumulated(run, num_networks, num_certain, symmetries, workers, checkpoint, progress)
@@ -248,11 +248,6 @@ class Run:
             raise ValueError(f"readouts={estimator.readouts} is not possible: {reason}")
         return cls(networks, estimator, name, symmetries, equal_weights, reason, stacking, kernels)
 
-    @property
-    def image_shape(self) -> Shape:
-        """Shape of an input."""
-        return self.networks.image_shape
-
     def vectors(self, numbers: Sequence[int]) -> Tensor:
         """Return the vectors of networks, (n, J, R, D)."""
         found = []
@@ -283,10 +278,10 @@ class Run:
     def new_moment(self) -> SecondMoment:
         """Return the second moment without networks."""
         networks = self.networks
-        output = networks.output
+        output, shape = networks.output, networks.image_shape
         description: Facts = {
             "architecture": self.name,
-            "image_shape": list(self.image_shape),
+            "image_shape": list(shape),
             "estimator": repr(self.estimator),
             "readouts": self.estimator.readouts,
             "seed": networks.seed,
@@ -299,9 +294,9 @@ class Run:
         notes: Facts = {"num_inputs": self.estimator.num_inputs}
         if self.no_readout:
             notes["one_readout"] = self.no_readout
-        if math.prod(self.image_shape) > DENSE_LIMIT:
+        if math.prod(shape) > DENSE_LIMIT:
             notes["large_inputs"] = True
-        return SecondMoment(self.image_shape, description, self.symmetries, notes)
+        return SecondMoment(shape, description, self.symmetries, notes)
 
 
 def _accumulated(

@@ -91,9 +91,6 @@ class _OverInputs(Estimator):
             )
         make_plain(self)
 
-    def _inputs(self, network: Network) -> Tensor:
-        return network.inputs(self.num_inputs, self.input_std, self.antithetic)
-
     def _means(self, gradients: Tensor) -> Tensor:
         """Return the means over two halves of the inputs, or over a single input or pair: (..., R,
         K, D) -> (..., J, R, D).
@@ -126,7 +123,8 @@ class SmoothedGradient(_OverInputs):
     def vectors(self, network: Network) -> Tensor:
         """Return (..., J, R, D)."""
         assert isinstance(self.readouts, int)
-        return self._means(network.input_gradients(self._inputs(network), self.readouts))
+        images = network.inputs(self.num_inputs, self.input_std, self.antithetic)
+        return self._means(network.input_gradients(images, self.readouts))
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,8 @@ class MixedDerivative(_OverInputs):
 
     def vectors(self, network: Network) -> Tensor:
         """Return (..., J, 1, D)."""
-        return self._means(network.mixed_derivatives(self._inputs(network)))
+        images = network.inputs(self.num_inputs, self.input_std, self.antithetic)
+        return self._means(network.mixed_derivatives(images))
 
 
 @dataclass(frozen=True)

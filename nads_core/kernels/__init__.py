@@ -9,16 +9,10 @@ them (benchmarks/README.md).
 
 from nads_core.kernels.choice import require_kernels
 from nads_core.kernels.convolutions import few_channel_convolutions
-from nads_core.kernels.cpu_layers import (
-    faster_first_convolutions,
-    faster_layers,
-    faster_max_pooling,
-)
+from nads_core.kernels.cpu_layers import faster_layers
 
 __all__ = [
-    "faster_first_convolutions",
     "faster_layers",
-    "faster_max_pooling",
     "few_channel_convolutions",
     "require_kernels",
 ]

@@ -1,11 +1,11 @@
 """Layers that PyTorch runs slowly on CPUs: 2x2 max pooling, and convolutions of few channels."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.nn.modules.utils import _pair
 
 _LARGE = 512  # numbers of one image, channels included, below which PyTorch is faster on new data
 
@@ -60,22 +60,18 @@ class _FasterMaxPool2d(nn.MaxPool2d):
 
     def forward(self, x: Tensor) -> Tensor:
         even = x.dim() in (3, 4) and x.numel() > 0 and x.shape[-1] % 2 == x.shape[-2] % 2 == 0
-        if not even or x.shape[-3:].numel() < _LARGE or not _plain(x) or not _is_2x2(self):
+        if not even or x.shape[-3:].numel() < _LARGE or not _plain(x):
             return super().forward(x)
         return _MaxPool2x2.apply(x)
 
 
 def _is_2x2(layer: nn.MaxPool2d) -> bool:
-    """Whether a layer takes the maxima of 2x2 windows that do not overlap; PyTorch takes each size
-    as int or list.
-    """
-    sizes = _all_equal(layer.kernel_size, 2) and _all_equal(layer.stride, 2)
-    plain = _all_equal(layer.padding, 0) and _all_equal(layer.dilation, 1)
-    return sizes and plain and not layer.return_indices and not layer.ceil_mode
-
-
-def _all_equal(sizes: int | Sequence[int], value: int) -> bool:
-    return sizes == value if isinstance(sizes, int) else set(sizes) == {value}
+    """Whether a layer takes the maxima of 2x2 windows that do not overlap."""
+    sizes = (*_pair(layer.kernel_size), *_pair(layer.stride))
+    borders = (*_pair(layer.padding), *(size - 1 for size in _pair(layer.dilation)))
+    return (
+        set(sizes) == {2} and not any(borders) and not layer.return_indices and not layer.ceil_mode
+    )
 
 
 def _plain(x: Tensor) -> bool:
@@ -86,16 +82,6 @@ def _plain(x: Tensor) -> bool:
     return not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
 
 
-def faster_max_pooling(network: nn.Module) -> nn.Module:
-    """Let every plain ``nn.MaxPool2d(2)`` of a network use a faster implementation, in place;
-    return the network.
-    """
-    for layer in network.modules():
-        if type(layer) is nn.MaxPool2d and _is_2x2(layer):
-            layer.__class__ = _FasterMaxPool2d
-    return network
-
-
 class _FewChannelConv2d(nn.Conv2d):
     """Convolution by PyTorch's own matrix products: for one channel, its input gradient is up to
     ten times as fast.
@@ -104,7 +90,7 @@ class _FewChannelConv2d(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         batch = x.dim() == 4 and x.numel() > 0 and x.shape[1] == self.in_channels
         # oneDNN computes values alone faster.
-        if not batch or not x.requires_grad or not _plain(x) or not _is_unit_convolution(self):
+        if not batch or not x.requires_grad or not _plain(x):
             return super().forward(x)
         return torch.ops.aten.thnn_conv2d(
             x, self.weight, self.kernel_size, self.bias, self.stride, self.padding
@@ -113,23 +99,24 @@ class _FewChannelConv2d(nn.Conv2d):
 
 def _is_unit_convolution(layer: nn.Conv2d) -> bool:
     """Whether a convolution has steps of one pixel, and zeros as padding of a given width."""
-    unit = _all_equal(layer.stride, 1) and _all_equal(layer.dilation, 1) and layer.groups == 1
+    unit = set(layer.stride + layer.dilation) == {1} and layer.groups == 1
     return unit and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
 
 
-def faster_first_convolutions(network: nn.Module) -> nn.Module:
-    """Let convolutions of at most three channels use a faster implementation, in place; return the
-    network.
+def faster_layers(network: nn.Module, convolutions: bool = True) -> nn.Module:
+    """Let a network use the faster layers of this module, in place; return the network.
 
-    Values and gradients are those of PyTorch up to the order of sums. Gradients of the weights
-    alone are not faster.
+    Values and gradients are those of PyTorch up to the order of sums. Gradients of the weights are
+    not faster.
+
+    Args:
+        network: the network, whose parameters and hooks stay.
+        convolutions: whether to change convolutions of at most three channels beside max pooling.
     """
     for layer in network.modules():
-        if type(layer) is nn.Conv2d and layer.in_channels <= 3 and _is_unit_convolution(layer):
-            layer.__class__ = _FewChannelConv2d  # parameters and hooks stay
+        if type(layer) is nn.MaxPool2d and _is_2x2(layer):
+            layer.__class__ = _FasterMaxPool2d
+        elif convolutions and type(layer) is nn.Conv2d and layer.in_channels <= 3:
+            if _is_unit_convolution(layer):
+                layer.__class__ = _FewChannelConv2d
     return network
-
-
-def faster_layers(network: nn.Module) -> nn.Module:
-    """Let a network use every faster layer of this module, in place; return the network."""
-    return faster_first_convolutions(faster_max_pooling(network))

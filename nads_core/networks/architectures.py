@@ -437,9 +437,25 @@ def _of_library(library: str, text: str, image_shape: Shape, num_classes: int | 
         raise ValueError(
             f"{library} has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?"
         )
-    factory = partial(create, model, **weights, **options)
-    factory.__qualname__ = text  # type: ignore[attr-defined]  # the name of the NADs
+    factory = with_drawn_head(partial(create, model, **weights, **options))
+    factory.__qualname__ = text
     return factory
+
+
+def with_drawn_head(factory: Factory) -> Factory:
+    """Return a factory that draws a last linear layer of zeros as ``nn.Linear`` does.
+
+    Vision transformers, among others, begin with one: their output does not depend on the input.
+    """
+
+    def draw() -> nn.Module:
+        network = factory()
+        linear = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+        if linear and not linear[-1].weight.any():
+            nn.Linear.reset_parameters(linear[-1])  # a subclass may reset its weights to zeros
+        return network
+
+    return draw
 
 
 def _literal(text: str) -> object:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.networks.network import INPUTS, Network, Networks
-from nads_core.networks.readouts import Readout, find_readout
+from nads_core.networks.readouts import Readout, find_readout, relative
 
 _TRIED = 128  # networks, of which one has to depend on its input
 _AGREEMENT = 1e-3  # of an input alone and in its batch, relative
@@ -50,8 +50,12 @@ def checked(networks: Networks, num_inputs: int, antithetic: bool) -> tuple[Netw
         networks = replace(networks, varying=_varying(networks, first, images))
     _require_independent(networks, first, images)
     _require_dependence(networks, antithetic)
-    if networks.device.type == "cpu":
-        networks = _with_faster_layers(networks, images)
+    if (
+        networks.device.type == "cpu"
+    ):  # where pixels of a max pooling are equal gradients can change
+        faster = replace(networks, faster=True)
+        pair = [Network(each, 0).input_gradients(images) for each in (networks, faster)]
+        networks = faster if relative(*pair) <= _AGREEMENT else networks
     if given or callable(networks.output):
         return networks, "the networks are given" if given else "output is a function"
     found = find_readout(lambda: networks.build(0), networks.prepared, images[:2])
@@ -87,7 +91,7 @@ def require_outputs(network: Network, images: Tensor) -> None:
     again = network.outputs(images)
     if not torch.equal(values, again):
         raise ValueError(
-            f"two evaluations of one network differ by {_relative(values, again):.1g}: it draws "
+            f"two evaluations of one network differ by {relative(values, again):.1g}: it draws "
             "random numbers in eval mode, or changes with each call (is dropout always on?)"
         )
 
@@ -102,7 +106,16 @@ def _varying(networks: Networks, first: Network, images: Tensor) -> tuple[str, .
     if lazy:
         raise TypeError(f"{lazy[0]} is a lazy parameter: call the network once in the factory")
     values = first.outputs(images)
-    changed = [name for name in states[0] if not _equal(states[0][name], states[1].get(name))]
+    changed, different = (
+        [
+            name
+            for name, value in states[0].items()
+            if name not in other
+            or value.shape != other[name].shape
+            or not torch.equal(value, other[name])
+        ]
+        for other in states[1:]
+    )
     if changed or not torch.equal(values, again.outputs(images)):
         what = f"in {changed[0]}" if changed else "in a plain attribute"
         raise ValueError(
@@ -110,7 +123,6 @@ def _varying(networks: Networks, first: Network, images: Tensor) -> tuple[str, .
             "the global generators of torch, numpy or random, which are seeded, and keep nothing "
             "between calls of the factory"
         )
-    different = {name for name in states[0] if not _equal(states[0][name], states[2].get(name))}
     if not different and torch.equal(values, second.outputs(images)):
         raise ValueError(
             "the factory returned the same weights for networks 0 and 1: it has to draw new ones "
@@ -118,15 +130,6 @@ def _varying(networks: Networks, first: Network, images: Tensor) -> tuple[str, .
         )
     trainable = networks.build(0).named_parameters()
     return tuple(name for name, p in trainable if p.requires_grad and name in different)
-
-
-def _equal(one: Tensor, other: Tensor | None) -> bool:
-    return other is not None and one.shape == other.shape and torch.equal(one, other)
-
-
-def _relative(one: Tensor, other: Tensor) -> float:
-    """Return the norm of a difference over that of the first."""
-    return float((one - other).norm() / one.norm().clamp(min=1e-300))
 
 
 def _require_independent(networks: Networks, network: Network, images: Tensor) -> None:
@@ -141,14 +144,14 @@ def _require_independent(networks: Networks, network: Network, images: Tensor) -
         pairs = [torch.stack([one, one]) for one in images[::step]]
         own_values = torch.stack([network.outputs(pair)[0] for pair in pairs])
         own_gradients = torch.stack([network.input_gradients(pair)[0, 0] for pair in pairs])
-    difference = max(_relative(own_values, values), _relative(own_gradients, gradients))
+    difference = max(relative(own_values, values), relative(own_gradients, gradients))
     if difference > allowed:
         mixed = [
             name
             for name, outputs in together.items()
             if name in first
             and outputs.shape[1:] == first[name].shape[1:]
-            and _relative(first[name][:1], outputs[:1]) > allowed
+            and relative(first[name][:1], outputs[:1]) > allowed
         ]
         layer = f"the layer {mixed[0]!r} mixes" if mixed else "the network mixes"
         raise ValueError(
@@ -216,12 +219,3 @@ def _require_dependence(networks: Networks, antithetic: bool) -> None:
             "f(-x) = f(x): gradients at opposite inputs cancel, so their mean is 0. Use "
             "nc.PointGradient(), or an estimator with antithetic=False"
         )
-
-
-def _with_faster_layers(networks: Networks, images: Tensor) -> Networks:
-    """Return networks with the faster layers of a CPU, unless those change a gradient, as they can
-    where pixels of a max pooling are equal.
-    """
-    faster = replace(networks, faster=True)
-    one, other = (Network(each, 0).input_gradients(images) for each in (networks, faster))
-    return faster if _relative(one, other) <= _AGREEMENT else networks

@@ -6,6 +6,7 @@ one share the weights below and the forward pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -132,17 +133,21 @@ def _is_last(network: nn.Module, name: str, layer: nn.Linear, images: Tensor) ->
             return False
         if features.dim() != 2 or not isinstance(outputs, Tensor):
             return False
-        if not _close(outputs, linear(features, layer.weight, layer.bias)):  # without its hooks
+        own = linear(features, layer.weight, layer.bias)  # without its hooks
+        if relative(outputs, own) > _ROUNDING:
             return False
         layer.weight.mul_(-2)
         try:
-            return _close(readout.features(network, images.clone()), features)
+            again = readout.features(network, images.clone())
+            return relative(features, again) <= _ROUNDING
         finally:
             layer.weight.mul_(-0.5)
 
 
-def _close(first: Tensor, second: Tensor) -> bool:
-    """Whether tensors are equal up to rounding."""
-    if first.shape != second.shape:
-        return False
-    return bool((first - second).abs().max() <= _ROUNDING * second.abs().max())
+def relative(one: Tensor, other: Tensor) -> float:
+    """Return the norm of the difference of two tensors over that of the first; infinite for
+    different shapes.
+    """
+    if one.shape != other.shape:
+        return math.inf
+    return float((one - other).norm() / one.norm().clamp(min=1e-300))

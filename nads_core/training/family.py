@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from nads_core.data.separable import SeparableDatasets
-from nads_core.kernels import faster_max_pooling
+from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Factory
 from nads_core.networks.modules import require_module
 from nads_core.runtime.arguments import Shape
@@ -65,7 +65,7 @@ class NetworkFamily:
         """Train networks together; options as in `fit`."""
         networks = [self.network(each.network_id) for each in members]
         if self.config.device.type == "cpu" and not self.config.mixed_precision:
-            networks = [faster_max_pooling(network) for network in networks]
+            networks = [faster_layers(network, convolutions=False) for network in networks]
         first = members[0]
         with seeded(seed_sequence(self.config.seed, 3, first.network_id), self.config.device):
             results = fit(

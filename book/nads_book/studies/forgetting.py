@@ -44,7 +44,7 @@ from nads_book.experiments import (
 )
 from nads_book.studies.presets import MODELS
 from nads_core.data.fourier import Frequency
-from nads_core.kernels import faster_max_pooling
+from nads_core.kernels import faster_layers
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training import Dataset, Recipe
 from nads_core.training.recipes import batches
@@ -264,7 +264,7 @@ def logged(done: int, recipe: Recipe) -> int | None:
 def train_one(cell: Cell, wave: Frequency, seed: int) -> Row:
     """Train one network with the paper's batches, clipping and schedule, and return its row."""
     own, (train, test) = identity(wave, seed), data_of(cell, wave, seed)
-    network = faster_max_pooling(built(cell, own))
+    network = faster_layers(built(cell, own), convolutions=False)
     recipe = replace(nc.SEPARABLE_RECIPE, learning_rate=cell.rate)
     optimiser, reached = optimiser_of(network.parameters(), cell), {}
     for done, _ in recipe_steps(network, train, optimiser, recipe, own % 2**31):

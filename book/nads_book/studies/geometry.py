@@ -34,7 +34,7 @@ from nads_book.experiments import (
 )
 from nads_book.photos import load_images
 from nads_core.directions.symmetry import symmetrize
-from nads_core.kernels import faster_max_pooling
+from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence, seeded
 
@@ -195,7 +195,7 @@ def trajectory(
         labels = torch.randint(2, images.shape[:1], generator=generator)
 
     def begin(rate: float) -> tuple[nn.Module, torch.optim.Optimizer]:
-        model = faster_max_pooling(built(network, identity))
+        model = faster_layers(built(network, identity), convolutions=False)
         return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=MOMENTUM)
 
     def drawn(count: int, size: int) -> Iterator[Tensor]:

@@ -47,7 +47,7 @@ from nads_book.studies.definitions import sampled_halves
 from nads_book.studies.pair_statistics import judge
 from nads_core.directions import NADs
 from nads_core.directions.symmetry import symmetrize
-from nads_core.kernels import faster_max_pooling
+from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import canonical, fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
@@ -584,7 +584,7 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
         unit["seed"], names.index(unit["architecture"]), list(SHAPES).index(unit["data"]), 13
     )
     with seeded(own):
-        network = faster_max_pooling(build(unit["data"], unit["architecture"])).to(device)
+        network = faster_layers(build(unit["data"], unit["architecture"]), convolutions=False).to(device)
     series = len_of(unit["data"]) == 1
     adam = series or unit["architecture"] not in by_sgd
     recipe = PUBLISHED if series else ADAM if adam else SGD
