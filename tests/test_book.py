@@ -1,6 +1,7 @@
 """The book: sources in order, and builds that fail when they should."""
 
 import ast
+import contextlib
 import inspect
 import os
 import re
@@ -103,6 +104,22 @@ def test_a_trained_network_predicts_in_eval_mode_and_in_batches(path):
         assert ast.unparse(node.func) not in trained, ast.unparse(node)
         if ours(node.func) is nads_core.train_network:
             trained.add(ast.unparse(node.args[0]))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_calls_in_the_text_run_as_printed(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lenet = nads_core.load_nads("lenet")
+    own = {
+        "02_nads_in_one_page": {"mine": lenet, "other": lenet},
+        "15_explorer": {"mine": {"max": lenet}},
+    }
+    names = {"nb": nads_book, "nc": nads_core} | own.get(path.stem, {})
+    texts = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type != "code"]
+    for code in re.findall(r"`([^`\n]+\))`", "\n".join(texts)):
+        with contextlib.suppress(SyntaxError):
+            if isinstance(ast.parse(code, mode="eval").body, ast.Call):
+                eval(code, names)  # noqa: S307
 
 
 def test_api_page_names_everything_public():

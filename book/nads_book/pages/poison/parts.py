@@ -18,6 +18,7 @@ from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import injection_responses, poison_parts, stored
 from nads_book.studies.poison_parts import DEVIATION, PARTS
+from nads_core.runtime.arguments import require_choice
 
 STUDY = "poison-parts"
 NAMES = {
@@ -106,12 +107,17 @@ def plot_own_number(index: int, lost: float) -> Figure:
     return figures.plot_by_index({"": curves}, LOST, {"yours": {index: [lost]}})
 
 
-def plot_parts() -> Figure:
-    """Draw the points that the poison, both holes and the number of the poison's size cost
-    LeNet.
+def plot_parts(case: str = "lenet") -> Figure:
+    """Draw the points that the poison, both holes and the number of the poison's size cost,
+    as far as they were trained.
+
+    Args:
+        case: "lenet", "fashion" or "resnet", see `NAMES`.
     """
-    curves = {part: sweep(part) for part in PARTS if part != DEVIATION}
-    return figures.plot_by_index({"": curves}, LOST, badge=NAMES["lenet"])
+    require_choice("case", case, NAMES)
+    curves = {part: sweep(part, case) for part in PARTS if part != DEVIATION}
+    trained = {part: lost for part, lost in curves.items() if lost}
+    return figures.plot_by_index({"": trained}, LOST, badge=NAMES[case])
 
 
 def stored_beside(owner: str, index: int, strength: float) -> dict[str, list[float]]:
