@@ -93,6 +93,9 @@ CLAIMS = {
     "trained-follow-data": lambda: follows_data("resnet"),
     "vgg-follows-data": lambda: follows_data("vgg11"),
     "vgg-more-than-waves": lambda: above(mean_ratio("vgg11", "wave"), 1, **FACTS),
+    "errata-characterize": lambda: above(
+        min(mean_ratio(network, "wave") for network in NAMES), 1, **FACTS
+    ),
     "vgg-less-than-random": lambda: below(mean_ratio("vgg11", "random"), 1, **FACTS),
 }
 LAB_TABLES = {
