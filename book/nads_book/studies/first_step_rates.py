@@ -158,7 +158,9 @@ class FirstStepRates(FileStudy):
         ]
 
     def score(self, rows: Rows) -> Scored:
-        """Return tr G after a step, relative to that before it, and the registered criteria met."""
+        """Return tr G after a step, relative to that before it, and the registered criteria met;
+        None where an interval contains 1.
+        """
         self.require_complete(rows)
         estimates: Estimates = {}
         for row in rows:
@@ -168,8 +170,10 @@ class FirstStepRates(FileStudy):
         met: Met = {}
         for name, rule in self.registered["criteria"].items():
             found = [estimates[cell][rule["setting"]] for cell in rule["cells"]]
-            falls = rule["tr_G"] == "falls"
-            met[name] = all(high < 1 if falls else low > 1 for _, low, high in found)
+            sides = {
+                "falls" if high < 1 else "grows" if low > 1 else None for _, low, high in found
+            }
+            met[name] = (sides == {rule["tr_G"]}) or (None if None in sides else False)
         return Scored(estimates, met)
 
 
