@@ -8,7 +8,9 @@ that the mean of both steps has no noise of first order from labels.
 ``book/preregistered/first_step_rates.toml`` has what was expected.
 """
 
+from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -76,12 +78,15 @@ def batch_of(
     return nc.separable_dataset(direction(data), BATCH, noise_std=NOISE_STD, seed=seed)
 
 
-def traces(unit: Unit, number: int, pool: tuple[Tensor, Tensor]) -> Tensor:
+def traces(
+    unit: Unit, clips: Sequence[float | None], number: int, pool: tuple[Tensor, Tensor]
+) -> Tensor:
     """Return the squared norm of a network's mean input gradient before a step, and after it by
     clipping and rate: (1 + clips * rates,).
 
     Args:
         unit: network, data, labels and seed.
+        clips: upper bounds of the norm of a step's gradient.
         number: number of the network.
         pool: all photos and their labels.
     """
@@ -98,13 +103,13 @@ def traces(unit: Unit, number: int, pool: tuple[Tensor, Tensor]) -> Tensor:
         first, second = input_gradients(network, inputs, images)
         return float(first @ second)  # of two halves of the inputs: without their noise
 
-    found = torch.zeros(2, len(CLIPS), len(RATES), dtype=torch.float64)
+    found = torch.zeros(2, len(clips), len(RATES), dtype=torch.float64)
     before = trace()
     losses = [F.cross_entropy(network(images), each) for each in (labels, 1 - labels)]
     slopes = [torch.autograd.grad(loss, weights) for loss in losses]
     for sign, slope in enumerate(slopes):
         norm = float(torch.cat([part.flatten() for part in slope]).norm())
-        for i, clip in enumerate(CLIPS):
+        for i, clip in enumerate(clips):
             for j, rate in enumerate(RATES):
                 step = rate if clip is None else rate * min(1.0, clip / norm)
                 with torch.no_grad():
@@ -114,15 +119,11 @@ def traces(unit: Unit, number: int, pool: tuple[Tensor, Tensor]) -> Tensor:
     return torch.cat([torch.tensor([before]), found.mean(0).flatten()])
 
 
-def sum_of_traces(unit: Unit, numbers: range, pool: tuple[Tensor, Tensor]) -> Tensor:
-    """Return the sum of `traces` over some networks."""
-    return torch.stack([traces(unit, number, pool) for number in numbers]).sum(0)
-
-
 class FirstStepRates(FileStudy):
     """Up to which learning rate does the first step shrink the slopes?"""
 
     name = "first-step-rates"
+    clips: ClassVar[Sequence[float | None]] = CLIPS
     on_gpu = False
     many_rows = True
     on_photos = True
@@ -139,14 +140,18 @@ class FirstStepRates(FileStudy):
         found = []
         for group in range(GROUPS):
             context.check_deadline(f"{name}: {group} of {GROUPS} groups are kept")
-            group_sum = partial(sum_of_traces, unit, range(group, count, GROUPS), pool)
-            found.append(context.kept(f"{name}, {group}", group_sum))
+
+            def of_group(group: int = group) -> list[Tensor]:
+                numbers = range(group, count, GROUPS)
+                return [traces(unit, self.clips, number, pool) for number in numbers]
+
+            found.append(sum(context.kept(f"{name}, {group}", of_group)))
         before, *after = torch.stack(found).T  # (groups,) each
 
         def ratio(x: Tensor, groups: Tensor) -> float:
             return float(x[groups].sum() / before[groups].sum())
 
-        settings = [(clip, rate) for clip in CLIPS for rate in RATES]
+        settings = [(clip, rate) for clip in self.clips for rate in RATES]
         return [
             {
                 "clip": clip,
@@ -181,6 +186,7 @@ class FirstStepReplication(FirstStepRates):
     """Is it so with other seeds, along a finer wave, and in a narrow ResNet-18?"""
 
     name = "first-step-replication"
+    clips = CLIPS[:1]
 
     def units(self) -> list[Unit]:
         small = {"network": ("lenet", "cnn"), "data": (*WAVES, "photos"), "labels": LABELS}
