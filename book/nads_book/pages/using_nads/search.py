@@ -1,7 +1,7 @@
 """Choosing an architecture: scores of random networks, published proxies, and counts."""
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,7 +12,7 @@ from nads_book.analysis.statistics import (
     rank_correlations,
     with_interval,
 )
-from nads_book.evidence import Evidence, Facts, above, below, evidence
+from nads_book.evidence import Evidence, Facts, above, evidence
 from nads_book.experiments import Estimate
 from nads_book.figures import style
 from nads_book.pages.scored_rows import scored
@@ -21,7 +21,6 @@ from nads_book.studies import nas_contest as contest
 from nads_book.studies.nas import GAIN, GOALS, on_paths
 
 DIRECTIONS, COUNT, FITTED = "more directions", "convolutions minus poolings", "fitted counts"
-MATCHES = ("between", "10 components", "50 components")
 LABELS = {
     DIRECTIONS: "number of directions",
     "jacov": "jacov",
@@ -112,27 +111,6 @@ def upper() -> np.ndarray:
     return np.asarray(accuracy >= np.median(accuracy))
 
 
-def with_poolings(number: int) -> np.ndarray:
-    """Return which cells have a path, and so many average poolings on paths, (n,)."""
-    return np.isfinite(table_of()[DIRECTIONS]) & (counts(half(False))[:, 3] == number)
-
-
-def partial_correlation() -> Estimate:
-    """Return the rank correlation of directions and accuracy, given four counts of operations."""
-    rows = np.isfinite(table_of()[DIRECTIONS])
-    design = np.c_[np.ones(rows.sum()), counts(half(False))[rows]]
-    ranked = [contest.ranks(table_of()[name][rows]) for name in (DIRECTIONS, "val_accuracy")]
-
-    def given_counts(weights: np.ndarray) -> float:
-        root = np.sqrt(weights)[:, None]
-        both = root * np.stack(ranked, 1)  # (n, 2)
-        left = both - root * design @ np.linalg.lstsq(root * design, both, rcond=None)[0]
-        return float(left[:, 0] @ left[:, 1] / np.linalg.norm(left, axis=0).prod())
-
-    weights = drawn_counts(classes()[rows], 2_000)
-    return with_interval(np.array([given_counts(one) for one in weights]))
-
-
 @style.styled
 def plot_scores() -> Figure:
     """Draw rank correlations with accuracy on CIFAR-10, for all cells and for the better ones."""
@@ -197,32 +175,6 @@ def nas_little_gain() -> Evidence:
     return evidence(holds, *max(gains), **facts())
 
 
-def nas_match_misleads(used: np.ndarray | None = None) -> Evidence:
-    """Decide whether all three matches with photos are negatively correlated with accuracy."""
-    return below(max(correlation(name, used) for name in MATCHES), **facts(used))
-
-
-def nas_or_flops() -> Evidence:
-    """Decide whether the directions rank better than FLOPs, on all four benchmarks."""
-    leads = [scored("nas").estimates[place]["over flops"] for place in PLACES]
-    holds = True if min(low for _, low, _ in leads) > 0 else None
-    return evidence(holds, *min(leads), null=0, **facts())
-
-
-def nas_macro() -> Evidence:
-    """Decide whether the directions rank better than parameters on NAS-Bench-Macro."""
-    return above(
-        scored("nas").estimates["macro"]["over params"], **facts() | {"num_trainings": 300}
-    )
-
-
-def nas_not_tails() -> Evidence:
-    """Decide whether the directions rank cells with lighter tails with a correlation above .5."""
-    tails = table_of()["light tails"]
-    light = tails >= np.median(tails)
-    return above(correlation(DIRECTIONS, light), 0.5, **facts(light))
-
-
 def all_scores() -> str:
     """Return the rank correlations of all scores on both halves of the cells."""
     rows = []
@@ -255,18 +207,5 @@ def benchmarks() -> str:
 
 
 CLAIMS = {
-    "nas-alone": partial(reaches, "alone"),
-    "nas-combined": partial(reaches, "with NADs"),
-    "nas-upper": partial(reaches, "upper half, alone"),
-    "nas-counts-better": lambda: above(lead(FITTED, DIRECTIONS, upper()), **facts()),
     "nas-plain-count": lambda: above(lead(COUNT, DIRECTIONS), **facts()),
-    "nas-beyond-counts": lambda: above(partial_correlation(), **facts()),
-    "nas-match-one-pool": lambda: nas_match_misleads(with_poolings(1)),
-    "nas-miss-size": lambda: above(
-        lead("params", DIRECTIONS, with_poolings(0)), **facts(with_poolings(0))
-    ),
-}
-LAB_TABLES = {
-    "Architecture search: rank correlations with accuracy on CIFAR-10": all_scores,
-    "Architecture search: benchmarks": benchmarks,
 }
