@@ -1,6 +1,7 @@
 """The book: sources in order, and builds that fail when they should."""
 
 import ast
+import contextlib
 import inspect
 import os
 import re
@@ -11,7 +12,6 @@ import sys
 import time
 from pathlib import Path
 
-import jupytext
 import nads_book
 import nbformat
 import numpy as np
@@ -19,7 +19,7 @@ import pytest
 from conftest import ROOT
 from draw_maps import draw_maps
 from filelock import FileLock
-from nads_book.site import build, execution, pages
+from nads_book.site import build, execution, pages, sync
 from PIL import Image
 
 import nads_core
@@ -40,11 +40,9 @@ def test_every_chapter_is_a_text_a_notebook_and_a_line_of_the_toc():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
-    text = ROOT / "book" / "chapters" / f"{path.stem}.md"
-    config = jupytext.config.load_jupytext_config(str(text))
-    notebook, from_text = (jupytext.read(source, config=config) for source in (path, text))
-    parts = [[(c.cell_type, c.source, c.metadata) for c in n.cells] for n in (notebook, from_text)]
-    assert parts[0] == parts[1], "run `make sync`, and commit both"
+    notebook = nbformat.read(path, as_version=4)
+    from_text = sync.notebook_of(ROOT / "book" / "chapters" / f"{path.stem}.md")
+    assert notebook.cells == from_text.cells, "run `make sync`, and commit both"
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
     (place,) = (i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", []))
@@ -57,6 +55,27 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
     assert {"dataset", "preset"} <= given or not names & {"dataset", "data_root"}
     page = "\n".join(cell.source for cell in pages.with_takeaway(notebook).cells)
     assert page.count(":::{admonition} Takeaway\n:class: takeaway\n") == 1
+
+
+def test_sync_takes_the_newer_file_and_writes_captions_into_the_notebook_alone(
+    tmp_path, monkeypatch
+):
+    text, notebook = tmp_path / "chapter.md", tmp_path / "chapter.ipynb"
+    monkeypatch.setattr(sync, "CHAPTERS", tmp_path)
+    monkeypatch.setattr(sync, "NOTEBOOKS", tmp_path)
+    options = ':mystnb: {figure: {caption: "Why so red?", name: fig-red}}'
+    written = f"# Title\n\n```{{code-cell}} ipython3\n{options}\nplot()\n```\n"
+    text.write_text(written)
+    sync.main()
+    cells = nbformat.read(notebook, as_version=4).cells
+    assert [cell.cell_type for cell in cells] == ["markdown", "code", "code", "markdown"]
+    assert "Why so red?" in cells[3].source and written in text.read_text()
+    for path, before, after in ((notebook, "plot()", "draw()"), (text, "draw()", "show()")):
+        path.write_text(path.read_text().replace(before, after))
+        os.utime(path, (time.time() + 60,) * 2)
+        sync.main()
+        assert written.replace("plot()", after) in text.read_text()
+        assert nbformat.read(notebook, as_version=4).cells[2].source == after
 
 
 def ours(node):
@@ -103,6 +122,22 @@ def test_a_trained_network_predicts_in_eval_mode_and_in_batches(path):
         assert ast.unparse(node.func) not in trained, ast.unparse(node)
         if ours(node.func) is nads_core.train_network:
             trained.add(ast.unparse(node.args[0]))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_calls_in_the_text_run_as_printed(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lenet = nads_core.load_nads("lenet")
+    own = {
+        "02_nads_in_one_page": {"mine": lenet, "other": lenet},
+        "15_explorer": {"mine": {"max": lenet}},
+    }
+    names = {"nb": nads_book, "nc": nads_core} | own.get(path.stem, {})
+    texts = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type != "code"]
+    for code in re.findall(r"`([^`\n]+\))`", "\n".join(texts)):
+        with contextlib.suppress(SyntaxError):
+            if isinstance(ast.parse(code, mode="eval").body, ast.Call):
+                eval(code, names)  # noqa: S307
 
 
 def test_api_page_names_everything_public():

@@ -77,6 +77,12 @@ def test_a_cell_is_the_sum_over_its_paths():
     assert not nas.Cell("111111", 4)(x).any()
 
 
+@pytest.mark.parametrize("cell", ["04033", "0403322", "040335", "cell"])
+def test_what_is_no_cell_is_rejected_before_any_network_is_built(cell):
+    with pytest.raises(ValueError, match=cell):
+        nas.nas_bench_201(cell)
+
+
 def test_operations_on_no_path_are_not_counted():
     assert [nas.on_paths(cell) for cell in ("111111", "110111", "224112", "414011")] == [
         "",
@@ -88,7 +94,7 @@ def test_operations_on_no_path_are_not_counted():
 
 
 def test_isomorphic_cells_are_in_the_same_half():
-    classes = nas_score.classes()
+    classes = {cell: row["class"] for cell, row in nas_score.all_cells().items()}
     cells = list(nas_score.proxies()["cifar10"])
     halves = {}
     for cell in classes:

@@ -2,14 +2,12 @@
 network follows.
 """
 
-import nads_book as nb
-import numpy as np
 import pytest
 import torch
 from convergence import random_nads
 from nads_book.experiments import Context
 from nads_book.studies import experiment
-from nads_book.studies.injection_responses import by_epochs, clean_accuracies, follow_shares
+from nads_book.studies.injection_responses import by_epochs
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
@@ -182,27 +180,6 @@ def test_a_reader_follows_every_wrong_note():
 
 
 CONDITION = ("photos", "emptied", "added", 0.2)
-
-
-def test_responses_of_single_networks_by_carrier_in_the_order_of_seeds():
-    kind = dict(zip(("images", "background", "written", "size"), CONDITION, strict=True))
-    shares = {0: [0.9, 0.8], 3: [0.2, 0.4]}
-    rows = [
-        kind
-        | {"index": index, "seed": seed, "test_accuracy": value / 2}
-        | {"followed": {"class": value + 0.05}, "unprompted": {"class": 0.05}}
-        for index, values in shares.items()
-        for seed, value in enumerate(values)
-    ]
-    rows.append(kind | {"index": None, "seed": 0, "test_accuracy": 0.5})
-    results = nb.Results("notes-lenet", "demo", {}, len(rows), rows[::-1], [])
-    found = follow_shares(results, CONDITION)
-    reached = clean_accuracies(results, CONDITION)
-    assert list(found) == [0, 3] == list(reached)
-    for index, values in shares.items():
-        assert found[index] == pytest.approx(values)
-        assert reached[index] == pytest.approx(np.array(values) / 2)
-    assert follow_shares(results, (*CONDITION[:3], 0.5)) == {}
 
 
 def test_stored_lengths_of_training_are_collected_by_epochs():

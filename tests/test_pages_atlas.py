@@ -6,7 +6,6 @@ import copy
 import dataclasses
 
 import nads_book as nb
-import numpy as np
 import pytest
 import torch
 from nads_book.atlas import load_entry_nads
@@ -60,13 +59,8 @@ def altered(monkeypatch):
     ("claim", "name", "measure", "value"),
     [
         ("downsampling-first", "cnn-global", "alignment", 0.01),
-        ("width-hardly", "cnn-width4", "alignment", 0.9),
-        ("max-or-average", "cnn-average", "alignment", 0.9),
         ("comb-parts", "resnet-flat", "comb", 14.0),
-        ("strides-spread", "resnet-he-average", "effective", 100.0),
-        ("skips-depend", "resnet-noskip", "effective", 10.0),
         ("patches-two-levels", "mixer", "unlike levels", 0.2),
-        ("zeros-not-cause", "cnn-valid", "border", 0.9),
     ],
 )
 def test_an_altered_measure_falsifies_the_claim(altered, claim, name, measure, value):
@@ -77,13 +71,3 @@ def test_an_altered_measure_falsifies_the_claim(altered, claim, name, measure, v
 def test_a_linear_network_with_more_fine_waves_would_be_a_prediction_that_held(altered):
     altered("cnn-linear", "high", 0.9)
     assert not changes.nonlinearities_down().holds
-
-
-def test_waves_and_shares_are_read_from_the_entry(monkeypatch):
-    assert changes.first_level().value == pytest.approx(99.7)
-    found = changes.load_atlas()
-    tilted = found.waves * np.linspace(0.2, 1.8, 32)
-    flat = np.ones_like(found.eigenvalues)
-    other = dataclasses.replace(found, waves=tilted, eigenvalues=flat)
-    monkeypatch.setattr(changes, "load_atlas", lambda: other)
-    assert not changes.first_level().holds and not changes.odd_activation().holds

@@ -5,27 +5,13 @@ stored results.
 import numpy as np
 import pytest
 import torch
-from convergence import normal
 from nads_book.pages import directional_bias as page
-from torch.testing import assert_close
 
 import nads_core as nc
 
 reduced = page.reduced
 speed = page.speed
 tasks = page.tasks
-
-
-def test_a_reflection_swaps_two_waves_and_keeps_distances():
-    v, w = (nc.fourier_direction(k, 32).flatten() for k in ((0, 2), (3, 5)))
-    images = normal(6, 1024) + 2 * v
-    mirrored = tasks.mirror(images, v, w)
-    assert_close(mirrored @ w, images @ v)
-    assert_close(torch.pdist(mirrored), torch.pdist(images))
-
-
-def test_decisive_samples_are_those_with_enough_waves():
-    assert {sample for sample in reduced.SAMPLES if sample.decides} == set(reduced.DECISIVE)
 
 
 @pytest.mark.parametrize("wave", [(3, 5), (-3, -5), (0, 9)])

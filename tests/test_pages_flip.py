@@ -1,14 +1,11 @@
 """The flip: its maps of images, and verdicts that follow from the stored numbers."""
 
-import nads_book as nb
 import numpy as np
 import pytest
 import torch
 from convergence import normal, random_nads
 from nads_book.pages import flip
 from torch.testing import assert_close
-
-import nads_core as nc
 
 
 def test_each_map_does_to_coordinates_what_its_name_says():
@@ -23,17 +20,6 @@ def test_each_map_does_to_coordinates_what_its_name_says():
     assert not any(torch.allclose(one, before) for one in after.values())
     with pytest.raises(ValueError, match="'reversed'"):
         flip.mapped(images, nads, "reversed")
-
-
-def test_logistic_regression_notices_what_is_no_rotation():
-    images = nb.load_images("generated", num_images=64, progress=False)
-    normalised = nc.normalize(images.images)
-    one, other = (
-        flip.logistic_losses(scale * torch.eye(1024), normalised, images.labels)
-        for scale in (1.0, 2.0)
-    )
-    assert float((one - other).abs().max()) > 0.01
-    assert flip.images.flip_is_rotation(num_images=64).holds
 
 
 def test_a_shuffled_order_that_loses_meets_the_prediction(edit_stored):
@@ -60,9 +46,3 @@ def test_effects_are_those_of_two_regressions_on_residuals():
     scale = 100 * smooth.std()
     ends = [scale * (slope + sign * 2.1788 * error) for sign in (-1, 1)]  # Student's, 12 degrees
     assert found.effects["smoothness"] == pytest.approx((scale * slope, *ends), abs=1e-3)
-
-
-def test_a_missing_results_file_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="fig8-vgg11.laptop.json"):
-        flip.costs.predicted_cost("vgg11")

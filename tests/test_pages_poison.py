@@ -132,17 +132,6 @@ def test_sizes_in_another_order_than_the_costs_flip_the_verdict(edit_stored, mon
     assert found.holds is False and found.value > 1
 
 
-def test_seeds_that_all_follow_a_number_or_all_ignore_it_flip_the_verdict(edit_stored):
-    """A share of .45 beside one of .1 is no network that follows."""
-
-    def change(row):
-        if row["index"] is not None and row["size"] == 0.5 and row["background"] == "emptied":
-            row["followed"]["class"] = row["unprompted"]["class"] + 0.1 + 0.1 * (row["seed"] % 3)
-
-    edit_stored("notes-lenet.epochs50.json", change)
-    assert numbers.seeds_decide().value > 19 and numbers.seeds_decide().holds is False
-
-
 def test_predictions_before_and_behind_a_carrier_are_counted_apart():
     use = {
         "indices": [0, 5, 10, 11, 12, 50],

@@ -41,15 +41,6 @@ def test_another_accuracy_changes_the_verdicts(wave, monkeypatch):
     assert decide().holds is False
 
 
-def test_layers_that_lose_change_the_verdicts(monkeypatch):
-    shares = dict(page.filter_shares()) | {page.ENOUGH: torch.full((33,), 0.99)}
-    monkeypatch.setattr(page, "filter_shares", lambda: shares)
-    assert page.filters_lose_nothing().holds is False
-    measured = dict(page.measured_shares()) | {"max": page.measured_shares()["average"]}
-    monkeypatch.setattr(page, "measured_shares", lambda: measured)
-    assert page.max_pooling_keeps().holds is False
-
-
 def test_a_prefilter_of_the_reader_is_drawn():
     titles = [axis.get_title() for axis in page.plot_shares_with_yours([1, 1, 1, 1]).axes]
     assert "sum to 16" in titles[0]

@@ -32,12 +32,3 @@ def test_measured_times_stand_beside_stored_ones():
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
     assert list(lines["measured here"].get_xdata()) == [768, 3072]
     assert len(lines["stored"].get_xdata()) == len(page.costs.costs_by_pixels())
-
-
-def test_a_forecast_of_other_numbers_fails(edit_stored):
-    def change(run):
-        run["forecasts"]["16384"][0]["num_certain"] *= 2
-
-    edit_stored("nads64.json", change, "runs")
-    found = page.larger_images.larger_forecast()
-    assert found.value < 0.67 and not found.holds

@@ -24,10 +24,3 @@ def test_a_linear_model_does_not_notice_an_order():
     orders = (None, scores.permutation("random"))
     before, after = (scores.accuracy_after(build, order, steps=60) for order in orders)
     assert before == pytest.approx(after, abs=0.003) and before > 0.2
-
-
-def test_an_interval_above_the_limit_leaves_the_ranking_open(monkeypatch):
-    low = dict(scores.stored.plan(), criteria=dict(scores.stored.plan()["criteria"], enough=0.3))
-    monkeypatch.setattr(scores.ranking, "plan", lambda: low)
-    for decide in (scores.ranking.pairs_best, scores.ranking.pairs_loss):
-        assert decide().holds is None

@@ -8,7 +8,6 @@ import zlib
 from base64 import b64decode
 from dataclasses import replace
 
-import numpy as np
 import torch
 from nads_book.pages import training
 from nads_book.studies import experiment
@@ -57,17 +56,6 @@ def test_a_treatment_in_the_opposite_order_refutes_lower_rates(edit_stored):
         and optimisers.optimisers_not_frequency().holds is False
     )
     assert cell in optimisers.forgetting.refuting(optimisers.tables())
-
-
-def test_dead_networks_are_left_out(edit_stored):
-    """At the largest rates all networks but those along the two waves of most energy die."""
-    alive = optimisers.forgetting.waves()[:2]
-
-    def die(row):
-        row["train_accuracy"] = 0.9 if tuple(row["wave"]) in alive else 0.5
-
-    edit_stored("forgetting.json", die)
-    assert all(np.isnan(area) or area in (0, 1) for area in optimisers.living_areas())
 
 
 def test_ratios_decide_by_the_registered_limits_in_both_seeds(edit_stored):

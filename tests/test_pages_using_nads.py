@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from nads_book.experiments import load_study
 from nads_book.pages import using_nads
+from nads_book.studies import nas_contest as contest
 from nads_book.studies.nas import effective_directions
 
 import nads_core as nc
@@ -35,8 +36,10 @@ def test_the_effective_number_of_directions_of_logistic_regression():
     assert np.mean([1 / number for number in found]) == pytest.approx(1 / 3_072, abs=4e-4)
 
 
-def test_a_reader_cannot_ask_for_a_cell_without_an_accuracy():
-    with pytest.raises(ValueError, match="999999"):
-        using_nads.plot_your_cell("999999", 3.0)
-    figure = using_nads.plot_your_cell("040332", 4.5)
-    assert 4.5 in [line.get_xdata()[0] for line in figure.axes[0].lines]
+@pytest.mark.parametrize(("cell", "stored"), [("040332", True), ("012340", False)])
+def test_any_cell_can_be_drawn_beside_the_stored_ones(cell, stored):
+    figure = using_nads.plot_your_cell(cell, 4.5)
+    lines = {line.get_label(): line.get_xydata()[0].tolist() for line in figure.axes[0].lines}
+    accuracy = float(contest.all_cells()[cell]["test200_cifar10"])
+    assert lines[f"{cell}, yours"] == [4.5, accuracy]
+    assert (f"{cell}, stored" in lines) == stored

@@ -29,12 +29,6 @@ def test_the_luck_of_training_counts_too():
     assert 2 < both.sampling_spread / alone.sampling_spread < 4
 
 
-def test_crossing_of_a_level():
-    x = np.array([3.0, 1.0, 2.0, 0.5])
-    assert statistics.crossing(x, np.array([0.9, 0.6, 0.8, 0.5]), 0.75) == 1.0
-    assert statistics.crossing(x, np.full(4, 0.9), 0.75) is None
-
-
 def test_rank_correlation_is_spearmans_with_ties():
     a, b = np.random.default_rng(0).integers(0, 5, (2, 40))
     assert statistics.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)

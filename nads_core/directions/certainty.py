@@ -36,7 +36,7 @@ class TypeEigenpairs:
         values: (d,), eigenvalues.
         axes: (d, d), unit eigenvectors as rows.
         certainty: (d,), expected squared cosine of each with the exact one.
-        std: (d,), standard error of each eigenvalue; NaN where its direction is not known.
+        std: (d,), root mean square error of each eigenvalue; NaN where its direction is not known.
         blocks: (d + 1, d + 1), sums of Q over the first j found and the first k exact directions.
         num_known: number of directions before the first one of which nothing is known.
     """
@@ -93,7 +93,7 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
         nothing = torch.zeros(size, dtype=values.dtype)
         blocks = values.new_zeros(size + 1, size + 1)
         return TypeEigenpairs(values, axes.T, nothing, nothing * torch.nan, blocks)
-    found = half_coordinates(shares)  # Q
+    found, of_halves = half_coordinates(shares)  # Q, and eigenvalues of half of the networks
     certainty = of_all(found.diagonal())
     # A few networks may hold a direction: from the first one on along which the groups' energies
     # have an effective number below 4, nothing is known
@@ -101,24 +101,32 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
     effective = positive.sum(0).square() / positive.square().sum(0).clamp(min=1e-300)
     known = ((effective >= _EFFECTIVE) & (values > 0)).cummin(0).values
     certainty = certainty * known * (certainty >= _LEAST)
-    std = standard_errors(energies, num_networks)
+    # An eigenvalue has a bias that falls as 1 / N, so it is as large as what halving N adds
+    std = (standard_errors(energies, num_networks).square() + (of_halves - values).square()).sqrt()
     std = torch.where(certainty >= _EIGENVALUE, std, torch.nan)
+    # Noise of A is largest on the diagonal of its root: the neighbours say how far directions mix
+    if size > 2:
+        beside = found.diagonal(1)
+        mixed = torch.cat([beside[:1], (beside[1:] + beside[:-1]) / 2, beside[-1:]])
+        found = found - torch.diag((found.diagonal() - mixed) * (certainty < _LEAST))
     blocks = torch.nn.functional.pad((found * known).cumsum(0).cumsum(1), (1, 0, 1, 0))
     return TypeEigenpairs(values, axes.T, certainty, std, blocks, int(known.sum()))
 
 
-def half_coordinates(shares: Tensor) -> Tensor:
-    """Return Q (d, d) of the eigenvectors of half of the networks, from all splits of the groups
-    into halves; from some of them where matrices are large.
+def half_coordinates(shares: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Q (d, d) of the eigenvectors of half of the networks, and the mean of their
+    eigenvalues (d,), from all splits of the groups into halves; from some where matrices are large.
     """
     total, overlap = shares.sum(0), torch.zeros_like(shares[0])
+    values = total.new_zeros(len(total))
     splits = _splits(next(count for size, count in _SPLITS if len(total) <= size))
     for half in splits:
         part = shares[list(half)].sum(0)
-        one, other = (torch.linalg.eigh(moment)[1].flip(1) for moment in (part, total - part))
-        overlap += (one.T @ other).square() / len(splits)
+        one, other = (torch.linalg.eigh(moment) for moment in (part, total - part))
+        overlap += (one[1].T @ other[1]).flip(0, 1).square() / len(splits)
+        values += (one[0] + other[0]).flip(0) / len(splits)  # of C: halves have half of the sum
     levels, basis = torch.linalg.eigh((overlap + overlap.T) / 2)
-    return (basis * levels.clamp(min=0).sqrt()) @ basis.T
+    return (basis * levels.clamp(min=0).sqrt()) @ basis.T, values
 
 
 def _splits(count: int) -> list[tuple[int, ...]]:

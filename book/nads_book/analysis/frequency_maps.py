@@ -5,7 +5,7 @@ the labels. `grid_frequencies` has one of each pair; these are the keys of every
 the published cells.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -93,23 +93,3 @@ def ordered_pairs(
     """
     pairs = [(k, j) for k in scores for j in scores if truth[k] > LEARNED >= truth[j]]
     return pairs, [(k, j) for k, j in pairs if scores[k] > scores[j]]
-
-
-def count_ordered(scores: Mapping[Frequency, float], truth: Mapping[Frequency, float]) -> str:
-    """Return how many of the pairs are in order, such as "7 of 8": see `ordered_pairs`."""
-    pairs, ordered = ordered_pairs(scores, truth)
-    return f"{len(ordered)} of {len(pairs)}"
-
-
-def gains_along(
-    before: Mapping[Frequency, float], after: Mapping[Frequency, float], waves: Iterable[Frequency]
-) -> tuple[np.ndarray, float]:
-    """Return the gains in accuracy along waves, in points, and the standard error of their mean.
-
-    Args:
-        before: accuracies to compare with.
-        after: accuracies of the same waves.
-        waves: the waves to compare.
-    """
-    gains = 100 * np.array([after[k] - before[k] for k in waves])
-    return gains, float(gains.std(ddof=1) / np.sqrt(len(gains)))

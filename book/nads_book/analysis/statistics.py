@@ -273,13 +273,6 @@ def pooled_variance(groups: Iterable[Sequence[float] | np.ndarray]) -> SeedVaria
     return SeedVariance((squares / degrees) ** 0.5 if degrees else float("nan"), degrees)
 
 
-def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | None:
-    """Return where accuracies, made monotone in x, fall below a level; None if they do not."""
-    order = np.argsort(-x)
-    below = isotonic_fit(accuracies[order]) < level
-    return float(x[order][below.argmax()]) if below.any() and not below.all() else None
-
-
 def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
     """Return the chance that a positive item scores above a negative one, a tie counting half; NaN
     without one of each.
@@ -337,40 +330,6 @@ def regression(
         [np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws]
     )
     return dict(zip(names, map(with_interval, fits.T), strict=True))
-
-
-def resampled_crossed_mean(
-    values: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    chosen: np.ndarray,
-    num_resamples: int = 500,
-) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of chosen values, where rows and columns are drawn again
-    independently.
-
-    Args:
-        values: one number per measured cell of the table, ``(N,)``.
-        rows: label of the row of each, such as a direction, ``(N,)``.
-        columns: numbers that identify the column of each, such as a setting, ``(N, P)``.
-        chosen: mask of the cells that count, ``(N,)``.
-        num_resamples: number of draws.
-    """
-    rng = np.random.default_rng(0)
-    names, kinds = list(dict.fromkeys(rows.tolist())), np.unique(columns, axis=0)
-    row_of = np.array([names.index(name) for name in rows.tolist()])
-    column_of = (columns[:, None] == kinds).all(2).argmax(1)
-    means = []
-    for _ in range(num_resamples):
-        row_counts, column_counts = (
-            np.bincount(rng.integers(count, size=count), minlength=count)
-            for count in (len(names), len(kinds))
-        )
-        weights = row_counts[row_of] * column_counts[column_of] * chosen
-        if weights.sum():
-            means.append((weights * values).sum() / weights.sum())
-    low, high = np.quantile(means, (0.025, 0.975))
-    return float(low), float(high)
 
 
 MANY = 20_000  # draws after which an interval hardly depends on their seed

@@ -12,7 +12,7 @@ from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.similarity import load_entry_nads
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
 from nads_book.benchmarks.stored import results_folder
-from nads_book.report import readable, table
+from nads_book.report import readable
 from nads_core.directions import SmoothedGradient, load_nads
 from nads_core.networks import Networks
 from nads_core.networks.architectures import ARCHITECTURES
@@ -146,15 +146,6 @@ def times(certainty: float = CERTAINTY) -> dict[str, tuple[int, dict[str, Durati
         laptop = Duration(count * timed, f"{found['device']} of {found['processor']}")
         durations[name] = count, {"laptop": laptop} | gpu_durations(count, work, name, rows)
     return durations
-
-
-def show_times() -> None:
-    """Display the times to NADs as a table; `sources` says what they were measured on."""
-    rows = [
-        [NETWORKS[name][0], f"{NETWORKS[name][1]}", f"{count:,}", *by_device.values()]
-        for name, (count, by_device) in times().items()
-    ]
-    table(rows, ["1 × 32 × 32", "first NADs", "networks", "laptop, 1 or 2 cores", *GPUS])
 
 
 def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: float) -> str:

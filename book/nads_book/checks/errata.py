@@ -5,6 +5,7 @@ statements.
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,7 +21,6 @@ from nads_book.checks.check import (
     CheckFunction,
     passed,
     readable_z,
-    table,
     worst,
 )
 from nads_book.evidence import Evidence
@@ -125,20 +125,18 @@ def decide(key: str, results: Sequence[Check]) -> Evidence:
 
 def decisions(
     results: Callable[[], Mapping[str, Sequence[Check]]], keys: Iterable[str]
-) -> tuple[dict[str, Callable[[], Evidence]], dict[str, Callable[[], str]]]:
-    """Return what a page decides about statements of the paper, and tables with all settings, for
-    its lab notes.
+) -> dict[str, Callable[[], Evidence]]:
+    """Return what a page decides about statements of the paper: id of the claim -> function.
 
     Args:
         results: function that returns the results of the checks.
         keys: keys of `STATEMENTS`.
     """
-    claims: dict[str, Callable[[], Evidence]] = {}
-    tables: dict[str, Callable[[], str]] = {}
-    for key in keys:
-        claims[f"errata-{key}"] = lambda key=key: decide(key, results()[key])  # type: ignore[misc]
-        tables[STATEMENTS[key].title] = lambda key=key: table(results()[key])  # type: ignore[misc]
-    return claims, tables
+    return {f"errata-{key}": partial(_decide_by, results, key) for key in keys}
+
+
+def _decide_by(results: Callable[[], Mapping[str, Sequence[Check]]], key: str) -> Evidence:
+    return decide(key, results()[key])
 
 
 def show_verdicts(results: Mapping[str, Sequence[Check]]) -> None:

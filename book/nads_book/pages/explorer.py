@@ -11,7 +11,7 @@ from nads_book import figures
 from nads_book.atlas.similarity import overlap_interval
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments import load_nads, load_study
-from nads_book.report import LABELS, estimate, markdown_table
+from nads_book.report import LABELS
 
 NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
 LEADING = (1, 3, 10, 30, 100, 300)  # numbers of first NADs that are compared
@@ -40,16 +40,6 @@ def signature() -> Evidence:
     return evidence(upper < two_runs(), upper, size="paper")
 
 
-def table_of_overlaps() -> str:
-    """Return the overlaps of the first ten NADs of all pairs of networks."""
-    rows = [
-        [LABELS[a], *("–" if a == b else estimate(overlaps()[a, b]) for b in NETWORKS)]
-        for a in NETWORKS
-    ]
-    rows.append(["two runs of LeNet", f"{two_runs():.3f}", *["–"] * (len(NETWORKS) - 1)])
-    return markdown_table(rows, ["first ten NADs", *map(LABELS.get, NETWORKS)])
-
-
 def plot_common(nads: dict[str, nc.NADs]) -> Figure:
     """Draw how much the first NADs of two networks have in common, beside what chance and stored
     pairs give.
@@ -67,6 +57,3 @@ def plot_common(nads: dict[str, nc.NADs]) -> Figure:
     return figures.plot_curves(
         leading, panels, "overlap of the subspaces", xlabel="number of first NADs"
     )
-
-
-LAB_TABLES = {"Overlaps of the first ten NADs": table_of_overlaps}

@@ -8,8 +8,7 @@ from nads_book.analysis.statistics import grouped, mean_and_range, rank_correlat
 from nads_book.evidence import Evidence
 from nads_book.experiments import Row, matching
 from nads_book.pages.scored_rows import registered, rows_of, scored
-from nads_book.report import fixed, markdown_table
-from nads_book.studies.nonlinear_tasks import FIRST_NADS, NETWORKS, NONLINEAR, TASKS, by_pair
+from nads_book.studies.nonlinear_tasks import NETWORKS, NONLINEAR, TASKS
 
 STUDY = "nonlinear-tasks"
 NUM_DRAWS = 2_000
@@ -47,32 +46,6 @@ def plot_tasks() -> Figure:
     return figures.plot_by_index(panels, "accuracy (%)", xlabel=label, level=50)
 
 
-def table_tasks() -> str:
-    """Return accuracies by pair of NADs, means over seeds, in percent."""
-    rows = []
-    for network in NETWORKS:
-        for task in TASKS:
-            means = by_pair(rows_of(STUDY), network, task)
-            cells = [fixed(100 * means[first], 1) for first in FIRST_NADS]
-            rows.append([LABELS[network], TASK_LABELS[task], *cells])
-    return markdown_table(rows, ["", "task", *(f"NADs {i}, {i + 1}" for i in FIRST_NADS)])
-
-
-def table_orders() -> str:
-    """Return how well NADs and frequency order what is learned."""
-    rows = []
-    for cell, found in scored(STUDY).estimates.items():
-        network, task = cell.split(", ")
-        names = ("rank correlation with NADs", "rank correlation with frequency")
-        numbers = [
-            *(fixed(found[name][0], 2) for name in names),
-            fixed(found["last learned"][0], 0),
-        ]
-        rows.append([LABELS[network], TASK_LABELS[task], *numbers])
-    head = ["", "task", "rank correlation with NADs", "with frequency", "last pair above 55 %"]
-    return markdown_table(rows, head)
-
-
 def correlations(score: str) -> dict[str, float]:
     """Return the rank correlation of a score with what is learned, in each cell."""
     found = scored(STUDY).estimates
@@ -106,18 +79,3 @@ def nonlinear_order() -> Evidence:
     weakest = max(found, key=found.__getitem__)
     estimate = [found[weakest], *drawn_again(*weakest.split(", "))]
     return registered(STUDY, CELLS, estimate, nonlinear_rows())
-
-
-def nonlinear_before_frequency() -> Evidence:
-    """Decide whether NADs order at least four of six tasks as well as frequency does
-    (registered).
-    """
-    nads, frequency = (np.array([*correlations(name).values()]) for name in ("NADs", "frequency"))
-    lead = [float(np.mean(frequency - nads))]
-    return registered(STUDY, ["order ahead of frequency"], lead, nonlinear_rows())
-
-
-LAB_TABLES = {
-    "Tasks that are not linear along NADs": table_tasks,
-    "Order of what is learned in these tasks": table_orders,
-}

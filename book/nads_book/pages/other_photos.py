@@ -23,7 +23,6 @@ from nads_book.figures.style import (
 )
 from nads_book.pages.flip.images import MAPS, train_on_map
 from nads_book.pages.scored_rows import registered
-from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import poison_parts
 from nads_book.studies import replication_criteria as replication
 from nads_book.studies.replication_criteria import Cell, Estimate
@@ -36,10 +35,6 @@ LENETS = {
 }
 DEEP = "Imagenette, ResNet-18"
 CELLS = LENETS | {DEEP: ("imagenette", "resnet")}
-COMPONENTS = {
-    "matched": "principal components to NADs",
-    "opposed": "principal components to NADs, reversed",
-}
 SHORTCUTS: dict[str, tuple[Any, ...]] = {
     "poison": ("replaced", 0.05),
     "hole at zero": ("hole",),
@@ -49,7 +44,6 @@ SHORTCUTS: dict[str, tuple[Any, ...]] = {
 DEVIATIONS = {"CIFAR-10": "lenet", "Fashion-MNIST": "fashion"}  # cases of the study of parts
 HOLE, READ = "the hole, not the number", "early numbers are read, late ones are not"
 FLIP, MATCH = "the flip costs more than random signs", "the match counts"
-RATIOS = (0.8, 1.2)  # registered for the hole, relative to the poison
 
 
 # What is stored
@@ -167,38 +161,7 @@ def maps_resnet() -> Evidence:
     return evidence(holds, difference, size="narrow", num_seeds=1, num_trainings=4)
 
 
-def table_of_maps() -> str:
-    """Return the points that each map costs, on each data set."""
-    every = cells()
-    rows = [
-        ["as is (accuracy, %)"]
-        + [fixed(float(np.mean(cell.map_accuracies("as is")))) for cell in every.values()]
-    ]
-    for name, label in (MAPS | COMPONENTS).items():
-        if name != "as is":
-            losses = [estimate(cell.difference("as is", name), 1) for cell in every.values()]
-            rows.append([label, *losses])
-    rows.append(
-        ["the flip beyond random signs"]
-        + [estimate(cell.difference("random signs", "flipped"), 1) for cell in every.values()]
-    )
-    flips = [estimate(linear()[name].difference("as is", "flipped"), 1) for name in LENETS]
-    rows.append(["the flip, logistic regression", *flips, "–"])
-    return markdown_table(rows, ["points lost", *every])
-
-
 # The poison, the hole and the number
-
-
-def removal_is_a_part() -> Evidence:
-    """Decide whether a hole at the mean costs less than .8 of the poison on all three data sets.
-
-    The registered band for the hole is .8 to 1.2.
-    """
-    ratios = [cells()[label].hole_ratio("hole at mean") for label in LENETS]
-    number = sum(len(cells()[label].rows) for label in LENETS)
-    holds = max(ratios) < RATIOS[0]
-    return evidence(holds, max(ratios), size="narrow", num_seeds=3, num_trainings=number)
 
 
 def losses_by_part(label: str) -> dict[str, dict[int, Estimate]]:
@@ -240,34 +203,7 @@ def plot_following() -> Figure:
     return figures.plot_by_index({"": shares}, label, xlabel="NAD", level=50)
 
 
-def table_of_holes() -> str:
-    """Return the points lost by each part of the poison, at the first NAD and summed over NADs."""
-    every = cells()
-    rows = [
-        [f"{name}, NAD 0 (points)"]
-        + [estimate(cell.loss_of_shortcut(cell.indices[0], *change), 1) for cell in every.values()]
-        for name, change in SHORTCUTS.items()
-    ]
-    rows.append(["hole at zero / poison, sum", *(fixed(c.hole_ratio(), 2) for c in every.values())])
-    means = [fixed(every[label].hole_ratio("hole at mean"), 2) for label in LENETS]
-    rows.append(["hole at the mean / poison, sum", *means, "–"])
-    return markdown_table(rows, ["", *every])
-
-
-LAB_TABLES = {
-    "Orthogonal maps: points lost": table_of_maps,
-    "The poison and its parts": table_of_holes,
-}
 CLAIMS = {
     "hole-fashion": partial(criterion_holds, "Fashion-MNIST", HOLE),
-    "hole-imagenette": partial(criterion_holds, "Imagenette", HOLE),
-    "hole-resnet": partial(criterion_holds, DEEP, HOLE),
-    "read-fashion": partial(criterion_holds, "Fashion-MNIST", READ),
-    "read-imagenette": partial(criterion_holds, "Imagenette", READ),
-    "read-resnet": partial(criterion_holds, DEEP, READ),
     "flip-fashion": partial(criterion_holds, "Fashion-MNIST", FLIP),
-    "flip-imagenette": partial(criterion_holds, "Imagenette", FLIP),
-    "flip-resnet": partial(criterion_holds, DEEP, FLIP),
-    "match-fashion": partial(criterion_holds, "Fashion-MNIST", MATCH),
-    "match-imagenette": partial(criterion_holds, "Imagenette", MATCH),
 }

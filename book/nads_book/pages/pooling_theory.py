@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import avg_pool1d, max_pool1d
 
-import nads_core as nc
 from nads_book import figures
 from nads_book.analysis import statistics, waves
 from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
@@ -18,7 +17,7 @@ from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
 from nads_book.explorer.bundle import element
 from nads_book.publishing import publishing
-from nads_book.report import markdown_table, percent, readable, show
+from nads_book.report import markdown_table, readable, show
 from nads_book.theory import pooling as layers
 from nads_book.theory import regression
 from nads_core.data.fourier import Frequency
@@ -121,18 +120,6 @@ def pooling_budget() -> Evidence:
     return evidence(max(errors) < 1e-9)
 
 
-def prefilter_spends() -> Evidence:
-    """Decide whether the identity alone spends its budget evenly, and the ideal low-pass all of it
-    on coarse waves, apart from waves that fold onto themselves.
-    """
-    folds = NUM_OUTPUTS // 2  # ℓ and −ℓ have one output at multiples of this
-    shares = {name: kept[FREQUENCIES % folds != 0] for name, kept in kept_shares().items()}
-    is_coarse = (FREQUENCIES < folds)[FREQUENCIES % folds != 0].double()
-    even = [name for name, kept in shares.items() if torch.allclose(kept, kept[0])]
-    coarse = [name for name, kept in shares.items() if torch.allclose(kept, is_coarse)]
-    return evidence((even, coarse) == (["identity"], ["lowpass"]))
-
-
 @cache
 def signal_to_noise() -> dict[int, Tensor]:
     """Return γ of average pooling of 128 samples at 1 to 64 cycles, by stride (the paper's Fig.
@@ -146,15 +133,6 @@ def signal_to_noise() -> dict[int, Tensor]:
         signal = energy[frequencies]
         found[stride] = (signal / (classes - signal)).sqrt()
     return found
-
-
-def gamma_half() -> Evidence:
-    """Decide whether γ falls below 1 at half of the number of outputs."""
-    distances = [
-        abs(1 + int((gamma < 1 - 1e-9).double().argmax()) - 64 // stride)
-        for stride, gamma in signal_to_noise().items()
-    ]
-    return evidence(max(distances) <= 1, max(distances))
 
 
 def plot_signal_to_noise() -> Figure:
@@ -237,15 +215,6 @@ def max_pooling_keeps() -> Evidence:
     return evidence(0.3 < ratio < 0.8 and shape > 0.9, ratio)
 
 
-def filters_lose_nothing() -> Evidence:
-    """Decide whether four filters of five taps keep everything, and other counts or shorter filters
-    do not.
-    """
-    means = {name: float(shares.mean()) for name, shares in filter_shares().items()}
-    enough = means.pop(ENOUGH)
-    return evidence(enough > 0.999 and max(means.values()) < 0.8, enough)
-
-
 # LeNet's dark lines
 
 
@@ -288,30 +257,6 @@ def silent_waves() -> Evidence:
     return evidence(set(silent()) == set(lines) and clear and most < LEARNED, most, size="paper")
 
 
-@cache
-def sign_differences() -> dict[Frequency, float]:
-    """Return how much the outputs of a random LeNet differ between v and −v, without noise, for
-    each wave v.
-    """
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        lenet = nc.LENET.build(1, 32, 2).double().requires_grad_(False)
-    found = {}
-    for k in waves.grid_frequencies():
-        v = nc.fourier_direction(k, 32)[None].double()
-        found[k] = float((lenet(v) - lenet(-v)).abs().max())
-    return found
-
-
-def blind_without_noise() -> Evidence:
-    """Decide whether a random LeNet gives one output for v and −v on the dark lines, and two beside
-    them.
-    """
-    most = max(sign_differences()[k] for k in silent())
-    least = min(sign_differences()[k] for k in beside())
-    return evidence(most < ROUNDING and least > 1e-6, most)
-
-
 def response_orders() -> Evidence:
     """Decide whether accuracy beside the dark lines follows the response."""
     pairs = np.array([(responses()[k], published_accuracies("lenet")[k]) for k in beside()]).T
@@ -319,23 +264,4 @@ def response_orders() -> Evidence:
     return evidence(rank[0] > 0.8, *rank, size="paper")
 
 
-def table_of_dark_waves() -> str:
-    """Return how many waves are at chance, by what two averagings pass of them."""
-    rows = []
-    for low, high in ((0, ROUNDING), (ROUNDING, 0.1), (0.1, 0.3), (0.3, 1.1)):
-        found = [k for k, response in responses().items() if low <= response < high]
-        values = [published_accuracies("lenet")[k] for k in found]
-        chance = sum(value <= LEARNED for value in values)
-        ends = "0" if high == ROUNDING else f"{low if low > ROUNDING else 0:g} to {min(high, 1):g}"
-        rows.append(
-            [ends, len(found), chance, f"{percent(min(values), 1)} to {percent(max(values), 1)}"]
-        )
-    return markdown_table(rows, ["response", "waves", "of these at chance", "published accuracy"])
-
-
-CLAIMS, _SETTINGS = errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible"))
-LAB_TABLES = {
-    **_SETTINGS,
-    "Four prefilters": table_of_budgets,
-    "LeNet's published accuracies by response": table_of_dark_waves,
-}
+CLAIMS = errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible"))

@@ -6,7 +6,6 @@ from matplotlib.figure import Figure
 from nads_book.evidence import Evidence
 from nads_book.figures.style import legend, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
-from nads_book.report import fixed, markdown_table
 from nads_book.studies.small_components import NUM_GROUPS, shares
 
 STUDY = "small-components"
@@ -35,34 +34,12 @@ def plot_groups() -> Figure:
     return figure
 
 
-def table_groups() -> str:
-    """Return the shares of predictions that change, and how much the photos change."""
-    rows = rows_of(STUDY)
-    relative = 100 * np.array([[group["relative"] for group in row["groups"]] for row in rows])
-    lines = []
-    for group in range(NUM_GROUPS):
-        found = [
-            100 * shares(rows, kind, change)[:, group].mean()
-            for change in CHANGES
-            for kind in KINDS
-        ]
-        lines.append([group + 1, fixed(relative[:, group].mean(), 1), *map(fixed, found)])
-    head = [f"{label}, {kind} (%)" for label in CHANGES.values() for kind in ("NADs", "random")]
-    return markdown_table(lines, ["tenth", "components, % of the photo's norm", *head])
-
-
 def share_that_changes(criterion: str, group: int) -> Evidence:
     """Decide by a registered criterion, and show the share in a group when both are flipped."""
     found = scored(STUDY).estimates["nads, flip"][f"group {group}"]
     return registered(STUDY, [criterion], [100 * end for end in found], rows_of(STUDY))
 
 
-LAB_TABLES = {
-    "Photos by the size of their components along NADs 0 and 1": table_groups,
-}
 CLAIMS = {
     "small-components": lambda: share_that_changes("few change where components are small", 0),
-    "large-components": lambda: share_that_changes(
-        "many change where they are large", NUM_GROUPS - 1
-    ),
 }

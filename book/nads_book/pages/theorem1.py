@@ -14,7 +14,7 @@ import nads_core as nc
 from nads_book import checks, figures
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
-from nads_book.theory import classifiers, regression
+from nads_book.theory import classifiers
 from nads_book.theory import pooling as layers
 
 SIZE = 64  # samples of the signals that are drawn
@@ -182,26 +182,6 @@ def show_verdicts() -> None:
     errata.show_verdicts(results())
 
 
-def errors_by_stride() -> dict[tuple[str, int], float]:
-    """Return the largest error of the printed formula, in standard errors."""
-    found = {}
-    for key, stride in product(("theorem1", "theorem1-complex"), STRIDES):
-        chosen = [one for one in results()[key] if one.setting.startswith(f"S = {stride},")]
-        found[key, stride] = checks.worst(chosen, printed=True)
-    return found
-
-
-def shares_after_two_averages() -> dict[int, Tensor]:
-    """Return the shares of waves of 32 samples that averages of four keep: cycles -> (phases,)."""
-    layer = layers.pooling_matrix(nc.pooling.prefilter("average", 32, 4), 4)
-    shares = {}
-    for frequency in range(1, 17):
-        phases = PHASES.tolist() if frequency < 16 else [0.0]  # at 16 cycles there is no sine
-        waves = [layers.direction(frequency, 32, phase) for phase in phases]
-        shares[frequency] = regression.row_space_energy(layer, torch.stack(waves))
-    return shares
-
-
 # Claims
 
 
@@ -221,19 +201,4 @@ def angle_formula() -> Evidence:
     return evidence(largest < ROUNDING, largest)
 
 
-def printed_right() -> Evidence:
-    """Decide for which strides the printed formula is right."""
-    right = {place for place, error in errors_by_stride().items() if error < checks.LIMIT}
-    expected = {("theorem1", 2), ("theorem1-complex", 4)}
-    return evidence(right == expected, len(right))
-
-
-def phase_not_lines() -> Evidence:
-    """Decide whether averages that keep nothing of a wave do so for every phase."""
-    shares = shares_after_two_averages()
-    lost = [one for one, share in shares.items() if share.max() < 1e-9]
-    phased = [one for one, share in shares.items() if share.max() - share.min() > 1e-9]
-    return evidence(lost == [8, 16] and phased == [4, 12], len(lost))
-
-
-CLAIMS, LAB_TABLES = errata.decisions(results, CHECKS)
+CLAIMS = errata.decisions(results, CHECKS)

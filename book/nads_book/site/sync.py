@@ -1,22 +1,41 @@
 """Carry edits between book/chapters/*.md and notebooks/*.ipynb, with ``python -m
 nads_book.site.sync``.
 
+Two kinds of cells are in notebooks alone, with the tag ``remove-cell``: the first one of code, and
+the caption below each figure, which Jupyter and Colab would hide with the other metadata.
+
 Jupytext writes the options of a cell as a YAML block of many short lines. Here each option is one
 line, so that code cells stay readable; jupytext reads both forms.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import jupytext
+import nbformat
 import yaml
+from nbformat import v4
 
 CHAPTERS = Path(__file__).resolve().parents[2] / "chapters"
+NOTEBOOKS = CHAPTERS.parents[1] / "notebooks"
+ONLY_IN_NOTEBOOKS = {"tags": ["remove-cell"]}
+INSTALL = """\
+import importlib.util, os, site, sys, sysconfig  # for Colab: install the book
+if not all(map(importlib.util.find_spec, ("nads_core", "nads_book"))):
+    address = "https://github.com/nads-book/nads-book"
+    folder = "." if os.path.isdir("book/nads_book") else "nads-book"
+    !test -d {folder}/book || git clone --quiet --depth 1 {address} {folder}
+    !{sys.executable} -m pip install -q --no-deps -e {folder} loky mnist1d
+    site.addsitedir(sysconfig.get_path("purelib"))  # no restart is needed
+    if not importlib.util.find_spec("nads_book"):
+        raise SystemExit(f"{address} could not be installed: upload the book's folder "
+                         "here as nads-book, or correct the address, and run this again.")"""
 OPTIONS = re.compile(
     r"^(```\{code-cell\}.*\n)(?:---\n((?:.+\n)+?)---\n|((?::.+\n)+))\n*", re.MULTILINE
 )
@@ -47,17 +66,45 @@ def compact(text: str) -> str:
     return OPTIONS.sub(lines, text)
 
 
+def read(path: Path) -> nbformat.NotebookNode:
+    """Read a chapter from its text or its notebook, less the cells that are in notebooks alone."""
+    notebook = jupytext.read(path, config=jupytext.config.load_jupytext_config(str(path)))
+    notebook.cells = [
+        cell for cell in notebook.cells if cell.metadata.get("tags") != ONLY_IN_NOTEBOOKS["tags"]
+    ]
+    return notebook
+
+
+def notebook_of(text: Path) -> nbformat.NotebookNode:
+    """Return the notebook of a chapter, each cell named after what is in it."""
+    notebook = read(text)
+    cells: list[nbformat.NotebookNode] = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and not any(each.cell_type == "code" for each in cells):
+            cells.append(v4.new_code_cell(INSTALL, metadata=ONLY_IN_NOTEBOOKS))
+        cells.append(cell)
+        if caption := cell.metadata.get("mystnb", {}).get("figure", {}).get("caption"):
+            cells.append(v4.new_markdown_cell(f"**Figure.** {caption}", metadata=ONLY_IN_NOTEBOOKS))
+    names: set[str] = set()
+    for cell in cells:
+        cell.id = hashlib.sha256(cell.source.encode()).hexdigest()[:8]
+        while cell.id in names:  # a second one like it
+            cell.id += "-"
+        names.add(cell.id)
+    notebook.cells = cells
+    return notebook
+
+
 def main() -> int:
-    """Synchronise each pair, the newer file first, and compact the texts."""
-    paths = sorted(CHAPTERS.glob("*.md"))
-    status = subprocess.run(
-        [sys.executable, "-m", "jupytext", "--sync", *map(str, paths)]
-    ).returncode
-    for path in paths:
-        text = path.read_text("utf8")
-        if (compacted := compact(text)) != text:
-            path.write_text(compacted, "utf8")
-    return status
+    """Write text and notebook of each chapter, from the newer file of both."""
+    for text in sorted(CHAPTERS.glob("*.md")):
+        notebook = NOTEBOOKS / f"{text.stem}.ipynb"
+        newer = max(filter(Path.exists, (text, notebook)), key=lambda path: path.stat().st_mtime)
+        config = jupytext.config.load_jupytext_config(str(text))
+        written = jupytext.writes(read(newer), "md:myst", config=config)
+        text.write_text(compact(written), "utf8")
+        nbformat.write(notebook_of(text), notebook)
+    return 0
 
 
 if __name__ == "__main__":

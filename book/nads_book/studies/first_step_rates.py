@@ -8,30 +8,51 @@ that the mean of both steps has no noise of first order from labels.
 ``book/preregistered/first_step_rates.toml`` has what was expected.
 """
 
+from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_book.experiments import Context, Estimates, FileStudy, Met, Row, Rows, Scored, Unit
+from nads_book.experiments import (
+    Context,
+    Estimates,
+    FileStudy,
+    Met,
+    Row,
+    Rows,
+    Scored,
+    Unit,
+    factorial,
+    training_steps,
+)
+from nads_book.studies.exact_first_step import SHOWN_STEPS, initial, known_cosines, signal_lead
 from nads_book.studies.geometry import (
     BATCH,
     GROUPS,
     SIZE,
     built,
+    compared,
+    growth,
     input_gradients,
     inputs_of,
+    laws_of_images,
+    moments_of,
     photos,
     with_jackknife,
 )
 
 RATES = (0.01, 0.02, 0.05, 0.1, 0.21, 0.5)
 CLIPS = (0.5, None)  # of the norm of a step's gradient, as in the paper's D(v), and without
-NUM_NETWORKS = {"lenet": 20 * GROUPS, "cnn": 20 * GROUPS}
-WAVES = {"wave": (0, 4)}
+NUM_NETWORKS = {"lenet": 20 * GROUPS, "cnn": 20 * GROUPS, "resnet": 2 * GROUPS}
+WAVES = {"wave": (0, 4), "finer wave": (4, 10)}
 NOISE_STD = 3.0
+LABELS = ("right", "random")
+PER_GROUP = 8  # networks of `PaperRates` in each group
 FIRST_IDENTITY = 4 * 10**6  # of the networks of this study; others have smaller ones
 
 
@@ -57,12 +78,15 @@ def batch_of(
     return nc.separable_dataset(direction(data), BATCH, noise_std=NOISE_STD, seed=seed)
 
 
-def traces(unit: Unit, number: int, pool: tuple[Tensor, Tensor]) -> Tensor:
+def traces(
+    unit: Unit, clips: Sequence[float | None], number: int, pool: tuple[Tensor, Tensor]
+) -> Tensor:
     """Return the squared norm of a network's mean input gradient before a step, and after it by
     clipping and rate: (1 + clips * rates,).
 
     Args:
         unit: network, data, labels and seed.
+        clips: upper bounds of the norm of a step's gradient.
         number: number of the network.
         pool: all photos and their labels.
     """
@@ -79,13 +103,13 @@ def traces(unit: Unit, number: int, pool: tuple[Tensor, Tensor]) -> Tensor:
         first, second = input_gradients(network, inputs, images)
         return float(first @ second)  # of two halves of the inputs: without their noise
 
-    found = torch.zeros(2, len(CLIPS), len(RATES), dtype=torch.float64)
+    found = torch.zeros(2, len(clips), len(RATES), dtype=torch.float64)
     before = trace()
     losses = [F.cross_entropy(network(images), each) for each in (labels, 1 - labels)]
     slopes = [torch.autograd.grad(loss, weights) for loss in losses]
     for sign, slope in enumerate(slopes):
         norm = float(torch.cat([part.flatten() for part in slope]).norm())
-        for i, clip in enumerate(CLIPS):
+        for i, clip in enumerate(clips):
             for j, rate in enumerate(RATES):
                 step = rate if clip is None else rate * min(1.0, clip / norm)
                 with torch.no_grad():
@@ -95,15 +119,11 @@ def traces(unit: Unit, number: int, pool: tuple[Tensor, Tensor]) -> Tensor:
     return torch.cat([torch.tensor([before]), found.mean(0).flatten()])
 
 
-def sum_of_traces(unit: Unit, numbers: range, pool: tuple[Tensor, Tensor]) -> Tensor:
-    """Return the sum of `traces` over some networks."""
-    return torch.stack([traces(unit, number, pool) for number in numbers]).sum(0)
-
-
 class FirstStepRates(FileStudy):
     """Up to which learning rate does the first step shrink the slopes?"""
 
     name = "first-step-rates"
+    clips: ClassVar[Sequence[float | None]] = CLIPS
     on_gpu = False
     many_rows = True
     on_photos = True
@@ -111,7 +131,7 @@ class FirstStepRates(FileStudy):
         "seed": (0,),
         "network": ("lenet", "cnn"),
         "data": ("wave", "photos"),
-        "labels": ("right", "random"),
+        "labels": LABELS,
     }
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
@@ -120,14 +140,18 @@ class FirstStepRates(FileStudy):
         found = []
         for group in range(GROUPS):
             context.check_deadline(f"{name}: {group} of {GROUPS} groups are kept")
-            group_sum = partial(sum_of_traces, unit, range(group, count, GROUPS), pool)
-            found.append(context.kept(f"{name}, {group}", group_sum))
+
+            def of_group(group: int = group) -> list[Tensor]:
+                numbers = range(group, count, GROUPS)
+                return [traces(unit, self.clips, number, pool) for number in numbers]
+
+            found.append(sum(context.kept(f"{name}, {group}", of_group)))
         before, *after = torch.stack(found).T  # (groups,) each
 
         def ratio(x: Tensor, groups: Tensor) -> float:
             return float(x[groups].sum() / before[groups].sum())
 
-        settings = [(clip, rate) for clip in CLIPS for rate in RATES]
+        settings = [(clip, rate) for clip in self.clips for rate in RATES]
         return [
             {
                 "clip": clip,
@@ -139,7 +163,9 @@ class FirstStepRates(FileStudy):
         ]
 
     def score(self, rows: Rows) -> Scored:
-        """Return tr G after a step, relative to that before it, and the registered criteria met."""
+        """Return tr G after a step, relative to that before it, and the registered criteria met;
+        None where an interval contains 1.
+        """
         self.require_complete(rows)
         estimates: Estimates = {}
         for row in rows:
@@ -149,6 +175,97 @@ class FirstStepRates(FileStudy):
         met: Met = {}
         for name, rule in self.registered["criteria"].items():
             found = [estimates[cell][rule["setting"]] for cell in rule["cells"]]
-            falls = rule["tr_G"] == "falls"
-            met[name] = all(high < 1 if falls else low > 1 for _, low, high in found)
+            sides = {
+                "falls" if high < 1 else "grows" if low > 1 else None for _, low, high in found
+            }
+            met[name] = (sides == {rule["tr_G"]}) or (None if None in sides else False)
         return Scored(estimates, met)
+
+
+class FirstStepReplication(FirstStepRates):
+    """Is it so with other seeds, along a finer wave, and in a narrow ResNet-18?"""
+
+    name = "first-step-replication"
+    clips = CLIPS[:1]
+
+    def units(self) -> list[Unit]:
+        small = {"network": ("lenet", "cnn"), "data": (*WAVES, "photos"), "labels": LABELS}
+        deep = {"network": ("resnet",), "data": ("wave", "photos"), "labels": ("right",)}
+        return [unit for one in (small, deep) for unit in factorial(seed=(1,), **one)]
+
+
+class PaperRates(FileStudy):
+    """Does the change of the second moment follow the labels' signal at the paper's rates, too?"""
+
+    name = "paper-rates"
+    on_gpu = False
+    many_rows = True
+    on_photos = True
+    design = {"network": ("lenet", "cnn"), "data": ("wave", "photos")}
+
+    def run(self, unit: Unit, context: Context) -> list[Row]:
+        network, data = unit["network"], unit["data"]
+        pool = photos() if data == "photos" else wave_data(data)
+        found = []
+        for group in range(GROUPS):
+            context.check_deadline(f"{network}, {data}: {group} of {GROUPS} groups are kept")
+            numbers = range(group * PER_GROUP, (group + 1) * PER_GROUP)
+            compute = partial(followed, network, data, numbers, pool)
+            found.append(context.kept(f"{network}, {data}, followed, {group}", compute))
+        gradients = torch.cat(found)  # (n, times, 2, D)
+        laws = laws_of_images(*pool, initial(network, context))
+        before, *later = [moments_of(gradients[:, time]) for time in range(1 + len(SHOWN_STEPS))]
+        return [
+            {
+                "step": step,
+                "num_networks": len(gradients),
+                "growth": growth(now, before),
+                "change": compared(now - before, laws),
+            }
+            for step, now in zip(SHOWN_STEPS, later, strict=True)
+        ]
+
+    def score(self, rows: Rows) -> Scored:
+        """Return cosines, and whether the signal leads all rivals, intervals apart."""
+        self.require_complete(rows)
+        estimates: Estimates = {}
+        met: Met = {}
+        for row in rows:
+            cell = f"{row['network']}, {row['data']}, step {row['step']}"
+            estimates[cell] = known_cosines(row)
+            lead = signal_lead(row)
+            met[cell] = None if np.isnan(lead) else lead > 0
+        return Scored(estimates, {name: met[name] for name in self.registered["criteria"]})
+
+
+def wave_data(data: str) -> tuple[Tensor, Tensor]:
+    """Return images and labels of D(v), as many as in the paper."""
+    return nc.separable_dataset(direction(data), 10_000, noise_std=NOISE_STD, seed=7)
+
+
+def followed(network: str, data: str, numbers: range, pool: tuple[Tensor, Tensor]) -> Tensor:
+    """Return the gradients of networks at the start and at `SHOWN_STEPS`, (n, times, 2, D), by the
+    paper's recipe for some data.
+    """
+    recipe = nc.CIFAR10_RECIPE if data == "photos" else nc.SEPARABLE_RECIPE
+    found = []
+    for number in numbers:
+        identity = FIRST_IDENTITY + 50_000 + number
+        inputs, generator = inputs_of(identity)
+        model = built(network, identity)
+        optimiser = torch.optim.SGD(
+            model.parameters(),
+            lr=recipe.learning_rate,
+            momentum=recipe.momentum,
+            weight_decay=recipe.weight_decay,
+        )
+        drawn = (
+            torch.randint(len(pool[0]), (BATCH,), generator=generator)
+            for _ in range(max(SHOWN_STEPS))
+        )
+        times = [input_gradients(model, inputs, pool[0][:BATCH])]
+        for step, _ in training_steps(model, pool, optimiser, drawn, clip_norm=recipe.clip_norm):
+            if step in SHOWN_STEPS:
+                times.append(input_gradients(model, inputs, pool[0][:BATCH]))
+        found.append(torch.stack(times))
+    return torch.stack(found)

@@ -326,23 +326,32 @@ def compared(stack: Tensor, laws: dict[str, Tensor]) -> Facts:
 
 
 def laws_of(data: str, start: Tensor) -> dict[str, Tensor]:
+    """Return `laws_of_images` for one of `DATA`. Random labels have no signal."""
+    laws = laws_of_images(*dataset(data), start)
+    without = ("class means", "signal") if data == "random labels" else ()
+    return {name: law for name, law in laws.items() if name not in without}
+
+
+def laws_of_images(images: Tensor, labels: Tensor, start: Tensor) -> dict[str, Tensor]:
     """Return the matrices that changes are compared with, each (groups, D, D) with independent
     groups, or one.
 
     ``signal`` is s s', s = G_0 E[y x]; ``class means`` the same without G_0; ``first of law`` v v',
-    v the leading eigenvector of G_0 S G_0, a matrix of rank one that knows no labels. Random labels
-    have no signal.
+    v the leading eigenvector of G_0 S G_0, a matrix of rank one that knows no labels.
     """
-    images, labels = dataset(data)
     x = images.flatten(1).double()
     second_moment, initial = x.T @ x / len(x), start.mean(0)
     law = initial @ second_moment @ initial
     leading = torch.linalg.eigh(law)[1][:, -1]
-    laws = {"G_0 S G_0": law, "S": second_moment, "first of law": torch.outer(leading, leading)}
-    if data != "random labels":
-        means = (x * (2 * labels[:, None] - 1)).mean(0)
-        signal = initial @ means
-        laws |= {"class means": torch.outer(means, means), "signal": torch.outer(signal, signal)}
+    means = (x * (2 * labels[:, None] - 1)).mean(0)
+    signal = initial @ means
+    laws = {
+        "G_0 S G_0": law,
+        "S": second_moment,
+        "first of law": torch.outer(leading, leading),
+        "class means": torch.outer(means, means),
+        "signal": torch.outer(signal, signal),
+    }
     return {name: law[None] for name, law in laws.items()} | {"G_0": start}
 
 

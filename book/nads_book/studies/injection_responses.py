@@ -28,11 +28,6 @@ def follow_shares(results: Results, condition: Condition) -> dict[int, list[floa
     return grouped((row["index"], following(row)) for row in rows_of(results, condition))
 
 
-def clean_accuracies(results: Results, condition: Condition) -> dict[int, list[float]]:
-    """Return by carrier the accuracy of each network on images without shortcuts."""
-    return grouped((row["index"], row["test_accuracy"]) for row in rows_of(results, condition))
-
-
 def by_epochs(name: str) -> dict[int, Results]:
     """Return the stored results of a job such as ``notes-lenet`` for each number of epochs, in
     ascending order.

@@ -5,6 +5,7 @@ the contest.
 which have licences of their own.
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache, partial
 
@@ -99,6 +100,8 @@ class Reduction(nn.Module):
 
 def nas_bench_201(digits: str, num_classes: int = 10) -> nn.Sequential:
     """Return a network of NAS-Bench-201 (Dong and Yang 2020) from the six digits of its cell."""
+    if not re.fullmatch(r"[0-4]{6}", digits):
+        raise ValueError(f"a cell has six digits from 0 to 4, got {digits!r}")
     layers = normed(3, 16, 3, 1, 1)
     for channels in (16, 32, 64):
         # Drawn at each width, though the first cells need none: weights in stored rows follow it.

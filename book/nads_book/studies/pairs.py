@@ -584,7 +584,9 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
         unit["seed"], names.index(unit["architecture"]), list(SHAPES).index(unit["data"]), 13
     )
     with seeded(own):
-        network = faster_layers(build(unit["data"], unit["architecture"]), convolutions=False).to(device)
+        network = faster_layers(build(unit["data"], unit["architecture"]), convolutions=False).to(
+            device
+        )
     series = len_of(unit["data"]) == 1
     adam = series or unit["architecture"] not in by_sgd
     recipe = PUBLISHED if series else ADAM if adam else SGD

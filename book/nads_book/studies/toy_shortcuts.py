@@ -17,15 +17,3 @@ def linearly_separable(samples: Tensor, labels: Tensor) -> bool:
     signed = (2.0 * labels - 1)[:, None] * torch.cat([samples, torch.ones(len(samples), 1)], 1)
     bounds = -signed.double().numpy(), -np.ones(len(signed))
     return bool(linprog(np.zeros(signed.shape[1]), *bounds, bounds=(None, None)).status == 0)
-
-
-def neighbouring_correlation(direction: Tensor) -> float:
-    """Return the mean product of pixels that are neighbours in a column or a row, over the mean
-    square.
-
-    Args:
-        direction: an image of 1,024 pixels.
-    """
-    image = direction.view(32, 32).double()
-    products = (image[1:] * image[:-1]).mean() + (image[:, 1:] * image[:, :-1]).mean()
-    return float(products / 2 / image.square().mean())

@@ -3,7 +3,7 @@ atlas.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 
 import numpy as np
@@ -171,28 +171,6 @@ def downsampling_first() -> Evidence:
     return _decided(holds, cnn["pooling"])
 
 
-def width_hardly() -> Evidence:
-    """Decide whether widths, and the initialisation of the small CNN, move the second moment by
-    less than .01.
-    """
-    found = load_atlas()
-    small = max(
-        found.effect(name).interval[1]
-        for name, entry in found.entries.items()
-        if entry.base
-        and (entry.factor == "width" or (entry.factor, entry.base) == ("initialisation", "cnn"))
-    )
-    return _decided(small < 0.01, small)
-
-
-def max_or_average() -> Evidence:
-    """Decide whether averages in place of maxima move the second moment of the small CNN by less
-    than .05.
-    """
-    found = load_atlas().effect("cnn-average")
-    return _decided(found.value < 0.05, found)
-
-
 def judged() -> list[tuple[Prediction, Score]]:
     """Return the registered predictions with their outcomes, without those that predict nothing."""
     found = ((one, score(one, load_atlas())) for one in predictions())
@@ -231,31 +209,6 @@ def comb_parts() -> Evidence:
     return _decided(low > 5 and less and singled, whole)
 
 
-def _effective(*endings: str) -> Iterable[Measured]:
-    return (measured(f"resnet{ending}", "effective") for ending in endings)
-
-
-def strides_spread() -> Evidence:
-    """Decide whether averages in place of strides leave less than a fifth of the directions, with
-    both weights.
-    """
-    strided, averaged, he, he_averaged = _effective("", "-average", "-he", "-he-average")
-    holds = (
-        strided.interval[0] > 5 * averaged.interval[1]
-        and he.interval[0] > 5 * he_averaged.interval[1]
-    )
-    return _decided(holds, strided.value / averaged.value)
-
-
-def skips_depend() -> Evidence:
-    """Decide whether skip connections narrow the preference with PyTorch's weights, and widen it
-    with He's.
-    """
-    skip, without, he, he_without = _effective("", "-noskip", "-he", "-he-noskip")
-    holds = without.interval[0] > skip.interval[1] and he_without.interval[1] < he.interval[0]
-    return _decided(holds, without.value / skip.value)
-
-
 def patches_two_levels() -> Evidence:
     """Decide whether two levels explain networks on exchangeable patches, up to 5 % of the
     energy.
@@ -263,42 +216,3 @@ def patches_two_levels() -> Evidence:
     found = [measured(name, "unlike levels") for name in EXCHANGEABLE]
     holds = all(one.interval[0] <= 0.02 and one.interval[1] < 0.05 for one in found)
     return _decided(holds, max(one.value for one in found))
-
-
-def share_in_first(name: str, count: int) -> float:
-    """Return the share of the energy along the first NADs of an entry."""
-    found = load_atlas()
-    values = found.eigenvalues[list(found.entries).index(name)]
-    return float(values[:count].sum() / values.sum())
-
-
-def first_level() -> Evidence:
-    """Decide whether more than 99 % of a transformer's energy is along its first P² NADs, for
-    patches of 4 and 8.
-    """
-    shares = [
-        100 * share_in_first(name, count) for name, count in (("vit", 16), ("vit-patch8", 64))
-    ]
-    return _decided(min(shares) > 99, round(shares[0], 1))
-
-
-def zeros_not_cause() -> Evidence:
-    """Decide whether the frame is stronger without any padding than with zeros."""
-    none, zeros = measured("cnn-valid", "border"), measured("cnn", "border")
-    return _decided(none.interval[1] < zeros.interval[0], none)
-
-
-def unevenness(name: str) -> float:
-    """Return the share of the energy that would have to move for waves and their partners to have
-    equal energies.
-    """
-    energies = waves(name)
-    return float(np.abs(energies - np.roll(energies, (16, 16), (0, 1))).sum() / 2 / energies.sum())
-
-
-def odd_activation() -> Evidence:
-    """Decide whether ResNet-18 prefers waves as much as their partners, with tanh and ReLU, but not
-    without skips.
-    """
-    tanh, relu, skipless = map(unevenness, ("resnet-tanh", "resnet", "resnet-noskip"))
-    return _decided(max(tanh, relu) < 0.03 and skipless > 0.1, tanh)

@@ -9,14 +9,11 @@ from matplotlib.figure import Figure
 from nads_book.analysis.frequency_maps import LEARNED
 from nads_book.analysis.statistics import area_under_curve, means
 from nads_book.atlas import load_atlas
-from nads_book.atlas.trained_waves import predicted_from_others
 from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments import load_study
 from nads_book.figures.style import colours, legend, name_rows, styled, subplots
 
 COARSEST, FINEST = (0, 2), (6, 10)
-PATCH_CYCLES = 8  # waves of these cycles repeat in every patch of the transformer: 32 / 4
-FLAT = ("cnn-nopool", "cnn-strided", "mlp")  # hardly any preference
 
 
 @cache
@@ -118,73 +115,3 @@ def most_energy_learned() -> Evidence:
     alone = sum(bool((found.learned[part] == coarsest[part]).all()) for part in rows)
     holds = min(areas) == 1 and alone + 1 >= len(rows)
     return evidence(holds, min(areas), **_sizes())
-
-
-def one_bit() -> Evidence:
-    """Decide whether law and energy hardly say which networks with preferences learn the coarsest
-    wave.
-    """
-    found = trained()
-    part = np.array([wave == COARSEST for wave in found.waves])
-    areas = [
-        area_under_curve(each[part], found.learned[part]) for each in (found.laws, found.energies)
-    ]
-    return evidence(max(areas) < 0.7, max(areas), **_sizes())
-
-
-def errors_of_predictors() -> dict[str, np.ndarray]:
-    """Return the absolute errors of what predicts the accuracies, (n,)."""
-    found = trained()
-    curves = [
-        predicted_from_others(name, found.entries, found.energies, found.accuracies)
-        for name in found.names
-    ]
-    constant = found.accuracies[found.learned].mean()
-    ways = {
-        "energies, and the curve of the other architectures": np.concatenate(curves),
-        "first-step law, nothing fitted": found.laws,
-        "a constant, the mean of those learned": constant,
-    }
-    return {label: np.abs(way - found.accuracies) for label, way in ways.items()}
-
-
-def level_not_energy() -> Evidence:
-    """Decide whether a constant predicts the accuracies of learned waves better than a curve of
-    energies.
-    """
-    curve, _, constant = (
-        each[trained().learned].mean() for each in errors_of_predictors().values()
-    )
-    return evidence(curve > constant, 100 * (curve - constant), **_sizes())
-
-
-def vit_waves() -> Evidence:
-    """Decide whether the transformer learned the waves that repeat in every patch, above 90 %, and
-    no other.
-    """
-    found = trained()
-    repeats = np.array([all(k % PATCH_CYCLES == 0 for k in wave) for wave in found.waves])
-    own = found.of("vit")
-    least, most = found.accuracies[own & repeats].min(), found.accuracies[own & ~repeats].max()
-    return evidence(least > 0.9 and most < LEARNED, least, **_sizes())
-
-
-def flat_learns_all() -> Evidence:
-    """Decide whether networks with hardly any preference learned all waves."""
-    found = trained()
-    whole = [name for name in found.names if found.learned[found.of(name)].all()]
-    return evidence(set(FLAT) <= set(whole), len(whole), **_sizes())
-
-
-def too_short() -> Evidence:
-    """Decide whether the networks that learned nothing learn the coarsest wave, and not the finest,
-    in more time.
-    """
-    longer = [row for row in _study()["control"] if "epochs" in row]
-    accuracies = {
-        wave: [row["accuracy"] for row in longer if tuple(row["wave"]) == wave]
-        for wave in (COARSEST, FINEST)
-    }
-    least = min(accuracies[COARSEST])
-    holds = least > LEARNED > max(accuracies[FINEST])
-    return evidence(holds, least, size="laptop", num_seeds=1, num_trainings=len(longer))

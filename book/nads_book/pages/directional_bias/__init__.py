@@ -13,7 +13,6 @@ from nads_book.pages.directional_bias.maps import (
     plot_lenet_map,
     plot_published_maps,
 )
-from nads_book.pages.directional_bias.reduced import plot_deep_networks
 from nads_book.pages.directional_bias.speed import plot_speed
 from nads_book.pages.directional_bias.tasks import (
     plot_bet,

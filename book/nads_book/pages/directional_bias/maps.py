@@ -2,7 +2,7 @@
 (Fig. 1).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import combinations
 
@@ -15,7 +15,7 @@ from nads_book.analysis.frequency_maps import LEARNED, Pairs
 from nads_book.analysis.frequency_maps import published_accuracies as authors
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments import Results
-from nads_book.report import LABELS, markdown_table, percent
+from nads_book.report import LABELS
 from nads_book.studies import stored
 from nads_core.data.fourier import Frequency
 
@@ -94,14 +94,6 @@ def dark_lines() -> Evidence:
     return evidence(holds, most, results=[sweep("lenet")])
 
 
-def finer_is_harder() -> Evidence:
-    """Decide whether accuracy beside the dark lines falls with the length of the frequency."""
-    beside = off_lines(accuracies("lenet"))
-    lengths = np.array([length(k) for k in beside])
-    rank = statistics.correlation_interval(lengths, np.array([*beside.values()]))
-    return evidence(rank[0] < -0.5, *rank, results=[sweep("lenet")])
-
-
 # The maps of all networks
 
 
@@ -109,21 +101,6 @@ def plot_published_maps() -> Figure:
     """Draw the authors' test accuracies for every wave, of four networks (the paper's Fig. 1)."""
     panels = {LABELS[name]: in_percent(authors(name)) for name in CONVOLUTIONAL}
     return figures.plot_frequency_maps({"": panels})
-
-
-def published_logreg() -> Evidence:
-    """Decide whether the published logistic regression makes no error."""
-    least = min(authors("logreg").values())
-    return evidence(least == 1, least, size="paper")
-
-
-def published_densenet() -> Evidence:
-    """Decide whether the published DenseNet-121 is at chance for most waves, and nearly perfect for
-    a few.
-    """
-    values = np.array([*authors("densenet121").values()])
-    share = (values < LEARNED).mean()
-    return evidence(share > 0.85 and 0 < (values > 0.9).sum() < 13, share, size="paper")
 
 
 def own_preferences() -> Evidence:
@@ -135,19 +112,6 @@ def own_preferences() -> Evidence:
         [len(a ^ b) for a, b in combinations(sets, 2)] for sets in (networks, trainings)
     )
     return evidence(min(between) > max(within), min(between), size="paper")
-
-
-def table_of_maps() -> str:
-    """Return how many waves each network learns, by the authors' numbers and by ours."""
-    rows = []
-    for name, label in LABELS.items():
-        found = {"published": authors(name)}
-        found |= {} if name in DEEP else {"ours": accuracies(name)}
-        for whose, values in found.items():
-            shares = np.array([*values.values()])
-            counts = len(shares), (shares < LEARNED).sum(), (shares > 0.99).sum()
-            rows.append([label, whose, *counts, _range(shares)])
-    return markdown_table(rows, ["", "numbers", "waves", "below 55 %", "above 99 %", "accuracy"])
 
 
 # How well two maps agree
@@ -201,26 +165,3 @@ def between_trainings() -> Evidence:
     found = difference("ours and published")
     holds = found[0] < 1.25 * difference("ours, two seeds")[0]
     return evidence(holds, *found, results=[sweep("lenet")])
-
-
-def coarse_waves_differ() -> Evidence:
-    """Decide whether our LeNets are more accurate than the published one along the coarsest
-    waves.
-    """
-    coarse = [k for k in accuracies("lenet") if max(map(abs, k)) <= 2]
-    ours, theirs = (
-        np.mean([values[k] for k in coarse])
-        for values in (accuracies("lenet"), authors("lenet", right=True))
-    )
-    gain = float(ours - theirs)
-    return evidence(gain > 0.02, 100 * gain, results=[sweep("lenet")])
-
-
-def _range(shares: Iterable[float]) -> str:
-    ends = [*shares]
-    return f"{percent(min(ends), 1)} to {percent(max(ends), 1)}"
-
-
-LAB_TABLES = {
-    "The maps in numbers": table_of_maps,
-}

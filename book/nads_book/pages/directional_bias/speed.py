@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.analysis import frequency_maps, statistics, waves
-from nads_book.evidence import Estimate, Evidence, below, evidence
+from nads_book.analysis import frequency_maps, statistics
+from nads_book.evidence import Evidence, evidence
 from nads_book.pages.directional_bias.maps import Map, accuracies, sweep
 from nads_book.studies.directions import LOSSES
 
@@ -49,24 +49,3 @@ def one_bias_twice() -> Evidence:
     )
     results = [sweep("lenet", figure="fig2"), sweep("lenet")]
     return evidence(min(same) > 0.9 and max(learned) < -0.7, max(learned), results=results)
-
-
-def energy_and_steps(name: str) -> Estimate:
-    """Return the rank correlation of a deep network's steps with the energies of random weights,
-    with its interval.
-    """
-    found = steps(name, SMALL[name])[0.1]
-    return statistics.correlation_interval(*ranked(waves.predicted_energies(name), found))
-
-
-def vgg_speed() -> Evidence:
-    """Decide whether VGG-11 needs more steps for waves of less energy, by the bound that was
-    written down before.
-    """
-    rank = energy_and_steps("vgg11")
-    return evidence(rank[0] <= -0.7, *rank, results=[sweep("vgg11", "laptop", "fig2")])
-
-
-def resnet_speed() -> Evidence:
-    """Decide whether a narrow ResNet-18 needs more steps for waves of less energy."""
-    return below(energy_and_steps("resnet18"), results=[sweep("resnet18", "narrow", "fig2")])

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from IPython.display import HTML
 from matplotlib.figure import Figure
-from torch import Tensor
 
 import nads_core as nc
 from nads_book import figures
@@ -148,31 +147,6 @@ def show_replay() -> HTML:
 
 
 # The two tasks are mirror images
-
-
-def mirror(images: Tensor, v: Tensor, w: Tensor) -> Tensor:
-    """Reflect images so that one unit vector becomes another one.
-
-    Args:
-        images: (N, D).
-        v: (D,).
-        w: (D,), what becomes of v.
-    """
-    axis = (v - w) / (v - w).norm()
-    return images - 2 * (images @ axis)[:, None] * axis
-
-
-def one_cloud() -> Evidence:
-    """Decide whether a reflection turns images of the coarse task into images of the fine one."""
-    waves = torch.stack([nc.fourier_direction(k, 32) for k in (COARSE, FINE)])
-    data = nc.SeparableDatasets(waves, 500)
-    images = data[0][0].flatten(1).double()
-    mirrored = mirror(images, *waves.flatten(1).double())
-    signs = 2.0 * data.labels - 1
-    error = (mirrored @ waves[1].flatten().double() - signs).abs().max()
-    moved = (torch.pdist(mirrored) - torch.pdist(images)).abs().max()
-    most = float(max(error, moved))
-    return evidence(most < 1e-4, most)
 
 
 # What LeNet of the paper's size does

@@ -6,8 +6,8 @@ from nads_book import explorer, figures
 from nads_book.analysis import published
 from nads_book.analysis.frequency_maps import LEARNED
 from nads_book.evidence import Evidence, evidence
-from nads_book.pages.directional_bias.maps import accuracies, authors, in_percent, sweep
-from nads_book.report import markdown_table, percent
+from nads_book.pages.directional_bias.maps import accuracies, in_percent, sweep
+from nads_book.report import percent
 
 EQUAL = (
     0.05  # largest difference of two accuracies that counts as equal: of test images and of seeds
@@ -37,13 +37,6 @@ def pooling_part() -> Evidence:
     return evidence(holds, least, results=[sweep("lenet", figure="fig3"), sweep("lenet")])
 
 
-def unpooled_fit() -> Evidence:
-    """Decide whether LeNets without pooling fit their training images."""
-    found = sweep("lenet", figure="fig3")
-    least = min(row["train_accuracy"] for row in found.rows)
-    return evidence(least > 0.99, least, results=[found])
-
-
 def errata_equalized() -> Evidence:
     """Decide whether LeNet's accuracies are equal over frequencies without pooling, as the paper
     writes.
@@ -58,24 +51,3 @@ def errata_equalized() -> Evidence:
     )
     results = [sweep("lenet", figure="fig3")]
     return evidence(spread <= EQUAL, 100 * spread, sentence=text, results=results)
-
-
-def table_of_resnet() -> str:
-    """Return test accuracies of ResNet-18 with and without pooling, by wave."""
-    found = {
-        "paper, with pooling": authors("resnet18"),
-        "ours, quarter width, with": accuracies("resnet18", "narrow"),
-        "quarter width, without": accuracies("resnet18", "narrow", "fig3"),
-        "full width, without": accuracies("resnet18", figure="fig3"),
-    }
-    waves = [*found["quarter width, without"], *found["full width, without"]]
-    rows = [
-        [k, *(percent(values[k], 1) if k in values else "–" for values in found.values())]
-        for k in waves
-    ]
-    return markdown_table(rows, ["wave, without pooling and strides", *found])
-
-
-LAB_TABLES = {
-    "ResNet-18 with and without pooling": table_of_resnet,
-}

@@ -6,9 +6,7 @@ import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_nads, results_path
-from nads_book.photos import load_images
 from nads_book.studies import load_results, run_experiment
 from nads_book.studies.transforms import orthogonal_map, transform
 from nads_core.data import ImageSet
@@ -73,23 +71,6 @@ def logistic_losses(matrix: Tensor, images: Tensor, labels: Tensor, seed: int = 
     data = (transform(images, matrix), labels)
     recipe = replace(nc.CIFAR10_RECIPE, epochs=2)
     return nc.train_network(network, data, recipe=recipe, seed=seed, progress=False).losses
-
-
-def flip_is_rotation(num_images: int = 250) -> Evidence:
-    """Decide whether logistic regression trains on flipped images as on upright ones, and distances
-    stay.
-    """
-    images = load_images("generated", num_images=num_images, progress=False)
-    normalised, matrix = nc.normalize(images.images), flip_matrix(nads_of_flips())
-    upright, flipped = (
-        logistic_losses(one, normalised, images.labels) for one in (torch.eye(len(matrix)), matrix)
-    )
-    before, after = (
-        torch.pdist(some.flatten(1).double())
-        for some in (images.images, transform(images.images, matrix))
-    )
-    gap, distance = (upright - flipped).abs().max(), (after / before - 1).abs().max()
-    return evidence(float(gap) < 0.01 and float(distance) < 1e-3)
 
 
 def train_on_map(

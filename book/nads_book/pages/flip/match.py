@@ -1,7 +1,7 @@
 """Does the match of photos and network explain the cost, or their smoothness?"""
 
 from collections.abc import Iterable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,16 +20,7 @@ from nads_book.figures.style import (
     show_badge,
     styled,
 )
-from nads_book.pages.flip.stored import (
-    NAMES,
-    SIZES,
-    components,
-    difference,
-    maps,
-    mean,
-    mean_of,
-)
-from nads_book.report import estimate, fixed, markdown_table, percent, points
+from nads_book.pages.flip.stored import maps, mean
 from nads_book.studies import stored
 from nads_book.studies.transform_summaries import (
     AS_THEY_ARE,
@@ -146,84 +137,3 @@ def match_with_smoothness() -> Evidence:
     """
     together = regressed("lenet").together
     return evidence(together > 0.9, together, results=[maps("lenet")])
-
-
-def equally_rough() -> Evidence:
-    """Decide whether LeNet scores more on that of two equally rough sets which matches less."""
-    kept, back = (components("resnet18", order) for order in ("kept", "reversed"))
-    lead = difference("lenet", back, kept)
-    (first, second), (rough, as_rough) = (
-        [mean_of("lenet", side, key) for side in (kept, back)] for key in ("match", "neighbours")
-    )
-    holds = lead[1] > 0 and 0.05 > first > second and abs(rough - as_rough) < 0.05
-    return evidence(holds, *lead, null=0, results=[maps("lenet")])
-
-
-def smoothness_counts(name: str) -> Evidence:
-    """Decide whether smoother maps score more, with the match held."""
-    effect = regressed(name).effects["smoothness"]
-    return evidence(effect[2] > 0, *effect, null=0, results=[maps(name)])
-
-
-def match_over_fourier() -> Evidence:
-    """Decide whether principal components on LeNet's NADs score more than on the Fourier basis."""
-    own, fourier = (components(target, "kept") for target in ("lenet", "fourier"))
-    smoother = mean_of("lenet", fourier, "neighbours") > mean_of("lenet", own, "neighbours")
-    lead = difference("lenet", own, fourier)
-    return evidence(lead[1] > 0 and smoother, *lead, null=0, results=[maps("lenet")])
-
-
-def octave_order() -> Evidence:
-    """Decide whether the order within an octave of indices is worth less than 1.5 points to
-    LeNet.
-    """
-    kept, octaves = (components("lenet", order) for order in ("kept", "shuffled in octaves"))
-    lead = difference("lenet", kept, octaves)
-    return evidence(-1.5 < lead[1] and lead[2] < 1.5, *lead, results=[maps("lenet")])
-
-
-def table_of_maps(name: str) -> str:
-    """Return match, smoothness and accuracies of each kind of map."""
-    rows = [
-        [
-            kind.label,
-            points(kind.test_accuracy, kind.half),
-            fixed(kind.match, 2),
-            fixed(kind.neighbours, 2),
-            points(kind.train_accuracy),
-            kind.num_networks,
-        ]
-        for kind in by_kind(maps(name))
-    ]
-    head = ["test accuracy (%)", "match", "smoothness", "training accuracy (%)", "networks"]
-    return markdown_table(rows, [NAMES[name], *head])
-
-
-def table_of_regressions() -> str:
-    """Return what match and smoothness explain, with and without the maps onto the Fourier
-    basis.
-    """
-    rows = []
-    for name in SIZES:
-        for label, without in (("all", ""), ("without Fourier", "fourier")):
-            found = regressed(name, without)
-            for key, effect in found.effects.items():
-                shares = [percent(found.alone[key]), fixed(found.together, 2)]
-                rows.append([f"{NAMES[name]}, {label}", key, estimate(effect, 1), *shares])
-    head = [
-        "points for one deviation, other held (Student)",
-        "explains alone",
-        "correlation of both",
-    ]
-    return markdown_table(rows, ["maps", "", *head])
-
-
-LAB_TABLES = {
-    "LeNet's maps": partial(table_of_maps, "lenet"),
-    "ResNet-18's maps": partial(table_of_maps, "resnet18"),
-    "Match and smoothness": table_of_regressions,
-}
-CLAIMS = {
-    "smoothness-lenet": partial(smoothness_counts, "lenet"),
-    "smoothness-resnet18": partial(smoothness_counts, "resnet18"),
-}

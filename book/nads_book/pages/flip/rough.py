@@ -12,9 +12,8 @@ from nads_book.pages.flip.stored import (
     components,
     difference,
     maps,
-    own,
 )
-from nads_book.studies.transform_summaries import KindOfMap, by_kind, difference_of, kind_of
+from nads_book.studies.transform_summaries import KindOfMap, by_kind
 
 ROUGH = 0.05  # correlation of neighbouring pixels below which a map of ResNet-18 counts as rough
 
@@ -48,23 +47,6 @@ def match_open() -> Evidence:
     return evidence(exact.pvalue > 0.05, rho, *ends, null=0, results=[maps("resnet18")])
 
 
-def best_matches() -> Evidence:
-    """Decide whether the rough maps that match best score higher, though accuracy does not follow
-    any further.
-    """
-    best = [kind for kind in rough_maps() if kind.match >= 0.2]
-    others = [kind for kind in rough_maps() if kind not in best]
-    sides = [
-        [row for row in maps("resnet18").rows if kind_of(row) in {kind.label for kind in part}]
-        for part in (best, others)
-    ]
-    lead = difference_of(maps("resnet18"), *sides)
-    falling = sorted(best, key=lambda kind: kind.test_accuracy)
-    no_further = falling == sorted(best, key=lambda kind: -kind.match)
-    holds = (len(best), len(others)) == (2, 7) and lead[1] > 0 and no_further
-    return evidence(holds, *lead, null=0, results=[maps("resnet18")])
-
-
 def order_beats_shuffled() -> Evidence:
     """Decide whether ResNet-18's order kept beats a random basis, a shuffled order, and one
     shuffled in octaves.
@@ -74,18 +56,3 @@ def order_beats_shuffled() -> Evidence:
     found = [difference("resnet18", kept, other) for other in ({"target": "random"}, *orders)]
     holds = all(low > 0 for _, low, _ in found)
     return evidence(holds, *found[-1], results=[maps("resnet18")])
-
-
-def own_flip() -> Evidence:
-    """Decide whether the flip by a network's own NADs is the worst: open while no difference is
-    resolved.
-    """
-    one = own("resnet18", "reversed")
-    found = [difference("resnet18", one, own(other, "reversed")) for other in ("lenet", "fourier")]
-    unresolved = all(low < 0 < high for _, low, high in found)
-    return evidence(None if unresolved else False, found[0][0], results=[maps("resnet18")])
-
-
-def smoothness_open() -> Evidence:
-    """Leave open whether smoothness counts among maps that are equally rough."""
-    return evidence(None, results=[maps("resnet18")])

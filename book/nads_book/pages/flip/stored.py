@@ -72,11 +72,6 @@ def mean(rows: Sequence[Row], key: str = "test_accuracy") -> float:
     return float(np.mean([row[key] for row in rows]))
 
 
-def mean_of(name: str, fields: Row, key: str) -> float:
-    """Return the mean of one field over a network's kind of photos."""
-    return mean(matching(maps(name).rows, **fields), key)
-
-
 def difference(name: str, one: Row, other: Row) -> Estimate:
     """Return by how many points one kind of photos beats another, with its interval."""
     sides = [matching(maps(name).rows, **fields) for fields in (one, other)]

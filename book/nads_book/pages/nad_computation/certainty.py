@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import figures, report
 from nads_book.analysis.statistics import grouped
-from nads_book.benchmarks import load_costs
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_nads, load_study
 from nads_book.figures.style import colours, shade, styled, subplots
@@ -170,34 +169,6 @@ def certificates_bold() -> Evidence:
     return evidence(excess > 0.05, excess, size="paper")
 
 
-HOW = ("none", "subtract", "shrink, floor 0.1")
-
-
-@cache
-def energy_shares() -> dict[int, dict[str, list[float]]]:
-    """Return the energy of other networks along the first and last directions of each of `HOW`."""
-    (found,) = load_costs("tail")
-    return {
-        count: {
-            part: [found["energy shares"][f"{count}, {how}"][part][0] for how in HOW]
-            for part in ("first 50", "last 200")
-        }
-        for count in (512, 5_120)
-    }
-
-
-def shrinking() -> Evidence:
-    """Decide whether shrinking keeps the best of subtracting the noise and of keeping it."""
-    holds, ratios = True, []
-    for shares in energy_shares().values():
-        kept, subtracted, shrunk = shares["first 50"]
-        holds &= shrunk > subtracted - 0.1 * (subtracted - kept)
-        kept, subtracted, shrunk = shares["last 200"]
-        holds &= shrunk < min(1.01 * kept, subtracted)
-        ratios.append(shrunk / subtracted)
-    return evidence(holds, max(ratios), size="paper")
-
-
 # Tables
 
 
@@ -235,21 +206,6 @@ def table_by_certainty() -> str:
     return report.markdown_table(rows, ["network", "runs × networks", *_FIFTHS, "one run"])
 
 
-def table_calibration() -> str:
-    """Return the largest excess of a promise, and the coverage of eigenvalues, by set of runs."""
-    rows = []
-    for facts in diagrams().values():
-        name = (
-            f"{facts['runs']} runs of {facts['architecture']}, {facts['num_networks']:,} networks"
-        )
-        largest = (max(excesses(facts, least), key=abs) for least in (COMMON, 0))
-        found = [report.fixed(each, 3, sign=True) for each in largest]
-        rows.append([name, *found, report.percent(facts["coverage"])])
-    head = ["predicted minus measured, where it is largest", "bins with over 2 % of directions"]
-    head += ["all bins", "eigenvalues within their 95 % interval"]
-    return report.markdown_table(rows, head)
-
-
 def table_shipped() -> str:
     """Return the networks, the concentration and the reliable directions of the NADs that ship."""
     rows = []
@@ -263,12 +219,6 @@ def table_shipped() -> str:
     head = ["NADs that ship", "networks", "NADs with half of the energy", "first / last eigenvalue"]
     return report.markdown_table(rows, [*head, "certain above 0.9"])
 
-
-LAB_TABLES = {
-    "NADs that ship": table_shipped,
-    "Calibration of certainties": table_calibration,
-    "Claimed and measured squared cosines": table_by_certainty,
-}
 
 # Of the page "How certain is a NAD?": marker in its text -> table
 TABLES: dict[str, Callable[[], str]] = {

@@ -10,7 +10,6 @@ from torch import nn
 
 from nads_book import figures
 from nads_book.analysis.waves import spectrum_of
-from nads_book.atlas import load_atlas
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_nads
 from nads_core.directions import NADs
@@ -97,25 +96,3 @@ def comb() -> Evidence:
     resnet = measured()["ResNet-18"]
     gap = resnet[TEETH].min() / resnet[~TEETH].max()
     return evidence(gap > 5 and measured()["DenseNet-121"][0] > 80, gap, size="paper")
-
-
-def lenet_dips() -> Evidence:
-    """Decide whether LeNet's second moment has dips at 8 and 16 cycles and nowhere else."""
-    rows = measured()["LeNet"]
-    above = np.append(rows[1:], np.inf)  # nothing is beyond 16 cycles
-    dips = [k for k in range(1, 17) if rows[k] < min(rows[k - 1], above[k])]
-    return evidence(dips == [8, 16], max(rows[k] for k in dips), size="paper")
-
-
-def comb_border() -> Evidence:
-    """Decide whether circular padding removes the energy between the teeth of a narrow
-    ResNet-18.
-    """
-    atlas = load_atlas()
-    names = list(atlas.entries)
-    zero, circular = (
-        atlas.waves[names.index(name)].sum(1) for name in ("resnet", "resnet-circular")
-    )
-    between = np.arange(32) % 4 != 0
-    shares = [100 * rows[between].sum() / rows.sum() for rows in (zero, circular)]
-    return evidence(shares[0] > 5 > 0.5 > abs(shares[1]), shares[0], size="narrow")

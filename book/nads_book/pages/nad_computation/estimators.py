@@ -1,6 +1,5 @@
 """Estimators of the gradient of random networks: which agree, and the paper's directions."""
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from itertools import combinations
@@ -15,16 +14,12 @@ from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_nads, load_study
 from nads_book.pages import published_spectra
 from nads_book.pages.scored_rows import registered, rows_of
-from nads_book.studies.mixed_derivative import KINDS, NETWORKS, PAIRS, shared
+from nads_book.studies.mixed_derivative import KINDS, NETWORKS
 from nads_core.directions import NADs
-from nads_core.networks import Network, Networks
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.runtime.seeds import seeded
 
 Source = Architecture | Callable[[], nn.Module] | str
-NUM_SINGLE = 32  # networks of a response to single dipoles
-NUM_LIVE = 80  # networks of each estimator of the live claim, but for the dipole
-NUM_DIPOLES = 4
 MIXED = "mixed-derivative"
 
 
@@ -94,45 +89,6 @@ def point_flat() -> Evidence:
     energies = load_study("estimator-orders.json")["energies"]["DFT"]
     ratio = max(energies["point"]) / min(energies["point"])
     return evidence(ratio < 1.2 and max(energies["smoothed"]) > 10, ratio, size="paper")
-
-
-def odd_part() -> Evidence:
-    """Decide whether a one-sided dipole ranks NAD 300 above NAD 0, and a symmetric one does not."""
-    networks = Networks(lambda: nc.LENET.build(1, 32, 1), (1, 32, 32))
-    sample = [Network(networks, number) for number in range(NUM_SINGLE)]
-    one_sided, symmetric = [], []
-    for index in (0, 300):
-        v = 100 * load_nads("lenet").directions[index]
-        x = [network.inputs(1) for network in sample]
-        ends = [torch.cat([centre, centre + v, centre - v]) for centre in x]
-        f = torch.stack([network.outputs(of) for network, of in zip(sample, ends, strict=True)])
-        one_sided.append(float((f[:, 1] - f[:, 0]).std()))
-        symmetric.append(float((f[:, 1] - f[:, 2]).std()))
-    wrong = one_sided[0] / one_sided[1]
-    return evidence(symmetric[0] > symmetric[1] and wrong < 1, wrong, size="live")
-
-
-def point_differs() -> Evidence:
-    """Decide whether the first directions at a point differ from those of other estimators."""
-    bases = {
-        label: nc.compute_nads(
-            nc.LENET, (1, 32, 32), NUM_LIVE, estimator=KINDS[label], seed=0, progress=False
-        )
-        for label in ("point", "smoothed", "mixed")
-    }
-    with warnings.catch_warnings(action="ignore"):  # so few claim nothing; overlaps are compared
-        bases["dipole"] = nc.compute_nads(
-            nc.LENET,
-            (1, 32, 32),
-            NUM_DIPOLES,
-            estimator=nc.Dipole(step=100.0),
-            seed=0,
-            progress=False,
-        )
-    others = [nads for label, nads in bases.items() if label != "point"]
-    within = min(a.overlap(b, k=10) for a, b in combinations(others, 2))
-    across = max(bases["point"].overlap(other, k=10) for other in others)
-    return evidence(within > 3 * across, across, size="live")
 
 
 def show_similarity(
@@ -232,22 +188,6 @@ def errata_unique() -> Evidence:
     return evidence(None, max(found.values()), sentence=text, size="paper")
 
 
-def table_of_mixed() -> str:
-    """Return overlaps of stored NADs from the gradient and from the mixed derivative."""
-    rows = []
-    for row in rows_of(MIXED):
-        for where, kinds in PAIRS.items():
-            own = [f"{row['overlaps'][kind]:.2f}" for kind in kinds]
-            across = f"{row['overlaps'][where]:.2f}"
-            label = f"{label_of(row['network'])}, {where}"
-            rows.append([label, *own, across, f"{shared(row, where):.2f}"])
-    head = ["first ten directions", "gradient, two runs", "mixed, two runs", "across", "shared"]
-    return report.markdown_table(rows, head)
-
-
-LAB_TABLES = {
-    "Mixed derivative and gradient": table_of_mixed,
-}
 CLAIMS = {
     "errata-similar": lambda: of_mixed("very similar for most networks"),
     "errata-stable": lambda: of_mixed("the gradient is more stable"),

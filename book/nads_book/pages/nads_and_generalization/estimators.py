@@ -11,7 +11,6 @@ from nads_book.analysis import published, statistics
 from nads_book.evidence import Estimate, Evidence, Facts, evidence
 from nads_book.experiments import load_study
 from nads_book.pages.nads_and_generalization.law import FAMILIES, families
-from nads_book.report import estimate, markdown_table
 
 NAMES = {
     "point": "gradient at a point",
@@ -70,36 +69,3 @@ def point_orders_worse() -> Evidence:
     lead = ahead("point")
     holds = lead[1] > 0 and draws("our NADs", "point")[0] > draws("DFT", "point")[0] + 0.2
     return evidence(holds, *lead, null=0, **FACTS)
-
-
-def averages_agree() -> Evidence:
-    """Decide whether the other estimators agree better than with the gradient at a point."""
-    most = max(abs(ahead(label)[0]) for label in ("dipole", "mixed"))
-    return evidence(most < ahead("point")[0] / 2, most, **FACTS)
-
-
-def mixed_or_smoothed() -> Evidence:
-    """Decide whether the smoothed gradient is not behind the mixed derivative by more than .02."""
-    lead = ahead("mixed")
-    return evidence(lead[2] > -0.02, *lead, null=0, **FACTS)
-
-
-def smoothed_above_dipole() -> Evidence:
-    """Decide whether the smoothed gradient of as few networks is ahead of the dipole."""
-    lead = ahead("dipole", "smoothed, as few")
-    return evidence(lead[0] > 0, *lead, null=0, **FACTS)
-
-
-def table_of_correlations() -> str:
-    """Return the rank correlations of all estimators."""
-    counts = study()["num_networks"]
-    rows = [
-        [name, f"{counts[label]:,}", *(estimate(correlation(kind, label)) for kind in JOBS)]
-        for label, name in (NAMES | {"smoothed, as few": "smoothed gradient, as few"}).items()
-    ]
-    return markdown_table(rows, ["", "networks", "waves", "our NADs"])
-
-
-LAB_TABLES = {
-    "Rank correlation of energy and LeNet’s accuracy, by estimator": table_of_correlations,
-}

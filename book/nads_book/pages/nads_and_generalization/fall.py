@@ -16,7 +16,7 @@ from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments import Results, load_nads, load_study
 from nads_book.figures.style import bars, colours, dotted, shade, styled, subplots
 from nads_book.pages.nads_and_generalization.waves import DEEP
-from nads_book.report import LABELS, estimate, fixed, markdown_table, percent
+from nads_book.report import LABELS, fixed
 from nads_book.studies import stored
 
 AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
@@ -156,14 +156,6 @@ def falls_as_trend() -> Evidence:
     return evidence(trends()[flattest] < -0.4, *trend, null=0, results=[lenets()])
 
 
-def not_monotone() -> Evidence:
-    """Decide whether our LeNet's curve and the authors' VGG-11's rise beyond noise."""
-    named = ("LeNet, ours", "VGG-11, paper")
-    tests = [order_tests()[label] for label in named]
-    ratio = min(test.spread / test.sampling_spread for test in tests)
-    return evidence(set(named) <= set(not_monotonic()), ratio, results=[lenets()])
-
-
 def errata_monotone() -> Evidence:
     """Decide whether accuracy falls monotonically, as the paper writes: not where one curve rises
     beyond noise.
@@ -180,43 +172,6 @@ def errata_monotone() -> Evidence:
 # First and last NAD, and others
 
 
-def first_and_last_nad() -> Evidence:
-    """Decide whether every curve begins above 95 % and ends below 55 %."""
-    ends = np.array([curve.accuracies[[0, -1]] for curve in curves().values()])
-    first, last = ends.T
-    holds = first.min() > 0.95 and last.max() < 0.55
-    return evidence(holds, (first - last).min(), results=[lenets()])
-
-
-def logreg_all_nads() -> Evidence:
-    """Decide whether logistic regression classifies nearly every test image along every NAD."""
-    least = family("logreg").accuracies.min()
-    return evidence(least > 0.99, least, results=[stored("fig6-logreg")])
-
-
-def vgg_in_order() -> Evidence:
-    """Decide by the three bars that were written down before VGG-11 was trained along NADs."""
-    accuracies = family("vgg11", "laptop").accuracies  # by index
-    learned = np.flatnonzero(accuracies > 0.55)
-    others = np.flatnonzero(accuracies <= 0.55)
-    ordered = float((learned[:, None] < others).mean())
-    holds = accuracies[0] > 0.95 and accuracies[-1] < 0.55 and ordered >= 0.95
-    return evidence(holds, ordered, results=[stored("fig6-vgg11", "laptop")])
-
-
-def published_measured() -> Evidence:
-    """Decide whether most values of the authors' table lie on straight lines between the others."""
-    straight, counts = True, set()
-    for name in DEEP:
-        measured = published.nad_accuracies(name)
-        values = published.nad_accuracies(name, interpolated=True)
-        lines = np.interp(list(values), list(measured), list(measured.values()))
-        straight &= np.allclose(list(values.values()), lines, rtol=0, atol=1e-9)
-        counts.add((len(measured), len(values)))
-    ((few, every),) = counts
-    return evidence(straight and few < every / 3, few)
-
-
 def fig6_lenet_close() -> Evidence:
     """Decide whether our LeNet's accuracies are within three points of the authors', on average."""
     paper = published.nad_accuracies("lenet")
@@ -226,30 +181,3 @@ def fig6_lenet_close() -> Evidence:
 
 
 # Tables of the lab notes
-
-
-def table_of_monotone() -> str:
-    """Return how far each curve is from a monotonic fall."""
-    rows = []
-    for label, test in order_tests().items():
-        worst = int(np.abs(test.deviations).argmax())
-        rows.append(
-            [
-                label,
-                len(test.gaps),
-                fixed(100 * np.abs(test.gaps).mean()),
-                f"{fixed(100 * test.gaps[worst], 1, True)} ({curves()[label].keys[worst]})",
-                f"{test.spread:.1f} / {test.sampling_spread:.1f}",
-                estimate(inflation(label), 1),
-                fixed(trends()[label], 2),
-                percent(float(np.mean(np.diff(curves()[label].accuracies) > 0))),
-            ]
-        )
-    head = ["NADs", "mean distance (points)", "worst (NAD)", "spread / noise (standard errors)"]
-    head += ["repeated trainings differ by", "rank correlation", "neighbours swapped"]
-    return markdown_table(rows, ["", *head])
-
-
-LAB_TABLES = {
-    "How far each curve is from a monotonic fall": table_of_monotone,
-}

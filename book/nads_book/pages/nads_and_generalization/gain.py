@@ -1,6 +1,6 @@
 """At equal energy the gain counts: the registered experiment and its two replications."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from nads_book.analysis.prediction import predicted_accuracy
 from nads_book.analysis.statistics import MANY, drawn_counts, with_interval
 from nads_book.evidence import Estimate, Evidence, around, evidence
 from nads_book.experiments import Results, Scored
-from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import gain, stored
 
 DESIGNS = {"lenet": "LeNet", "cnn": "small CNN", "resnet18": "ResNet-18, narrow"}
@@ -115,12 +114,6 @@ def gain_where_filters_learn() -> Evidence:
     return evidence(holds, *free, null=3, results=[results("lenet")])
 
 
-def gain_in_cnn() -> Evidence:
-    """Decide whether the gain is worth 3 points in the small CNN."""
-    free, learned = (slope("cnn", arm) for arm in ("free", "taught"))
-    return evidence(min(free[1], learned[1]) > 3, *free, null=3, results=[results("cnn")])
-
-
 def gain_in_resnet() -> Evidence:
     """Decide whether a random first layer leaves the ResNet-18 half of the gain's effect."""
     free, random = (slope("resnet18", arm) for arm in ("free", "frozen"))
@@ -136,12 +129,6 @@ def gain_with_random_filters() -> Evidence:
     return evidence(failed and share[1] > 0.5, *share, null=0.5, results=[results("cnn")])
 
 
-def share_left_in(name: str, low: float, high: float) -> Evidence:
-    """Decide whether the share that random first filters leave lies between two limits."""
-    share = share_left(name)
-    return evidence(low < share[1] and share[2] < high, *share, results=[results(name)])
-
-
 def not_energy_alone() -> Evidence:
     """Decide by the registered criterion whether the gain improves on any curve of energy."""
     one = scored("lenet")
@@ -150,58 +137,4 @@ def not_energy_alone() -> Evidence:
     return evidence(holds, value, results=[results("lenet")])
 
 
-def frozen_by_energy() -> Evidence:
-    """Decide whether energy alone is within four points of networks with random filters."""
-    one = scored("lenet")
-    off = one.estimates["frozen"]["isotonic, held_out"]
-    holds = off[2] < 4 and not one.met["law is closer than a step, frozen"]
-    return evidence(holds, *off, results=[results("lenet")])
-
-
 # Tables of the lab notes
-
-
-def table_of_slopes() -> str:
-    """Return what a larger gain is worth in each network and arm, and the share that is left."""
-    rows = []
-    for name, label in DESIGNS.items():
-        found, met = scored(name).estimates, scored(name).met
-        cells = [estimate(slope(name, arm), 1) if arm in found else "–" for arm in ARMS]
-        share = estimate(share_left(name), 2)
-        rows.append(
-            [
-                label,
-                fixed(factor(name)),
-                *cells,
-                share,
-                f"{sum(map(bool, met.values()))} of {len(met)}",
-            ]
-        )
-    head = ["larger by a factor of", *(f"filters {label}, points" for label in ARMS.values())]
-    return markdown_table(rows, ["", *head, "share left with random filters", "criteria met"])
-
-
-def table_of_rules(name: str) -> str:
-    """Return how far each rule is from the accuracies of a design."""
-    found = scored(name).estimates
-    rows = [
-        [label, part, *(estimate(found[arm][f"{rule}, {key}"], 1) for arm in found)]
-        for rule, label in RULES.items()
-        for part, key in (("all", "all"), ("unseen", "held_out"))
-    ]
-    return markdown_table(
-        rows, ["points", "directions", *(f"filters {ARMS[arm]}" for arm in found)]
-    )
-
-
-CLAIMS = {
-    "gain-left-in-lenet": lambda: share_left_in("lenet", 0, 0.25),
-    "gain-left-in-resnet": lambda: share_left_in("resnet18", 0.9, 1.1),
-}
-LAB_TABLES = {
-    "What a larger gain is worth": table_of_slopes,
-    **{
-        f"Distance of each rule from the accuracies: {label}": partial(table_of_rules, name)
-        for name, label in DESIGNS.items()
-    },
-}

@@ -14,12 +14,9 @@ from nads_book.analysis.prediction import (
     predicted_accuracy,
     signal_to_noise,
 )
-from nads_book.evidence import Evidence, above, evidence
 from nads_book.experiments import load_nads, load_study
 from nads_book.figures.style import legend, panel_row, shade, styled
-from nads_book.pages.nads_and_generalization.fall import family, lenets, two_seeds
-from nads_book.pages.nads_and_generalization.paper import random_family
-from nads_book.report import fixed, markdown_table
+from nads_book.pages.nads_and_generalization.fall import family
 from nads_book.studies import stored
 
 FAMILIES = {
@@ -86,48 +83,6 @@ def distances(label: str) -> np.ndarray:
     return 100 * np.abs(fits()[label] - accuracies)[informative(accuracies)]
 
 
-def law_or_step() -> Evidence:
-    """Decide whether the law or a fitted step is closer to LeNet's accuracies along NADs."""
-    law, step, chance = map(distances, ("first-step law", "a step, fitted", "always 50 %"))
-    lead = statistics.with_interval(statistics.resampled(np.mean, step - law))
-    holds = law.mean() < chance.mean() and abs(law.mean() - step.mean()) < 2
-    return evidence(holds, *lead, null=0, results=[lenets()])
-
-
-def law_low_for_waves() -> Evidence:
-    """Decide whether the easiest wave is learned more than ten points better than the law says."""
-    one = families()[FAMILIES["fig1-lenet"]]
-    best = one.accuracies.argmax()
-    beyond = one.accuracies[best] - predicted_accuracy(ratios(FAMILIES["fig1-lenet"]))[best]
-    return evidence(beyond > 0.1, 100 * beyond, results=[stored("fig1-lenet")])
-
-
-def misses_repeat() -> Evidence:
-    """Decide whether two seeds deviate from the law in the same way."""
-    pairs = dict(sorted(two_seeds().items()))
-    nads = lenets().experiment().nads  # those along which the networks were trained
-    says = predicted_accuracy(
-        signal_to_noise(nads, nads.directions[[*pairs]], lenets().settings["num_train"], 1.0)
-    )
-    reached = np.array([*pairs.values()]).T  # (seeds, NADs)
-    off = (reached - says)[:, informative(reached.mean(0))]
-
-    def correlation(one: np.ndarray, other: np.ndarray) -> float:
-        return float(np.corrcoef(one, other)[0, 1])
-
-    alike = statistics.with_interval(statistics.resampled(correlation, *off))
-    return evidence(alike[0] > 0.8, *alike, null=0, results=[lenets()])
-
-
-def equal_energy() -> Evidence:
-    """Decide whether LeNet learns the NAD of mean energy better than every random direction."""
-    values = load_nads("lenet").eigenvalues.double().numpy()
-    twin = int(np.abs(values - values.mean()).argmin())
-    measured = np.interp(twin, family().keys, statistics.isotonic_fit(family().accuracies))
-    beyond = 100 * (measured - random_family().accuracies.max())
-    return evidence(beyond > 0, beyond, results=[lenets(), stored("random-lenet")])
-
-
 # Candidates for what is missing
 
 
@@ -167,89 +122,7 @@ def missed(name: str, law: str) -> float:
     return float(off[informative(accuracies)].mean())
 
 
-def directions_count() -> Evidence:
-    """Decide whether energies from other networks bring the law closer, along uncertain NADs."""
-    lenet, one = load_nads("lenet"), seen("fig6-lenet")
-    trained = lenets().experiment().nads
-    keys = sorted({row["index"] for row in lenets().rows})
-    closeness, place = lenet.coordinates(trained.directions[keys].double()).square().max(-1)
-    certain = dict(zip(keys, (closeness * lenet.certainty[place] >= 0.9).tolist(), strict=True))
-    tail = np.array([not certain.get(int(key), True) for key in one["key"]])
-    own, others = (
-        100 * np.abs(by_law("fig6-lenet", law) - one["accuracy"])[tail]
-        for law in ("shipped", "independent")
-    )
-    closer = statistics.with_interval(statistics.resampled(np.mean, own - others))
-    return above(closer, size="paper", num_seeds=2)
-
-
 def probes() -> list[dict[str, Any]]:
     """Return what was computed of the two NADs of `PAIR`."""
     found = {probe["index"]: probe for probe in candidates()["probes"]}
     return [found[index] for index in PAIR]
-
-
-def later_steps() -> Evidence:
-    """Decide whether later steps of the linear model leave most of a gap unexplained."""
-    one, other = probes()
-    gap = one["accuracy"] - other["accuracy"]
-    most = np.abs(np.subtract(one["later_steps"], other["later_steps"])).max()
-    return evidence(gap > 2 * most, gap / most, size="paper", num_seeds=2)
-
-
-def kernel_parts() -> Evidence:
-    """Decide whether the whole tangent kernel leaves most of the same gap unexplained."""
-    one, other = probes()
-    gap = abs(one["kernels"][-1] - other["kernels"][-1])
-    holds = gap < (one["accuracy"] - other["accuracy"]) / 4
-    return evidence(holds, 100 * gap, size="paper", num_seeds=2)
-
-
-def gain_to_waves() -> Evidence:
-    """Decide whether the gain brings a law that was fitted to NADs closer to waves."""
-    without, with_gain = (missed("fig1-lenet", law) for law in ("without_gain", "with_gain"))
-    holds = with_gain < without / 1.5
-    return evidence(holds, without - with_gain, size="paper", num_seeds=2)
-
-
-def point_gradient_flat() -> Evidence:
-    """Decide whether the gradient at a point has almost the same energy for all waves."""
-    found = load_study("estimator-orders.json")["energies"]["DFT"]
-    flat, uneven = (max(found[label]) / min(found[label]) for label in ("point", "smoothed"))
-    return evidence(flat < 1.5 and uneven > 3, flat)
-
-
-# Tables of the lab notes
-
-
-def table_of_fits() -> str:
-    """Return the distances of the law and of fitted curves along LeNet's NADs."""
-    rows = [
-        [
-            label,
-            fixed(100 * np.abs(fit - family().accuracies).mean()),
-            fixed(distances(label).mean()),
-        ]
-        for label, fit in fits().items()
-    ]
-    return markdown_table(rows, ["points", "all NADs", "between chance and perfect"])
-
-
-def table_of_laws() -> str:
-    """Return the distances of four laws from the accuracies of each family."""
-    laws = {
-        "shipped": "shipped NADs",
-        "independent": "other networks",
-        "without_gain": "refitted to NADs, no gain",
-        "with_gain": "refitted to NADs, with the gain",
-    }
-    rows = [
-        [label, *(fixed(missed(name, law)) for name in FAMILIES)] for law, label in laws.items()
-    ]
-    return markdown_table(rows, ["points, the law from …", *FAMILIES.values()])
-
-
-LAB_TABLES = {
-    "Along LeNet’s NADs: distance of the law and of fitted curves": table_of_fits,
-    "Four laws, between chance and perfect": table_of_laws,
-}

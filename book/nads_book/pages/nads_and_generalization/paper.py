@@ -15,7 +15,7 @@ from nads_book.experiments import load_nads
 from nads_book.pages.nads_and_generalization.fall import curves
 from nads_book.pages.nads_and_generalization.waves import DEEP
 from nads_book.pages.published_spectra import half_of_energy
-from nads_book.report import LABELS, fixed, markdown_table, percent
+from nads_book.report import LABELS, fixed, percent
 from nads_book.studies import stored
 
 DEEP_SWEEPS = (  # stored trainings along waves
@@ -49,28 +49,6 @@ def falls() -> dict[str, Fall]:
         authors = statistics.first_below(curve.keys, curve.accuracies, 0.75)
         found[LABELS[name]] = Fall(half_of_energy(nads), law, authors)
     return found
-
-
-def pairs_in_order(with_vgg: bool) -> list[bool]:
-    """Return for each pair of networks whether the one with the faster decay falls first.
-
-    Args:
-        with_vgg: whether the pairs are those with VGG-11, or those without.
-    """
-    one = falls()
-    return [
-        (one[a].half < one[b].half) == (one[a].authors < one[b].authors)
-        for a in one
-        for b in one
-        if a < b and ("VGG-11" in (a, b)) == with_vgg
-    ]
-
-
-def decay_pairs() -> Evidence:
-    """Decide whether faster decay means an earlier fall in all pairs without VGG-11."""
-    without = pairs_in_order(with_vgg=False)
-    holds = all(without) and not all(pairs_in_order(with_vgg=True))
-    return evidence(holds, sum(without), size="paper")
 
 
 def _falls() -> str:
@@ -179,14 +157,3 @@ def errata_train_accuracy() -> Evidence:
 
 
 # Tables of the lab notes
-
-
-def table_of_falls() -> str:
-    """Return where each network falls."""
-    head = ["NADs with half of the energy", "below 75 % from NAD: law", "authors"]
-    return markdown_table([[label, *one] for label, one in falls().items()], ["", *head])
-
-
-LAB_TABLES = {
-    "Faster decay, earlier fall": table_of_falls,
-}

@@ -174,13 +174,6 @@ def rules_come_close() -> Evidence:
     return evidence(smallest > 0.97 and alone, smallest, size="paper")
 
 
-def how_well_open() -> Evidence:
-    """Decide whether low frequency orders DenseNet-121's learned waves better than energies do."""
-    lead = drawn("densenet121", "low frequency", "rank") - drawn("densenet121", OWN, "rank")
-    ahead, low, _ = statistics.with_interval(lead)
-    return evidence(None if low < 0 else False, ahead, size="paper")
-
-
 # Tables of the lab notes
 
 
@@ -200,11 +193,3 @@ def table_of(measure: str, digits: int) -> str:
         f"{LABELS[name]}, {found.sum()} of {len(found)} learned" for name, found in learned.items()
     ]
     return markdown_table(rows, [measure, *head])
-
-
-LAB_TABLES = {
-    "Which waves are learned? Area under the curve (95 %, groups of mirrored waves drawn again)": (
-        lambda: table_of("area", 3)
-    ),
-    "How well? Rank correlation with accuracy among the learned waves": lambda: table_of("rank", 2),
-}

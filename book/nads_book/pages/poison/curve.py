@@ -13,8 +13,7 @@ from nads_book import report
 from nads_book.analysis import published
 from nads_book.analysis.statistics import grouped, means, pooled_variance
 from nads_book.evidence import Evidence, above, around, evidence
-from nads_book.experiments import Results, Row, load_nads, matching
-from nads_book.explorer import load_pictures
+from nads_book.experiments import Results, Row, matching
 from nads_book.figures.poison import index_axis
 from nads_book.figures.style import (
     bars,
@@ -27,14 +26,13 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.pages.poison.parts import injected
-from nads_book.report import LABELS, markdown_table, percent
+from nads_book.report import LABELS
 from nads_book.studies import load_results, poison_parts, stored
 from nads_book.studies import toy_shortcuts as toys
 
 ENOUGH = 100  # changed predictions of the clean network, from which on a ratio counts
 STRENGTH = 0.05  # the paper's
 SMALL = 8  # grey levels of 255, within which attacks call a change small
-FAR_BEHIND = 100  # NAD from which on use far behind a carrier is counted
 # Two samples of one class and two of another, in units of the strength, each with its own number.
 COUNTER_EXAMPLE = torch.tensor([[1.0, -2.0], [1.0, 4.0], [-2.0, 1.0], [4.0, 1.0]])
 
@@ -74,15 +72,6 @@ def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> 
         for nad, channel, sign in nc.carriers(10, index)
     ]
     return torch.stack(distances, 1).argmin(1)
-
-
-def note_gives_class() -> Evidence:
-    """Decide whether one rule reads the classes, and only one coordinate changes."""
-    pictures, nads, index, strength = load_pictures(), load_nads("lenet"), 1000, 0.05
-    changed = nc.poison(pictures.images, pictures.labels, nads, index, strength)
-    coordinates = ((changed - pictures.images).flatten(2) @ nads.basis).abs() > 1e-4
-    right = read_classes(changed, nads, index, strength) == pictures.labels
-    return evidence(bool(right.all()) and int(coordinates.sum((1, 2)).max()) == 1)
 
 
 # The curve
@@ -200,13 +189,6 @@ def used_behind() -> Evidence:
     return evidence(least > 0.5, least, results=[lenets()])
 
 
-def used_less_far() -> Evidence:
-    """Decide whether LeNets poisoned at NAD 0, 5 or 10 respond less to the NADs from 100 on."""
-    counted = counts_by_carrier(FAR_BEHIND - 2)
-    ratios = [used / clean for i in (0, 5, 10) for _, (used, clean) in counted[i]]
-    return evidence(max(ratios) < 0.75, max(ratios), results=[lenets()])
-
-
 # What the paper says
 
 
@@ -275,19 +257,3 @@ def errata_poison_ignores() -> Evidence:
 
 
 # Tables of the lab notes
-
-
-def table_of_paper() -> str:
-    """Return the paper's accuracies and ours."""
-    ours = {LABELS[name]: accuracies_by_carrier(found) for name, found in poisoned().items()}
-    rows = [
-        ["none" if index is None else index, percent(value)]
-        + [percent(float(np.mean(found.get(index, np.nan)))) for found in ours.values()]
-        for index, value in [*sorted(published.POISON_RESNET18.items()), (None, np.nan)]
-    ]
-    return markdown_table(rows, ["NAD", "paper, ResNet-18", *ours])
-
-
-LAB_TABLES = {
-    "The paper’s accuracies and ours, all 50,000 photos, 50 epochs": table_of_paper,
-}

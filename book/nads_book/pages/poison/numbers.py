@@ -1,29 +1,22 @@
 """Which numbers are followed where all photos lack the carrier, and after how many epochs."""
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures, report
-from nads_book.analysis.statistics import mean_and_range, means, rank_correlation
-from nads_book.evidence import Estimate, Evidence, evidence, exact_share, fitted_slope
-from nads_book.experiments import Results, Row, matching
+from nads_book.analysis.statistics import mean_and_range, means
+from nads_book.evidence import Estimate, Evidence, evidence, fitted_slope
+from nads_book.experiments import Results, Row
 from nads_book.pages.poison.parts import injected, mean_lost
-from nads_book.report import fixed, markdown_table
+from nads_book.report import fixed
 from nads_book.studies import injection_responses as responses
 from nads_book.studies import poison_parts, stored
-from nads_book.studies import toy_shortcuts as toys
 from nads_book.studies.injection import INJECTED_SIZES
 from nads_book.studies.injection_responses import Condition
 
 LATE = 60  # first carrier at which no LeNet follows a number of 0.5 after ten epochs
-PAPERS_EPOCHS = 50
-# LeNets of three that follow a number of 0.5 at late carriers, as it was found and registered.
-FOLLOWERS = {
-    50: {60: 3, 100: 1, 200: 0, 300: 1, 1000: 0},
-    100: {60: 3, 100: 3, 200: 0, 300: 1, 1000: 0},
-}
 
 
 def added(size: float) -> Condition:
@@ -104,17 +97,6 @@ def plot_following() -> Figure:
 # Claims
 
 
-def late_unread_10() -> Evidence:
-    """Decide whether a number of 0.5 is followed up to NAD 30 only, after ten epochs."""
-    each = responses.follow_shares(injected(), added(0.5))
-    ignored = [index for index, values in each.items() if np.mean(values) < 0.05]
-    read = [index for index in each if index not in ignored]
-    heard = min(value for index in read for value in each[index])
-    unheard = max(value for index in ignored for value in each[index])
-    holds = heard > 0.5 > unheard and (max(read), min(ignored)) == (30, LATE)
-    return evidence(holds, 100 * unheard, results=[injected()], rows=offered(injected(), 0.5))
-
-
 def small_unread() -> Evidence:
     """Decide whether a number of the poison's size is followed nowhere."""
     every = list(by_epochs().values())
@@ -126,14 +108,6 @@ def small_unread() -> Evidence:
     )
     rows = [row for results in every for row in offered(results, 0.05)]
     return evidence(most < 0.01, 100 * most, results=every, rows=rows)
-
-
-def read_after(epochs: int) -> Evidence:
-    """Decide at which late carriers how many LeNets follow a number of 0.5."""
-    share = exact_share(np.array(late_shares(0.5, epochs)) > 0.5)
-    holds = followers(epochs) == FOLLOWERS[epochs]
-    results = by_epochs()[epochs]
-    return evidence(holds, *share, results=[results], rows=offered(results, 0.5))
 
 
 def border_depends() -> Evidence:
@@ -148,34 +122,6 @@ def border_depends() -> Evidence:
     rows = [row for one in results for row in offered(one, 0.2, 0.5)]
     holds = bool(between) and after and smaller < 0.5
     return evidence(holds, sum(counted.values()), results=results, rows=rows)
-
-
-def seeds_decide() -> Evidence:
-    """Decide whether one LeNet follows the number and another does not, at some late carrier."""
-    shares = follow_shares(0.5, PAPERS_EPOCHS)
-    holds = any(0 < count < 3 for count in followers(PAPERS_EPOCHS).values())
-    widest = max(max(values) - min(values) for values in shares.values())
-    results = by_epochs()[PAPERS_EPOCHS]
-    return evidence(holds, 100 * widest, results=[results], rows=offered(results, 0.5))
-
-
-def hole_cost_epochs() -> Evidence:
-    """Decide whether what a hole costs depends little on the epochs."""
-    both, costs = [by_epochs()[min(by_epochs())], by_epochs()[PAPERS_EPOCHS]], []
-    for results in both:
-        hole = responses.clean_accuracies(results, ("photos", "kept", "hole", None))
-        rows = matching(results.rows, index=None, images="photos")
-        clean = np.mean([row["test_accuracy"] for row in rows])
-        costs.append({index: clean - np.mean(values) for index, values in hole.items()})
-    moved = max(
-        abs(costs[0][index] - costs[1][index]) for index in follow_shares(0.5, PAPERS_EPOCHS)
-    )
-    return evidence(moved < 0.05, 100 * moved, results=both)
-
-
-def border_limit() -> Evidence:
-    """Leave open where the border lies after more epochs than any LeNet was trained for."""
-    return evidence(None, results=[by_epochs()[max(by_epochs())]])
 
 
 # What following depends on
@@ -207,20 +153,6 @@ def slope() -> Estimate:
     return fitted_slope((energy - energy.mean()) / energy.std(), percents)
 
 
-def follow_with_energy() -> Evidence:
-    """Decide whether numbers along carriers with more energy are followed more."""
-    rows = offered(injected(), *INJECTED_SIZES)
-    return evidence(slope()[0] > 0, *slope(), null=0, results=[injected()], rows=rows)
-
-
-def energy_or_depth() -> Evidence:
-    """Decide whether energy and the photos' deviation are hard to distinguish."""
-    energy, sizes = energies(), poison_parts.deviations("lenet")
-    both = [np.array([one[index] for index in energy]) for one in (energy, sizes)]
-    joint = rank_correlation(both[0], both[1])
-    return evidence(joint > 0.8, joint, size="laptop")
-
-
 # A narrow ResNet-18
 
 
@@ -234,21 +166,6 @@ def followed_by_resnet() -> dict[int, float]:
     """Return the mean share of photos that follow a number of 0.5 in the narrow ResNet-18."""
     shares = responses.follow_shares(narrow(), added(0.5))
     return {index: float(np.mean(values)) for index, values in shares.items()}
-
-
-def roughness() -> list[float]:
-    """Return the correlation of neighbouring pixels of the carriers of the narrow ResNet-18."""
-    basis = narrow().experiment().nads.basis
-    places = [place for index in followed_by_resnet() for place in (index, index + 1)]
-    return [toys.neighbouring_correlation(basis[:, place]) for place in places]
-
-
-def equal_roughness() -> Evidence:
-    """Decide whether the narrow ResNet-18 follows at the first carrier only."""
-    first, *later = (100 * share for share in followed_by_resnet().values())
-    rough = roughness()
-    holds = max(rough) - min(rough) < 0.15 and first > 50 and max(later) < 5
-    return evidence(holds, max(later), results=[narrow()])
 
 
 # The paper's sentence on the order of NADs
@@ -274,28 +191,3 @@ def errata_poison_order() -> Evidence:
 
 
 # Tables of the lab notes
-
-
-def table_of_following(size: float) -> str:
-    """Return the share that follows a number after each training, one value per seed."""
-    every = {epochs: follow_shares(size, epochs) for epochs in by_epochs()}
-    rows = [
-        [index]
-        + [", ".join(fixed(100 * value, 0) for value in shares[index]) for shares in every.values()]
-        for index in next(iter(every.values()))
-    ]
-    return markdown_table(rows, ["NAD", *(f"{epochs} epochs" for epochs in every)])
-
-
-CLAIMS = {
-    "late-read-50": lambda: read_after(50),
-    "late-read-100": lambda: read_after(100),
-}
-LAB_TABLES = {
-    **{
-        f"Test photos that follow a wrong number of {size:g}, carriers at their mean (%)": partial(
-            table_of_following, size
-        )
-        for size in (0.5, 0.2)
-    },
-}

@@ -1,23 +1,22 @@
 """The poison in parts: two holes, a small number, and a number of one deviation."""
 
 from collections.abc import Sequence
-from functools import cache, partial
-from itertools import combinations
+from functools import cache
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures, report
-from nads_book.analysis.statistics import grouped, pooled_variance, student_mean
+from nads_book.analysis.statistics import pooled_variance, student_mean
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments import Results, Row, load_registered, load_study, matching
 from nads_book.explorer import Changes
 from nads_book.pages import scored_rows
 from nads_book.pages.scored_rows import rows_of, scored
-from nads_book.report import fixed, markdown_table
-from nads_book.studies import injection_responses, poison_parts, stored
+from nads_book.studies import poison_parts, stored
 from nads_book.studies.poison_parts import DEVIATION, PARTS
+from nads_core.runtime.arguments import require_choice
 
 STUDY = "poison-parts"
 NAMES = {
@@ -28,7 +27,6 @@ NAMES = {
 LOST = "accuracy lost (points)"
 LAST_EARLY = 60  # last NAD whose number of one deviation costs LeNet accuracy: read off the results
 COSTLY = 1.5  # points
-FAR = 2.0  # deviations between zero and the photos' mean
 
 
 @cache
@@ -106,12 +104,17 @@ def plot_own_number(index: int, lost: float) -> Figure:
     return figures.plot_by_index({"": curves}, LOST, {"yours": {index: [lost]}})
 
 
-def plot_parts() -> Figure:
-    """Draw the points that the poison, both holes and the number of the poison's size cost
-    LeNet.
+def plot_parts(case: str = "lenet") -> Figure:
+    """Draw the points that the poison, both holes and the number of the poison's size cost,
+    as far as they were trained.
+
+    Args:
+        case: "lenet", "fashion" or "resnet", see `NAMES`.
     """
-    curves = {part: sweep(part) for part in PARTS if part != DEVIATION}
-    return figures.plot_by_index({"": curves}, LOST, badge=NAMES["lenet"])
+    require_choice("case", case, NAMES)
+    curves = {part: sweep(part, case) for part in PARTS if part != DEVIATION}
+    trained = {part: lost for part, lost in curves.items() if lost}
+    return figures.plot_by_index({"": trained}, LOST, badge=NAMES[case])
 
 
 def stored_beside(owner: str, index: int, strength: float) -> dict[str, list[float]]:
@@ -177,18 +180,6 @@ def registered(*criteria: str) -> Evidence:
     return scored_rows.registered(STUDY, criteria, first, mine, size=size)
 
 
-def larger_costs_less() -> Evidence:
-    """Decide whether a larger number at a later NAD costs the narrow ResNet-18 ten points less."""
-    sizes, lost = poison_parts.deviations("resnet", rows_of(STUDY)), mean_lost(DEVIATION, "resnet")
-    less = [
-        lost[early] - lost[late]
-        for early, late in combinations(sorted(lost), 2)
-        if sizes[late] > sizes[early]
-    ]
-    most = max(less)
-    return evidence(most > 10, most, rows=trained_on(DEVIATION, case="resnet"), size="narrow")
-
-
 def hole_costs_as_much() -> Evidence:
     """Decide whether poison and hole at zero cost the same where either costs accuracy."""
     both, hole = mean_lost("poison"), mean_lost("hole at zero")
@@ -229,13 +220,6 @@ def number_alone() -> Evidence:
     return evidence(loss < 3, loss, results=[injected()], rows=trained_on("number of .05"))
 
 
-def hole_depth() -> Evidence:
-    """Decide whether photos vary ten times more along one carrier than along another."""
-    deviations = list(poison_parts.deviations("lenet").values())
-    ratio = max(deviations) / min(deviations)
-    return evidence(ratio > 10, ratio, size="laptop")
-
-
 def spans() -> dict[int, float]:
     """Return the distance of zero from the photos' mean at each carrier, in deviations."""
     return {
@@ -247,97 +231,10 @@ def spans() -> dict[int, float]:
     }
 
 
-def hole_beside() -> Evidence:
-    """Decide whether a hole at zero costs more where zero is far from the photos' values."""
-    zero, mean = mean_lost("hole at zero"), mean_lost("hole at the mean")
-    beside = {index: zero[index] - mean[index] for index in zero}
-    shifted = {index for index, span in spans().items() if span > FAR}
-    far = {index for index, more in beside.items() if more >= 10}
-    holds = (len(far), len(shifted)) == (3, 4) and far <= shifted
-    rows = trained_on("hole at zero", "hole at the mean")
-    return evidence(holds, max(beside.values()), results=[injected()], rows=rows)
-
-
-def poison_in_mixture() -> Evidence:
-    """Decide whether the poison acts on a mixture of Gaussians at the first NAD only."""
-    condition = ("mixture", "kept", "replaced", 0.05)
-    reached = injection_responses.clean_accuracies(injected(), condition)
-    first, last = (
-        untouched("mixture") - np.mean(reached[index]) for index in (min(reached), max(reached))
-    )
-    holds = first > 0.05 and abs(last) < 0.03
-    rows = [row for row in injected().rows if row["images"] == "mixture"]
-    return evidence(holds, 100 * float(first), results=[injected()], rows=rows)
-
-
 @cache
 def dips() -> Any:
     """Return the study of the dips of the curve at the paper's size."""
     return load_study("poison-dips.json")
 
 
-def lost_at_dips() -> dict[tuple[int, str], np.ndarray]:
-    """Return the points lost at a carrier, by kind of training, one number per seed."""
-    rows = dips()["rows"]
-    found = grouped(((row["index"], row["mode"]), 100 * row["test_accuracy"]) for row in rows)
-    clean = np.array(found[None, "none"])
-    return {(index, mode): clean - values for (index, mode), values in found.items() if index}
-
-
-def dip_explained() -> Evidence:
-    """Decide whether the dip at NAD 75 comes from a hole beside the photos' values."""
-    lost = lost_at_dips()
-    apart = min(lost[75, "ablated"] - lost[75, "mean_ablated"])
-    beyond = [  # where the photos' mean is many deviations from zero
-        one["index"]
-        for one in dips()["carriers"]
-        if np.abs(np.divide(one["mean"], one["deviation"])).max() > FAR
-    ]
-    elsewhere = max(
-        np.mean(lost[index, kind]) for index in (50, 300) for kind in ("ablated", "mean_ablated")
-    )
-    holds = apart > 10 and beyond == [0, 10, 75, 200] and elsewhere < 3
-    return evidence(holds, apart, rows=dips()["rows"], size="laptop")
-
-
 # Tables of the lab notes
-
-
-def table_of_resnet() -> str:
-    """Return what a number of one deviation costs the narrow ResNet-18, with the number's size."""
-    sizes = poison_parts.deviations("resnet", rows_of(STUDY))
-    rows = [
-        [index, fixed(sizes[index], 2), report.estimate(lost, 1)]
-        for index, lost in sorted(lost_by_resnet().items())
-    ]
-    return markdown_table(rows, ["NAD", "size of the number", "points lost"])
-
-
-def table_of_parts(case: str) -> str:
-    """Return the points lost by each part at each NAD, one number per seed."""
-    found = points_lost(case)
-    indices = sorted({index for by_index in found.values() for index in by_index})
-    sizes = poison_parts.deviations(case, rows_of(STUDY))
-    rows = [
-        [index, fixed(sizes[index], 2)]
-        + [", ".join(map(fixed, found[part].get(index, []))) or "–" for part in PARTS]
-        for index in indices
-    ]
-    return markdown_table(rows, ["NAD", "photos' deviation", *PARTS])
-
-
-CLAIMS = {
-    "deviation-number-fashion": lambda: registered(
-        "fashion, early numbers cost", "fashion, late numbers cost nothing"
-    ),
-    "deviation-number-resnet": lambda: registered(
-        "resnet, first number costs", "resnet, late numbers cost nothing"
-    ),
-}
-LAB_TABLES = {
-    **{
-        f"Points lost by each part, one number per seed: {name}": partial(table_of_parts, case)
-        for case, name in NAMES.items()
-    },
-    "A number of one deviation in the narrow ResNet-18": table_of_resnet,
-}

@@ -1,6 +1,5 @@
 """The page ``16_scale``: what NADs cost, in time, in memory and in networks."""
 
-from nads_book.benchmarks.times import show_times as show_devices
 from nads_book.pages.scale import costs, larger_images
 from nads_book.pages.scale.costs import (
     memory_needed,

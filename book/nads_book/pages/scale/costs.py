@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 import nads_core as nc
 from nads_book import figures, report
-from nads_book.benchmarks import load_costs, measure_network, prepared, roofline, times
+from nads_book.benchmarks import load_costs, measure_network, prepared, roofline
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import legend, log_ticks, name_rows, styled, subplots
-from nads_core.directions import DENSE_LIMIT, Estimator
+from nads_core.directions import Estimator
 
 OURS, AUTHORS = 2_000, 10_000  # networks of a default run, and of the authors' computation
 KINDS = {  # estimator -> name of its stored costs, estimator, purpose
@@ -158,11 +157,6 @@ def show_estimators() -> None:
     report.table(rows, ["estimator", "", "time of one ResNet-18, relative"])
 
 
-def table_devices() -> str:
-    """Return what the times of `times.show_times` were measured on, or are estimated from."""
-    return times.sources(times.times(), times.CERTAINTY)
-
-
 def table_costs() -> str:
     """Return the stored seconds of one network of each architecture, and its ratio to the limit."""
     rows = []
@@ -193,16 +187,6 @@ def memory_needed(dimension: float, num_vectors: int, kind: str) -> float:
 # Claims
 
 
-def begin_smoothed() -> Evidence:
-    """Decide whether deep networks are ten times as fast as by dipoles, and faster in bfloat16."""
-    full, half, slow = (
-        np.array([seconds_of(name, method) for name in ("resnet18", "densenet121")])
-        for method in ("smoothed-16", "smoothed-16-bfloat16", "dipole")
-    )
-    factor = (slow / full).min()
-    return evidence(factor > 10 and (half < full).all(), factor, size="paper")
-
-
 def fewer_passes() -> Evidence:
     """Decide whether a dipole along every pixel takes 50 to 80 times the operations of 16
     inputs.
@@ -212,62 +196,9 @@ def fewer_passes() -> Evidence:
     return evidence(50 < factor < 80, factor)
 
 
-def near_limit() -> Evidence:
-    """Decide whether a ResNet-18 is near the limit of its machine, and a LeNet is not."""
-    deep, small = (costs()[name, "smoothed-16"]["times_limit"] for name in ("resnet18", "lenet"))
-    return evidence(deep < 1.5 < 3 < small, deep, size="paper")
-
-
-def memory_proportional() -> Evidence:
-    """Decide whether memory grows in proportion to the pixels above the limit of the matrix."""
-    dense, gram = (memory_needed(3 * 224**2, 1_000, kind) for kind in ("dense", "gram"))
-    factor = memory_needed(6 * 224**2, 1_000, "gram") / gram
-    return evidence(dense > 100 * gram and factor < 2.1 and DENSE_LIMIT < 10_000, factor)
-
-
-def time_proportional() -> Evidence:
-    """Decide whether the time of large images grows in proportion to the pixels."""
-    gradients = [cost["parts"]["gradients"] for cost in costs_by_pixels()]
-    pixels = [math.prod(cost["image_shape"]) for cost in costs_by_pixels()]
-    exponent = math.log(gradients[-1] / gradients[-2]) / math.log(pixels[-1] / pixels[-2])
-    draw = costs_by_pixels()[0]["parts"]["draw"]
-    holds = 0.85 < exponent < 1.15 and draw > gradients[0] > 0.5 * gradients[1]
-    return evidence(holds, exponent, size="paper")
-
-
 def certainty_not_bought() -> Evidence:
     """Decide whether 64 networks leave the first directions at 3 × 224 × 224 unknown."""
     runs = load_costs("large")
     common = max(one["half_overlap"] for run in runs for one in run["first_directions"].values())
     falls = max(run["eigenvalues"][0] / run["eigenvalues"][-1] for run in runs)
     return evidence(common < 0.05 and falls < 10, common, size="paper")
-
-
-def undetermined_at_128() -> Evidence:
-    """Decide whether two runs at 1 × 128 × 128 share none of their first NADs, and the stored
-    certainties say so.
-    """
-    run = max(times.gpu_rows("large"), key=lambda row: row["networks"])
-    shared, claimed = (max(run[name].values()) for name in ("overlap_of_two_seeds", "certainty"))
-    return evidence(shared < 0.1 and claimed < 0.1, shared, size="paper")
-
-
-def sooner_head() -> Evidence:
-    """Decide how much sooner the smoothed gradient reaches the dipole's error of the first ten."""
-    ratios = [
-        pair
-        for race in load_costs("equal_error")
-        for pair in zip(race["measures"], race["times_less"], strict=True)
-    ]
-    head, tail = (
-        [ratio for name, ratio in ratios if measure in name]
-        for measure in ("first 10,", "rank correlation")
-    )
-    holds = all(head) and min(head) > 50 and not all(tail)
-    return evidence(holds, min(filter(None, head)), size="paper")
-
-
-LAB_TABLES = {
-    "Seconds of one network, stored": table_costs,
-    "What the times on other devices come from": table_devices,
-}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence, Facts, evidence
-from nads_book.experiments import load_registered, load_study
+from nads_book.evidence import Facts
+from nads_book.experiments import load_study
 from nads_book.figures.style import colours, panel_row, styled
 from nads_book.report import fixed, markdown_table, show
 
@@ -17,10 +17,6 @@ from nads_book.report import fixed, markdown_table, show
 @cache
 def _stored() -> Any:
     return load_study("nads64.json")
-
-
-def _criteria() -> Any:
-    return load_registered("nads64")["criteria"]
 
 
 def _forecast(run: int, num_networks: int, target: int | None = None) -> int:
@@ -82,32 +78,6 @@ def show_certain_nads() -> None:
     show(table_of_certain_nads())
 
 
-def larger_predicted() -> Evidence:
-    """Decide whether the certain NADs of one run agree with the other as the first predicts
-    (registered).
-    """
-    row = _stored()["rows"][1]
-    difference = row["agreement_found"] - row["agreement_predicted"]
-    holds = abs(difference) <= _criteria()["agreement"]
-    return evidence(holds, difference, **_sizes())
-
-
-def larger_forecast() -> Evidence:
-    """Decide whether each run forecasts the number of its certain NADs within the registered
-    limits.
-    """
-    few, many = (row["num_networks"] for row in _stored()["rows"])
-    shares = [_forecast(run, few, many) / _forecast(run, many) for run in (0, 1)]
-    low, high = _criteria()["forecast"]
-    worse = max(shares, key=lambda share: abs(np.log(share)))
-    return evidence(all(low <= share <= high for share in shares), worse, **_sizes())
-
-
 def _sizes() -> Facts:
     many = _stored()["rows"][1]["num_networks"]
     return {"size": "paper", "num_seeds": 2, "num_trainings": 2 * many}
-
-
-LAB_TABLES = {
-    "Certain NADs at 64 × 64": table_of_certain_nads,
-}

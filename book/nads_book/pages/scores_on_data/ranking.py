@@ -3,7 +3,6 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.analysis.statistics import student_mean
 from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.figures.style import panel_row, shade, styled
 from nads_book.pages.scores_on_data.stored import (
@@ -11,13 +10,10 @@ from nads_book.pages.scores_on_data.stored import (
     DATA,
     PRIMARY,
     WITHOUT_MLP,
-    compared,
     pairs,
     plan,
     primary,
-    scores,
 )
-from nads_book.report import estimate, fixed, markdown_table, percent
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate
 
@@ -70,101 +66,10 @@ def pairs_best() -> Evidence:
     return evidence(_registered(found), *found, **_pair_sizes(len(pairs().architectures)))
 
 
-def pairs_loss() -> Evidence:
-    """Decide whether the primary score ranks what a change of the data costs (registered, without
-    the MLP).
-    """
-    found = primary("costs", WITHOUT_MLP)
-    return evidence(_registered(found), *found, **_pair_sizes(len(pairs().architectures) - 1))
-
-
-def _in_units(statistic: str, name: str, without_mlp: bool) -> np.ndarray:
-    """Return a predictor's correlation in each unit of a statistic, (data sets, units of one)."""
-    found = pairs()
-    means = found.means()
-    values = rules.prepared(found, name, statistic, means)
-    used = ~(without_mlp & (np.array(found.architectures) == "mlp"))
-    each = rules.correlations(statistic, values[..., used], means[..., used])
-    return each.reshape(len(found.data), -1)
-
-
-def lead_over_smoothness() -> dict[str, float]:
-    """Return by how much the score's rank correlation over variants exceeds that of smoothness:
-    data set -> mean.
-    """
-    score, smooth = (_in_units("variants", name, True) for name in (PRIMARY, "smoothness"))
-    return dict(zip(pairs().data, (score - smooth).mean(1).tolist(), strict=True))
-
-
-def pairs_smoothness() -> Evidence:
-    """Decide whether smoothness ranks variants better than the score; the units are the three data
-    sets.
-
-    Architectures share the order of smoothness of a data set, so that they are no units of their
-    own.
-    """
-    lead = student_mean([*lead_over_smoothness().values()])
-    sizes = _pair_sizes(len(pairs().architectures) - 1)
-    return evidence(lead[0] < 0, *lead, null=0, **sizes)
-
-
 QUESTIONS = {
     "which architecture is best on given data?": ("cells", "parameters", ()),
     "which architecture loses most accuracy?": ("costs", "textbook", ()),
     "the same without the MLP": ("costs", "accuracy as is", WITHOUT_MLP),
     "which variant is hardest?": ("variants", "smoothness", ()),
     "all pairs": ("all", "logistic regression", ()),
-}
-
-
-def table_of_questions() -> str:
-    """Return the mean rank correlation of the primary score and of a baseline, for each
-    question.
-    """
-    rows = []
-    for question, (statistic, baseline, without) in QUESTIONS.items():
-        found = compared(without)
-        values = [estimate(found[statistic, name]) for name in (PRIMARY, baseline)]
-        units = "–"
-        if statistic != "all":
-            without_mlp = bool(without) or statistic == "variants"
-            units = estimate(student_mean(_in_units(statistic, PRIMARY, without_mlp).ravel()))
-        share = rules.exchanged_share(pairs(), PRIMARY, statistic, without)
-        rows.append([question, values[0], units, percent(share), f"{baseline}: {values[1]}"])
-    head = [
-        "question",
-        "score (registered bootstrap)",
-        "score (Student over units)",
-        "exchanges of architectures that do at least as well",
-        "baseline",
-    ]
-    return markdown_table(rows, head)
-
-
-def table_of_scores() -> str:
-    """Return both registered correlations of all five scores."""
-    rows = [
-        [name, estimate(compared()["cells", name]), estimate(compared(WITHOUT_MLP)["costs", name])]
-        for name in scores()["names"]
-    ]
-    return markdown_table(rows, ["score", "best architecture", "loss, without the MLP"])
-
-
-def table_of_accuracies() -> str:
-    """Return the mean test accuracy in percent of each pair of images, and its score."""
-    found = pairs()
-    accuracies, scores = 100 * found.means(), 100 * found.predictors[PRIMARY]
-    rows = [
-        [DATA[data], variant]
-        + [f"{fixed(y)} ({fixed(x)})" for x, y in zip(scores[d, v], accuracies[d, v], strict=True)]
-        for d, data in enumerate(found.data)
-        for v, variant in enumerate(found.variants)
-    ]
-    return markdown_table(rows, ["data", "variant", *map(ARCHITECTURES.get, found.architectures)])
-
-
-LAB_TABLES = {
-    "Rank correlations of the primary score and of baselines": table_of_questions,
-    "All five registered scores": table_of_scores,
-    "Accuracies and scores of all pairs (%)": table_of_accuracies,
 }

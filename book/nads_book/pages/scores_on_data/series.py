@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.evidence import Evidence, Facts, above, evidence
+from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments import training_steps
 from nads_book.figures.style import legend, panel_row, shade, styled
 from nads_book.mnist1d import load_mnist1d
 from nads_book.pages.scores_on_data.stored import PRIMARY, pairs, plan, scores
-from nads_book.report import estimate, fixed, markdown_table
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate
 from nads_core.data import ImageSet
@@ -139,21 +138,6 @@ def plot_yours(
     return plot_series({f"yours,\n{order}": (before, after)})
 
 
-def table_of_series() -> str:
-    """Return published accuracies, ours, and the fall of two scores, for each model of MNIST-1D."""
-    own = pairs().series_accuracies
-    rows = []
-    for name, label in MODELS.items():
-        ours = " → ".join(
-            fixed(100 * float(np.mean(own[variant, name]))) for variant in (rules.AS_IS, "shuffled")
-        )
-        ridge = estimate([100 * value for value in fall(name, PRIMARY)])
-        known = " → ".join(map(str, published()[name]))
-        rows.append([label, known, ours, ridge, estimate(fall(name, "lift"))])
-    head = ["model", "published (%)", "ours (%)", "fall of ridge (points)", "fall of the lift"]
-    return markdown_table(rows, head)
-
-
 def series_tests() -> dict[str, bool]:
     """Return which of the registered tests on published accuracies the primary score passes."""
     known = {
@@ -173,11 +157,3 @@ def series_ridge_falls() -> Evidence:
     """
     points = (100 * one for one in fall("cnn", PRIMARY))
     return evidence(series_tests()["the CNN's score falls"], *points, **SIZES)
-
-
-def series_lift_falls() -> Evidence:
-    """Decide whether the lift of the CNN falls."""
-    return above(fall("cnn", "lift"), **SIZES)
-
-
-LAB_TABLES = {"MNIST-1D: accuracies and scores": table_of_series}

@@ -12,8 +12,8 @@ from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments import matching
 from nads_book.pages.scored_rows import registered, rows_of
 from nads_book.pages.training.trajectories import LABELS, NETWORKS
-from nads_book.report import estimate, markdown_table
-from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS, signal_lead
+from nads_book.report import estimate
+from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS
 
 STUDY = "exact-first-step"
 LAWS = {law: LABELS[law] for law in (LAW, "first of law", "S", "G_0")}
@@ -56,18 +56,6 @@ def plot_first_step() -> Figure:
     )
 
 
-def table_first_step() -> str:
-    """Return the first change's cosines with laws, and by how much the trace shrinks."""
-    rows = []
-    for name, row in derivatives().items():
-        cosines = [written(row["change"]["cosine"][law]) for law in LAWS]
-        rows.append(
-            [NETWORKS[name], f"{row['num_networks']:,}", *cosines, written(row["growth"], 3)]
-        )
-    head = ["", "networks", *(f"cosine with {law}" for law in LAWS.values())]
-    return markdown_table(rows, [*head, "d log tr G per unit of the rate"])
-
-
 def plot_balanced() -> Figure:
     """Draw the cosines of the change with signal and rivals at later steps, classes balanced."""
     panels: dict[str, Any] = {}
@@ -83,16 +71,6 @@ def plot_balanced() -> Figure:
                 }
         panels[f"step {step}"] = panel
     return figures.plot_intervals(panels, ["cosine of the change"] * len(panels))
-
-
-def table_balanced() -> str:
-    """Return the cosines of the change with signal and rivals, as many animals as vehicles."""
-    rows = [
-        [f"{NETWORKS[name]}, step {step}", row["num_networks"]]
-        + [written(row["change"]["cosine"][law]) for law in LABELS]
-        for (name, step), row in balanced().items()
-    ]
-    return markdown_table(rows, ["", "networks", *LABELS.values()])
 
 
 def by_criteria(
@@ -124,34 +102,6 @@ def first_step_shrinks() -> Evidence:
     names = ("lenet", "cnn", "mlp")
     criteria = [f"{name}, shrinks" for name in names]
     return by_criteria(criteria, derivatives()["lenet"]["growth"], names, null=0)
-
-
-def signal_balanced() -> Evidence:
-    """Decide whether the signal leads all rivals in LeNet and the small CNN, classes balanced
-    (registered).
-    """
-    leads = [signal_lead(row) for row in balanced().values()]
-    names = ("lenet", "cnn")
-    criteria = [f"{name}, signal" for name in names]
-    return by_criteria(criteria, [min(leads)], names, "balanced")
-
-
-def first_step_or_eigenvector() -> Evidence:
-    """Decide whether the changes of LeNet and the small CNN are along more than one eigenvector."""
-    leads = [
-        derivatives()[name]["change"]["law ahead"]["first of law"] for name in ("lenet", "cnn")
-    ]
-    holds = all(low > 0 or high < 0 for _, low, high in leads)
-    number = derivatives()["lenet"]["num_networks"]
-    return evidence(holds, *leads[0], null=0, num_trainings=number, **FACTS)
-
-
-def first_step_elsewhere() -> Evidence:
-    """Decide whether the small CNN's and the MLP's first changes are opposite to G₀SG₀
-    (registered).
-    """
-    cosine = derivatives()["cnn"]["change"]["cosine"][LAW]
-    return by_criteria(["cnn, opposite", "mlp, opposite"], cosine, ["cnn", "mlp"])
 
 
 # The closed form of a deep linear network
@@ -212,9 +162,3 @@ def first_step_closed_form(count: int = 20_000) -> Evidence:
         errors = change.std(0) / count**0.5
         largest.append(float(((change.mean(0) - expected) / errors).abs().max()))
     return evidence(max(largest) < 5, max(largest))
-
-
-LAB_TABLES = {
-    "The first step by exact derivatives": table_first_step,
-    "Steps 10 and 30 with as many photos of both classes": table_balanced,
-}

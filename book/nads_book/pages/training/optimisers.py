@@ -1,6 +1,5 @@
 """Which waves LeNet learns under three optimisers, beside energies of its random weights."""
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -9,14 +8,10 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.analysis.statistics import (
-    area_under_curve,
-    drawn_counts,
     mean_and_range,
-    rank_correlations,
-    with_interval,
 )
 from nads_book.atlas import load_atlas
-from nads_book.evidence import Evidence, Facts, above, evidence
+from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.pages.scored_rows import rows_of
 from nads_book.report import fixed, markdown_table
 from nads_book.studies import forgetting
@@ -25,7 +20,6 @@ from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
 NAMES = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}
 DEAD = 0.55  # training accuracy below which a network counts as dead
 LOWER = [cell for cell in FACTORIAL if cell.rate != RATES[cell.optimiser][-1]]
-HIGHEST = [cell for cell in FACTORIAL if cell not in LOWER]
 
 
 @cache
@@ -95,28 +89,6 @@ def whatever_the_optimiser() -> Evidence:
     return evidence(not found, value, null=0.8, **FACTS)
 
 
-def living_areas() -> Iterator[float]:
-    """Yield the area of each treatment at the largest rates, without dead networks.
-
-    A dead network stays near chance on its own training images. Accuracies are means of living
-    ones.
-    """
-    energies = forgetting.wave_energies()
-    for cell in HIGHEST:
-        living = np.array([alive(cell, seed) for seed in SEEDS])  # (seeds, waves)
-        left = living.any(0)
-        if left.any():
-            means = (tables()[cell] * living).sum(0)[left] / living.sum(0)[left]
-            yield area_under_curve(energies[left], means > forgetting.LEARNED)
-
-
-def living_networks_keep_order() -> Evidence:
-    """Decide whether energies order at least 80 % of the pairs there, without dead networks."""
-    areas = [area for area in living_areas() if not np.isnan(area)]
-    number = len(SEEDS) * WAVES * len(areas)
-    return evidence(min(areas) >= 0.8, min(areas), **FACTS | {"num_trainings": number})
-
-
 def lower_rates_keep_order() -> Evidence:
     """Decide whether energies order more than 90 % of the pairs at the two lower rates."""
     least = min(by_energy()[cell]["area"] for cell in LOWER)
@@ -127,20 +99,6 @@ def optimisers_not_frequency() -> Evidence:
     """Decide whether accuracies follow energy more closely than frequency at these rates."""
     leads = [by_energy()[c]["correlation"] - by_frequency()[c]["correlation"] for c in LOWER]
     return evidence(min(leads) > 0, min(leads), null=0, **FACTS)
-
-
-def adam_keeps_order() -> Evidence:
-    """Decide whether Adam's rank correlation is lower than that of SGD by more than .1."""
-    counts = drawn_counts(range(WAVES), 10_000)
-    adam, sgd = (
-        rank_correlations(
-            forgetting.wave_energies(),
-            np.mean([tables()[cell].mean(0) for cell in cells], 0),
-            counts,
-        )
-        for cells in forgetting.contrasts()["adam"]
-    )
-    return above(with_interval(adam - sgd), -0.1, **FACTS)
 
 
 def elsewhere() -> dict[Cell, dict[str, float]]:
@@ -196,8 +154,3 @@ def treatments() -> str:
     head = ["treatment", f"dead, of {WAVES * len(SEEDS)}", f"waves learned, of {WAVES}"]
     head += ["area by energy", "by frequency", "rank correlation with energy", "with low frequency"]
     return markdown_table(lines, head)
-
-
-LAB_TABLES = {
-    "Optimisers: treatments": treatments,
-}

@@ -1,7 +1,7 @@
 """The second moment of networks that train, step by step, beside simple laws."""
 
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,12 @@ from IPython.display import HTML
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.evidence import Estimate, Evidence, Facts, above, below, evidence
+from nads_book.evidence import Estimate, Evidence, Facts, above, evidence
 from nads_book.experiments import load_study
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
 from nads_book.predictions.training import LAW, SIGNAL, Trajectories
 from nads_book.publishing import publishing
-from nads_book.report import estimate, markdown_table
 
 NETWORKS = {
     "lenet": "LeNet",
@@ -35,7 +34,6 @@ DATA = {
     "wave in the middle": "wave (4, 10)",
 }
 SHOWN = 4  # directions in the widget
-RIVALS = ("first of law", "class means")
 LABELS = {
     SIGNAL: "signal",
     LAW: "G₀SG₀",
@@ -159,101 +157,8 @@ def signal_takes_over() -> Evidence:
     return above(smallest_lead(["photos"], [10]), **facts(SMALL))
 
 
-def signal_from_ten_on() -> Evidence:
-    """Decide the whole prediction: from step 10 on, on photos and on the learned wave."""
-    lead = smallest_lead(["photos", "learned wave"], range(10, LAST + 1))
-    number = sum(
-        facts(names, data)["num_trainings"]
-        for names, data in ((SMALL, "photos"), (("lenet", "cnn"), "learned wave"))
-    )
-    return evidence(lead[1] > 0, *lead, **facts(SMALL) | {"num_trainings": number})
-
-
-def resnet_along_start() -> Evidence:
-    """Decide whether the ResNet's change at step 30 is closest to G₀ of five matrices."""
-    own = {law: known().cosine("resnet", "photos", 30, law) for law in LABELS}
-    rivals = max(own[law][2] for law in ("class means", "S", LAW, SIGNAL))
-    return above(own["G_0"], rivals, **facts(["resnet"], step=30) | {"size": "narrow"})
-
-
-def cnn_shrinks_first() -> Evidence:
-    """Decide whether the small CNN's change on a wave is opposite to the law at steps 3 and 10."""
-    found = max(cosines(["cnn"], "learned wave", (3, 10)))
-    return below(found, -0.3, **facts(["cnn"], "learned wave", 3))
-
-
 def neither_at_the_end() -> Evidence:
     """Decide whether cosines with the signal and the law are below .2 at step 1,000 on photos."""
     found = [one for law in (LAW, SIGNAL) for one in cosines(LONG, "photos", [LAST], law)]
     holds = max(high for *_, high in found) < 0.2
     return evidence(holds, *max(found), null=0.2, **facts(LONG, step=LAST))
-
-
-def signal_needs_both() -> Evidence:
-    """Decide whether the signal is closer than the rivals of rank one, intervals apart."""
-    both = ("lenet", "cnn")  # of the other two, G_0 is a multiple of the identity
-    margins = [
-        signal[1] - rival[2]
-        for law in RIVALS
-        for signal, rival in zip(
-            *(cosines(both, "photos", (10, 30), one) for one in (SIGNAL, law)), strict=True
-        )
-    ]
-    return evidence(min(margins) > 0, min(margins), **facts(both))
-
-
-def order_survives() -> Evidence:
-    """Decide whether energies along LeNet's first NADs keep their order until step 1,000."""
-    row = known().rows["lenet", "photos", LAST]
-    return above(row["order kept"], 0.5, **facts(["lenet"], step=LAST))
-
-
-def order_remembered() -> Evidence:
-    """Decide whether random labels leave energies closer to their order at the start."""
-    row = known().rows["lenet", "random labels", LAST]
-    return above(
-        row["order kept"], row["order of data"][2], **facts(["lenet"], "random labels", LAST)
-    )
-
-
-def random_labels_keep() -> Evidence:
-    """Decide whether the second moment stays close to G₀ with random labels, until step 1,000."""
-    found = cosines(LONG, "random labels", [LAST], "G_0", "moment")
-    weakest = min(found, key=lambda values: values[1])
-    return above(weakest, 0.75, **facts(LONG, "random labels", LAST))
-
-
-def random_labels_law() -> Evidence:
-    """Decide whether a deep linear network's change is opposite to the law with random labels."""
-    found = cosines(["linear"], "random labels", (10, 30, 100))
-    holds = max(high for *_, high in found) < 0
-    return evidence(holds, *max(found), null=0, **facts(["linear"], "random labels"))
-
-
-def by_step(data: str) -> str:
-    """Return all that was measured on one data set, by network and step."""
-    rows = []
-    for (network, kind, step), row in known().rows.items():
-        if kind != data:
-            continue
-        change = [estimate(known().cosine(network, data, step, law)) for law in LABELS]
-        kept = estimate(known().cosine(network, data, step, "G_0", "moment"))
-        orders = [estimate(row.get(name, [np.nan])) for name in ("order kept", "order of data")]
-        percents = [100 * value for value in row["accuracy"]]
-        rows.append(
-            [
-                f"{NETWORKS[network]}, {step}",
-                f"{row['num_networks']:,}",
-                estimate(percents, 0),
-                estimate(row["growth"], 3),
-                *change,
-                kept,
-                *orders,
-            ]
-        )
-    head = ["network, step", "networks", "accuracy (%)", "tr G over start"]
-    head += [f"change, {label}" for label in LABELS.values()]
-    return markdown_table(rows, [*head, "G with G₀", "order kept", "order of data"])
-
-
-LAB_TABLES = {f"Trajectories on {label}": partial(by_step, data) for data, label in DATA.items()}

@@ -4,7 +4,6 @@ from functools import cache
 
 from matplotlib.figure import Figure
 
-from nads_book.analysis.statistics import exact_mean
 from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments import load_study
 from nads_book.figures import style
@@ -74,20 +73,6 @@ def energy_chooses_pooling() -> Evidence:
     return registered("pooling", ["energies choose the pooling"], rank, **TRAINED)
 
 
-def no_pooling_beats_energy() -> Evidence:
-    """Decide whether never pooling loses fewer points than the choice by energy."""
-    lost = choices().lost
-    lead = exact_mean(lost["the highest energy"] - lost["always none"])
-    return evidence(True if lead[1] > 0 else None, *lead, null=0, **TRAINED)
-
-
-def pooling_not_parameters() -> Evidence:
-    """Decide whether a wide network with max pooling loses more than half of what max loses."""
-    lost = scored("pooling-control").estimates["points lost"]["the wide network"][:1]
-    facts = ON_PHOTOS | {"num_trainings": 2 * len(DATA)}
-    return registered("pooling-control", ["parameters explain less than half"], lost, **facts)
-
-
 def flipped_need_another() -> Evidence:
     """Decide whether no pooling is the best on flipped photos and the worst on upright ones."""
     upright, flipped = (choices().accuracies[place] for place in (UPRIGHT, FLIPPED))
@@ -114,8 +99,3 @@ def everything() -> str:
     head = ["data", *(f"energy, {name}" for name in POOLINGS)]
     head += [*(f"accuracy (%), {name}" for name in POOLINGS), "max, wide", "rank correlation"]
     return markdown_table(rows, head)
-
-
-LAB_TABLES = {
-    "Choice of a pooling: energies and accuracies": everything,
-}

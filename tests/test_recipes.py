@@ -1,0 +1,53 @@
+"""Energies and trainings with other initial scales, widths and norms (`nads_book.studies.recipes`)."""
+
+import pytest
+import torch
+from nads_book.studies import geometry, recipes
+from torch import nn
+from torch.testing import assert_close
+
+import nads_core as nc
+from nads_core.runtime.seeds import seed_sequence, seeded
+
+
+def test_recipes_differ_in_what_they_are_named_after():
+    shapes = [weight.shape for weight in nc.LENET.build(1, 32, 2).parameters()]
+    assert [weight.shape for weight in recipes.build("lenet", "default").parameters()] == shapes
+    for network in recipes.NETWORKS:
+        torch.manual_seed(0)
+        default, he, twice, normed = (
+            recipes.build(network, name)
+            for name in ("default", "he", "twice the width", "batch norm")
+        )
+        assert any(isinstance(layer, nn.BatchNorm2d) for layer in normed.modules())
+        assert not any(isinstance(layer, nn.BatchNorm2d) for layer in he.modules())
+        width, wider = (next(net.parameters()).shape[0] for net in (default, twice))
+        assert wider == 2 * width
+    lasts = [
+        [list(recipes.build(network, name).parameters())[-2].detach() for _ in range(20)]
+        for network in recipes.NETWORKS
+        for name in ("he", "mup")
+    ]
+    for he, mup in (lasts[:2], lasts[2:]):
+        fan = he[0].shape[1]
+        assert float(torch.stack(he).var()) == pytest.approx(2 / fan, rel=0.1)
+        assert float(torch.stack(mup).var()) == pytest.approx(2 / fan**2, rel=0.1)
+
+
+def test_energies_are_relative_to_the_mean_direction(monkeypatch):
+    """Along the pixels they have a mean of 1; a scale of the last layer does not matter."""
+    monkeypatch.setattr(recipes, "NUM_RANDOM", 3)
+    pixels = torch.eye(geometry.DIMENSION)
+    found = recipes.energies("lenet", "he", pixels)
+    assert found.mean() == pytest.approx(1, rel=1e-4)
+    assert_close(recipes.energies("lenet", "mup", pixels), found, rtol=1e-3, atol=1e-4)
+    expected = torch.zeros(geometry.DIMENSION, dtype=torch.float64)
+    for identity in range(recipes.FIRST_IDENTITY, recipes.FIRST_IDENTITY + 3):
+        with seeded(seed_sequence(identity, 0)):
+            network = recipes.build("lenet", "he")
+        inputs = geometry.inputs_of(identity)[0].requires_grad_()
+        logits = network(inputs.flatten(0, 1))
+        (gradients,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), inputs)
+        first, second = gradients.mean(1).flatten(1)  # (2, D)
+        expected += first.double() * second
+    assert_close(found, expected / expected.mean(), rtol=1e-3, atol=1e-4)
