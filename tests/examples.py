@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.compute import Run
+from nads_core.directions.run import Run
 
 Factory = Callable[[], nn.Module]
 

@@ -8,43 +8,26 @@ import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from tqdm import tqdm
 
 from nads_core.directions import checkpoint as checkpoints
 from nads_core.directions.certainty import CERTAIN
-from nads_core.directions.estimators import (
-    DEFAULT_READOUTS,
-    Estimator,
-    MixedDerivative,
-    SmoothedGradient,
-    require_estimator,
-)
-from nads_core.directions.moments import DENSE_LIMIT
+from nads_core.directions.estimators import Estimator
 from nads_core.directions.nads import NADs
+from nads_core.directions.run import Run
 from nads_core.directions.second_moment import SecondMoment
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.directions.workers import evaluated
-from nads_core.kernels import require_kernels
-from nads_core.networks.architectures import Architecture, Factory, architecture_named, imported
-from nads_core.networks.checks import checked
-from nads_core.networks.network import Network, Networks, Output, OutputAt
-from nads_core.networks.stack import TOGETHER, Stacking
-from nads_core.runtime.arguments import (
-    Facts,
-    Shape,
-    plain,
-    require_image_shape,
-    require_integers,
-    usable_device,
-    usable_dtype,
-)
+from nads_core.networks.architectures import Architecture, Factory
+from nads_core.networks.network import Output
+from nads_core.networks.stack import TOGETHER
+from nads_core.runtime.arguments import Shape, require_integers
 from nads_core.runtime.interrupts import deferred_interrupt
-from nads_core.runtime.provenance import NADS_VERSION, environment, function_identity
+from nads_core.runtime.provenance import environment
 from nads_core.runtime.threads import one_thread
 
 CHUNK = 8  # networks that a worker evaluates at a time on a CPU
@@ -171,134 +154,6 @@ def second_moment(
     return _accumulated(run, num_networks, None, "auto", workers, checkpoint, progress)
 
 
-@dataclass(frozen=True)
-class Run:
-    """What is computed for each network, and what identifies it.
-
-    Args:
-        networks: the networks.
-        estimator: turns a network into vectors.
-        name: name of the architecture.
-        symmetries: symmetries that it declares; None if they have to be tested.
-        equal_weights: whether vectors are divided by the norm of their mean.
-        no_readout: why other last layers cannot be drawn, "" if they can.
-        stacking: how networks are evaluated together on a GPU.
-        kernels: kernels of that.
-    """
-
-    networks: Networks
-    estimator: Estimator
-    name: str
-    symmetries: tuple[str, ...] | None
-    equal_weights: bool = False
-    no_readout: str = ""
-    stacking: Stacking | None = None
-    kernels: str = "torch"
-
-    @classmethod
-    def prepare(
-        cls,
-        factory: Architecture | Factory | str | Sequence[nn.Module],
-        image_shape: Shape,
-        estimator: Estimator | None,
-        output: Output | str,
-        dtype: torch.dtype | str,
-        equal_weights: bool,
-        seed: int,
-        device: torch.device | str | None,
-        kernels: str,
-    ) -> Run:
-        """Return the run of some arguments of `compute_nads`, once its first networks are checked."""
-        image_shape = require_image_shape(image_shape)
-        require_integers(least=0, seed=seed, output=output if isinstance(output, int) else 0)
-        if isinstance(output, str):
-            named = imported if ":" in output else OutputAt
-            output = int(output) if output.isdigit() else named(output)
-        chosen = usable_device(device)
-        require_kernels(kernels, chosen)
-        if estimator is None:
-            estimator = SmoothedGradient(readouts="auto")
-        estimator = require_estimator(estimator)
-        name, source, symmetries = _resolved(factory, image_shape)
-        networks = Networks(source, image_shape, plain(seed), chosen, usable_dtype(dtype), output)
-        with one_thread():
-            networks, reason = checked(networks, estimator.num_inputs, estimator.antithetic)
-            if isinstance(estimator, MixedDerivative):
-                _require_second_derivatives(networks, estimator)
-            stacking = Stacking.of(networks, kernels) if chosen.type == "cuda" else None
-        if kernels == "triton" and stacking is None:
-            raise ValueError("kernels='triton' needs networks that vmap evaluates: leave it out")
-        large = math.prod(image_shape) > DENSE_LIMIT
-        if large:
-            symmetries = ()
-        if getattr(estimator, "readouts", 1) == "auto":
-            features = networks.readout.num_features if networks.readout else 0
-            if networks.readout and features < DEFAULT_READOUTS:
-                reason = f"its last layer reads {features} features"
-            elif large:
-                reason = "large inputs"
-            count = 1 if reason else DEFAULT_READOUTS
-            estimator = replace(estimator, readouts=count)  # type: ignore[type-var]
-        elif estimator.readouts == 1:
-            reason = ""
-        elif reason or estimator.readouts > (
-            networks.readout.num_features if networks.readout else 0
-        ):
-            reason = reason or "its last layer reads fewer features"
-            raise ValueError(f"readouts={estimator.readouts} is not possible: {reason}")
-        return cls(networks, estimator, name, symmetries, equal_weights, reason, stacking, kernels)
-
-    def vectors(self, numbers: Sequence[int]) -> Tensor:
-        """Return the vectors of networks, (n, J, R, D)."""
-        found = []
-        if self.stacking is None:
-            for index in numbers:
-                try:
-                    found.append(self.estimator.vectors(Network(self.networks, index))[None])
-                except Exception as error:  # whatever the network's author chose to raise
-                    error.add_note(f"raised by network {index} of {self.name}")
-                    raise
-        else:
-            for batch in self.stacking.batches(numbers):
-                vectors = self.estimator.vectors(batch)
-                found.append(vectors if vectors.dim() == 4 else vectors[None])
-        all_vectors = torch.cat(found)
-        finite = all_vectors.flatten(1).isfinite().all(1)
-        if not finite.all():
-            index = numbers[int((~finite).nonzero()[0])]
-            raise ValueError(
-                f"network {index} of {self.name} (seed {self.networks.seed}) returned NaN or "
-                "infinite values: check its initialisation and divisions"
-            )
-        if self.equal_weights:
-            norms = all_vectors.mean(1, keepdim=True).double().norm(dim=-1, keepdim=True)
-            all_vectors = (all_vectors / norms.clamp(min=1e-300)).to(all_vectors)
-        return all_vectors
-
-    def new_moment(self) -> SecondMoment:
-        """Return the second moment without networks."""
-        networks = self.networks
-        output, shape = networks.output, networks.image_shape
-        description: Facts = {
-            "architecture": self.name,
-            "image_shape": list(shape),
-            "estimator": repr(self.estimator),
-            "readouts": self.estimator.readouts,
-            "seed": networks.seed,
-            "dtype": str(networks.dtype),
-            "output": function_identity(output) if callable(output) else output,
-            "equal_weights": self.equal_weights,
-            "device": networks.device.type,
-            "numbers": NADS_VERSION,
-        }
-        notes: Facts = {"num_inputs": self.estimator.num_inputs}
-        if self.no_readout:
-            notes["one_readout"] = self.no_readout
-        if math.prod(shape) > DENSE_LIMIT:
-            notes["large_inputs"] = True
-        return SecondMoment(shape, description, self.symmetries, notes)
-
-
 def _accumulated(
     run: Run,
     num_networks: int,
@@ -322,26 +177,24 @@ def _accumulated(
         raise ValueError(f"{file.path} holds {done:,} networks, more than {num_networks:,}")
     size = CHUNK if run.stacking is None else TOGETHER
     chunks = [range(i, min(i + size, num_networks)) for i in range(done, num_networks, size)]
-    next_look, enough, started = (
-        max(_FIRST_LOOK, math.ceil(_GROWTH * done)),
-        False,
-        time.monotonic(),
-    )
+    next_look = max(_FIRST_LOOK, math.ceil(_GROWTH * done))
+    enough = False
+    started = time.monotonic()
     bar = tqdm(total=num_networks, initial=done, unit=" networks", disable=not progress)
     with bar, one_thread(), deferred_interrupt("finishing the networks in work ...") as interrupts:
-        results = evaluated(run, chunks, workers, run.networks.device)
+        results = evaluated(run, chunks, workers, run.networks.device, interrupts)
         try:
             for vectors in results:
                 moment.add(vectors)
                 bar.update(len(vectors))
                 file.save_if_due(moment)
-                if interrupts:
-                    raise KeyboardInterrupt
                 if num_certain and moment.num_networks >= next_look:
                     next_look = math.ceil(_GROWTH * moment.num_networks)
                     known = moment.eigenpairs(symmetries, None)[2]
                     if enough := bool((known.certainty >= CERTAIN).sum() >= num_certain):
                         break
+            if interrupts and not enough:
+                raise KeyboardInterrupt
         except KeyboardInterrupt:
             path = file.save(moment, fallback=f"interrupted-nads-{run.name}.npz")
             raise KeyboardInterrupt(
@@ -367,57 +220,3 @@ def _accumulated(
     moment.provenance |= environment(run.networks.device)
     moment.provenance["seconds"] = round(file.seconds + time.monotonic() - started, 1)
     return moment
-
-
-def _resolved(
-    source: Architecture | Factory | str | Sequence[nn.Module], image_shape: Shape
-) -> tuple[str, Factory | tuple[nn.Module, ...], tuple[str, ...] | None]:
-    """Return a name, the function that draws networks or given ones, and declared symmetries."""
-    if isinstance(source, str):
-        source = architecture_named(source, image_shape)
-    if isinstance(source, Architecture):
-        if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
-            raise ValueError(
-                f"{source.name} takes square images (C, H, H), got image_shape {image_shape}"
-            )
-        channels, size = image_shape[:2]
-        architecture = source
-        return (
-            source.name,
-            lambda: architecture.build(channels, size),
-            source.symmetries_at(size, channels),
-        )
-    if isinstance(source, Sequence) and source and all(isinstance(n, nn.Module) for n in source):
-        return f"{len(source)} given networks", tuple(source), ()
-    if not callable(source) or isinstance(source, nn.Module):
-        raise TypeError(
-            "expected an Architecture, a function that returns a new network, such as "
-            f"`lambda: MyNet()`, or a list of networks, got {type(source).__name__}"
-        )
-    return getattr(source, "__qualname__", type(source).__name__), source, None
-
-
-def _require_second_derivatives(networks: Networks, estimator: MixedDerivative) -> None:
-    """Raise a ValueError if the mixed derivative of the first network is not that of a central
-    difference of its gradients: an autograd.Function can have a wrong second derivative.
-    """
-    precise = replace(networks, dtype=torch.float64)
-    network = Network(precise, 0)
-    images = network.inputs(estimator.num_inputs, estimator.input_std)
-    mixed = network.mixed_derivatives(images)
-    parameters, probe = network.parameters(), network.probe()
-    scale = max(float(p.detach().abs().max()) for p in parameters) if parameters else 1.0
-    step, ends = 1e-6 * (scale or 1.0), []
-    with torch.no_grad():
-        for sign in (1, -2):
-            for parameter, change in zip(parameters, probe, strict=True):
-                parameter += sign * step * change
-            ends.append(network.input_gradients(images))
-    difference = (ends[0] - ends[1]) / (2 * step)
-    error = float((difference - mixed).norm() / difference.norm().clamp(min=1e-12))
-    if difference.norm() > 1e-9 and error > 0.05:
-        raise ValueError(
-            f"second derivatives of network 0 differ from a central difference by {error:.0%}: an "
-            "autograd.Function in it keeps a value that is no argument; write its backward pass "
-            "with operations on saved tensors, or use nc.SmoothedGradient()"
-        )

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from functools import lru_cache
 from typing import Protocol
@@ -52,12 +52,13 @@ def num_cores() -> int:
 
 
 def evaluated(
-    job: Evaluated, chunks: list[Numbers], workers: int | Executor | None, device: torch.device
+    job: Evaluated,
+    chunks: list[Numbers],
+    workers: int | Executor | None,
+    device: torch.device,
+    interrupts: Sequence[int] = (),
 ) -> Iterator[Tensor]:
     """Yield the vectors of chunks of networks, in order; they do not depend on the workers.
-
-    Close the iterator to give up the chunks that no worker has begun. Those that are ready follow
-    the one that was yielded last, see `ready`.
 
     Args:
         job: what evaluates them.
@@ -65,6 +66,8 @@ def evaluated(
         workers: None for as many processes as cores, if at least 20 seconds of work are left after
             the first chunk; a number of processes; or any executor.
         device: device of the networks; with a GPU None means one process.
+        interrupts: once it is not empty, only chunks that are ready are yielded, and the others are
+            given up.
     """
     todo = deque(chunks)
     if workers is None:
@@ -75,8 +78,8 @@ def evaluated(
         cores = num_cores() if device.type == "cpu" else 1
         workers = min(cores, len(todo)) if left > _WORTH else 1
     if not isinstance(workers, Executor) and workers <= 1:
-        for chunk in todo:
-            yield job.vectors(chunk)
+        while todo and not interrupts:
+            yield job.vectors(todo.popleft())
         return
     pool = workers if isinstance(workers, Executor) else _processes(workers)
     at_once = _WINDOW * (workers if isinstance(workers, int) else _size(pool))
@@ -84,12 +87,11 @@ def evaluated(
     waiting: deque[Future[Tensor]] = deque()
     try:
         while todo or waiting:
-            while todo and len(waiting) < at_once:
+            while todo and len(waiting) < at_once and not interrupts:
                 waiting.append(pool.submit(vectors_of, content, todo.popleft()))
+            if not waiting or (interrupts and not waiting[0].done()):
+                return
             yield waiting.popleft().result()
-    except GeneratorExit:
-        todo.clear()
-        raise
     finally:
         for future in waiting:
             future.cancel()

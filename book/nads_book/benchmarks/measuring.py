@@ -25,8 +25,9 @@ from nads_core.directions import (
     SmoothedGradient,
 )
 from nads_core.directions.certainty import GROUPS
-from nads_core.directions.compute import CHUNK, Run
+from nads_core.directions.compute import CHUNK
 from nads_core.directions.moments import ROWS
+from nads_core.directions.run import Run
 from nads_core.networks.architectures import Architecture
 from nads_core.networks.stack import TOGETHER
 from nads_core.runtime.threads import one_thread
