@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import Architecture, Factory, architecture_named, imported
 from nads_core.networks.checks import checked
 from nads_core.networks.network import Network, Networks, Output, OutputAt
+from nads_core.networks.readouts import Readout
 from nads_core.networks.stack import Stacking
 from nads_core.runtime.arguments import (
     Facts,
@@ -97,21 +99,7 @@ class Run:
         large = math.prod(image_shape) > DENSE_LIMIT
         if large:
             symmetries = ()
-        if getattr(estimator, "readouts", 1) == "auto":
-            features = networks.readout.num_features if networks.readout else 0
-            if networks.readout and features < DEFAULT_READOUTS:
-                reason = f"its last layer reads {features} features"
-            elif large:
-                reason = "large inputs"
-            count = 1 if reason else DEFAULT_READOUTS
-            estimator = replace(estimator, readouts=count)  # type: ignore[type-var]
-        elif estimator.readouts == 1:
-            reason = ""
-        elif reason or estimator.readouts > (
-            networks.readout.num_features if networks.readout else 0
-        ):
-            reason = reason or "its last layer reads fewer features"
-            raise ValueError(f"readouts={estimator.readouts} is not possible: {reason}")
+        estimator, reason = _with_readouts(estimator, networks.readout, reason, large)
         return cls(networks, estimator, name, symmetries, equal_weights, reason, stacking, kernels)
 
     def vectors(self, numbers: Sequence[int]) -> Tensor:
@@ -177,20 +165,45 @@ def _resolved(
                 f"{source.name} takes square images (C, H, H), got image_shape {image_shape}"
             )
         channels, size = image_shape[:2]
-        architecture = source
-        return (
-            source.name,
-            lambda: architecture.build(channels, size),
-            source.symmetries_at(size, channels),
-        )
-    if isinstance(source, Sequence) and source and all(isinstance(n, nn.Module) for n in source):
-        return f"{len(source)} given networks", tuple(source), ()
+        build = partial(source.build, channels, size)
+        return source.name, build, source.symmetries_at(size, channels)
+    if isinstance(source, Sequence):
+        given = tuple(network for network in source if isinstance(network, nn.Module))
+        if given and len(given) == len(source):
+            return f"{len(given)} given networks", given, ()
     if not callable(source) or isinstance(source, nn.Module):
         raise TypeError(
             "expected an Architecture, a function that returns a new network, such as "
             f"`lambda: MyNet()`, or a list of networks, got {type(source).__name__}"
         )
     return getattr(source, "__qualname__", type(source).__name__), source, None
+
+
+def _with_readouts(
+    estimator: Estimator, readout: Readout | None, reason: str, large: bool
+) -> tuple[Estimator, str]:
+    """Return an estimator with a number of readouts, and why there is but one, "" if it was chosen.
+
+    Args:
+        estimator: the estimator, whose number can be "auto".
+        readout: last layer of which others can be drawn.
+        reason: why there is none.
+        large: whether inputs are large.
+    """
+    wanted, features = estimator.readouts, readout.num_features if readout else 0
+    if wanted == 1:
+        return estimator, ""
+    least = DEFAULT_READOUTS if wanted == "auto" else wanted
+    if not reason and features < least:
+        reason = f"its last layer reads {features} features"
+    if wanted != "auto":
+        if reason:
+            raise ValueError(f"readouts={wanted} is not possible: {reason}")
+        return estimator, ""
+    if large and not reason:
+        reason = "large inputs"
+    assert isinstance(estimator, SmoothedGradient)
+    return replace(estimator, readouts=1 if reason else least), reason
 
 
 def _require_second_derivatives(networks: Networks, estimator: MixedDerivative) -> None:
@@ -207,7 +220,7 @@ def _require_second_derivatives(networks: Networks, estimator: MixedDerivative) 
     with torch.no_grad():
         for sign in (1, -2):
             for parameter, change in zip(parameters, probe, strict=True):
-                parameter += sign * step * change
+                parameter.add_(change, alpha=sign * step)
             ends.append(network.input_gradients(images))
     difference = (ends[0] - ends[1]) / (2 * step)
     error = float((difference - mixed).norm() / difference.norm().clamp(min=1e-12))

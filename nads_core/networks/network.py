@@ -255,7 +255,10 @@ class Network:
     def parameters(self) -> list[nn.Parameter]:
         """Return the parameters that a probe moves, recording operations on them from now on."""
         own = dict(self.module.named_parameters())
-        return [own[name].requires_grad_() for name in self.networks.varying if name in own]
+        parameters = [own[name] for name in self.networks.varying if name in own]
+        for parameter in parameters:
+            parameter.requires_grad_()
+        return parameters
 
     def probe(self) -> list[Tensor]:
         """Return one direction in weight space, a tensor per parameter."""
