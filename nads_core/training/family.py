@@ -12,9 +12,9 @@ from torch import nn
 from nads_core.data.separable import SeparableDatasets
 from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Factory
-from nads_core.networks.modules import require_module
 from nads_core.runtime.arguments import Shape
 from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.training.old_modules import require_module
 from nads_core.training.recipes import Dataset, TrainConfig
 from nads_core.training.result import TrainingResult
 from nads_core.training.state import TrainingState

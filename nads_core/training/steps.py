@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.networks.modules import state_of
-from nads_core.networks.self_check import foreign_generators, held_generators
 from nads_core.runtime.arguments import Facts, plain
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.provenance import fingerprint
+from nads_core.training.old_modules import state_of
+from nads_core.training.old_self_check import foreign_generators, held_generators
 from nads_core.training.recipes import Dataset, TrainConfig, descend
 
 
