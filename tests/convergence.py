@@ -45,6 +45,44 @@ def rank_correlation(first: Tensor, second: Tensor) -> float:
     return float(spearmanr(first, second).statistic)
 
 
+def simulated(
+    levels: Tensor,
+    networks: int,
+    seed: int = 0,
+    *,
+    noise: float = 0.0,
+    readouts: int = 1,
+    degrees: int = 0,
+    rare: float = 0.0,
+    gain: float = 0.0,
+) -> nc.SecondMoment:
+    """Draw the second moment of networks with C = diag(levels), if there are no rare ones.
+
+    Args:
+        levels: (D,).
+        networks: number of networks.
+        seed: seed.
+        noise: deviation of the noise of each half of the inputs.
+        readouts: number of readouts.
+        degrees: degrees of freedom of Student's t of the networks' scales; 0 for none.
+        rare: share of the networks that read the last six pixels ``gain`` times as strongly.
+        gain: its factor.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    shape = networks, 1, readouts, len(levels)
+    vectors = torch.randn(shape, generator=generator) * levels.sqrt()
+    if rare:
+        odd = torch.rand(networks, 1, 1, 1, generator=generator) < rare
+        vectors[..., -6:] *= torch.where(odd, gain, 1.0)
+    if degrees:  # a scale of mean square 1
+        squares = torch.randn(networks, 1, 1, 1, degrees, generator=generator).square().sum(-1)
+        vectors = vectors * ((degrees - 2) / squares).sqrt()
+    halves = vectors.expand(networks, 2, *shape[2:])
+    moment = nc.SecondMoment((len(levels),))
+    moment.add(halves + noise * torch.randn(halves.shape, generator=generator))
+    return moment
+
+
 def second_moment(nads) -> Tensor:
     """Return the matrix (D, D) of NADs."""
     basis = nads.basis.double()

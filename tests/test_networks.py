@@ -198,12 +198,6 @@ def frozen_first():
     return network
 
 
-def normed(**options):
-    return behind(
-        lambda h: h, first=nn.Sequential(nn.Linear(64, 24), nn.BatchNorm1d(24, **options))
-    )
-
-
 def evaluated_again(net, x):
     return net.last(checkpoint(net.features, x, use_reentrant=False))
 

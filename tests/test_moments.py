@@ -1,0 +1,197 @@
+"""Second moments in groups of networks: the sums, their partitions, merges and other sizes."""
+
+import math
+
+import pytest
+import torch
+from convergence import assert_mean, normal, simulated
+from examples import compute, convnet
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+import nads_core as nc
+from nads_core.directions import moments
+from nads_core.directions.moments import Moments
+
+SIZE = 6
+KINDS = {"one contribution": (1, 1), "halves": (2, 1), "readouts": (2, 3)}
+
+
+def vectors(count, kind="halves", seed=0, dtype=torch.float32, size=SIZE):
+    return normal(count, *KINDS[kind], size, seed=seed, dtype=dtype)
+
+
+def summed(*parts, **options):
+    moment = nc.SecondMoment((parts[0].shape[-1],), **options)
+    for part in parts:
+        moment.add(part)
+    return moment
+
+
+def plain_shares(networks):
+    """The groups' shares by loops over networks and readouts, in float64."""
+    shares = torch.zeros(8, SIZE, SIZE).double()
+    for index, own in enumerate(networks.double()):
+        for x, y in zip(own[0], own[-1], strict=True):
+            shares[index % 8] += (torch.outer(x, y) + torch.outer(y, x)) / 2
+    return shares / networks[:, 0, :, 0].numel()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_shares_are_those_of_a_plain_loop(kind, dtype):
+    networks = vectors(1_500, kind).to(dtype)
+    shares = summed(networks).shares()
+    assert shares.dtype == torch.float64
+    error = (shares - plain_shares(networks)).abs().max() / shares.abs().max()
+    assert error < (1e-14 if dtype == torch.float64 else 2e-6)  # sampling: 1e-1
+
+
+@given(
+    cuts=st.lists(st.integers(0, 1_200), max_size=4),
+    kind=st.sampled_from(list(KINDS)),
+    seed=st.integers(0, 99),
+)
+def test_the_sums_do_not_depend_on_the_chunks(cuts, kind, seed):
+    networks = vectors(1_200, kind, seed)
+    ends = [1, *sorted(cut for cut in cuts if cut > 1), 1_200]  # the first chunk sets the scale
+    parts = [networks[:1], *(networks[i:j] for i, j in zip(ends, ends[1:], strict=False))]
+    ours, whole = summed(*parts), summed(networks[:1], networks[1:])
+    assert torch.equal(ours.shares(), whole.shares())
+    assert ours.num_networks == 1_200 and ours.num_vectors == 1_200 * KINDS[kind][1]
+
+
+@pytest.mark.parametrize("factor", [1e-36, 1e-20, 1e20, 1e36])
+def test_gradients_far_from_one_neither_underflow_nor_overflow(factor):
+    networks = vectors(64).double() * factor
+    shares = summed(networks.float()).shares()
+    assert_close(shares / factor**2, plain_shares(networks / factor), rtol=1e-5, atol=1e-6)
+
+
+def test_the_noise_of_the_inputs_is_left_out_at_any_level():
+    """Shrunk or squared estimates would have energy where there is none."""
+    shares = torch.stack(
+        [simulated(torch.tensor([1.0, 0, 0]), 64, seed, noise=3.0).shares() for seed in range(50)]
+    )
+    assert_mean(shares.sum(1), torch.diag(torch.tensor([1.0, 0, 0])))
+    assert_mean(shares.flatten(0, 1), torch.diag(torch.tensor([1.0, 0, 0])) / 8)
+    nads = simulated(torch.tensor([1.0, 0, 0]), 64, noise=3.0).nads()
+    assert nads.eigenvalues[-1] < 0 and nads.eigenvalues.dtype == torch.float64
+
+
+def test_merged_runs_are_one_run():
+    first, second = vectors(64, "readouts"), 30 * vectors(48, "readouts", 1)
+    seeds = [{"seed": seed, "estimator": "any"} for seed in (0, 1)]
+    one, other = (
+        summed(part, description=seed) for part, seed in zip((first, second), seeds, strict=True)
+    )
+    merged = one.merge(other)
+    assert_close(merged.shares(), plain_shares(torch.cat([first, second])), rtol=1e-5, atol=1e-6)
+    assert merged.num_networks == 112 and merged.description["seed"] == [0, 1]
+    assert isinstance(merged.nads(()), nc.NADs)
+    third = summed(first, description={"seed": 2, "estimator": "other"})
+    with pytest.raises(ValueError, match="estimator was 'any', now 'other'"):
+        one.merge(third)
+    with pytest.raises(ValueError, match="seed 0"):
+        one.merge(summed(second, description=seeds[0]))
+
+
+def test_runs_with_other_seeds_are_merged():
+    one, other = (
+        nc.second_moment(convnet, (1, 8, 8), 24, seed=seed, progress=False) for seed in (0, 1)
+    )
+    merged = one.merge(other)
+    v = torch.eye(64)[9].view(1, 8, 8)
+    mean = (one.energy(v).value + other.energy(v).value) / 2
+    assert merged.energy(v).value == pytest.approx(mean)
+    assert merged.nads().provenance["num_networks"] == 48
+    with pytest.raises(ValueError, match="seed 0"):
+        one.merge(nc.second_moment(convnet, (1, 8, 8), 24, progress=False))
+
+
+@pytest.mark.parametrize(
+    ("direction", "shown"),
+    [
+        (torch.ones(5), r"\(6,\), got \(5,\)"),
+        (torch.ones(2, 6), r"\(6,\), got \(2, 6\)"),
+        (torch.ones(6), "norm 2.449, expected 1"),
+    ],
+)
+def test_directions_without_an_energy(direction, shown):
+    with pytest.raises(ValueError, match=shown):
+        summed(vectors(8)).energy(direction)
+
+
+# --- more pixels than matrices hold
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Return a function from which on six pixels are many."""
+
+    def begin(columns=4):
+        monkeypatch.setattr(moments, "DENSE_LIMIT", 5)
+        monkeypatch.setattr(moments, "_COLUMNS", columns)
+
+    return begin
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [3, 40])
+def test_the_gram_side_agrees_with_the_dense_side(large, count, kind):
+    networks = vectors(count, kind, dtype=torch.float64, size=50)
+    networks = networks + 3 * networks[:, :1]  # halves have a part in common
+    networks = networks * 0.9 ** torch.arange(50)
+    v = torch.eye(50)[3].double()
+    dense = summed(networks[:20], networks[20:])
+    nads, energy = dense.nads(()), dense.energy(v)
+    large(24)
+    gram = summed(networks[:20], networks[20:])
+    assert gram.is_large and gram.sums is None
+    found = gram.nads(())
+    positive = int((nads.eigenvalues > 1e-9 * nads.eigenvalues[0]).sum())
+    assert len(found) == positive > 0
+    assert_close(found.eigenvalues, nads.eigenvalues[:positive], rtol=1e-6, atol=1e-12)
+    cosines = (found.directions * nads.directions[:positive]).sum(1)
+    assert_close(cosines, torch.ones(positive), rtol=0, atol=1e-5)
+    assert_close(gram.energy(v), energy, equal_nan=True)
+    if count == 40:
+        sure = nads.certainty[:positive] > 0.6
+        assert sure.any()
+        assert_close(found.certainty[sure], nads.certainty[:positive][sure], rtol=0, atol=0.02)
+    assert len(gram.nads((), 2)) == 2
+
+
+def test_merged_large_runs_are_one_run(large):
+    large()
+    first, second = vectors(24), 30 * vectors(16, seed=1)
+    one, other = (
+        summed(part, description={"seed": seed}) for seed, part in enumerate((first, second))
+    )
+    whole = summed(torch.cat([first, second]))
+    assert_close(one.merge(other).nads().eigenvalues, whole.nads().eigenvalues, rtol=1e-5, atol=0)
+
+
+def test_a_run_of_large_inputs_says_so(monkeypatch):
+    dense = compute(convnet, 24, symmetries=(), estimator=nc.SmoothedGradient(4))
+    for module in ("compute", "moments"):
+        monkeypatch.setattr(f"nads_core.directions.{module}.DENSE_LIMIT", 63)
+    gram = compute(convnet, 24)
+    assert gram.provenance["readouts"] == 1 and gram.provenance["symmetries"] == []
+    assert "large inputs" in repr(gram) and gram.eigenvalues.min() > 0
+    gram = compute(convnet, 24, estimator=nc.SmoothedGradient(4))
+    assert_close(gram.eigenvalues, dense.eigenvalues[: len(gram)], rtol=1e-4, atol=1e-10)
+
+
+def test_what_does_not_fit_into_memory_is_named(large, monkeypatch):
+    large()
+    monkeypatch.setattr("nads_core.runtime.memory.available_memory", lambda _: 10_000)
+    with pytest.raises(MemoryError, match="120 vectors.*readouts=1"):
+        summed(vectors(20, "readouts")).nads()
+
+
+def test_an_empty_second_moment_has_no_networks():
+    moment = Moments((2, 3))
+    assert moment.dimension == 6 and moment.num_networks == 0 and not moment.is_large
+    assert math.isnan(summed(vectors(8)).energy(torch.eye(6)[0]).std)

@@ -1,0 +1,295 @@
+"""Symmetries of images: the types that they distinguish, the average over them, and tests of
+whether networks have them.
+"""
+
+import itertools
+
+import pytest
+import torch
+from convergence import normal
+from examples import compute, perceptron
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+import nads_core as nc
+from nads_core.directions.symmetry import symmetrize, symmetry_types
+from nads_core.directions.symmetry_tests import SymmetryTest, accepted, symmetry_tests
+from nads_core.networks.architectures import SYMMETRIES
+
+SHAPE = (2, 6, 6)
+PLANE = SYMMETRIES[:3]
+SUBSETS = [subset for n in range(4) for subset in itertools.combinations(PLANE, n)]
+
+
+def maps_of(shape, symmetries):
+    """Return matrices (D, D) of the maps that generate a group."""
+    channels = shape[0]
+    images = torch.eye(torch.Size(shape).numel()).double().view(-1, *shape)
+    maps = {
+        "flip_rows": [images.flip(-2)],
+        "flip_columns": [images.flip(-1)],
+        "transpose": [images.mT] if shape[-1] == shape[-2] else [],
+        "channels": [images.roll(1, 1)]
+        + [
+            images * torch.eye(channels).double().mul(-2).add(1)[c][:, None, None]
+            for c in range(channels)
+        ],
+    }
+    return [m.flatten(1) for name in symmetries for m in maps[name]]
+
+
+def average(matrix, shape, symmetries):
+    """Average over all products of the maps, by the whole group."""
+    group = [torch.eye(len(matrix)).double()]
+    for member in group:  # which grows
+        for step in maps_of(shape, symmetries):
+            product = member @ step
+            if not any(torch.equal(product, other) for other in group):
+                group.append(product)
+    return sum(g @ matrix @ g.T for g in group) / len(group)
+
+
+def symmetric(size, seed=0):
+    half = normal(size, size, seed=seed, dtype=torch.float64)
+    return half + half.T
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 4), (1, 5, 5), (2, 3, 3)])
+@pytest.mark.parametrize("subset", [*SUBSETS, SYMMETRIES], ids=str)
+def test_symmetrize_is_the_average_over_the_group(subset, shape):
+    subset = tuple(name for name in subset if name != "channels" or shape[0] > 1)
+    matrix = symmetric(torch.Size(shape).numel())
+    assert_close(symmetrize(matrix, shape, subset), average(matrix, shape, subset))
+    for g in maps_of(shape, subset):
+        mean = symmetrize(matrix, shape, subset)
+        assert_close(g @ mean @ g.T, mean)
+
+
+@given(
+    size=st.integers(1, 7),
+    channels=st.integers(1, 3),
+    subset=st.sampled_from([*SUBSETS, SYMMETRIES]),
+)
+def test_types_are_an_orthonormal_basis_without_mixed_blocks(size, channels, subset):
+    shape = (channels, size, size)
+    types = symmetry_types(shape, subset)
+    rows = torch.cat([basis.to_dense() for kind in types for basis in kind.bases])
+    assert_close(rows @ rows.T, torch.eye(channels * size**2).double())
+    matrix = symmetrize(symmetric(channels * size**2), shape, subset)
+    blocks = [kind.block(matrix) for kind in types for _ in kind.bases]
+    assert_close(rows @ matrix @ rows.T, torch.block_diag(*blocks), atol=1e-9, rtol=0)
+    names = [name for kind in types for name in kind.names]
+    assert len(set(names)) == len(names)
+    vectors = normal(3, len(matrix), dtype=torch.float64)
+    images = sum(
+        image
+        for kind in types
+        for coordinates, partner in zip(kind.coordinates(vectors), range(9), strict=False)
+        for image in [kind.images(coordinates)[partner]]
+    )
+    assert_close(images, vectors)
+
+
+def test_names_say_what_a_map_does():
+    for kind in symmetry_types((1, 6, 6), PLANE):
+        for name, basis in zip(kind.names, kind.bases, strict=True):
+            images = basis.to_dense().view(-1, 6, 6)
+            signs = {"+": 1, "-": -1, "s": 1, "a": -1}
+            assert_close(images.flip(1), signs[name[0]] * images)
+            assert_close(images.flip(2), signs[name[1]] * images)
+            if len(name) == 3:
+                assert_close(images.mT, signs[name[2]] * images)
+    sizes = [len(kind) for kind in symmetry_types((1, 32, 32), PLANE)]
+    assert sorted(sizes) == [120, 120, 136, 136, 256]
+    assert [kind.names for kind in symmetry_types((2, 5))] == [("",)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "symmetries", "shown"),
+    [
+        ((1, 4, 6), ("transpose",), "4 x 6"),
+        ((7,), ("flip_rows",), r"\(7,\)"),
+        ((1, 4, 4), ("rotate",), "'rotate'.*flip_rows"),
+        ((1, 4, 4), "transpose", r"\(\) for none, got 'transpose'"),
+    ],
+)
+def test_symmetries_that_images_cannot_have(shape, symmetries, shown):
+    with pytest.raises(ValueError, match=shown):
+        compute(lambda: perceptron(torch.Size(shape).numel()), 8, shape, symmetries=symmetries)
+
+
+# --- tests by random signs
+
+
+def results_of(networks, seed, weights=1.0, noise=0.3, shape=SHAPE, gains=None):
+    """Test the symmetries of networks with independent pixels, times weights (C, H, W), and with
+    noise of its own in each half.
+    """
+    vectors = normal(networks, *SHAPE, seed=seed) * weights
+    if gains is not None:
+        vectors = vectors * gains
+    vectors = vectors.flatten(1)[:, None, None].expand(networks, 2, 1, 72)
+    moment = nc.SecondMoment((72,))
+    moment.add(vectors + noise * normal(*vectors.shape, seed=seed + 10_000))
+    return symmetry_tests(moment.shares(), shape)
+
+
+def test_p_values_of_symmetric_networks_are_uniform():
+    p_values = torch.tensor(
+        [[test.p_value for test in results_of(64, seed).values()] for seed in range(150)]
+    )
+    plain = p_values[:, :3]  # of several maps the p-value is a bound
+    # 450 tests: 0.1 +- 0.014, fewer were they dependent
+    assert 0.03 < float((plain <= 0.1).double().mean()) < 0.17
+    assert 0.4 < float(plain.mean()) < 0.6
+    assert float((p_values[:, 3] <= 0.1).double().mean()) < 0.17
+
+
+def test_networks_of_unequal_size_do_not_contradict_a_true_symmetry():
+    rejected = []
+    for seed in range(60):
+        gains = normal(256, 1, 1, 1, seed=1000 + seed).exp()
+        tests = results_of(256, seed, gains=gains)
+        rejected.append([test.p_value <= 2 / 128 for test in tests.values()])
+    assert torch.tensor(rejected).double().mean(0).max() <= 0.07
+    one = torch.ones(64, 1, 1, 1)
+    one[5] = 1e4
+    assert not any(test.holds for test in results_of(64, 0, gains=one).values())
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_a_broken_symmetry_is_found(symmetry):
+    weights = torch.ones(SHAPE)
+    part = {"flip_rows": weights[:, :3], "flip_columns": weights[..., :3], "channels": weights[:1]}
+    if symmetry == "transpose":
+        weights = weights * torch.tensor([1, 2.0, 1, 1, 2, 1])[:, None]
+    else:
+        part[symmetry] *= 2
+    tests = results_of(512, 1, weights)
+    broken = {symmetry, "transpose"} if symmetry.startswith("flip") else {symmetry}
+    # The p-value of exchangeable channels is at least that of three maps
+    assert {name for name, test in tests.items() if test.p_value <= 3 / 128} == broken
+    assert tests[symmetry].limit > tests[symmetry].asymmetry > 0.05 and not tests[symmetry].holds
+    assert not set(accepted(tests)) & broken
+
+
+def test_a_small_asymmetry_is_found_by_many_networks_and_few_leave_room_for_it():
+    weights = torch.linspace(0.9, 1.1, 6)[:, None]
+    many = results_of(8_000, 0, weights, noise=0)["flip_rows"]
+    assert many.p_value <= 2 / 128 and not many.holds
+    weights = torch.tensor([1.0, 1, 1, 0, 0, 0])[:, None]  # all in the upper half
+    for seed in range(40):
+        for count in (16, 48):
+            few = results_of(count, seed, weights, noise=1.0)["flip_rows"]
+            assert not few.holds and few.limit > few.allowed
+
+
+def test_asymmetry_and_limit_are_those_of_their_definitions():
+    """Compare with loops over pairs of groups and all signs."""
+    weights = torch.linspace(0.2, 2, 6).expand(SHAPE)
+    vectors = (normal(64, *SHAPE) * weights).flatten(1).double()
+    moment = nc.SecondMoment((72,))
+    moment.add(vectors[:, None, None])
+    shares = moment.shares()
+    test = symmetry_tests(shares, SHAPE)["flip_columns"]
+    mapped = maps_of(SHAPE, ["flip_columns"])[0]
+    changes = [share - mapped @ share @ mapped.T for share in shares]
+    pairs = [(k, j) for k in range(8) for j in range(8) if k != j]
+    energy = sum((shares[k] * shares[j]).sum() for k, j in pairs) * 8 / 7
+
+    def statistic(signs):
+        products = ((signs[k] * changes[k] * signs[j] * changes[j]).sum() for k, j in pairs)
+        return float(sum(products))
+
+    null = torch.tensor([statistic((1, *rest)) for rest in itertools.product((1, -1), repeat=7)])
+    assert test.p_value == float((null >= null[0] * (1 - 1e-9)).double().mean())
+    assert test.asymmetry == pytest.approx(float(null[0] / energy / 2), rel=1e-5)
+    limit = float((null[0] + null.quantile(0.95)) / energy / 2)
+    assert test.limit == pytest.approx(limit, rel=1e-5)
+
+
+def test_correlated_channels_are_not_exchangeable():
+    vectors = normal(512, 1, 1, 72)
+    vectors[..., 36:] = vectors[..., :36]  # of equal energy, but always the same
+    moment = nc.SecondMoment((72,))
+    moment.add(vectors)
+    tests = symmetry_tests(moment.shares(), SHAPE)
+    assert tests["channels"].p_value <= 3 / 128 < tests["flip_rows"].p_value
+    assert not tests["channels"].holds
+
+
+def test_a_rejected_flip_takes_the_transpose_with_it():
+    holds, broken = SymmetryTest(0.5, 0.0003, 0.0004), SymmetryTest(0.001, 0.5, 0.6)
+    outcomes = {"flip_rows": holds, "flip_columns": broken, "transpose": holds}
+    assert accepted(outcomes) == ("flip_rows",)
+    assert accepted(dict.fromkeys(outcomes, holds)) == tuple(outcomes)
+
+
+def test_what_images_of_a_shape_can_have():
+    shares = torch.eye(72).double().expand(8, 72, 72)
+
+    def names(*shape):
+        return set(symmetry_tests(shares, shape))
+
+    assert names(2, 4, 9) == {"flip_rows", "flip_columns", "channels"}
+    assert names(1, 1, 72) == {"flip_columns"} and names(1, 72, 1) == {"flip_rows"}
+    assert names(2, 36) == {"flip_columns", "channels"}
+    assert "transpose" in names(18, 2, 2) and names(72) == set()
+
+
+# --- factories
+
+
+def pooled():
+    layers = nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 1)
+    return nn.Sequential(*layers)
+
+
+class Dark(nn.Module):
+    """A mask that darkens the right half."""
+
+    def forward(self, x):
+        return x * torch.tensor([1.0] * 5 + [0.6] * 5).to(x)
+
+
+def smooth_sequences():
+    """A network that prefers slow sequences, and to which two channels are the same."""
+    slow = nn.AvgPool1d(9, 1, 4, count_include_pad=False)
+    layers = nn.Conv1d(2, 8, 5, padding=2), nn.ReLU(), nn.Flatten(), nn.Linear(192, 10)
+    return nn.Sequential(slow, *layers)
+
+
+def strided():
+    layers = [nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, padding=1)]
+    pooled = nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 1)
+    return nn.Sequential(*layers, *pooled)
+
+
+@pytest.mark.parametrize(
+    ("factory", "shape", "expected"),
+    [
+        (lambda: nc.LENET.build(1, 16, 1), (1, 16, 16), ["flip_rows", "flip_columns", "transpose"]),
+        (pooled, (1, 10, 10), ["flip_rows", "flip_columns", "transpose"]),
+        (lambda: nn.Sequential(Dark(), *pooled()), (1, 10, 10), ["flip_rows"]),
+        (smooth_sequences, (2, 24), ["flip_columns", "channels"]),
+        (strided, (1, 16, 16), ["transpose"]),
+    ],
+    ids=["LeNet", "a small CNN", "masked", "sequences", "strided"],
+)
+def test_what_a_factory_is_found_to_have(factory, shape, expected):
+    nads = compute(factory, 600, shape, num_directions=8)
+    assert nads.provenance["symmetries"] == expected
+    assert nads.provenance["symmetry_tests"].keys() >= set(expected)
+    assert all(nads.types)
+    if factory is smooth_sequences:
+        assert set(nads.names[:2]) == {"c0 + 0", "c1 + 0"}
+        assert float(nads.directions[0, 1].abs().max()) == 0  # of one channel
+
+
+def test_few_networks_and_named_symmetries_are_not_tested():
+    assert "symmetry_tests" not in compute(strided, 15, (1, 16, 16)).provenance
+    for symmetries in ((), ("transpose",)):
+        provenance = compute(strided, 32, (1, 16, 16), symmetries=symmetries).provenance
+        assert provenance["symmetries"] == list(symmetries) and "symmetry_tests" not in provenance
