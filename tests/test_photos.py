@@ -239,13 +239,16 @@ def test_a_class_that_is_missing_is_noticed(tmp_path):
         nb.load_images("imagenette", root=tmp_path)
 
 
-def test_data_sets_that_are_not_there(without_debian):
+def test_data_sets_that_are_not_there(without_debian, caplog):
     for name, known in photos.PUBLISHED.items():
         with pytest.raises(
             nb.DatasetNotFoundError, match=f"no {known['title']} in .*found: none.*NADS_DATA"
         ):
             nb.load_images(name)
-    assert nb.load_images(num_images=10).generated
+    assert not caplog.records
+    for train in (True, False):
+        assert nb.load_images(train=train, num_images=10).generated
+    assert len(caplog.records) == 1 and "CIFAR-10" in caplog.text and "NADS_DATA" in caplog.text
 
 
 @pytest.mark.parametrize("name", photos.PUBLISHED)

@@ -2,6 +2,7 @@
 are no photos.
 """
 
+import logging
 import math
 import os
 from dataclasses import replace
@@ -15,6 +16,8 @@ from nads_book.photos import on_disk
 from nads_book.photos.on_disk import DatasetNotFoundError
 from nads_core.data.images import GENERATED, ImageSet
 from nads_core.runtime.arguments import plain, require_choice, require_integers
+
+logger = logging.getLogger(__name__)
 
 DATASETS = ("auto", *on_disk.PUBLISHED, "generated")
 
@@ -52,9 +55,9 @@ def load_images(
     Args:
         dataset: "cifar10", "fashion-mnist" (one channel) or "imagenette"; "generated" for a small
             synthetic set; "auto" for ``train`` and ``test`` in ``root``, whatever their classes, or
-            CIFAR-10 if available. The generated set takes their place only if no ``root`` is given,
-            and ``NADS_DATA`` names no folder that holds something. ``source`` of the result records
-            which.
+            CIFAR-10 if available. The generated set takes their place, which a warning in the log
+            says, only if no ``root`` is given, and ``NADS_DATA`` names no folder that holds
+            something. ``source`` of the result records which.
         train: whether to load the training part (else the test part).
         num_images: number of images, drawn evenly from the classes; all by default, or if there are
             fewer.
@@ -101,6 +104,8 @@ def load_images(
             )
     except DatasetNotFoundError as error:
         if auto and not root and not occupied:
+            if train:  # once for both parts
+                logger.warning("Generated images replace photos: %s. Set NADS_DATA.", error)
             return _generated(train, num_images, size, seed)
         remedy = (
             f"set NADS_DATA (or root) to a folder with {known['content']}; "
