@@ -117,7 +117,14 @@ def test_the_announced_time_is_that_of_as_many_trainings_at_once_as_are_made(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("index", 1023), ("strength", 0), ("architecture", "foo"), ("preset", "x")]
+    ("name", "value"),
+    [
+        ("index", 1023),
+        ("strength", 0),
+        ("architecture", "foo"),
+        ("preset", "x"),
+        ("nads_of", "/nope.npz"),
+    ],
 )
 def test_parameters_are_checked_before_anything_is_loaded(name, value, monkeypatch):
     place = "nads_book.pages.poison.trial.load_images"

@@ -251,4 +251,7 @@ def _load_nads(name: str, architecture: str) -> nc.NADs:
         name = architecture if architecture in ARCHITECTURES else "lenet"
     if name not in ARCHITECTURES and Path(name).is_file():
         return nc.NADs.load(name)
-    return load_nads(name)
+    try:
+        return load_nads(name)
+    except ValueError as error:
+        raise ValueError(f"nads_of is {name!r}, which is no file: {error}") from error
