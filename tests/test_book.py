@@ -46,6 +46,8 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
     (place,) = (i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", []))
+    assert "remove-cell" not in cells[place].metadata["tags"], "later cells need them"
+    assert max(len(line) for cell in cells for line in cell.source.splitlines()) <= 88
     names = {statement.targets[0].id for statement in ast.parse(cells[place].source).body}
     calls = [n for n in ast.walk(ast.parse(cells[place + 1].source)) if isinstance(n, ast.Call)]
     checks = ("check_parameters", "Trial")  # the poison's run checks them itself

@@ -9,5 +9,5 @@ def test_it_lists_features(capsys, monkeypatch, tmp_path):
     assert main(["doctor"]) == 0
     features = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert {"torch", "cores", "Triton", "GPU", "browser", "book"} <= features.keys()
-    assert features["cifar10"].startswith("not in") and "64" in features["references"]
+    assert features["cifar10"].startswith("no complete") and "64" in features["references"]
     assert {"fashion-mnist", "imagenette"} <= features.keys()

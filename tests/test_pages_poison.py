@@ -101,8 +101,30 @@ def test_the_time_of_a_training_is_that_of_its_steps_and_evaluations(trial, monk
     assert trial.seconds_of_training() == pytest.approx(3 * steps + evaluated)
 
 
+@pytest.mark.parametrize(("seconds", "workers", "announced"), [(40, 3, 80), (4, 1, 16)])
+def test_the_announced_time_is_that_of_as_many_trainings_at_once_as_are_made(
+    seconds, workers, announced, monkeypatch, request
+):
+    monkeypatch.setattr(poison.trial, "num_cores", lambda: 3)
+    monkeypatch.setattr(poison.Trial, "seconds_of_training", lambda _: float(seconds))
+    run = request.getfixturevalue("trial")
+    assert f"**{poison.trial.in_words(announced)}**" in run.announcement()
+    options = {}
+    result = SimpleNamespace(test_accuracy=torch.ones(1))
+    monkeypatch.setattr(nc, "train_networks", lambda *_, **given: options.update(given) or result)
+    run.accuracies({"clean": run.train.images})
+    assert options["workers"] == workers
+
+
 @pytest.mark.parametrize(
-    ("name", "value"), [("index", 1023), ("strength", 0), ("architecture", "foo"), ("preset", "x")]
+    ("name", "value"),
+    [
+        ("index", 1023),
+        ("strength", 0),
+        ("architecture", "foo"),
+        ("preset", "x"),
+        ("nads_of", "/nope.npz"),
+    ],
 )
 def test_parameters_are_checked_before_anything_is_loaded(name, value, monkeypatch):
     place = "nads_book.pages.poison.trial.load_images"

@@ -1,5 +1,7 @@
 """The rival theory: products with gradients, the fit, and the rule."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -71,18 +73,53 @@ def test_many_iterations_are_kernel_ridge_regression():
     assert_close(one / one.norm(), (v := test @ train.T @ targets) / v.norm())
 
 
+class Linear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(2, 1024))
+
+    def forward(self, x):
+        return x.flatten(1) @ self.weight.T
+
+
 def test_a_linear_network_learns_a_wave_in_its_kernel():
-    class Linear(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight = nn.Parameter(torch.zeros(2, 1024))
-
-        def forward(self, x):
-            return x.flatten(1) @ self.weight.T
-
     row = rival_theory.kernel_row(Linear(), nc.fourier_direction((0, 2), size=32), 0.3, 1)
     # K = 2 x'x, of which the signal's part is 2 y y'; noise adds less than a tenth
     assert row["alignment"] == pytest.approx(2, rel=0.1) and row["accuracies"][-1] > 0.95
+
+
+def test_pairs_of_samples_leave_no_noise_in_the_alignment(monkeypatch):
+    linear = SimpleNamespace(build=lambda *sizes: Linear())
+    monkeypatch.setattr(rival_theory, "MODELS", {"lenet": linear})
+    found = rival_theory.alignments("lenet", nc.fourier_direction((0, 2), size=32), 3.0, 1)
+    assert found == pytest.approx([2] * rival_theory.NUM_KERNELS, rel=1e-4)  # K = 2 x'x
+
+
+def test_mean_kernels_take_the_place_of_single_ones():
+    """Every other criterion is decided by the rows of the first study."""
+    study = rival_theory.MeanKernels()
+    single = rival_theory.load_study("rival-theory.json")["rows"]
+    rows = []
+    for row in single:
+        fields = {name: row[name] for name in ("network", "family", "key", "seed")}
+        rows.append(fields | {"alignments": [row["alignment"] - 1, row["alignment"] + 1]})
+    same = study.score(rows)
+    before = rival_theory.RivalTheory().score(single)
+    assert same.estimates == before.estimates
+    assert same.met == {name: before.met[name] for name in same.met}
+    for row in rows:
+        row["alignments"] = [-energy_of(single, row)]
+    cell = study.score(rows).estimates["lenet, waves"]
+    assert cell["alignment"][0] == pytest.approx(-cell["energy"][0])
+
+
+def energy_of(single, row):
+    """Return the energy of the direction of a row."""
+    return next(
+        one["energy"]
+        for one in single
+        if all(one[name] == row[name] for name in ("network", "family", "key"))
+    )
 
 
 def predicted(noise, seed=0, count=48):

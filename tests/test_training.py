@@ -197,6 +197,26 @@ def test_a_network_returns_to_the_device_that_it_came_from(rate):
     assert network.place == torch.device("cpu") != torch.device("cpu:0")
 
 
+class Auxiliary(nn.Sequential):
+    """A network with more than logits in train mode, as GoogLeNet or a detector."""
+
+    def __init__(self, form):
+        super().__init__(*small_network())
+        self.form = form
+
+    def forward(self, x):
+        logits = super().forward(x)
+        return self.form(logits) if self.training else logits
+
+
+@pytest.mark.parametrize(
+    "form", [lambda x: (x, x), lambda x: {"out": x}, lambda x: SimpleNamespace(logits=x)]
+)
+def test_more_than_logits_in_train_mode_is_named_with_a_remedy(form):
+    with pytest.raises(ValueError, match="returns a (tuple|dict|SimpleNamespace).*aux_logits"):
+        train_one(Auxiliary(form), small_data(0))
+
+
 @pytest.mark.parametrize(("call", "shown"), BAD_CALLS)
 def test_bad_calls_are_rejected(call, shown):
     with pytest.raises((TypeError, ValueError), match=shown):

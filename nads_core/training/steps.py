@@ -70,6 +70,12 @@ class Trainee:
         with self.config.autocast():
             # (n, C, H, W) -> (n, classes)
             logits = self.network(images[batch].contiguous(memory_format=self.layout))
+        if not isinstance(logits, Tensor):
+            raise ValueError(
+                f"in train mode the network returns a {type(logits).__name__}, not logits alone, "
+                "as GoogLeNet does with auxiliary classifiers: switch these off (aux_logits=False), "
+                "or pass a module that returns the logits"
+            )
         loss = F.cross_entropy(logits.to(images.dtype), labels[batch])
         self.gradients.zero_()
         loss.backward()

@@ -11,9 +11,7 @@ import torch
 
 from nads_book.photos.on_disk import (
     PUBLISHED,
-    DatasetNotFoundError,
     data_root,
-    find_published,
     open_published,
 )
 from nads_core.runtime.arguments import usable_device
@@ -50,16 +48,15 @@ def describe() -> Iterator[str]:
 
 
 def _found(name: str) -> str:
-    """Describe a data set on this machine: number of images and folder, or what is wrong."""
+    """Describe a data set on this machine: number of images, or what is wrong."""
     try:
-        if not (folder := find_published(name, data_root())):
-            return f"not in {data_root()}: needs {PUBLISHED[name]['content']}"
-        train, test = (open_published(name, folder, part) for part in (True, False))
-    except (DatasetNotFoundError, ValueError) as error:
-        return f"cannot be read: {error}"
+        root = data_root()
+        train, test = (open_published(name, root, part) for part in (True, False))
+    except (OSError, ValueError, ImportError) as error:
+        return str(error)
     return (
-        f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images in "
-        f"{folder}"
+        f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images "
+        f"in {root} or installed"
     )
 
 

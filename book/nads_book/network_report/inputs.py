@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from nads_book.photos import DatasetNotFoundError, load_folder
+from nads_book.photos.on_disk import open_folder
 from nads_core.data import ImageSet
 from nads_core.networks.architectures import Architecture, Factory, architecture_named
 
@@ -72,13 +73,9 @@ def _candidates(model: str, network: nn.Module, folder: Path | None) -> Iterator
 
 def _side_of(folder: Path | None) -> list[int]:
     """Return the side of the first image, at most that of photos for trained networks."""
-    from PIL import Image
-
-    for path in sorted(images_folder(folder).rglob("*")) if folder else ():
-        if path.suffix.lower() in Image.registered_extensions():
-            with Image.open(path) as image:
-                return [min(_LARGEST, *image.size)]
-    return []
+    if not folder:
+        return []
+    return [min(_LARGEST, *open_folder(images_folder(folder), None).read(0).size)]
 
 
 def images_folder(folder: Path) -> Path:

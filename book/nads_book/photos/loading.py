@@ -2,19 +2,19 @@
 are no photos.
 """
 
-import math
+import logging
 import os
-from dataclasses import replace
+import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from tqdm import tqdm
 
 from nads_book.photos import on_disk
 from nads_book.photos.on_disk import DatasetNotFoundError
 from nads_core.data.images import GENERATED, ImageSet
-from nads_core.runtime.arguments import plain, require_choice, require_integers
+from nads_core.runtime.arguments import require_choice, require_integers
 
 DATASETS = ("auto", *on_disk.PUBLISHED, "generated")
 
@@ -33,28 +33,29 @@ def load_images(
     """Load labelled photos, the same number of every class as far as possible.
 
     ``root`` (by default the folder named by the environment variable ``NADS_DATA``) may hold
-    several data sets, each in the files that torchvision downloads, or as a copy with one folder
-    per class: ``train/cat/1.png`` and ``test/cat/2.png``. A copy may also be in a sub-folder
-    ``cifar10``, ``fashion-mnist`` or ``imagenette64``. Fashion-MNIST may be four files as
+    several data sets, each in the files that torchvision downloads, or as a complete copy with one
+    folder per class: ``train/cat/1.png`` and ``test/cat/2.png``. A copy may also be in a sub-folder
+    ``cifar10``, ``fashion-mnist`` or ``imagenette64``. Fashion-MNIST may be the four files as
     published, or the Debian package ``dataset-fashion-mnist``.
 
-    Images of 8 bits may be in any format that Pillow reads. They are turned as their EXIF data say.
-    Transparent parts are shown over white. Of files with several frames the first is read; colour
-    profiles are ignored. Files of other formats, and images in no class, are left out with a
-    warning. Hidden files and folders do not count, nor do ``__MACOSX`` and folders behind links.
-    Classes are sorted as text, "10" before "2". The labels of
-    ``test/``, or of ``val/`` where there is no ``test/``, are those of ``train/``.
+    Images of 8 bits may be in any usual format of photos that Pillow reads. They are turned as
+    their EXIF data say. Transparent parts are shown over white. Of files with several frames the
+    first is read; colour profiles are ignored. Files that are no photos, whatever their ending,
+    images in no class, folders of systems and storage devices (their names begin with ``@``, ``#``,
+    ``$``, ``~`` or ``_``), and sub-folders behind links are left out with a warning, hidden ones
+    without. Two folders that share several sub-folders are parts of a data set, not classes.
+    Classes are sorted as text, "10" before "2". The labels of ``test/``, or of ``val/`` where there
+    is no ``test/``, are those of ``train/``.
 
-    Photos of another size are scaled by Pillow's bicubic filter, without keeping their proportions;
-    those of Imagenette are first cropped to the square in their centre. Fashion-MNIST has 28 x 28
-    pixels.
+    Photos are cropped to the square in their centre, and scaled by Pillow's bicubic filter.
+    Fashion-MNIST has 28 x 28 pixels.
 
     Args:
         dataset: "cifar10", "fashion-mnist" (one channel) or "imagenette"; "generated" for a small
             synthetic set; "auto" for ``train`` and ``test`` in ``root``, whatever their classes, or
-            CIFAR-10 if available. The generated set takes their place only if no ``root`` is given,
-            and ``NADS_DATA`` names no folder that holds something. ``source`` of the result records
-            which.
+            CIFAR-10 if available. The generated set takes their place, which a warning in the log
+            says, only if no ``root`` is given, and ``NADS_DATA`` names no folder that holds
+            something. ``source`` of the result records which.
         train: whether to load the training part (else the test part).
         num_images: number of images, drawn evenly from the classes; all by default, or if there are
             fewer.
@@ -71,50 +72,42 @@ def load_images(
 
     Raises:
         ValueError: for an unknown dataset, an invalid number of images, size or seed, damaged
-            official files, an image that is damaged or too large, or classes of ``test/`` that
-            ``train/`` lacks.
+            official files, an image that is damaged or too large, a folder that cannot be listed,
+            or classes of ``test/`` that ``train/`` lacks.
         DatasetNotFoundError: if there are neither files of the data set nor a network connection;
-            if ``root`` does not exist, holds other photos, or has a class without images. It names
-            what is there, and what is expected.
+            if ``root`` does not exist, holds other photos or an incomplete copy, or has a class
+            without images. It names what is there, and what is expected.
     """
     require_choice("dataset", dataset, DATASETS)
-    num_images, size, seed = _require_integers(num_images, size, seed)
+    _require_integers(num_images, size, seed)
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
-    download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
     folder, auto = on_disk.data_root(root), dataset == "auto"
-    name = "cifar10" if auto else dataset
-    known, place = on_disk.PUBLISHED[name], on_disk.find_published(name, folder)
     own = (folder / "train").is_dir()
-    # What a named folder holds is meant to be used: nothing else takes its place.
-    occupied = bool(root or os.environ.get("NADS_DATA")) and on_disk.visible_in(folder)
-    try:
-        if auto and own and place != folder / known["places"][0]:
-            photos = on_disk.open_part(folder, train)
-        elif place is None and (own or (auto and occupied) or not download):
-            raise DatasetNotFoundError(
-                f"no {known['title']} in {folder} (found: {on_disk.photos_in(folder)})"
-            )
-        else:
+    if download is None:
+        download = os.environ.get("NADS_DOWNLOAD", "1") != "0"
+    if auto and own:
+        photos = on_disk.open_part(folder, train)
+    else:
+        # What a named folder holds is meant to be used: nothing else takes its place.
+        named = root or os.environ.get("NADS_DATA")
+        occupied = own or (auto and named and any(on_disk.listing(folder)))
+        try:
             photos = on_disk.open_published(
-                name, place or on_disk.download_published(name, folder), train
+                "cifar10" if auto else dataset, folder, train, download and not occupied
             )
-    except DatasetNotFoundError as error:
-        if auto and not root and not occupied:
+        except DatasetNotFoundError as error:
+            if not auto or root or occupied:
+                raise
+            if train:  # once for both parts
+                logging.getLogger(__name__).warning("Generated images replace photos: %s", error)
             return _generated(train, num_images, size, seed)
-        remedy = (
-            f"set NADS_DATA (or root) to a folder with {known['content']}; "
-            "or use dataset='generated'"
-        )
-        raise DatasetNotFoundError(f"{error}: {remedy}") from error
     return _selection(photos, num_images, size, seed, progress)
 
 
-def _require_integers(num_images: int | None, size: int, seed: int) -> tuple[int | None, int, int]:
-    """Return a number of images, a size and a seed as integers of Python, or raise a ValueError."""
+def _require_integers(num_images: int | None, size: int, seed: int) -> None:
     require_integers(size=size, num_images=1 if num_images is None else num_images)
     require_integers(least=0, seed=seed)
-    return plain(num_images), plain(size), plain(seed)
 
 
 def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:
@@ -125,29 +118,32 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     if num_images is None or num_images >= len(labels):
         return order
     # Of an image in its class: the first of every class come first
-    rank = np.empty(len(labels), dtype=int)
-    for value in np.unique(labels):
-        members = order[labels[order] == value]
-        rank[members] = np.arange(len(members))
-    return order[np.argsort(rank[order], kind="stable")[:num_images]]
+    rank = np.empty_like(order)
+    rank[np.argsort(labels[order], kind="stable")] = np.concatenate(
+        [*map(np.arange, np.bincount(labels))]
+    )
+    return order[np.argsort(rank, kind="stable")[:num_images]]
 
 
 def _selection(
     photos: on_disk.Photos, num_images: int | None, size: int, seed: int, progress: bool
 ) -> ImageSet:
     """Read a selection of photos, scaled to (C, size, size) in [0, 1]."""
-    from tqdm import tqdm
-
-    chosen = _draw_evenly(photos.labels, num_images, seed)
-    bar = tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)
-    # (N, H, W, C), or (N, H, W) if grey
-    pixels = np.stack([np.array(photos.read(index, size)) for index in bar])
-    images = (
-        torch.from_numpy(pixels).view(len(chosen), size, size, -1).permute(0, 3, 1, 2).contiguous()
-        / 255
-    )
+    try:
+        from PIL import ImageOps, UnidentifiedImageError
+    except ImportError as error:
+        raise DatasetNotFoundError("reading photos needs Pillow: pip install pillow") from error
+    drawn = _draw_evenly(photos.labels, num_images, seed)
+    pixels = {}
+    for index in tqdm(drawn, desc="reading images", disable=not progress or len(drawn) < 20_000):
+        try:
+            pixels[index] = np.atleast_3d(np.array(ImageOps.fit(photos.read(index), (size, size))))
+        except UnidentifiedImageError as error:
+            warnings.warn(f"left out, since it is no photo: {error}", stacklevel=3)
+    # (N, H, W, C) -> (N, C, H, W)
+    images = torch.from_numpy(np.stack([*pixels.values()])).permute(0, 3, 1, 2).contiguous() / 255
     return ImageSet(
-        images, torch.from_numpy(photos.labels[chosen]), photos.class_names, photos.source
+        images, torch.from_numpy(photos.labels[[*pixels]]), photos.class_names, photos.source
     )
 
 
@@ -171,14 +167,13 @@ def load_folder(
         name: name of the images, for captions; the folder's by default.
 
     Raises:
-        DatasetNotFoundError: if there is no such folder, or no images in it or in a class.
-        ValueError: for an invalid number of images, size or seed, or if an image is damaged or too
-            large.
+        DatasetNotFoundError: if there is no such folder, or no images in it or in a class, or if it
+            holds parts instead of classes.
+        ValueError: for an invalid number of images, size or seed, if an image is damaged or too
+            large, or if a folder cannot be listed.
     """
-    num_images, size, seed = _require_integers(num_images, size, seed)
-    name = name or Path(folder).name
-    # Class names alone do not make a folder a published data set
-    photos = replace(on_disk.open_folder(Path(folder), name), source=f"images in {name}")
+    _require_integers(num_images, size, seed)
+    photos = on_disk.open_folder(Path(folder), name)
     return _selection(photos, num_images, size, seed, progress)
 
 
@@ -187,35 +182,30 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
     coloured noise.
     """
     count = num_images or (10_000 if train else 2_000)
-    generator = torch.Generator().manual_seed(2 * seed + int(train))
-    labels = torch.arange(count) % 10
-    labels = labels[torch.randperm(count, generator=generator)]  # (N,)
+    generator = torch.Generator().manual_seed(2 * int(seed) + train)
+    labels = torch.randperm(count, generator=generator) % 10  # (N,)
 
-    def uniform() -> Tensor:
+    def uniform() -> torch.Tensor:
         return torch.rand(count, 1, 1, generator=generator)
 
-    axis = torch.linspace(-1, 1, size)
-    y, x = torch.meshgrid(axis, axis, indexing="ij")  # (H, W)
-    # Grating or blob (N,), and which of five (N, 1, 1)
-    kind, form = (
-        labels // 5,
-        (labels % 5)[:, None, None],
-    )
-    angle = math.pi * (form + 0.3 * (uniform() - 0.5)) / 5  # (N, 1, 1)
+    x = torch.linspace(-1, 1, size)
+    y = x[:, None]
+    form = (labels % 5)[:, None, None]  # (N, 1, 1)
+    angle = torch.pi * (form + 0.3 * (uniform() - 0.5)) / 5  # (N, 1, 1)
     # (N, H, W)
     waves = torch.sin(
-        (3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * math.pi * uniform()
+        (3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * torch.pi * uniform()
     )
     dy, dx = y - 0.6 * (2 * uniform() - 1), x - 0.6 * (2 * uniform() - 1)
     radius = 0.2 + 0.08 * form  # (N, 1, 1)
     blobs = 2 * torch.exp(-((dy**2 + dx**2 * (1 + form / 2)) ** 2) / radius**2) - 1  # (N, H, W)
-    pattern = torch.where(kind[:, None, None] == 0, waves, blobs)[:, None]  # (N, 1, H, W)
+    pattern = torch.where(labels[:, None, None] < 5, waves, blobs)[:, None]  # (N, 1, H, W)
     tint = 0.5 + 0.5 * torch.rand(count, 3, 1, 1, generator=generator)
     # White noise (N, 3, H, W), divided by its frequency: as in photos, low frequencies are the
     # strongest.
     noise = torch.fft.fft2(torch.randn(count, 3, size, size, generator=generator))
     frequency = torch.fft.fftfreq(size)
-    noise = torch.fft.ifft2(noise / (0.05 + torch.hypot(frequency[:, None], frequency[None]))).real
+    noise = torch.fft.ifft2(noise / (0.05 + torch.hypot(frequency[:, None], frequency))).real
     images = 0.5 + 0.16 * tint * pattern + 0.12 * noise / noise.std()  # (N, 3, H, W)
     names = tuple(f"{shape} {number}" for shape in ("grating", "blob") for number in range(1, 6))
     return ImageSet(images.clamp(0, 1), labels, names, GENERATED)

@@ -35,7 +35,7 @@ if not all(map(importlib.util.find_spec, ("nads_core", "nads_book"))):
     site.addsitedir(sysconfig.get_path("purelib"))  # no restart is needed
     if not importlib.util.find_spec("nads_book"):
         raise SystemExit(f"{address} could not be installed: upload the book's folder "
-                         "here as nads-book, or correct the address, and run this again.")"""
+                         "here as nads-book, or correct the address, and try again.")"""
 OPTIONS = re.compile(
     r"^(```\{code-cell\}.*\n)(?:---\n((?:.+\n)+?)---\n|((?::.+\n)+))\n*", re.MULTILINE
 )

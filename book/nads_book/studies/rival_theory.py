@@ -228,7 +228,7 @@ class MeanKernels(FileStudy):
 
     name = "mean-kernels"
     on_gpu = False
-    needs = ("rival-theory", "fig1-lenet")
+    needs = ("fig1-lenet",)
 
     def units(self) -> list[Unit]:
         return [unit for unit in RivalTheory().units() if unit["seed"] == SEEDS[0]]

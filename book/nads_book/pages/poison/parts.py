@@ -16,6 +16,7 @@ from nads_book.pages import scored_rows
 from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.studies import poison_parts, stored
 from nads_book.studies.poison_parts import DEVIATION, PARTS
+from nads_core.data import ImageSet
 from nads_core.runtime.arguments import require_choice
 
 STUDY = "poison-parts"
@@ -93,15 +94,17 @@ def plot_number() -> Figure:
     return figures.plot_by_index({"": curves}, LOST)
 
 
-def plot_own_number(index: int, lost: float) -> Figure:
+def plot_own_number(index: int, lost: float, images: ImageSet) -> Figure:
     """Draw the points that a number costs the reader's network beside the stored ones.
 
     Args:
         index: NAD of the reader's number.
         lost: points that it costs.
+        images: images of the reader's training.
     """
     curves = {f"stored: {NAMES['lenet']}, one deviation": sweep(DEVIATION)}
-    return figures.plot_by_index({"": curves}, LOST, {"yours": {index: [lost]}})
+    yours = f"yours: {report.badge(images)}"
+    return figures.plot_by_index({"": curves}, LOST, {yours: {index: [lost]}})
 
 
 def plot_parts(case: str = "lenet") -> Figure:

@@ -42,6 +42,7 @@ SIZES = {
 }
 LAST = 1022  # four of the ten classes use the next NAD
 _LONG = 1.0  # seconds of a batch, from which on no more than one is timed
+_WORTH = 5.0  # seconds of a training, from which on processes pay for their start
 
 
 class Trial:
@@ -65,6 +66,8 @@ class Trial:
         build: function that returns a new network.
         recipe: recipe of the trainings.
         stored: accuracies of stored LeNets with the same poison, by version; {} if there are none.
+        seconds: estimate of what one training takes.
+        workers: number of trainings at once, each in a process on one core.
 
     Raises:
         ValueError: for a parameter that cannot be used, or a network that does not fit.
@@ -111,6 +114,9 @@ class Trial:
         self.recipe = replace(nc.CIFAR10_RECIPE, epochs=epochs)
         _require_fitting(self.build, self.num_classes)
         self.stored = stored_beside(self.nads.name, index, strength)
+        self.seconds = self.seconds_of_training()
+        on_cpu = not torch.cuda.is_available()
+        self.workers = num_cores() if on_cpu and self.seconds > _WORTH else 1
         report.show_images_used(self.train, self.test)
         report.show(self.announcement())
 
@@ -122,13 +128,12 @@ class Trial:
         """
         on_gpu = torch.cuda.is_available()
         device = torch.cuda.get_device_name() if on_gpu else "the CPU"
-        rounds = num_trainings if on_gpu else -(-num_trainings // min(num_cores(), num_trainings))
-        seconds, epochs = rounds * self.seconds_of_training(), self.recipe.epochs
+        rounds, epochs = -(-num_trainings // self.workers), self.recipe.epochs
         return (
             f"{num_trainings} trainings of {report.LABELS.get(self.label, self.label)}, "
             f"with NADs of {report.LABELS.get(self.nads.name, self.nads.name)}, "
             f"{len(self.train):,} photos, {epochs} epoch{'s' * (epochs > 1)}, "
-            f"on {device}: **{in_words(seconds)}**. "
+            f"on {device}: **{in_words(rounds * self.seconds)}**. "
             "`preset` sets another size."
             + " No stored training has these NADs, this index and strength."
             * (not self.stored)
@@ -167,6 +172,8 @@ class Trial:
             recipe=self.recipe,
             seed=self.seed,
             network_ids=[0] * len(versions),  # the same first weights and batches
+            method="processes" if self.workers > 1 else "auto",
+            workers=self.workers,
             progress=False,
         )
         assert trained.test_accuracy is not None
@@ -244,4 +251,7 @@ def _load_nads(name: str, architecture: str) -> nc.NADs:
         name = architecture if architecture in ARCHITECTURES else "lenet"
     if name not in ARCHITECTURES and Path(name).is_file():
         return nc.load_nads(name)
-    return load_nads(name)
+    try:
+        return load_nads(name)
+    except ValueError as error:
+        raise ValueError(f"nads_of is {name!r}, which is no file: {error}") from error

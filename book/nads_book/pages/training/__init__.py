@@ -7,7 +7,7 @@ from nads_book.pages.training import (
     trajectories,
     used,
 )
-from nads_book.pages.training.first_step import plot_balanced, plot_first_step
+from nads_book.pages.training.first_step import plot_balanced, plot_first_step, plot_rates
 from nads_book.pages.training.optimisers import plot_optimisers
 from nads_book.pages.training.own_networks import plot_your_training
 from nads_book.pages.training.trajectories import plot_changes, widget

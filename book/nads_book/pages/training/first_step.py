@@ -10,12 +10,14 @@ from torch import Tensor
 from nads_book import figures
 from nads_book.evidence import Evidence, Facts, evidence
 from nads_book.experiments import matching
-from nads_book.pages.scored_rows import registered, rows_of
+from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.pages.training.trajectories import LABELS, NETWORKS
 from nads_book.report import estimate
+from nads_book.studies import first_step_rates
 from nads_book.studies.exact_first_step import LAW, SHOWN_STEPS
 
-STUDY = "exact-first-step"
+STUDY, RATES = "exact-first-step", "first-step-rates"
+SAMPLES, CLIP = {"wave": "wave (0, 4)", "photos": "photos"}, 0.5  # clipped as in the paper
 LAWS = {law: LABELS[law] for law in (LAW, "first of law", "S", "G_0")}
 UNRESOLVED = "not resolved"
 FACTS: Facts = {"size": "paper", "num_seeds": 1}
@@ -54,6 +56,22 @@ def plot_first_step() -> Figure:
         ["cosine of the first change", "−d log tr G per unit of the rate"],
         logarithmic=["size"],
     )
+
+
+def plot_rates() -> Figure:
+    """Draw tr G after one step, relative to that before it, over the learning rate."""
+    panels: dict[str, Any] = {}
+    for network in ("lenet", "cnn"):
+        for data, where in SAMPLES.items():
+            lines = panels[f"{NETWORKS[network]}, {where}"] = {}
+            for labels in first_step_rates.LABELS:
+                cell = {"network": network, "data": data, "labels": labels}
+                own = matching(rows_of(RATES), clip=CLIP, **cell)
+                growth = [row["growth"] for row in own]
+                lines[f"{labels} labels"] = [row["rate"] for row in own], growth
+    ylabel = "tr G after the step / before"
+    ticks = [0.01, 0.05, 0.21, 0.5]
+    return figures.plot_lines(panels, "learning rate", ylabel, ticks, level=1, bands=True)
 
 
 def plot_balanced() -> Figure:
@@ -102,6 +120,16 @@ def first_step_shrinks() -> Evidence:
     names = ("lenet", "cnn", "mlp")
     criteria = [f"{name}, shrinks" for name in names]
     return by_criteria(criteria, derivatives()["lenet"]["growth"], names, null=0)
+
+
+def first_step_grows() -> Evidence:
+    """Decide whether along a wave one step shrinks LeNet's tr G at a rate of .05 and enlarges it at
+    .5 (registered), and show by how many per cent with right labels.
+    """
+    found = scored(RATES).estimates["lenet, wave, right"]["rate 0.5, clipped"]
+    facts = FACTS | {"num_trainings": first_step_rates.NUM_NETWORKS["lenet"]}
+    criteria = ["lenet, wave: falls at .05", "lenet, wave: grows at .5"]
+    return registered(RATES, criteria, [100 * (value - 1) for value in found], null=0, **facts)
 
 
 # The closed form of a deep linear network
