@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from nads_book.benchmarks import measure_eigenvectors, measure_network, torchvision_resnet18
+from nads_book.benchmarks import (
+    measure_eigenvectors,
+    measure_network,
+    prepared,
+    torchvision_resnet18,
+)
 from nads_book.benchmarks.measuring import CASES, peak_memory
 from nads_book.benchmarks.roofline import Limits, data_sheet, measure_limits
 from nads_book.benchmarks.stored import results_folder, write_result
-from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.covariance import gram_eigenpairs
-from nads_core.directions.evaluation import BatchEvaluator, require_gradients
-from nads_core.directions.stopping import subspace_error
-from nads_core.networks.ensembles import Ensemble
 
+from nads_core.directions.compute import second_moment
 from nads_core.directions.estimators import SmoothedGradient
-from nads_core.directions.moments import GramMoments
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import usable_device
 
@@ -36,7 +36,7 @@ SCALE_CASE = ("smoothed-4", SmoothedGradient(4))
 SCALE_SHAPES = ((3, 16, 16), (3, 32, 32), (3, 64, 64), (3, 128, 128), (3, 224, 224))
 SCALE_VECTORS = 500
 LARGE_SHAPE, LARGE_ESTIMATOR, LARGE_NETWORKS = (3, 224, 224), SmoothedGradient(8, readouts=8), 64
-LARGE_DIRECTIONS, COMPARED = 100, (1, 10, 100)  # leading directions whose error is estimated
+LARGE_DIRECTIONS, COMPARED = 100, (1, 10, 100)  # leading directions
 
 Named = tuple[str, dict[str, Any]]  # a results file's name, and its content
 
@@ -47,9 +47,9 @@ def costs(device: torch.device, limits: Limits | None, quick: bool) -> Iterator[
     for name in ("logreg", "lenet") if quick else ARCHITECTURES:
         build = partial(ARCHITECTURES[name].build, 1, shape[1], 1)
         for case, (estimator, dtype) in CASES.items():
-            ensemble = Ensemble(build, shape, device=device, dtype=dtype)
+            run = prepared(build, shape, estimator, dtype, device)
             result = {"problem": _problem(name, shape), "architecture": name, "method": case}
-            result |= measure_network(ensemble, estimator, limits, 0.02 if quick else 2.0)
+            result |= measure_network(run, limits, 0.02 if quick else 2.0)
             yield f"cost-{name}-{case}", result
 
 
@@ -59,54 +59,46 @@ def growing_inputs(device: torch.device, limits: Limits | None, quick: bool) -> 
     for shape in ((3, 16, 16), (3, 56, 56)) if quick else SCALE_SHAPES:
         problem = _problem("torchvision's resnet18", shape)
         result = {"problem": problem, "image_shape": list(shape), "method": case}
-        ensemble = Ensemble(torchvision_resnet18, shape, device=device)
-        result |= measure_network(ensemble, estimator, limits, 0.02 if quick else 2.0)
+        run = prepared(torchvision_resnet18, shape, estimator, device=device)
+        result |= measure_network(run, limits, 0.02 if quick else 2.0)
         num_vectors = 20 if quick else SCALE_VECTORS
-        result["eigenvectors"] = measure_eigenvectors(math.prod(shape), num_vectors, device=device)
+        result["eigenvectors"] = measure_eigenvectors(math.prod(shape), num_vectors)
         yield f"scale-torchvision-resnet18-{'x'.join(map(str, shape))}-{case}", result
 
 
 def large(device: torch.device, quick: bool) -> Iterator[Named]:
-    """Compute the first NADs of torchvision's ResNet-18 at 3 x 224 x 224 from the Gram matrix.
-
-    The overlaps between halves of the networks come with twice their standard deviation over pairs
-    of halves, and with what random directions give.
+    """Compute the first NADs of torchvision's ResNet-18 at 3 x 224 x 224 from the Gram matrix, with
+    the certainties of their subspaces.
     """
     shape, num_networks = ((3, 56, 56), 8) if quick else (LARGE_SHAPE, LARGE_NETWORKS)
     estimator = SmoothedGradient(2, readouts=2) if quick else LARGE_ESTIMATOR
-    ensemble = Ensemble(torchvision_resnet18, shape, device=device, dtype=torch.bfloat16)
-    dimension, name = math.prod(shape), "torchvision_resnet18"
     result: dict[str, Any] = {
         "problem": "first 100 NADs of " + _problem("torchvision's resnet18", shape),
         "image_shape": list(shape),
         "method": repr(estimator),
-        "dtype": "bfloat16",
         "num_networks": num_networks,
     }
 
     def work() -> None:
         start = time.perf_counter()
-        moments = GramMoments(dimension, ensemble.device)
-        state = Accumulation({"architecture": name}, moments, None, measures_error=True)
-        vector, _ = require_gradients(ensemble, estimator, name)
-        state.identify(ensemble.identity() | {"vector": vector.double().cpu()})
-        accumulate(BatchEvaluator(ensemble, estimator, name), state, num_networks)
+        options = {"estimator": estimator, "device": device}
+        moment = second_moment(torchvision_resnet18, shape, num_networks, **options)
         middle = time.perf_counter()
-        whole = state.total()
-        assert isinstance(whole, GramMoments)
-        values, directions = gram_eigenpairs(*whole.vectors(), LARGE_DIRECTIONS)
+        nads = moment.nads((), LARGE_DIRECTIONS)
         end = time.perf_counter()
         result["seconds"] = {"networks": middle - start, "eigenvectors": end - middle}
-        overlaps = result["first_directions"] = {}
-        for k in (k for k in COMPARED if k <= len(directions)):
-            error, two = subspace_error(state.groups, k, (), shape)
-            chance = k / dimension
-            overlap = {"half_overlap": 1 - 4 * error, "two_deviations": 4 * two, "chance": chance}
-            overlaps[str(k)] = overlap
-        result["eigenvalues"] = values.tolist()
+        result["first_directions"] = {
+            str(k): {
+                "certainty": float(nads.leading_certainty[k - 1]),
+                "chance": k / len(nads.basis),
+            }
+            for k in COMPARED
+            if k <= len(nads)
+        }
+        result["eigenvalues"] = nads.eigenvalues.tolist()
 
-    result["peak_memory_bytes"] = peak_memory(work, ensemble.device)
-    yield f"large-torchvision-resnet18-{'x'.join(map(str, shape))}-first-100", result
+    result["peak_memory_bytes"] = peak_memory(work, device)
+    yield f"first_directions-torchvision-resnet18-{'x'.join(map(str, shape))}", result
 
 
 def _problem(name: str, shape: tuple[int, ...]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import nads_core as nc
-from nads_core.runtime.files import atomic_write, seal
+from nads_core.runtime.files import atomic_write
 
 
 def folded(directions: np.ndarray) -> dict[str, np.ndarray]:
@@ -39,7 +39,7 @@ def folded(directions: np.ndarray) -> dict[str, np.ndarray]:
 
 def compress(path: Path) -> None:
     """Replace a file of `NADs.save` by a smaller one with the same content."""
-    before = nc.NADs.load(path)
+    before = nc.load_nads(path)
     with np.load(path) as file:
         arrays = dict(file)
     if "mirrored" not in arrays:
@@ -52,8 +52,7 @@ def compress(path: Path) -> None:
                 archive.writestr(
                     zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_LZMA
                 )
-        seal(target)
-    after = nc.NADs.load(path)
+    after = nc.load_nads(path)
     same = (after.directions == before.directions).all() and (
         after.eigenvalues == before.eigenvalues
     ).all()

@@ -31,8 +31,9 @@ def main() -> None:
     for name, (num_networks, num_inputs) in SIZES.items():
         checkpoint, readouts = folder / f"{name}.ckpt", 8 if name == "lenet" else 1
         estimator = nc.SmoothedGradient(num_inputs, readouts=readouts)
-        nads = nc.compute_nads(name, num_networks, estimator=estimator, checkpoint=checkpoint)
-        energies = Sample.of_checkpoint(checkpoint, nads).spectra().mean(0)
+        options = {"estimator": estimator, "checkpoint": checkpoint}
+        moment = nc.second_moment(name, (1, 32, 32), num_networks, **options)
+        energies = Sample.of_moment(moment).spectra().mean(0)
         maps[name] = (energies / energies.mean()).astype(np.float32)
     atlas = load_atlas()
     for name, energies in zip(atlas.entries, atlas.waves, strict=True):

@@ -2,14 +2,13 @@
 
 ``python tools/release_nads.py lenet 81920 16 lenet.ckpt``
 
-The run is finished first, if it is not. The provenance records how many directions are certain, and
-would be after more networks. The file is compressed without a change to any number.
+The run is finished first, if it is not. The provenance records how many directions are certain.
+The file is compressed without a change to any number.
 """
 
 import argparse
 from pathlib import Path
 
-import nads_book as nb
 from compress_nads import compress
 from nads_book.checkout import checkout_folder
 
@@ -25,14 +24,13 @@ options = parser.parse_args()
 folder = Path(nc.__file__).with_name("precomputed")
 architecture, estimator = nc.ARCHITECTURES[options.name], nc.SmoothedGradient(options.num_inputs)
 nads = nc.compute_nads(
-    architecture, options.num_networks, estimator=estimator, checkpoint=options.checkpoint
+    architecture,
+    (1, 32, 32),
+    options.num_networks,
+    estimator=estimator,
+    checkpoint=options.checkpoint,
 )
-known = nads.provenance["num_networks"]
 nads.provenance["certain"] = int((nads.certainty >= 0.9).sum())
-nads.provenance["forecast"] = [
-    [ahead.num_networks, ahead.num_certain]
-    for ahead in nb.forecast(options.checkpoint, [known * 2**k for k in range(5)])
-]
 (earlier,) = folder.glob(f"{options.name}.v*.npz")
 version = int(earlier.stem.rpartition(".v")[2])
 path = folder / f"{options.name}.v{version + 1}.npz"

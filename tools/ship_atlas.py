@@ -23,7 +23,7 @@ folder = parser.parse_args().folder
 
 computed = {}
 for name, entry in ATLAS.items():
-    if not (folder / f"{name}.pt").exists():
+    if not (folder / f"{name}.npz").exists():
         sys.exit(f"{folder} has no {name}: nads-book atlas {name} --folder {folder}")
     computed[name] = compute_entry(entry, folder)
 write_atlas(assemble(computed), study_path("atlas.json").parent)

@@ -31,7 +31,7 @@ def overlaps() -> dict[tuple[str, str], Estimate]:
 
 def two_runs() -> float:
     """Return the overlap of the first ten NADs of two runs of LeNet."""
-    return float(load_study("agreement-groups.json")["lenet"]["overlaps"]["10"])
+    return float(load_study("agreement.json")["lenet"]["overlaps"]["10"])
 
 
 def signature() -> Evidence:

@@ -56,7 +56,6 @@ OTHERS = {
     "poison-parts": "nads_book.studies.poison_parts.PoisonParts",
     "two-trainings": "nads_book.studies.two_trainings.TwoTrainings",
     "calibration": "nads_book.studies.calibration.Calibration",
-    "agreement": "nads_book.studies.calibration.Agreement",
     "definitions": "nads_book.studies.definitions.DefinitionMoments",
     "definitions-trainings": "nads_book.studies.definitions.DefinitionTrainings",
     "definitions-deep": "nads_book.studies.definitions.DefinitionDeep",

@@ -28,7 +28,6 @@ SHAPE = (1, 32, 32)
 FREQUENCIES, TAPS = 256, 9  # of the deep linear models, and of their filters
 BINS = 10
 WITHIN = 2.3646  # standard errors in an interval: Student's t with 7 degrees of freedom, 95 %
-_NUM_AGREEMENT = 16_384  # networks of the run with which the NADs that ship are compared
 
 
 @dataclass(frozen=True)
@@ -183,37 +182,4 @@ class Calibration(KeyedStudy):
             "bins": reliability(comparisons),
             "eigenvalues": len(deviations),
             "coverage": round(float((np.abs(deviations) < WITHIN).mean()), 4),
-        }
-
-
-class Agreement(KeyedStudy):
-    """Do the NADs that ship agree with those of independent networks?"""
-
-    name = "agreement"
-    on_gpu = False
-    file = "agreement-groups.json"
-    design = {"architecture": ["lenet"]}
-
-    runs_key = "provenance"
-
-    def run(self, unit: Unit, context: Context) -> Row:
-        shipped = nc.load_nads(unit["architecture"])
-        architecture = nc.ARCHITECTURES[unit["architecture"]]
-        other = nc.compute_nads(
-            architecture, SHAPE, _NUM_AGREEMENT, seed=1_000, device="cpu", progress=False
-        )
-        place = {name: index for index, name in enumerate(other.names)}
-        theirs = [place[name] for name in shipped.names]
-        squares = (shipped.directions.flatten(1) @ other.basis).double().square()
-        shares = {
-            "by_index": squares.diagonal(),
-            "by_name": squares[range(len(shipped)), theirs],
-            "foretold": shipped.certainty * other.certainty[theirs],
-        }
-        return {
-            "version": shipped.provenance["version"],
-            "fingerprint": shipped.fingerprint,
-            "num_networks": [shipped.provenance["num_networks"], _NUM_AGREEMENT],
-            "overlaps": {str(k): round(shipped.overlap(other, k), 4) for k in (10, 50, 100, 300)},
-            **rounded(shares, 3),
         }
