@@ -4,6 +4,7 @@ neighbours of other NADs.
 
 import copy
 import math
+from functools import partial
 
 import nads_book as nb
 import numpy as np
@@ -281,43 +282,34 @@ def computed(tmp_path_factory):
 
 
 def test_an_entry_is_computed_once_and_read_again(computed):
-    entry = SMALL
-    (folder, first) = computed
+    folder, first = computed
     assert first.nads.directions.shape == (64, 1, 32, 32) and first.parts.shape == (8, 1024, 1024)
-    assert first.nads.provenance["num_networks"] == 64 and not list(folder.glob("*.ckpt"))
-    before = (folder / "cnn-width4.pt").stat().st_mtime_ns
-    again = nb.atlas.compute_entry(entry, folder, 64, progress=False)
-    assert (folder / "cnn-width4.pt").stat().st_mtime_ns == before
-    assert torch.equal(first.parts, again.parts)
-    assert first.measures == again.measures
-    options = {"estimator": nc.SmoothedGradient(16), "debiasing": "subtract", "progress": False}
-    direct = nc.compute_nads(entry.architecture, 8, seed=runs.part_seed(entry, 0), **options)
-    part = direct.basis.double() * direct.eigenvalues @ direct.basis.double().T
-    assert float((part * first.parts[0]).sum() / (part.norm() * first.parts[0].norm())) > 0.9999
-    for wrong in ({"num_networks": 128}, {"num_networks": 64, "seed": 1}):
-        with pytest.raises(ValueError, match="name another folder"):
-            nb.atlas.compute_entry(entry, folder, progress=False, **wrong)
-    with pytest.raises(ValueError, match="8 parts"):
-        nb.atlas.compute_entry(entry, folder / "none", 32)
+    assert first.nads.provenance["num_networks"] == 64 and first.nads.name == SMALL.name
+    again = nb.atlas.compute_entry(SMALL, folder, 64, progress=False)
+    assert torch.equal(first.parts, again.parts) and first.measures == again.measures
+    stored = nc.load_nads(folder / "cnn-width4.npz")
+    assert stored.overlap(first.nads, 64) == pytest.approx(1, abs=1e-3)
+    with pytest.raises(ValueError, match="seed"):
+        nb.atlas.compute_entry(SMALL, folder, 64, seed=1, progress=False)
+    with pytest.raises(ValueError, match="64 networks.*32"):
+        nb.atlas.compute_entry(SMALL, folder / "none", 32)
 
 
-def test_an_interrupted_entry_goes_on_where_it_stopped(computed, tmp_path, monkeypatch):
-    drawn = []
-    real = runs._drawn
-
-    def stopping(entry, seed, *rest):
-        if len(drawn) == 3:
-            raise KeyboardInterrupt
-        drawn.append(seed)
-        return real(entry, seed, *rest)
-
-    monkeypatch.setattr(runs, "_drawn", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        nb.atlas.compute_entry(SMALL, tmp_path, 64, progress=False)
-    assert len(list(tmp_path.glob("*.ckpt"))) == 3 and not list(tmp_path.glob("*.pt"))
-    monkeypatch.setattr(runs, "_drawn", real)
-    resumed = nb.atlas.compute_entry(SMALL, tmp_path, 64, progress=False)
-    assert torch.equal(resumed.parts, computed[1].parts)
+def test_parts_are_means_over_every_eighth_network_and_the_symmetries(computed):
+    _, found = computed
+    options = {"estimator": nc.SmoothedGradient(16), "seed": runs.entry_seed(SMALL)}
+    networks = nc.networks.Networks(
+        partial(SMALL.architecture.build, 1, 32, 1), (1, 32, 32), options["seed"]
+    )
+    drawn = [nc.networks.Network(networks, index) for index in range(3, 64, 8)]
+    x, y = torch.stack([options["estimator"].vectors(one)[:, 0] for one in drawn], 1).double()
+    naive = (x.T @ y + y.T @ x).view(1, 32, 32, 1, 32, 32) / 16
+    # A class function of the symmetries: the energy of the constant image, which all leave as it is
+    constant = torch.full((1024,), 1 / 32, dtype=torch.float64)
+    energy = constant @ naive.view(1024, 1024) @ constant
+    assert float(constant @ found.parts[3].double() @ constant) == pytest.approx(
+        float(energy), rel=1e-3
+    )
 
 
 def test_the_command_line_computes_an_entry(tmp_path, capsys):

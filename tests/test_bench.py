@@ -6,13 +6,10 @@ import tables
 import torch
 from conftest import ROOT
 from costs import main
-from nads_book.benchmarks import (
-    load_costs,
-    measure_network,
-    seconds_per_step,
-)
+from nads_book.benchmarks import load_costs, measure_network, prepared
 from nads_book.benchmarks.measuring import CASES
 from nads_book.benchmarks.outcomes import message, z_score
+from nads_book.benchmarks.own_loop import overlap, own_loop
 from nads_book.benchmarks.roofline import (
     DATA_SHEETS,
     Limits,
@@ -21,21 +18,16 @@ from nads_book.benchmarks.roofline import (
     data_sheet,
     measure_limits,
 )
-from nads_core.networks.ensembles import Ensemble
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions import Passes
+from nads_core.networks import Networks
 
 SLOW = Limits("slow", 1e9, dict.fromkeys(("float32", "tf32", "bfloat16", "float64"), 1e9), cores=1)
 
 
 def lenet():
     return nc.LENET.build(1, 32, 1)
-
-
-def ensemble(build=lenet, shape=(1, 32, 32), **options):
-    return Ensemble(build, shape, device="cpu", **options)
 
 
 def perceptron():
@@ -46,18 +38,21 @@ def perceptron():
 
 
 def test_work_of_two_linear_layers():
-    work = count_work(ensemble(perceptron, (1, 8, 8)), nc.SmoothedGradient(6))
+    work = count_work(Networks(perceptron, (1, 8, 8)), nc.SmoothedGradient(6))
     multiplications = 64 * 10 + 10
     assert work.weights == 64 * 10 + 10 + 10 + 1
     assert work.forward == work.backward == 6 * 2 * multiplications
-    # One triangle, for the mean of two halves and their half difference.
+    # One triangle, for the two halves of the inputs.
     assert work.moments == 2 * 2 * 64 * 65 / 2
     assert work.weight_bytes == 4 * work.weights * 3
     assert work.activation_bytes == 4 * 6 * 11 * 2 * 2
 
 
 def test_work_of_each_estimator_on_lenet():
-    networks = ensemble()
+    networks, num_weights = (
+        Networks(lenet, (1, 32, 32)),
+        sum(p.numel() for p in lenet().parameters()),
+    )
     forward = 2 * (28**2 * 6 * 25 + 10**2 * 16 * 150 + 400 * 120 + 120 * 84 + 84)
     point, dipole, one, many, mixed = (
         count_work(networks, estimator)
@@ -71,29 +66,16 @@ def test_work_of_each_estimator_on_lenet():
     )
     assert point.forward == point.backward == forward
     assert dipole.forward == 2 * 1024 * forward and dipole.backward == 0
-    assert point.weight_bytes == 3 * 4 * networks.num_parameters
+    assert point.weight_bytes == 3 * 4 * num_weights
     # Readouts share the forward pass.
     assert many.forward == one.forward == mixed.forward == 16 * forward
     assert many.backward == 8 * one.backward and many.moments == 8 * one.moments
-    assert many.weight_bytes == 4 * networks.num_parameters * (1 + 1 + 8)
+    assert many.weight_bytes == 4 * num_weights * (1 + 1 + 8)
     assert mixed.backward > 3 * one.backward
-    half = count_work(ensemble(dtype=torch.bfloat16), nc.SmoothedGradient(16), dense=False)
+    halved = Networks(lenet, (1, 32, 32), dtype=torch.bfloat16)
+    half = count_work(halved, nc.SmoothedGradient(16), dense=False)
     assert half.weight_bytes == one.weight_bytes / 2 and half.moments == 0
     assert half.activation_bytes == one.activation_bytes / 2
-
-
-def test_work_of_an_estimator_of_ones_own_is_what_it_says():
-    class Thrice(nc.PointGradient):
-        num_contributions = 3
-
-        def passes(self, dimension):
-            return Passes(forward=dimension, backward=5)
-
-    networks = ensemble(perceptron, (1, 8, 8))
-    one = count_work(networks, nc.PointGradient())
-    own = count_work(networks, Thrice())
-    assert own.forward == 64 * one.forward and own.backward == 5 * one.backward
-    assert own.moments == 2 * one.moments
 
 
 def test_the_larger_of_two_times_is_the_limit():
@@ -115,8 +97,8 @@ def test_limits_are_those_of_a_data_sheet_or_of_a_computer():
 
 
 def test_parts_of_a_network_add_up():
-    networks = ensemble(perceptron, (1, 8, 8))
-    result = measure_network(networks, nc.SmoothedGradient(2, readouts=2), SLOW, seconds=0.01)
+    run = prepared(perceptron, (1, 8, 8), nc.SmoothedGradient(2, readouts=2), device="cpu")
+    result = measure_network(run, SLOW, seconds=0.01)
     assert set(result["parts"]) == {"draw", "gradients", "moments"}
     assert result["seconds_per_network"] == sum(result["parts"].values())
     assert min(result["parts"].values()) > 0
@@ -136,9 +118,20 @@ def test_the_time_that_a_network_takes_is_in_its_gradients():
             time.sleep(0.02)
             return x
 
-    result = measure_network(ensemble(slow, (1, 8, 8)), nc.PointGradient(), SLOW, 0.01)["parts"]
-    # Each thread sleeps for networks of its own, and never for less.
-    assert result["gradients"] * torch.get_num_threads() > 0.02
+    run = prepared(slow, (1, 8, 8), nc.PointGradient(), device="cpu")
+    assert measure_network(run, SLOW, 0.01)["parts"]["gradients"] > 0.015
+
+
+def test_the_plain_loop_finds_what_the_library_finds():
+    def network():
+        pooled = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 1)
+        return nn.Sequential(nn.Conv2d(1, 16, 3), nn.GELU(), *pooled)
+
+    directions, certainty = own_loop(network, (1, 8, 8), 400, readouts=8)
+    options = {"symmetries": (), "device": "cpu", "seed": 1, "progress": False}
+    nads = nc.compute_nads(network, (1, 8, 8), 400, **options)
+    assert overlap(directions, nads.directions[:1].flatten(1)) > 0.9
+    assert 0.8 < certainty[0] <= 1 and nads.certainty[0] > 0.8
 
 
 # --- the suite, its files and the tables
@@ -156,7 +149,7 @@ def test_the_suite_writes_a_file_a_case(tmp_path):
         "dense",
         "gram",
     ]
-    (large,) = load_costs("large", tmp_path)
+    (large,) = load_costs("first_directions", tmp_path)
     assert len(large["eigenvalues"]) <= 100 and set(large["first_directions"]) >= {"1"}
 
 
@@ -166,12 +159,6 @@ def test_the_page_has_the_tables_of_the_stored_results():
     assert tables.rewrite(text) == text
     with pytest.raises(ValueError, match="zoo"):
         tables.rewrite(text.replace("<!-- table zoo -->", ""))
-
-
-def test_a_step_of_training_is_timed():
-    state = torch.get_rng_state()
-    assert seconds_per_step(nc.LENET, (1, 16, 16), nc.Recipe(batch_size=2)) > 0
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 def outcomes(folder):

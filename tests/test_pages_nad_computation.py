@@ -16,13 +16,13 @@ def tiny():
 
 
 def test_a_run_of_one_of_our_architectures_stands_below_the_stored_one():
-    run = nc.compute_nads("lenet", 16, progress=False)
+    run = nc.compute_nads("lenet", (1, 32, 32), 16, progress=False)
     stored, own = page.stored_beside(run)
     assert "stored" in stored and "16" in own and own.startswith("LeNet")
 
 
 def test_another_architecture_is_called_by_its_own_name_and_compared_with_nothing():
-    run = nc.compute_nads(tiny, 16, image_shape=(1, 8, 8), progress=False)
+    run = nc.compute_nads(tiny, (1, 8, 8), 16, progress=False)
     (label,) = page.stored_beside(run)
     assert label.startswith("tiny")
 
@@ -45,7 +45,7 @@ def test_only_strides_with_a_global_average_make_a_comb():
     shares = {
         parts: page.comb_share(
             nc.compute_nads(
-                partial(page.small_network, *parts), 24, image_shape=(1, 32, 32), progress=False
+                partial(page.small_network, *parts), (1, 32, 32), 24, progress=False
             )
         )
         for parts in ((True, True), (True, False), (False, True))
@@ -61,22 +61,16 @@ def test_the_page_about_certainties_shows_the_stored_calibration():
         name, _, *cells = row.strip("| ").split(" | ")
         names.add((facts["architecture"], name))
         claimed = [float(cell.split("→")[0]) for cell in cells if "→" in cell]
-        assert claimed == sorted(claimed) and claimed[0] < 0.2 and claimed[-1] <= 1
+        assert claimed == sorted(claimed) and claimed[0] >= 0.3 and claimed[-1] <= 1
     assert len({name for _, name in names}) == len({key for key, _ in names}) == len(names)
 
 
 def test_a_network_of_which_little_is_certain_has_its_own_row(monkeypatch):
-    bins = [{"promised": 0.001, "kept": 0.001, "error": 0.0, "share": 1.0}]
+    bins = [{"claimed": 0.35, "kept": 0.3, "error": 0.0, "share": 1.0, "count": 14}]
     facts = {"architecture": "mlp", "num_networks": 2_000, "runs": 10, "bins": bins}
     monkeypatch.setattr(page.certainty, "diagrams", lambda: {"mlp-2000": facts})
     (row,) = page.certainty.table_by_certainty().splitlines()[2:]
     assert "MLP" in row and row.count("–") == 5
-
-
-def test_no_band_in_a_flat_tail_is_claimed_above_what_it_keeps():
-    for row in page.certainty.table_flat_tails().splitlines()[2:]:
-        claimed, measured = map(float, row.strip(" |").rpartition("|")[2].split("→"))
-        assert claimed < measured + 0.02, row
 
 
 def test_the_picture_of_certainties_has_a_bar_for_each_direction():

@@ -266,11 +266,10 @@ def test_energies_are_those_of_compute_nads(ask, name):
     per_network = products.mean(1)
     nads = nc.compute_nads(
         lambda: build(config),
+        (1, 16, 16),
         2_000,
-        image_shape=(1, 16, 16),
         estimator=nc.SmoothedGradient(num_inputs=16),
         symmetries=(),
-        debiasing="subtract",
         progress=False,
     )
     variance = per_network.var(0) / 400 + products[:, 0].var(0) / 2_000

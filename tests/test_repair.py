@@ -9,7 +9,7 @@ import torch
 from nads_book.benchmarks.roofline import count_work
 from nads_book.experiments import load_study, run_study
 from nads_book.studies import repair
-from nads_core.networks.ensembles import Ensemble
+from nads_core.networks import Networks
 
 import nads_core as nc
 
@@ -50,7 +50,7 @@ def _body(network, image):
 def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
     found = []
     for name in names:
-        networks = Ensemble(partial(repair.NETWORKS[name], 3, 32, 10), (3, 32, 32), device="cpu")
+        networks = Networks(partial(repair.NETWORKS[name], 3, 32, 10), (3, 32, 32))
         work = count_work(networks, nc.PointGradient())
         found.append((work.weights, work.forward))
     assert found[0] == found[1] and found[0][1] > 2 * 10**7

@@ -51,10 +51,10 @@ def test_a_compressed_file_holds_the_same(kind, quantized, tmp_path):
     nads = KINDS[kind]()
     path = tmp_path / "x.npz"
     nads.save(path, quantized=quantized)
-    before = nc.NADs.load(path)
+    before = nc.load_nads(path)
     for _ in range(2):  # a second time, nothing changes
         compress_nads.compress(path)
-        after = nc.NADs.load(path)
+        after = nc.load_nads(path)
         require_equal(after, before)
         assert after.fingerprint == before.fingerprint
     with np.load(path) as file:
@@ -74,4 +74,4 @@ def test_a_compressed_file_is_protected_against_damage(tmp_path):
     content[len(content) // 3] ^= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match="x.npz holds no NADs .*or is damaged"):
-        nc.NADs.load(path)
+        nc.load_nads(path)

@@ -9,7 +9,6 @@ from nads_book.benchmarks.measuring import (
     measure_eigenvectors,
     measure_network,
     prepared,
-    seconds_per_step,
     torchvision_resnet18,
 )
 from nads_book.benchmarks.stored import load_costs
