@@ -44,9 +44,7 @@ def test_two_runs_of_any_network_are_compared():
 def test_only_strides_with_a_global_average_make_a_comb():
     shares = {
         parts: page.comb_share(
-            nc.compute_nads(
-                partial(page.small_network, *parts), (1, 32, 32), 24, progress=False
-            )
+            nc.compute_nads(partial(page.small_network, *parts), (1, 32, 32), 24, progress=False)
         )
         for parts in ((True, True), (True, False), (False, True))
     }

@@ -9,9 +9,9 @@ import torch
 from nads_book.benchmarks.roofline import count_work
 from nads_book.experiments import load_study, run_study
 from nads_book.studies import repair
-from nads_core.networks import Networks
 
 import nads_core as nc
+from nads_core.networks import Networks
 
 
 def test_the_waves_are_spread_over_all_frequencies():

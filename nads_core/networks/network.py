@@ -164,6 +164,13 @@ def _shapes(value: Any) -> Any:
     return tree_map(lambda x: tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__, value)
 
 
+def require_network(value: object) -> nn.Module:
+    """Return what a factory returned; raise a TypeError unless it is a network."""
+    if not isinstance(value, nn.Module):
+        raise TypeError(f"the factory must return a torch.nn.Module, got {type(value).__name__}")
+    return value
+
+
 class Network:
     """f of one network and its derivatives at K inputs.
 

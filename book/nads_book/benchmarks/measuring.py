@@ -7,7 +7,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,8 @@ from nads_core.directions.compute import CHUNK
 from nads_core.directions.moments import ROWS
 from nads_core.directions.run import Run
 from nads_core.networks import Networks
-from nads_core.networks.architectures import Architecture
 from nads_core.networks.stack import TOGETHER
 from nads_core.runtime.threads import one_thread
-from nads_core.training import Recipe, train_networks
 
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
