@@ -17,7 +17,6 @@ from nads_book.network_report.frequencies import frequencies
 from nads_book.network_report.parts import Section
 from nads_book.network_report.preferences import preferences
 from nads_book.network_report.sample import Sample
-from nads_book.network_report.similar import similar_networks
 from nads_book.report import fixed, readable
 from nads_core.data import ImageSet
 from nads_core.directions import NADs
@@ -118,12 +117,8 @@ def report_on(
             "pass the checkpoint of their run, or compute all"
         )
     sample = Sample.of_checkpoint(checkpoint, nads) if checkpoint else Sample.of_nads(nads)
-    sections = [
-        preferences(nads, sample),
-        frequencies(sample, nads.name),
-        similar_networks(nads, sample),
-        classes(sample, images) if images else None,
-    ]
-    drawn = [*filter(None, sections)]
+    sections = [preferences(nads, sample), frequencies(sample, nads.name)]
+    if images:
+        sections.append(classes(sample, images))
     facts = nads.provenance | {"first_networks": len(sample) if checkpoint else 0}
-    return Report(nads.name, drawn, facts, warnings, code, status)
+    return Report(nads.name, sections, facts, warnings, code, status)

@@ -191,20 +191,6 @@ class Sample:
 
         return self._energies(of_channels)
 
-    def inequality(self) -> Estimate:
-        """Return D tr C^2 / (tr C)^2 of the second moment C: 1 where all eigenvalues are equal.
-
-        tr C^2 = E (x_i . x_j) (y_i . y_j), over networks i of the first half and j of the second.
-        The interval is that of the second half: the first does not matter if C is a unit matrix.
-        """
-        half = len(self) // 2
-        x, y = self.x[:, 0].float(), self.y[:, 0].float()  # (n, D) each, of one last layer
-        shared = (x[half:] @ x[:half].T) * (y[half:] @ y[:half].T)  # (n - half, half)
-        energies = (x * y).sum(1)
-        unit = x.shape[1] / float(energies[:half].mean())
-        rows = torch.stack([shared.mean(1), energies[half:]], dim=1).double().numpy()
-        return self.estimate(rows, lambda e: unit * e[..., :1] / e[..., 1:])[0]
-
     def estimate(
         self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], num_compared: int = 1
     ) -> list[Estimate]:
