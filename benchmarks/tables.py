@@ -365,8 +365,6 @@ def gpu_rest() -> str:
     """Return the outcomes of the other parts of ``tools/on_a_gpu.py``."""
     tests = [row["outcome"] for row in _stored("gpu-tests")["rows"]]
     *_, before, last = _stored("gpu-large")["rows"]
-    first, *trained = _stored("gpu-trainings")["rows"]
-    one, many = [row for row in trained if "steps_per_second" in row]
     shared, promised = last["overlap_of_two_seeds"], last["certainty"]
     more = last["networks"] - before["networks"]
     return "\n".join(
@@ -376,10 +374,6 @@ def gpu_rest() -> str:
             f"Two runs of {last['networks']:,} share {_short(shared['1'])} of the first NAD and "
             f"{_short(shared['50'])} of the first 50; their certainties are "
             f"{_short(promised['1'])} and {_short(promised['50'])}.",
-            f"- **Training** of ResNet-18 in {one['precision']}: {one['steps_per_second']:.0f} "
-            f"steps per second alone, {many['steps_per_second']:.0f} with {many['at_once']} in one "
-            f"graph. After {first['steps']} steps in float32 the loss differs by "
-            f"{first['loss_difference']:.0e} from that on a CPU.",
         ]
     )
 

@@ -4,13 +4,13 @@ import pytest
 import torch
 from convergence import normal
 from nads_book.experiments import Context
+from nads_book.experiments.study import DeadlinePassedError
 from nads_book.studies import exact_first_step, geometry
 from nads_book.studies.exact_first_step import LAW
 from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.training import TrainingTimeout
 
 # The first forward derivative imports functions that torch compiles in a way that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
@@ -157,7 +157,7 @@ def test_networks_are_kept_in_parts_and_a_deadline_stops_between_them(tmp_path, 
         return values[:, None], values
 
     late = Context(out=tmp_path / "rows.json", deadline=0.0)
-    with pytest.raises(TrainingTimeout, match="0 of 5"):
+    with pytest.raises(DeadlinePassedError, match="0 of 5"):
         exact_first_step.in_parts(compute, "x", 5, late)
     context = Context(out=tmp_path / "rows.json")
     for _ in range(2):

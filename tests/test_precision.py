@@ -17,15 +17,20 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
     """Also where it was killed in its first network, and asked for nothing the second time."""
     used = []
 
-    def train(*_, mixed_precision, **__):
-        used.append(mixed_precision)
+    def train(factory, number, train, test, config, **options):
+        used.append(config.mixed_precision)
         raise KeyboardInterrupt
 
     def run(name, rounded):
-        options = {"out": tmp_path / name, "device": "cpu", "progress": False}
+        options = {
+            "out": tmp_path / name,
+            "device": "cpu",
+            "progress": False,
+            "executor": "sequential",
+        }
         nb.run_experiment("fig1-logreg", "laptop", mixed_precision=rounded, **options)
 
-    monkeypatch.setattr(trainings, "train_networks", train)
+    monkeypatch.setattr(trainings, "train_new", train)
     for name, rounded in (("a.json", True), ("a.json", None), ("b.json", None)):
         with pytest.raises(KeyboardInterrupt, match=f"kept in .*{name}"):
             run(name, rounded)
@@ -71,7 +76,12 @@ def shelf(tmp_path, monkeypatch):
     monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
     monkeypatch.setattr("nads_book.cli.run.OTHERS", {})
     for name, count in (("fig1-logreg", 2), ("fig2-logreg", 6)):
-        options = {"out": tmp_path / f"{name}.smoke.json", "device": "cpu", "progress": False}
+        options = {
+            "out": tmp_path / f"{name}.smoke.json",
+            "device": "cpu",
+            "progress": False,
+            "executor": "sequential",
+        }
         nb.run_experiment(name, "smoke", count=count, **options)
     return tmp_path
 

@@ -106,6 +106,13 @@ def test_rank_correlations_of_draws_are_those_of_repeated_items():
     assert statistics.rank_correlations(a, b, counts) == pytest.approx(expected)
 
 
+def test_the_interval_of_an_accuracy_covers_as_often_as_it_says():
+    draws = np.random.default_rng(0).binomial(200, 0.8, 2_000) / 200
+    bounds = [statistics.accuracy_interval(accuracy, 200) for accuracy in draws]
+    covered = np.mean([low <= 0.8 <= high for low, high in bounds])
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 2_000) + 0.01  # counts are discrete
+
+
 def test_groups_are_drawn_as_a_whole():
     groups = np.array(["a", "b", "b", "c"])
     counts = statistics.drawn_counts(groups, 200)

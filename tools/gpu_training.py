@@ -1,7 +1,5 @@
 """Training at a GPU's speed: whether it computes what a CPU computes, and its steps per second."""
 
-from typing import Any
-
 import torch
 
 from nads_core.networks.architectures import Architecture
@@ -31,7 +29,7 @@ def loss_difference(
 
     Args:
         architecture: architecture of the network.
-        device: device that is compared with the CPU, where the steps are captured as a graph.
+        device: device that is compared with the CPU.
         steps: number of steps.
         batch_size: number of images of a step.
         image_size: height and width of the images.
@@ -42,50 +40,46 @@ def loss_difference(
     recipe = Recipe(epochs=1, batch_size=batch_size, learning_rate=learning_rate)
     data = _data(steps * batch_size, image_size)
 
-    def losses(place: torch.device | str, **options: Any) -> torch.Tensor:
+    def losses(place: torch.device | str) -> torch.Tensor:
         result = train_networks(
             architecture,
             [data],
             recipe=recipe,
             device=place,
-            mixed_precision=False,
             progress=False,
-            **options,
         )
         return result.losses[0].double()
 
     with torch.backends.cudnn.flags(allow_tf32=False):
-        ours = losses(device, method="graph", workers=1)
-    theirs = losses("cpu", method="loop")
+        ours = losses(device)
+    theirs = losses("cpu")
     return float(((ours - theirs) / theirs).abs().max())
 
 
 def steps_per_second(
     architecture: Architecture,
     device: torch.device | str,
-    at_once: int,
     *,
     mixed_precision: bool,
     batch_size: int = 128,
     image_size: int = 32,
     batches: int = 40,
 ) -> float:
-    """Return the training steps per second of all networks together.
+    """Return the training steps per second.
 
     It is the time that further epochs add, so that what every training does once is not in it.
     Their number doubles until they take at least half as long as the shortest training, so that
     noise does not decide.
 
     Args:
-        architecture: architecture of the networks.
+        architecture: architecture of the network.
         device: device of the training.
-        at_once: number of networks in one graph.
         mixed_precision: whether layers run in bfloat16.
         batch_size: number of images of a step.
         image_size: height and width of the images.
         batches: number of steps of an epoch.
     """
-    data = [_data(batches * batch_size, image_size)] * at_once
+    data = [_data(batches * batch_size, image_size)]
 
     def seconds(epochs: int) -> float:
         result = train_networks(
@@ -94,14 +88,12 @@ def steps_per_second(
             recipe=Recipe(epochs=epochs, batch_size=batch_size),
             device=device,
             mixed_precision=mixed_precision,
-            method="graph",
-            workers=at_once,
             progress=False,
         )
-        return float(result.seconds.sum())
+        return float(result.seconds)
 
     seconds(1)  # warms up
     shortest, epochs = seconds(1), 2
     while (added := seconds(1 + epochs) - shortest) < shortest / 2:
         epochs *= 2
-    return epochs * batches * at_once / added
+    return epochs * batches / added

@@ -166,11 +166,8 @@ def run_tests(options: Options) -> None:
         command += ["tests/gpu", "-k", "restored or norms_of_inputs"]
     else:
         command += ["tests/gpu", "tests/test_kernels.py", "-m", "not slow"]
-        ensembles, training = "tests/test_ensembles.py", "tests/test_training.py"
-        command += [
-            f"{training}::test_networks_side_by_side_are_those_of_separate_trainings",
-            f"{ensembles}::test_a_graph_gives_each_network_its_own_gradients_of_any_shape",
-        ]
+        test = "test_a_graph_gives_each_network_its_own_gradients_of_any_shape"
+        command.append(f"tests/test_ensembles.py::{test}")
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -409,9 +406,7 @@ def run_large(options: Options) -> None:
 
 
 def run_trainings(options: Options) -> None:
-    """Check one training against the CPU, measure one and eight networks, choose, and train the
-    jobs in order.
-    """
+    """Check one training against the CPU, measure its steps, and train the jobs in order."""
     import torch
     from gpu_training import loss_difference, steps_per_second
     from nads_book.studies import run_experiment
@@ -432,26 +427,20 @@ def run_trainings(options: Options) -> None:
         return {"loss_difference": difference, "agrees": difference < LOSS_DIFFERENCE}
 
     _attempt(report, checked, check="losses against the CPU", steps=steps, dtype="float32")
-    rates: dict[int, float] = {}
-    for workers in (1, 2) if options.dry_run else (1, 8):
 
-        def measured(workers: int = workers) -> dict[str, Any]:
-            found = steps_per_second(
-                architecture,
-                device,
-                workers,
-                mixed_precision=mixed,
-                image_size=size,
-                batch_size=batch if options.dry_run else 128,
-                batches=2 if options.dry_run else 40,
-            )
-            rates[workers] = found
-            return {"steps_per_second": found}
+    def measured() -> dict[str, Any]:
+        found = steps_per_second(
+            architecture,
+            device,
+            mixed_precision=mixed,
+            image_size=size,
+            batch_size=batch if options.dry_run else 128,
+            batches=2 if options.dry_run else 40,
+        )
+        return {"steps_per_second": found}
 
-        precision = "bfloat16" if mixed else "float32"
-        _attempt(report, measured, network=architecture.name, at_once=workers, precision=precision)
-    workers = max(rates, key=lambda count: rates[count]) if rates else 1
-    report.add(chosen=workers)
+    precision = "bfloat16" if mixed else "float32"
+    _attempt(report, measured, network=architecture.name, precision=precision)
     root = _photos(options)
     jobs = (("fig1-logreg", 2), ("fig7-logreg", 2)) if options.dry_run else JOBS
     for name, count in jobs:
@@ -460,11 +449,8 @@ def run_trainings(options: Options) -> None:
             continue
         if options.left < 20 and not options.dry_run:
             return
-        more: dict[str, Any] = {} if options.dry_run else {"workers": workers}
 
-        def trained(
-            name: str = name, count: int = count, more: dict[str, Any] = more
-        ) -> dict[str, Any]:
+        def trained(name: str = name, count: int = count) -> dict[str, Any]:
             results = run_experiment(
                 name,
                 "smoke" if options.dry_run else "paper",
@@ -474,7 +460,6 @@ def run_trainings(options: Options) -> None:
                 device=device,
                 root=root,
                 progress=False,
-                **more,
             )
             return {"networks": len(results.rows), "of": results.num_units}
 

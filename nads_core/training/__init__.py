@@ -1,24 +1,16 @@
-"""Training of one network, or of many of one architecture at once, and the evaluation of trained
-networks.
-"""
+"""Training of one network, or of many of one architecture, and the evaluation of trained networks."""
 
-from nads_core.training.accuracies import (
-    accuracy,
-    accuracy_interval,
-    predicted_classes,
-)
-from nads_core.training.processes import num_cores
-from nads_core.training.recipes import (
+from nads_core.training.recipe import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
     Dataset,
     Recipe,
     TrainConfig,
+    batches,
 )
-from nads_core.training.result import TrainingResult, TrainingTimeout
-from nads_core.training.state import TrainingState
-from nads_core.training.train_many import train_networks
-from nads_core.training.train_one import train_network
+from nads_core.training.result import TrainingResult, accuracy, predicted_classes
+from nads_core.training.train_many import train_networks, train_new
+from nads_core.training.train_one import train_network, training_steps
 
 __all__ = [
     "CIFAR10_RECIPE",
@@ -27,12 +19,11 @@ __all__ = [
     "Recipe",
     "TrainConfig",
     "TrainingResult",
-    "TrainingState",
-    "TrainingTimeout",
     "accuracy",
-    "accuracy_interval",
-    "num_cores",
+    "batches",
     "predicted_classes",
     "train_network",
     "train_networks",
+    "train_new",
+    "training_steps",
 ]

@@ -32,6 +32,7 @@ from nads_core.directions.run import empty_moments
 from nads_core.networks.architectures import Architecture
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.threaded import ThreadedEnsemble
+from nads_core.runtime.processes import process_pool
 from nads_core.training import Recipe, train_networks
 
 _FEWEST, _MOST = 3, 20  # repeats
@@ -249,8 +250,7 @@ def seconds_per_step(
             recipe=replace(recipe, epochs=epochs),
             mixed_precision=mixed_precision,
             device="cpu",
-            method="processes",
-            workers=1,
+            workers=process_pool(1),
             progress=False,
         )
         return float(result.seconds)  # of one network

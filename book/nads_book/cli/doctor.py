@@ -16,8 +16,8 @@ from nads_book.photos.on_disk import (
 )
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.memory import available_memory
+from nads_core.runtime.processes import num_cores
 from nads_core.runtime.provenance import environment
-from nads_core.training import num_cores
 
 
 def describe() -> Iterator[str]:

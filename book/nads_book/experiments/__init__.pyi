@@ -35,7 +35,6 @@ from .trainer import (
     train_along,
     train_network,
     train_on_photos,
-    training_steps,
 )
 
 __all__ = [
@@ -76,7 +75,6 @@ __all__ = [
     "train_along",
     "train_network",
     "train_on_photos",
-    "training_steps",
     "within",
     "without_intervals",
     "write_compact",

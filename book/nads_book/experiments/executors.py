@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ import torch
 
 from nads_core.runtime.arguments import Facts
 from nads_core.runtime.interrupts import deferred_interrupt
+from nads_core.runtime.processes import executor_of, num_cores
 from nads_core.runtime.provenance import environment
-from nads_core.training.processes import num_cores, process_pool
 from nads_core.training.train_one import progress_bar
 
 if TYPE_CHECKING:
@@ -35,16 +35,8 @@ def open_executor(name: str, workers: int | None = None) -> Iterator[Executor]:
     """
     kind, _, address = name.partition(":")
     if kind == "processes":
-        pool = process_pool(workers or num_cores())
-        try:
+        with executor_of(workers or num_cores()) as pool:
             yield pool
-        except BrokenExecutor as error:
-            raise MemoryError(
-                "a process was killed, probably because memory ran out: use fewer workers"
-            ) from error
-        except BaseException:
-            pool.shutdown(kill_workers=True)  # or they would finish units that nobody waits for
-            raise
         return
     if kind != "dask" or not address:
         raise ValueError(
@@ -73,7 +65,7 @@ def compute_units(
     """Compute units with an executor, and store the rows of each as soon as it is finished.
 
     Raises:
-        TrainingTimeout: if the deadline of the context passes first.
+        DeadlinePassedError: if the deadline of the context passes first.
         KeyboardInterrupt: on Ctrl-C; units that are not finished are cancelled.
     """
     pending: dict[Future[tuple[list[Row], Facts]], Unit] = {}

@@ -19,10 +19,9 @@ import torch
 
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_book.experiments.results import writing
-from nads_book.experiments.study import Context, Rows, Study, Unit
+from nads_book.experiments.study import Context, DeadlinePassedError, Rows, Study, Unit
 from nads_core.runtime.arguments import Facts, require_integers
 from nads_core.runtime.provenance import environment
-from nads_core.training import TrainingTimeout
 
 
 def run_study(
@@ -50,7 +49,7 @@ def run_study(
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and merge them.
         executor: "processes" of this machine, "sequential" for this process alone, or
             "dask:ADDRESS" for the workers of a Dask scheduler.
-        workers: number of processes on a CPU; by default one per core.
+        workers: number of processes; by default one per core of a CPU, and one for a GPU.
         device: device of the computation; by default a GPU if there is one and the study uses it.
         mixed_precision: whether layers run in bfloat16; see `Study.choose_precision` for the
             default.
@@ -99,7 +98,7 @@ def run_study(
                 else:
                     with open_executor(executor) as pool:
                         compute_units(pool, study, units, replace(context, out=None), keep)
-            except TrainingTimeout:
+            except DeadlinePassedError:
                 pass
         if out is not None and results.complete:
             _forget_states(out)

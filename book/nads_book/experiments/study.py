@@ -22,7 +22,6 @@ from nads_book.evidence import Estimate
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_core.runtime.arguments import Facts, usable_device
 from nads_core.runtime.files import atomic_write
-from nads_core.training import TrainingTimeout
 
 # Description of what is trained or computed, as it is stored: see `Study.unit_fields`.
 Unit = Facts
@@ -32,6 +31,10 @@ Estimates = dict[str, dict[str, Estimate]]  # by group and name
 Met = dict[str, bool | None]  # whether each registered criterion holds; None where undecided
 Criteria = Mapping[str, Mapping[str, Any]]  # of a registration, by name
 Keep = Callable[..., None]  # stores a unit, its rows, and the machine if it is another one
+
+
+class DeadlinePassedError(Exception):
+    """The time limit of a run is over; its finished units are kept."""
 
 
 def kept(path: Path, compute: Callable[[], Any]) -> Any:
@@ -53,7 +56,7 @@ class Context:
         source: `ImageSet.source` that the results name; a worker may have been started with another
             environment.
         out: results file, next to which unfinished units are kept; None keeps nothing.
-        workers: number of processes on a CPU; one per core by default.
+        workers: number of processes; by default one per core of a CPU, and one for a GPU.
         deadline: time at which to stop, in the seconds of `time.time`, which other machines share.
         progress: whether to show a progress bar.
     """
@@ -68,9 +71,9 @@ class Context:
     progress: bool = False
 
     def check_deadline(self, left: str) -> None:
-        """Raise a `TrainingTimeout`, which says what is left, once the deadline has passed."""
+        """Raise a `DeadlinePassedError`, which says what is left, once the deadline has passed."""
         if self.deadline is not None and time.time() > self.deadline:
-            raise TrainingTimeout(left)
+            raise DeadlinePassedError(left)
 
     def kept(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return what a function computes, from a file next to the results if it is there."""
@@ -186,16 +189,17 @@ class Study(ABC):
         is finished.
 
         Raises:
-            TrainingTimeout: if the deadline of the context passes first.
+            DeadlinePassedError: if the deadline of the context passes first.
         """
-        with open_executor("processes", context.workers) as pool:
+        workers = context.workers or (None if context.device.type == "cpu" else 1)
+        with open_executor("processes", workers) as pool:
             compute_units(pool, self, units, context, keep)
 
     def run_in_turn(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
         """Compute units one after the other in this process.
 
         Raises:
-            TrainingTimeout: if the deadline of the context passes first.
+            DeadlinePassedError: if the deadline of the context passes first.
         """
         for done, unit in enumerate(units):
             context.check_deadline(f"{len(units) - done} of {len(units)} units are left")

@@ -2,6 +2,7 @@
 most studies do.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,14 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn import functional as F
 
 import nads_core as nc
 from nads_book.experiments.study import Context, Row, rounded
 from nads_book.photos import load_images
 from nads_core.networks.architectures import Architecture
-from nads_core.training import Dataset, Recipe, TrainingResult
-from nads_core.training.recipes import batches
+from nads_core.training import Dataset, Recipe, TrainingResult, batches, training_steps
 
 PHOTO_RECIPE = replace(nc.CIFAR10_RECIPE, epochs=10)  # of most studies on photos
 
@@ -40,42 +39,6 @@ class TrainingSize:
     paired_test: bool = False
 
 
-def training_steps(
-    network: nn.Module,
-    data: Dataset,
-    optimiser: torch.optim.Optimizer,
-    batches: Iterable[Tensor],
-    *,
-    rate: Callable[[int], float] | None = None,
-    clip_norm: float | None = None,
-) -> Iterator[tuple[int, Tensor]]:
-    """Train a network in place with cross-entropy, and pause after every step.
-
-    Args:
-        network: module in training mode, from images (N, C, H, W) to logits (N, classes).
-        data: training images and labels, on the device of the network.
-        optimiser: optimiser of the network's parameters.
-        batches: indices of the samples of each step, drawn when the step is due.
-        rate: learning rate of a step, counted from 0; that of the optimiser by default.
-        clip_norm: upper bound of the norm of the gradient of all weights together; none by default.
-
-    Yields:
-        Number of steps done, and the loss of the last one.
-    """
-    images, labels = data
-    for step, batch in enumerate(batches):
-        if rate is not None:
-            for group in optimiser.param_groups:
-                group["lr"] = rate(step)
-        optimiser.zero_grad()
-        loss = F.cross_entropy(network(images[batch]), labels[batch])
-        loss.backward()
-        if clip_norm is not None:
-            nn.utils.clip_grad_norm_(network.parameters(), clip_norm)
-        optimiser.step()
-        yield step + 1, loss.detach()
-
-
 def recipe_steps(
     network: nn.Module,
     data: Dataset,
@@ -84,9 +47,9 @@ def recipe_steps(
     seed: int,
     *,
     constant: bool = False,
-) -> Iterator[tuple[int, Tensor]]:
+) -> Iterator[Tensor]:
     """Train with any optimiser by the batches, rates and clipping of a recipe; see
-    `training_steps`.
+    `nads_core.training.training_steps`.
 
     Gradients of SGD alone are clipped: the steps of Adam do not grow with the gradient.
 
@@ -97,16 +60,20 @@ def recipe_steps(
         recipe: batch size, number of epochs, learning rate and clipping.
         seed: seed of the batches.
         constant: whether the learning rate stays; otherwise it falls linearly to zero.
+
+    Yields:
+        Loss of a step, before its update.
     """
     total = recipe.num_steps(len(data[0]))
+    first = recipe.learning_rate
     by_sgd = isinstance(optimiser, torch.optim.SGD)
     return training_steps(
         network,
         data,
         optimiser,
         batches(len(data[0]), recipe, seed),
-        rate=lambda step: recipe.learning_rate if constant else recipe.rate(step, total),
-        clip_norm=recipe.clip_norm if by_sgd else None,
+        rates=(first if constant else recipe.rate(step, total) for step in range(total)),
+        clip_norm=recipe.clip_norm if by_sgd else math.inf,
     )
 
 
@@ -187,7 +154,7 @@ def train_along(
         recipe=size.recipe,
         seed=seed,
         stop_at_full_accuracy=True,
-        method="loop",
+        workers=1,
         mixed_precision=context.mixed_precision,
         device=context.device,
         progress=False,

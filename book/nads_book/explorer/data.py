@@ -20,6 +20,7 @@ import torch
 from nads_book import report
 from nads_book.analysis.frequency_maps import published_accuracies
 from nads_book.analysis.prediction import accuracies_by
+from nads_book.analysis.statistics import accuracy_interval
 from nads_book.experiments import Results
 from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
@@ -27,7 +28,6 @@ from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
 from nads_core.directions.uncertainty import CERTAIN
 from nads_core.networks.architectures import ARCHITECTURES
-from nads_core.training import accuracy_interval
 
 SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121", "logreg")  # in this order
 LABELS = {name: report.LABELS[name] for name in SHIPPED}

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nads_book.analysis.statistics import accuracy_interval
 from nads_book.figures.style import (
     bar_ends,
     bars,
@@ -23,7 +24,6 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_core.training import accuracy_interval
 
 # Label -> NAD index -> value, and the ends of its interval where they are known.
 Sweeps = Mapping[str, Mapping[int, Sequence[float]]]

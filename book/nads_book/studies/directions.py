@@ -21,6 +21,7 @@ from nads_core.data.separable import SeparableDatasets
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import TrainingResult
+from nads_core.training.train_one import WINDOW
 
 # Candidates for "a small training loss" of Fig. 2; training stops at the last.
 LOSSES = (0.3, 0.1, 0.03)
@@ -70,6 +71,15 @@ class Fig1(WaveStudy):
     figure = "fig1"
 
 
+def iterations_to(losses: Tensor, loss: float) -> int:
+    """Return the first step at which the mean of the last 20 losses (steps,) is at most ``loss``;
+    -1 for never.
+    """
+    window = min(WINDOW, len(losses))
+    reached = losses.unfold(0, window, 1).mean(1) <= loss  # (steps - window + 1,)
+    return int(reached.int().argmax()) + window if reached.any() else -1
+
+
 class Fig2(WaveStudy):
     """Fig. 2, speed of learning by wave: `figures.plot_frequency_maps`."""
 
@@ -82,7 +92,7 @@ class Fig2(WaveStudy):
         return replace(size.separable, stop_perfect=False)
 
     def row(self, result: TrainingResult) -> Facts:
-        iterations = [int(result.iterations_to(loss)) for loss in LOSSES]
+        iterations = [iterations_to(result.losses, loss) for loss in LOSSES]
         return super().row(result) | {"iterations": iterations}
 
 

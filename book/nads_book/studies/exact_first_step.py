@@ -270,7 +270,7 @@ def in_parts(
         context: place of what is kept, and the deadline.
 
     Raises:
-        TrainingTimeout: if the deadline passes first.
+        DeadlinePassedError: if the deadline passes first.
     """
     found = []
     for start in range(0, count, PART):

@@ -28,7 +28,6 @@ from nads_book.experiments import (
     Scored,
     Unit,
     factorial,
-    training_steps,
 )
 from nads_book.studies.exact_first_step import SHOWN_STEPS, initial, known_cosines, signal_lead
 from nads_book.studies.geometry import (
@@ -45,6 +44,7 @@ from nads_book.studies.geometry import (
     photos,
     with_jackknife,
 )
+from nads_core.training import training_steps
 
 RATES = (0.01, 0.02, 0.05, 0.1, 0.21, 0.5)
 CLIPS = (0.5, None)  # of the norm of a step's gradient, as in the paper's D(v), and without
@@ -264,7 +264,9 @@ def followed(network: str, data: str, numbers: range, pool: tuple[Tensor, Tensor
             for _ in range(max(SHOWN_STEPS))
         )
         times = [input_gradients(model, inputs, pool[0][:BATCH])]
-        for step, _ in training_steps(model, pool, optimiser, drawn, clip_norm=recipe.clip_norm):
+        for step, _ in enumerate(
+            training_steps(model, pool, optimiser, drawn, clip_norm=recipe.clip_norm), 1
+        ):
             if step in SHOWN_STEPS:
                 times.append(input_gradients(model, inputs, pool[0][:BATCH]))
         found.append(torch.stack(times))

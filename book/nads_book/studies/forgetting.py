@@ -46,8 +46,7 @@ from nads_book.studies.presets import MODELS
 from nads_core.data.fourier import Frequency
 from nads_core.kernels import faster_max_pooling
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training import Dataset, Recipe
-from nads_core.training.recipes import batches
+from nads_core.training import Dataset, Recipe, batches
 
 WAVES, SEEDS = 16, (0, 1)
 NUM_SAMPLES, NOISE_STD = 10_000, 3.0
@@ -267,7 +266,7 @@ def train_one(cell: Cell, wave: Frequency, seed: int) -> Row:
     network = faster_max_pooling(built(cell, own))
     recipe = replace(nc.SEPARABLE_RECIPE, learning_rate=cell.rate)
     optimiser, reached = optimiser_of(network.parameters(), cell), {}
-    for done, _ in recipe_steps(network, train, optimiser, recipe, own % 2**31):
+    for done, _ in enumerate(recipe_steps(network, train, optimiser, recipe, own % 2**31), 1):
         if epoch := logged(done, recipe):
             reached[epoch] = round(nc.accuracy(network, test), 5)
     return {

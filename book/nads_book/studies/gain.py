@@ -34,7 +34,6 @@ from nads_book.studies.directions import DirectionStudy
 from nads_book.studies.presets import Size
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import fingerprint
-from nads_core.training import train_networks
 
 
 @lru_cache
@@ -128,21 +127,11 @@ class GainStudy(DirectionStudy):
         """
         first = {name: p.detach().clone() for name, p in first_layer(network).named_parameters()}
         row = {}
-        train, test = self.datasets([unit], unit["seed"], context)
+        (train,), (test,) = self.datasets([unit], unit["seed"], context)
         for arm in load_design(self.architecture.name)["arms"].tolist():
             filters = first if arm == "taught" else None
-            result = train_networks(
-                partial(frozen_network, self.architecture, filters),
-                train,
-                test,
-                recipe=self.recipe,
-                seed=unit["seed"],
-                network_ids=self.network_ids([unit]),
-                stop_at_full_accuracy=self.stop_perfect,
-                device=first["weight"].device,
-                mixed_precision=context.mixed_precision,
-                progress=False,
-            )
+            factory = partial(frozen_network, self.architecture, filters)
+            _, result = self.train(factory, unit, train, test, context)
             row[arm] = self.row(result)
         return row
 

@@ -30,13 +30,13 @@ from nads_book.experiments import (
     Rows,
     Scored,
     Unit,
-    training_steps,
 )
 from nads_book.photos import load_images
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.training import training_steps
 
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
@@ -215,7 +215,9 @@ def trajectory(
         other, small = begin(SMALL_RATE)
         for _ in training_steps(other, (images, labels), small, drawn(1, SMALL_BATCH)):
             look(other)
-    for step, _ in training_steps(model, (images, labels), optimiser, drawn(steps, BATCH)):
+    for step, _ in enumerate(
+        training_steps(model, (images, labels), optimiser, drawn(steps, BATCH)), 1
+    ):
         if step in STEPS:
             look(model)
     return torch.stack(times), torch.stack(accuracies)

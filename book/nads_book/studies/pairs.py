@@ -51,7 +51,7 @@ from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import canonical, fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.recipes import Dataset, Recipe
+from nads_core.training import Dataset, Recipe
 
 Shape = tuple[int, ...]  # channels and side of images; channels and length of series
 
@@ -591,7 +591,7 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
     optimiser = torch.optim.Adam(network.parameters()) if adam else sgd(network, recipe)
     data = (train[0].to(device), train[1].to(device))
     seed = own % 2**31
-    for _, loss in recipe_steps(network.train(), data, optimiser, recipe, seed, constant=series):
+    for loss in recipe_steps(network.train(), data, optimiser, recipe, seed, constant=series):
         last = loss
     if not math.isfinite(last.item()):
         raise ValueError(f"the training diverged: its last loss is {last.item()}")

@@ -98,13 +98,6 @@ class PhotoDatasets(Sequence[Dataset]):
     source: str | None
     train: bool
 
-    image_shape = PhotoStudy.image_shape
-
-    @property
-    def num_samples(self) -> int:
-        """Number of images in each dataset."""
-        return self.job.num_train if self.train else self.job.num_test
-
     def __len__(self) -> int:
         return len(self.units)
 

@@ -45,7 +45,7 @@ from nads_book.studies.transforms import (
     transform,
 )
 from nads_core.directions import NADs
-from nads_core.training.recipes import Dataset
+from nads_core.training import Dataset
 
 MAP_SEED = 0  # of random orders and signs
 

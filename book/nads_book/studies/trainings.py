@@ -3,10 +3,8 @@ is described.
 """
 
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,7 +14,6 @@ from torch import nn
 from nads_book.experiments import (
     Context,
     Facts,
-    Keep,
     Row,
     Study,
     TrainingSize,
@@ -26,9 +23,9 @@ from nads_book.experiments import (
 from nads_book.experiments.results import Results, merge, results_path
 from nads_book.studies.presets import ON_CPUS, SIZES, Size
 from nads_core.directions import NADs
-from nads_core.networks.architectures import Architecture
+from nads_core.networks.architectures import Architecture, Factory
 from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
-from nads_core.training import Dataset, TrainingResult, TrainingState, train_networks
+from nads_core.training import Dataset, TrainConfig, TrainingResult, train_new
 
 THIN = ("width", "growth")  # options of architectures that make them thin
 
@@ -140,8 +137,7 @@ class TrainingStudy(TrainingSize, Study):
         }
         values["final_loss"] = losses[-steps:].mean()
         row = {name: round(float(x), 5) for name, x in values.items()}
-        row["seconds"] = round(float(result.seconds or 0), 2)
-        return row | (result.measured or {})
+        return row | {"seconds": round(float(result.seconds), 2)}
 
     def settings(self, photos: str | None = None) -> Facts:
         """Return all that determines the results, as JSON: two files can be merged if these agree.
@@ -175,10 +171,6 @@ class TrainingStudy(TrainingSize, Study):
             raise ValueError(f"{self.name} is not about NADs")
         return load_nads(self.architecture.name, self.nads_version)
 
-    def network_ids(self, units: Sequence[Unit]) -> list[int]:
-        """Return the numbers that fix the initial weights of units."""
-        return [0 if self.same_weights else self.trainings.index(unit) for unit in units]
-
     def units(self) -> Sequence[Unit]:
         """Return all units, in the order of training."""
         return self.trainings
@@ -208,56 +200,43 @@ class TrainingStudy(TrainingSize, Study):
         return device.type == "cpu" and self.preset in ON_CPUS and self.architecture.name in DEEP
 
     def run(self, unit: Unit, context: Context) -> Row:
-        """Train the network of one unit."""
-        rows: list[Row] = []
-        self.run_many([unit], replace(context, workers=None), lambda _, found: rows.extend(found))
-        return rows[0]
+        """Train the network of one unit, from its checkpoint if there is one."""
+        (train,), (test,) = self.datasets([unit], unit["seed"], context)
+        checkpoint = None if context.out is None else self._checkpoint(unit, context, context.out)
+        network, result = self.train(self.build, unit, train, test, context, checkpoint)
+        return self.row(result) | self.measure(unit, context, network)
 
-    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Train the units of each seed together, by the method of `train_networks` that suits the
-        device.
-        """
-        for seed in sorted({unit["seed"] for unit in units}):
-            self._train(seed, [unit for unit in units if unit["seed"] == seed], context, keep)
+    def build(self) -> nn.Module:
+        """Return a new network."""
+        channels, size, _ = self.image_shape
+        return self.architecture.build(channels, size, self.num_classes)
 
-    def _train(self, seed: int, units: list[Unit], context: Context, keep: Keep) -> None:
-        states = None if context.out is None else [self._state(unit, context) for unit in units]
-
-        def store(b: int, result: TrainingResult) -> None:
-            keep(units[b], [self.row(result)])
-            if states is not None:
-                states[b].forget()
-
-        train, test = self.datasets(units, seed, context)
-        measures = None
-        if type(self).measure is not TrainingStudy.measure:
-            measures = [partial(self.measure, unit, context) for unit in units]
-        train_networks(
-            self.architecture,
-            train,
-            test,
-            recipe=self.recipe,
-            num_classes=self.num_classes,
-            seed=seed,
-            network_ids=self.network_ids(units),
-            device=context.device,
-            workers=context.workers,
-            on_result=store,
-            mixed_precision=context.mixed_precision,
-            stop_loss=self.stop_loss,
-            stop_at_full_accuracy=self.stop_perfect,
-            timeout=None if context.deadline is None else context.deadline - time.time(),
-            states=states,
-            measure=measures,
-            progress=context.progress,
+    def train(
+        self,
+        factory: Factory,
+        unit: Unit,
+        train: Dataset,
+        test: Dataset,
+        context: Context,
+        checkpoint: Path | None = None,
+    ) -> tuple[nn.Module, TrainingResult]:
+        """Train a new network of a factory as a unit asks; return it and its result."""
+        config = TrainConfig(
+            self.recipe,
+            unit["seed"],
+            context.device,
+            context.mixed_precision,
+            self.stop_loss,
+            self.stop_perfect,
         )
+        # What fixes the initial weights
+        network_id = 0 if self.same_weights else self.trainings.index(unit)
+        return train_new(factory, network_id, train, test, config, checkpoint=checkpoint)
 
-    def _state(self, unit: Unit, context: Context) -> TrainingState:
+    def _checkpoint(self, unit: Unit, context: Context, out: Path) -> Path:
         """Return the file of a unit's training, under a name that identifies all that determines
         it.
         """
-        out = context.out
-        assert out is not None
         identity: list[Any] = [self.name, self.preset, self.settings(context.source), unit]
         identity += [context.device.type, context.mixed_precision]
-        return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(identity))}.part"))
+        return out.with_name(f".{out.name}.{fingerprint(canonical(identity))}.part")

@@ -7,8 +7,9 @@ The chapter on directional bias plays both curves side by side.
 import torch
 
 import nads_core as nc
-from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit, sgd, training_steps
+from nads_book.experiments import Context, Facts, KeyedStudy, Row, Unit, sgd
 from nads_book.studies.directions import Fig1, WaveStudy
+from nads_core.training import training_steps
 
 SEED, EVERY = 0, 20  # steps between two measurements
 WAVES = {"coarse": (0, 2), "fine": (0, 8)}
@@ -35,14 +36,15 @@ def curves(frequency: tuple[int, int], job: WaveStudy) -> dict[str, list[float]]
             found[name].append(round(nc.training.accuracy(network, part, 1_000), 4))
 
     measure()
-    for done, _ in training_steps(
+    steps = training_steps(
         network,
         data["train"],
         sgd(network, recipe),
         batches,
-        rate=lambda step: recipe.rate(step, total),
+        rates=(recipe.rate(step, total) for step in range(total)),
         clip_norm=recipe.clip_norm,
-    ):
+    )
+    for done, _ in enumerate(steps, 1):
         if done % EVERY == 0 or done == total:
             measure()
     return found

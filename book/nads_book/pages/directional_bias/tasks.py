@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import figures
 from nads_book.analysis.frequency_maps import LEARNED, by_frequency, common_pairs
+from nads_book.analysis.statistics import accuracy_interval
 from nads_book.analysis.waves import grid_frequencies, negative, wrapped
 from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_study
@@ -65,7 +66,7 @@ def plot_bet(
     rows = {}
     for name, result in results.items():
         for k, (test, train) in zip(waves, _accuracies(result), strict=True):
-            interval = nc.accuracy_interval(test, num_test)
+            interval = accuracy_interval(test, num_test)
             rows[f"{LABELS.get(name, name)}, wave {k}"] = test, train, interval
     return figures.plot_accuracy_dots(rows)
 
@@ -91,10 +92,10 @@ def stored_beside(k: Frequency) -> dict[str, tuple[float, float | None, tuple[fl
     found: dict[str, Any] = {}
     for name, label in LABELS.items():
         accuracy = authors(name)[nearest]
-        interval = nc.accuracy_interval(accuracy, 10_000)
+        interval = accuracy_interval(accuracy, 10_000)
         found[f"{label}, published, {nearest}"] = accuracy, None, interval
     ours, train = accuracies("lenet")[nearest], by_frequency(sweep("lenet"), "train_accuracy")
-    found[f"LeNet, ours, {nearest}"] = (ours, train[nearest], nc.accuracy_interval(ours, 20_000))
+    found[f"LeNet, ours, {nearest}"] = (ours, train[nearest], accuracy_interval(ours, 20_000))
     return found
 
 
@@ -132,9 +133,7 @@ def plot_your_training(
     )
     ((accuracy, fitted),) = _accuracies(result)
     name = architecture if isinstance(architecture, str) else architecture.__name__
-    yours = {
-        f"yours: {name}, {wave}": (accuracy, fitted, nc.accuracy_interval(accuracy, num_images))
-    }
+    yours = {f"yours: {name}, {wave}": (accuracy, fitted, accuracy_interval(accuracy, num_images))}
     return figures.plot_accuracy_dots(yours | stored_beside(wave))
 
 

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-import nads_core as nc
 from nads_book.analysis import published, statistics
 from nads_book.analysis.prediction import Family
-from nads_book.analysis.statistics import OrderTest
+from nads_book.analysis.statistics import OrderTest, accuracy_interval
 from nads_book.analysis.waves import negative
 from nads_book.evidence import Estimate, Evidence, evidence
 from nads_book.experiments import Results, load_nads, load_study
@@ -68,7 +67,7 @@ def plot_accuracy_by_nad() -> Figure:
         if name in SIZES:
             one = family(name, SIZES[name])
             shares = one.accuracies
-            lengths = bars(shares, list(map(nc.accuracy_interval, shares, one.num_test)))
+            lengths = bars(shares, list(map(accuracy_interval, shares, one.num_test)))
             look = {"color": colours()[0], "capsize": 1.5, "elinewidth": 0.8, "markersize": 3.5}
             top.errorbar(one.keys, 100 * shares, lengths, fmt="o", label="ours", **look)
         top.axhline(50, **dotted("chance"))

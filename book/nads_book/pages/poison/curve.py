@@ -11,7 +11,7 @@ from torch import Tensor
 import nads_core as nc
 from nads_book import report
 from nads_book.analysis import published
-from nads_book.analysis.statistics import grouped, means, pooled_variance
+from nads_book.analysis.statistics import accuracy_interval, grouped, means, pooled_variance
 from nads_book.evidence import Evidence, above, around, evidence
 from nads_book.experiments import Results, Row, matching
 from nads_book.figures.poison import index_axis
@@ -98,7 +98,7 @@ def plot_accuracy_by_carrier() -> Figure:
         axis.axhline(clean, color=colour, linestyle="--")
         pairs = [(index, value) for index, values in sorted(found.items()) for value in values]
         where, shares = np.array(pairs).T
-        intervals = [nc.accuracy_interval(share, results.settings["num_test"]) for share in shares]
+        intervals = [accuracy_interval(share, results.settings["num_test"]) for share in shares]
         look = {"color": colour, "capsize": 3, "label": label}
         axis.errorbar(where + 1, 100 * shares, bars(shares, intervals), fmt="o", **look)
         if label != reduced:  # of few carriers
@@ -134,7 +134,7 @@ def plot_use() -> Figure:
     for carrier, colour in zip((None, 0, 10, 100), colours(), strict=False):
         use = rows[carrier]["use"]
         where = np.array(use["indices"]) + 1
-        intervals = [nc.accuracy_interval(share, use["num_images"]) for share in use["flip"]]
+        intervals = [accuracy_interval(share, use["num_images"]) for share in use["flip"]]
         shares, low, high = (100 * np.array([use["flip"], *np.transpose(intervals)])).clip(floor)
         label = "trained on clean photos" if carrier is None else f"carrier at NAD {carrier}"
         axis.plot(where, shares, "o-", color=colour, markersize=2.5, label=label)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book import report
+from nads_book.analysis.statistics import accuracy_interval
 from nads_book.experiments import load_nads
 from nads_book.figures.style import (
     bars,
@@ -29,8 +30,8 @@ from nads_book.pages.poison.parts import stored_beside
 from nads_book.parameters import check_parameters, choose_network, choose_preset
 from nads_book.photos import load_images
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.runtime.processes import num_cores
 from nads_core.runtime.threads import one_thread
-from nads_core.training.processes import num_cores
 
 # Training photos, test photos and epochs. `gpu` is what auto becomes on a GPU: all photos, and more
 # epochs than demo; `paper` has the paper's 50.
@@ -172,7 +173,6 @@ class Trial:
             recipe=self.recipe,
             seed=self.seed,
             network_ids=[0] * len(versions),  # the same first weights and batches
-            method="processes" if self.workers > 1 else "auto",
             workers=self.workers,
             progress=False,
         )
@@ -205,7 +205,7 @@ class Trial:
             if len(others):
                 look = {"color": shade(0.5), "markersize": 5, "label": name}
                 axis.plot(others, np.full(len(others), place - 0.15), "s", **look)
-            lengths = bars([share], nc.accuracy_interval(share, len(self.test)))
+            lengths = bars([share], accuracy_interval(share, len(self.test)))
             look = {"color": colours()[0], "markersize": 6, "label": "your networks"}
             axis.errorbar(100 * share, place + 0.15, xerr=lengths, fmt="o", **look)
         axis.axvline(10, **dotted("chance"))

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book.evidence import Evidence, Facts, evidence
-from nads_book.experiments import training_steps
 from nads_book.figures.style import legend, panel_row, shade, styled
 from nads_book.mnist1d import load_mnist1d
 from nads_book.pages.scores_on_data.stored import PRIMARY, pairs, plan, scores
 from nads_book.studies import pair_statistics as rules
 from nads_book.studies.pair_statistics import Estimate
 from nads_core.data import ImageSet
+from nads_core.training import training_steps
 
 MODELS = {"linear": "linear", "mlp": "MLP", "cnn": "CNN", "gru": "GRU"}  # of MNIST-1D
 ORDERS = ("random", "neighbours", "reversed")

@@ -1,14 +1,13 @@
-"""Data, recipe and options of a training, the order of its samples, and its update."""
+"""Data, recipe and options of a training, and the order of its samples."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from nads_core.runtime.arguments import (
-    Facts,
     make_plain,
     require_integers,
     require_positive,
@@ -42,13 +41,6 @@ def require_dataset(data: Dataset, name: str) -> None:
         )
         expected = "tensors of images (N, C, H, W) of floats and integer labels (N,) from 0"
         raise ValueError(f"{name} must be {expected}, got {got}; torch.from_numpy converts arrays")
-
-
-def require_one_shape(datasets: Iterable[Dataset]) -> None:
-    """Raise a ValueError unless all training sets have images of one shape (N, C, H, W)."""
-    shapes = {tuple(images.shape) for images, _ in datasets}
-    if len(shapes) > 1:
-        raise ValueError(f"training sets differ in shape: {sorted(shapes)}")
 
 
 @dataclass(frozen=True)
@@ -95,48 +87,14 @@ CIFAR10_RECIPE = Recipe(epochs=50, learning_rate=0.21, momentum=0.9, weight_deca
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Options of a training, the same for every network of a call.
+    """Options of a training: those of `train_network`, which describes them."""
 
-    Args:
-        recipe: optimiser settings; `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for
-            D(v) and for photos.
-        seed: seed of the initial weights, the order of the samples, and random layers such as
-            dropout.
-        device: device to train on, or its name; a GPU by default, if there is one.
-        dtype: type of weights and images that `train_networks` uses; `train_network` keeps that of
-            its network.
-        mixed_precision: whether layers run in bfloat16 and channels last (weights and updates keep
-            ``dtype``); None means yes for `train_networks` in float32 on a GPU that supports it,
-            and no otherwise.
-        stop_loss: mean of the last 20 losses at which a training stops.
-        stop_at_full_accuracy: whether a training stops after an epoch that lowered its mean loss,
-            if then no test image is misclassified. The test set then decides when to stop, so that
-            an accuracy of 1 is slightly optimistic.
-    """
-
-    recipe: Recipe
+    recipe: Recipe = SEPARABLE_RECIPE
     seed: int = 0
     device: torch.device = field(default_factory=usable_device)
-    dtype: torch.dtype = torch.float32
-    mixed_precision: bool | None = None
+    mixed_precision: bool = False
     stop_loss: float | None = None
     stop_at_full_accuracy: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "device", usable_device(self.device))
-
-    def autocast(self) -> torch.autocast:
-        """Return the context in which layers run: in bfloat16 with ``mixed_precision``, otherwise
-        in ``dtype``.
-        """
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
-
-
-def config_of(options: Facts) -> TrainConfig:
-    """Return the `TrainConfig` of keywords; raise a TypeError without a recipe."""
-    if "recipe" not in options:
-        raise TypeError("no recipe given: pass recipe=nads_core.SEPARABLE_RECIPE, for example")
-    return TrainConfig(**options)
 
 
 def batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:
@@ -146,17 +104,3 @@ def batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:
     generator = torch.Generator().manual_seed(seed_sequence(seed))
     for _ in range(recipe.epochs):
         yield from torch.randperm(num_samples, generator=generator).split(recipe.batch_size)
-
-
-def descend(
-    weights: Tensor, gradients: Tensor, momenta: Tensor, recipe: Recipe, rate: float | Tensor
-) -> None:
-    """Take one clipped step on the flat weights (..., P) of one or of many networks, in place."""
-    # (..., 1), of all weights of a network
-    norm = torch.linalg.vector_norm(gradients, dim=-1, keepdim=True)
-    gradients.mul_((recipe.clip_norm / (norm + 1e-6)).clamp(max=1))
-    if recipe.weight_decay:
-        gradients.add_(weights, alpha=recipe.weight_decay)
-    if recipe.momentum:
-        gradients = momenta.mul_(recipe.momentum).add_(gradients)
-    weights.sub_(gradients * rate)
