@@ -174,7 +174,7 @@ def run(command, folder, **variables):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [".", "nads-book"], ids=["elsewhere", "in a checkout"])
+@pytest.mark.parametrize("place", [".", "nads-book", "nads-book/notebooks"])
 def test_first_cell_fetches_what_is_missing_and_replaces_nothing(place, tmp_path):
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
@@ -195,8 +195,8 @@ def test_first_cell_fetches_what_is_missing_and_replaces_nothing(place, tmp_path
         "GIT_CONFIG_VALUE_0": ADDRESS,
         "IPYTHONDIR": str(tmp_path / "ipython"),
     }
-    if place != ".":  # where nads_core can be imported, and nads_book cannot
-        run(["git", "clone", "--quiet", ROOT, place], content)
+    if place != ".":  # in a checkout nads_core can be imported, and nads_book cannot
+        run(["git", "clone", "--quiet", ROOT, "nads-book"], content)
     cell = tmp_path / "cell.ipy"
     look = tmp_path / "look.ipy"
     cell.write_text(

@@ -98,7 +98,7 @@ def run(
     if "symmetries" in options:
         options["symmetries"] = tuple(options["symmetries"])
     checkpoint = options.setdefault("checkpoint", out.with_suffix(".checkpoint.npz"))
-    nads = directions.compute_nads(factory, image_shape, estimator=kind(**given), **options)
+    nads = directions.compute_nads(factory, tuple(image_shape), estimator=kind(**given), **options)
     nads.save(out, quantized=quantized)
     size = checkpoint.stat().st_size / 1e6
     print(f"{nads} -> {out}")

@@ -15,84 +15,61 @@ from nads_core.data import ImageSet
 
 PARTS = 20  # of the inputs of each class
 _KEPT = np.vstack([np.ones(PARTS), 1 - np.eye(PARTS)])  # all parts, and all but one: (1 + P, P)
-_DRAWN, _LISTED = 3, 200  # pairs of each kind that are drawn, and pairs among the numbers
+_DRAWN, _LISTED = 3, 200  # pairs that are drawn or named, and pairs among the numbers
 
 
 def classes(sample: Sample, images: ImageSet) -> Section:
     """Describe the energy along differences of classes, and the pairs where it is smallest."""
     overall, pairs, means = class_pairs(images, sample)
-    names, total, opening, sentences = images.class_names, len(pairs), "", []
+    names = images.class_names
     kind = "images" if len(sample.shape) == 3 else "inputs"
     known = [pair for pair in pairs if pair.known]
     deaf = [pair for pair in known if pair.energy.high < 1]
-
-    def named(pair: Pair) -> str:
-        return f"{' – '.join(names[label] for label in pair.classes)}, {pair.energy}"
-
+    sentences = []
     if overall.differs_from(1):
-        opening = (
-            f"Between classes the energy is {overall} times that along a random direction "
-            "(all pairs of classes, weighted by squared distance; "
-            f"{len(images):,} {kind}, {images.source})."
-        )
-        sentences.append(opening)
-    if len(known) < total:
-        few = (
-            f"{total - len(known)} of {total} pairs. No statement about single pairs includes these"
-        )
         sentences.append(
-            f"The {kind} do not distinguish the means of {few if total > 1 else 'the classes'}."
+            f"Between classes the energy is {overall} times that along a random direction (all "
+            f"pairs of classes, weighted by squared distance; {len(images):,} {kind}, "
+            f"{images.source})."
         )
-    if deaf and total > 1:
-        opening = (
-            f"Deaf: {len(deaf)} of {total} pairs differ along directions to which the network "
-            "responds less than to a random one"
-            f"{', least to these' * (len(deaf) > _DRAWN)}: {'; '.join(map(named, deaf[:_DRAWN]))}."
-        )
-        sentences.append(opening)
-    if known and known[0].energy.high < known[-1].energy.low:
+    if deaf and len(pairs) > 1:
+        least = [f"{' – '.join(names[i] for i in pair.classes)}, {pair.energy}" for pair in deaf]
         sentences.append(
-            f"Least sensitive: {named(known[0])}; most: {named(known[-1])}. The intervals hold for "
-            f"all {total} pairs together (Bonferroni), as these two were chosen afterwards."
+            f"Deaf: {len(deaf)} of {len(pairs)} pairs differ along directions to which the network "
+            "responds less than to a random one (intervals of all pairs hold together). The "
+            f"lowest: {'; '.join(least[:_DRAWN])}."
         )
-    sentences.append("Only class means count here, not what else distinguishes classes.")
-    drawn = known if overall.low > 0 else []  # otherwise the networks are too few
-    listed = [
-        {
-            "classes": [names[i] for i in pair.classes],
-            "sensitivity": pair.energy,
-            "known": pair.known,
-        }
+    opening = sentences[-1] if sentences else ""
+    sentences.append(
+        f"The {kind} distinguish the means of {len(known)} of {len(pairs)} pairs, and no statement "
+        "about single pairs includes others. Only class means count here, not what else "
+        "distinguishes classes."
+    )
+    numbers = [
+        {"classes": [names[i] for i in pair.classes], "sensitivity": pair.energy}
         for pair in pairs[:_LISTED]
     ]
+    drawn = known[:_DRAWN] if overall.low > 0 else []  # otherwise the networks are too few
     return Section(
         "What your classes ask for",
         sentences,
-        _figures(drawn, means, names),
-        numbers={"lift": overall, "pairs": listed},
-        opening=opening,
+        [_figure(pair, means, names) for pair in drawn],
+        {"lift": overall, "pairs": numbers},
+        opening,
     )
 
 
-def _figures(drawn: list[Pair], means: Tensor, names: tuple[str, ...]) -> list[Figure]:
-    """Draw the pairs of least and of most energy: both means, and their difference."""
-    lowest, highest = drawn[:_DRAWN], drawn[_DRAWN:][: -_DRAWN - 1 : -1]
-    extremes = {"The lowest estimates": lowest, "The highest estimates": highest}
-    are_images, width = means.dim() == 4, least_width(70, tuple(means.shape[1:]))
-    figures = []
-    for heading, chosen in extremes.items():
-        for number, pair in enumerate(chosen):
-            first, second = (means[label].numpy() for label in pair.classes)
-            limit = 0.0 if are_images else float(np.abs([first, second, first - second]).max())
-            pictures = [
-                picture(means[label].numpy(), names[label], signed=False, limit=limit)
-                for label in pair.classes
-            ]
-            pictures.append(picture(first - second, "difference", limit=limit))
-            below = f"energy {pair.energy} times that of a random direction"
-            above = "" if number or len(drawn) == 1 else heading
-            figures.append(Figure(pictures, below, width, above, narrow=are_images))
-    return figures
+def _figure(pair: Pair, means: Tensor, names: tuple[str, ...]) -> Figure:
+    """Draw the means of two classes, and their difference."""
+    first, second = (means[label].numpy() for label in pair.classes)
+    pictures = [
+        picture(first, names[pair.classes[0]], signed=False),
+        picture(second, names[pair.classes[1]], signed=False),
+        picture(first - second, "difference"),
+    ]
+    caption = f"energy {pair.energy} times that of a random direction"
+    width = least_width(70, tuple(first.shape))
+    return Figure(pictures, caption, width, narrow=means.dim() == 4)
 
 
 @dataclass(frozen=True)
@@ -134,32 +111,29 @@ def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair],
     x, y = (half @ means.flatten(0, 1).T for half in (sample.x, sample.y))
     x, y = (half.unflatten(2, means.shape[:2]).double().numpy() for half in (x, y))  # (n, R, P, K)
     chosen = list(combinations(range(means.shape[1]), 2))
-    lengths, energies, of_parts = [], [], []  # of each pair: (1 + P,), (n,) and (P,)
+    lengths, energies = [], []  # of each pair: (1 + P,) and (n, 1 + P)
     for a, b in chosen:
         difference = (means[:, a] - means[:, b]).double().numpy().T  # (D, P)
         lengths.append(_across_parts(difference, difference).sum(0))
-        energy = _across_parts(x[..., a] - x[..., b], y[..., a] - y[..., b]).sum(1)  # (n, 1 + P)
-        energies.append(energy[:, 0])
-        of_parts.append(energy[:, 1:].mean(0))
+        energies.append(_across_parts(x[..., a] - x[..., b], y[..., a] - y[..., b]).sum(1))
     # The sum over all pairs goes first: (..., 1 + pairs)
-    length, energy, of_part = (
-        np.stack([sum(each), *each], axis=-1) for each in (lengths, energies, of_parts)
-    )
+    length, energy = (np.stack([sum(each), *each], axis=-1) for each in (lengths, energies))
     mean = sample.energies / means.shape[2]  # (n,)
-
     values, of_networks = sample.errors(
-        np.column_stack([energy, mean]), lambda e: e[..., :-1] / length[0] / e[..., -1:]
+        np.column_stack([energy[:, 0], mean]), lambda e: e[..., :-1] / length[0] / e[..., -1:]
     )
-    of_inputs = _error_without_parts(of_part / length[1:] / mean.mean())
+    of_inputs = _error_without_parts(energy[:, 1:].mean(0) / length[1:] / mean.mean())
     errors, noise = np.hypot(of_networks, of_inputs), _error_without_parts(length[1:])
-    pairs = []
-    for number, classes in enumerate(chosen, start=1):
-        ratio = Estimate.student(values[number], errors[number], PARTS, len(chosen))
-        squared = Estimate.student(length[0, number], noise[number], PARTS, len(chosen))
-        pairs.append(Pair(classes, ratio, squared.low > 0))
+
+    def interval(number: int, values: np.ndarray, errors: np.ndarray) -> Estimate:
+        return Estimate.student(values[number], errors[number], PARTS, len(chosen) if number else 1)
+
+    pairs = [
+        Pair(of, interval(i, values, errors), interval(i, length[0], noise).low > 0)
+        for i, of in enumerate(chosen, start=1)
+    ]
     pairs.sort(key=lambda pair: pair.energy.value)
-    overall = Estimate.student(values[0], errors[0], PARTS)
-    return overall, pairs, means.mean(0).unflatten(1, sample.shape)
+    return interval(0, values, errors), pairs, means.mean(0).unflatten(1, sample.shape)
 
 
 def means_of_parts(images: ImageSet, shape: tuple[int, ...]) -> Tensor:

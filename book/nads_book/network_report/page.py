@@ -18,7 +18,6 @@ from nads_book.network_report.frequencies import frequencies
 from nads_book.network_report.parts import Section
 from nads_book.network_report.preferences import preferences
 from nads_book.network_report.sample import Sample
-from nads_book.network_report.similar import similar_networks
 from nads_book.report import fixed, readable
 from nads_core.data import ImageSet
 from nads_core.directions import NADs, SecondMoment
@@ -119,11 +118,7 @@ def report_on(
             "pass the second moment, or compute all"
         )
     sample = Sample.of_nads(nads) if isinstance(source, NADs) else Sample.of_moment(source)
-    sections = [
-        preferences(nads, sample),
-        frequencies(sample, nads.name),
-        similar_networks(nads, sample),
-        classes(sample, images) if images else None,
-    ]
-    drawn = [*filter(None, sections)]
-    return Report(nads.name, drawn, nads.provenance, texts, code, status)
+    sections = [preferences(nads, sample), frequencies(sample, nads.name)]
+    if images:
+        sections.append(classes(sample, images))
+    return Report(nads.name, sections, nads.provenance, texts, code, status)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,25 +50,15 @@ class Figure:
         pictures: pictures in their order.
         caption: text below all.
         width: least width of each, in pixels; 0 for one chart.
-        heading: heading above.
-        scale: colour bar with the numbers at its ends and in its middle, or legend without.
+        bar: colour bar and the texts below it.
         narrow: whether figures stand side by side.
     """
 
     pictures: Sequence[Picture]
     caption: str
-    width: int = 104
-    heading: str = ""
-    scale: tuple[Markup, Sequence[str]] | None = None
+    width: int
+    bar: Sequence[str] = ()
     narrow: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of texts."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -79,22 +69,18 @@ class Section:
         title: heading.
         sentences: statements that the data decide.
         figures: pictures below the sentences.
-        tables: tables below the figures.
         numbers: content for JSON.
         opening: sentence for the summary that opens the report; "" where nothing is decided.
     """
 
     title: str
     sentences: Sequence[str]
-    figures: Sequence[Figure] = ()
-    tables: Sequence[Table] = ()
-    numbers: dict[str, Any] = field(default_factory=dict)
-    opening: str = ""
+    figures: Sequence[Figure]
+    numbers: dict[str, Any]
+    opening: str
 
 
-def picture(
-    values: np.ndarray, label: str, note: str = "", *, signed: bool = True, limit: float = 0.0
-) -> Picture:
+def picture(values: np.ndarray, label: str, note: str = "", *, signed: bool = True) -> Picture:
     """Draw an input: (C, H, W) in colours, (C, L) as curves, (F,) as bars.
 
     Args:
@@ -102,44 +88,22 @@ def picture(
         label: text below.
         note: second line.
         signed: whether zero is in the middle of the colours.
-        limit: largest value of the scale; that of the values by default.
     """
-    limit = limit or float(np.abs(values).max()) or 1.0
+    limit = float(np.abs(values).max()) or 1.0
     if values.ndim < 3:
-        drawing = _svg(lambda axis: _draw_in_order(axis, values, limit), (3.2, 1.6), label)
+        drawing = _svg(lambda axis: draw_direction(axis, values), (3.2, 1.6), label)
     elif len(values) == 3:
         pixels = 0.5 + values / (2 * limit) if signed else values.clip(0, 1)
         drawing = _image(pixels.transpose(1, 2, 0), label)
     else:
-        low, colours = (-limit, DIVERGING) if signed else (0, "gray")
-        drawing = _image(np.hstack([*values]), label, cmap=colours, vmin=low, vmax=limit)
+        low, high, colours = (-limit, limit, DIVERGING) if signed else (0, 1, "gray")
+        drawing = _image(np.hstack([*values]), label, cmap=colours, vmin=low, vmax=high)
     return Picture(drawing, label, note)
-
-
-def _draw_in_order(axis: Axes, values: np.ndarray, limit: float) -> None:
-    """Draw a sequence (C, L) or features (F,) above the numbers of the first and last position."""
-    draw_direction(axis, values)
-    axis.set_ylim(-1.05 * limit, 1.05 * limit)
-    first, end = map(round, axis.get_xlim())
-    axis.set_xticks([first + 0.5, end - 0.5], [f"{first:,}", f"{end - 1:,}"])
-    axis.set_xlabel("feature" if values.ndim == 1 else "sample", fontsize="medium")
 
 
 def least_width(of_images: int, shape: tuple[int, ...]) -> int:
     """Return the least width of pictures in pixels: those with axes need more than images."""
     return of_images if len(shape) == 3 else 230
-
-
-def line_legend(names: Sequence[str]) -> Markup:
-    """Draw which colour the line of each channel of a sequence has."""
-
-    def draw(axis: Axes) -> None:
-        for name in names:
-            axis.plot([], label=name)
-        axis.legend(loc="center", ncols=len(names))
-        axis.axis("off")
-
-    return _svg(draw, (1.5 * len(names), 0.3), "colours of the lines")
 
 
 def heat_maps(maps: Mapping[str, np.ndarray], caption: str, width: int) -> Figure:
@@ -151,8 +115,7 @@ def heat_maps(maps: Mapping[str, np.ndarray], caption: str, width: int) -> Figur
         pictures.append(Picture(_image(levels, f"energy of the waves in {name}", **colours), name))
     bar = _image(np.linspace(-_DECADES, _DECADES, 128)[None], "colours from low to high", **colours)
     low, mean, high = (f"{readable(10.0**power, 1)} ×" for power in (-_DECADES, 0, _DECADES))
-    ends = [f"≤ {low}", mean, f"≥ {high}"]
-    return Figure(pictures, caption, width, scale=(bar, ends))
+    return Figure(pictures, caption, width, (bar, f"≤ {low}", mean, f"≥ {high}"))
 
 
 def chart(curves: Mapping[str, tuple[np.ndarray, Sequence[Any]]], xlabel: str, alt: str) -> Picture:

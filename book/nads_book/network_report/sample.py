@@ -186,31 +186,6 @@ class Sample:
 
         return self._energies(of_channels)
 
-    def inequality(self) -> Estimate:
-        """Return D tr C^2 / (tr C)^2 of the second moment C: 1 where all eigenvalues are equal.
-
-        tr C_k C_l of different groups has the expectation tr C^2.
-        """
-        factors = [*zip(self.x, self.y, strict=True)]
-        products = np.zeros((len(self), len(self)))
-        for first, (x, y) in enumerate(factors):
-            for second, (u, v) in enumerate(factors[:first]):
-                if u.shape[0] == u.shape[1]:  # y and v are unit matrices
-                    trace = float((x * u.T).double().sum())
-                else:
-                    trace = float(((y @ u.T) * (x @ v.T)).double().sum())
-                products[first, second] = products[second, first] = trace
-
-        def ratio(chosen: np.ndarray) -> float:
-            pairs = len(chosen) * (len(chosen) - 1)
-            squared = products[np.ix_(chosen, chosen)].sum() / pairs
-            return float(self.x.shape[2] * squared / self.energies[chosen].mean() ** 2)
-
-        everything = np.arange(len(self))
-        left_out = np.array([ratio(np.delete(everything, group)) for group in everything])
-        error = np.sqrt((len(self) - 1) * left_out.var()) if self.decides else np.inf
-        return Estimate.student(ratio(everything), error, len(self))
-
     @property
     def decides(self) -> bool:
         """Whether there are enough networks, and no few of them hold the energy."""

@@ -29,7 +29,8 @@ INSTALL = """\
 import importlib.util, os, site, sys, sysconfig  # for Colab: install the book
 if not all(map(importlib.util.find_spec, ("nads_core", "nads_book"))):
     address = "https://github.com/nads-book/nads-book"
-    folder = "." if os.path.isdir("book/nads_book") else "nads-book"
+    checkouts = [f for f in (".", "..") if os.path.isdir(f"{f}/nads_core")]
+    folder = [*checkouts, "nads-book"][0]
     !test -d {folder}/book || git clone --quiet --depth 1 {address} {folder}
     !{sys.executable} -m pip install -q --no-deps -e {folder} loky mnist1d
     site.addsitedir(sysconfig.get_path("purelib"))  # no restart is needed
