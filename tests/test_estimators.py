@@ -120,7 +120,7 @@ BARE = type("Bare", (Scaled,), {"__repr__": object.__repr__})
         (
             lambda: compute(convnet, 8, estimator=nc.SmoothedGradient(4, readouts=99)),
             ValueError,
-            "readouts=99 .*fewer",
+            "readouts=99 .*27 features",
         ),
     ],
     ids=lambda value: None,

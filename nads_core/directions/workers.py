@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ import cloudpickle
 import torch
 from torch import Tensor
 
+from nads_core.runtime.interrupts import begin_worker
 from nads_core.runtime.threads import one_thread
 
 _WINDOW = 2  # chunks in work per worker
@@ -40,10 +40,6 @@ def vectors_of(job: bytes, numbers: Numbers) -> Tensor:
 def _loaded(job: bytes) -> Evaluated:
     loaded: Evaluated = cloudpickle.loads(job)
     return loaded
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def num_cores() -> int:
@@ -102,7 +98,10 @@ def _processes(count: int) -> Executor:
     from loky import get_reusable_executor
 
     pool: Executor = get_reusable_executor(
-        count, initializer=_ignore_interrupts, env={"OMP_NUM_THREADS": "1"}
+        count,
+        initializer=begin_worker,
+        initargs=(os.getpid(),),
+        env={"OMP_NUM_THREADS": "1"},
     )
     return pool
 

@@ -1,0 +1,301 @@
+"""Nothing is lost: interrupts, kill -9, full disks, damaged files, and longer runs."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT
+from examples import compute, convnet, perceptron, same
+
+import nads_core as nc
+from nads_core.directions import Estimator, checkpoint, run
+
+ESTIMATOR = nc.SmoothedGradient(4, readouts=2)
+
+
+def computed(path=None, count=60, factory=convnet, **options):
+    return compute(factory, count, **{"estimator": ESTIMATOR, "checkpoint": path} | options)
+
+
+class Interrupted(Estimator):
+    """An estimator during whose n-th network the user presses Ctrl-C; it describes itself as the one
+    that it wraps.
+    """
+
+    readouts, antithetic, num_inputs = 2, True, 4
+
+    def __init__(self, network, times=1):
+        self.network, self.times, self.seen = network, times, []
+
+    def __repr__(self):
+        return repr(ESTIMATOR)
+
+    def vectors(self, network):
+        if self.seen and network.index == self.network:  # the first one recognises the factory
+            for _ in range(self.times):
+                os.kill(os.getpid(), signal.SIGINT)
+        self.seen.append(network.index)
+        return ESTIMATOR.vectors(network)
+
+
+@pytest.mark.parametrize(("count", "network", "done"), [(60, 0, 8), (60, 20, 24), (60, 59, 60)])
+def test_an_interrupted_run_resumes_without_a_loss(tmp_path, capsys, count, network, done):
+    path = tmp_path / "a new folder" / "state.npz"
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match=f"after {done} of {count}") as caught:
+        computed(path, count, estimator=Interrupted(network))
+    assert (
+        f"checkpoint={str(path)!r}" in str(caught.value) and "finishing" in capsys.readouterr().err
+    )
+    assert signal.getsignal(signal.SIGINT) is handler
+    again = Interrupted(-1)
+    resumed = computed(path, count, estimator=again)
+    assert again.seen == [0, *range(done, count)]
+    assert same(resumed, computed(count=count))
+
+
+def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        computed(estimator=Interrupted(20))
+    name = re.search(r"checkpoint='(.+)'", str(caught.value)).group(1)
+    assert [file.name for file in tmp_path.iterdir()] == [name] and "convnet" in name
+    assert same(computed(name), computed())
+
+
+def test_a_second_interrupt_does_not_wait():
+    with pytest.raises(KeyboardInterrupt) as caught:
+        computed(estimator=Interrupted(20, times=2))
+    assert "after 16 of 60" in str(caught.value)
+
+
+SCRIPT = """
+import sys, time
+import torch
+from torch import nn
+import nads_core as nc
+from nads_core.directions import checkpoint
+
+class Slow(nn.Sequential):
+    def forward(self, x):
+        time.sleep(0.002)
+        return super().forward(x)
+
+def slow():
+    return Slow(nn.Flatten(), nn.Linear(64, 8), nn.Tanh(), nn.Linear(8, 1))
+
+if __name__ == "__main__":
+    checkpoint._EVERY = 0.0
+    path, workers, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    options = dict(workers=workers, checkpoint=path, progress=False, device="cpu")
+    nc.compute_nads(slow, (1, 8, 8), count, **options).save("result.npz")
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+
+    def start(workers, count=300, path="state.npz"):
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "script.py", path, str(workers), str(count)]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, **options)
+
+    return start
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_that_is_killed_resumes_without_a_loss(tmp_path, start, number, workers):
+    process, path = start(workers), tmp_path / "state.npz"
+    deadline = time.monotonic() + 300
+    while not path.exists():
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
+        time.sleep(0.02)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=300)
+    if number == signal.SIGINT:
+        assert "KeyboardInterrupt: stopped after" in output
+    else:
+        assert process.returncode == -signal.SIGKILL
+    with np.load(path) as file:
+        assert b"num_networks" in str(file["facts"]).encode()
+    assert not (tmp_path / "result.npz").exists()
+    resumed = start(workers)
+    assert resumed.communicate(timeout=600)[0] is not None and resumed.returncode == 0
+    found = nc.load_nads(tmp_path / "result.npz")
+    (tmp_path / "result.npz").unlink()
+    whole = start(1, path="whole.npz")
+    assert whole.communicate(timeout=600)[0] is not None and whole.returncode == 0
+    assert same(found, nc.load_nads(tmp_path / "result.npz"))
+
+
+@pytest.mark.parametrize(("short", "long"), [(8, 60), (20, 60), (3, 5)])
+def test_an_extended_run_equals_a_longer_one(tmp_path, short, long):
+    path = tmp_path / "state.npz"
+    assert same(computed(path, short), computed(count=short))
+    assert same(computed(path, long), computed(count=long))
+    with pytest.raises(ValueError, match=f"holds {long} networks, more than {short}"):
+        computed(path, short)
+
+
+def test_large_inputs_and_heavy_readouts_are_extended_too(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    options = {"estimator": nc.SmoothedGradient(4, readouts=27)}  # 19 networks of a group at once
+    computed(path, 200, **options)
+    assert same(computed(path, 400, **options), computed(count=400, **options))
+    for module in ("run", "moments"):
+        monkeypatch.setattr(f"nads_core.directions.{module}.DENSE_LIMIT", 63)
+    path = tmp_path / "large.npz"
+    computed(path, 20)
+    assert same(computed(path, 40), computed(count=40))
+
+
+def test_a_finished_run_is_not_computed_again(tmp_path):
+    path = tmp_path / "state.npz"
+    first, counter = computed(path), Interrupted(-1)
+    assert same(computed(path, estimator=counter, symmetries="auto"), first)
+    assert counter.seen == [0]
+    assert same(computed(path, symmetries=()), computed(symmetries=()))
+    one, other = (nads.provenance["seconds"] for nads in (first, computed(path)))
+    assert other >= one > 0
+
+
+def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint.time, "monotonic", iter(range(9_999)).__next__)
+    path, seen = tmp_path / "state.npz", []
+
+    class Watching(Interrupted):
+        def vectors(self, network):
+            if path.exists():
+                with np.load(path) as file:
+                    seen.append(
+                        int(re.search(r'"num_networks": (\d+)', str(file["facts"])).group(1))
+                    )
+            return super().vectors(network)
+
+    computed(path, estimator=Watching(-1))
+    assert seen and set(seen) <= set(range(8, 60, 8)) and seen == sorted(seen)
+    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
+
+
+def wider():
+    return perceptron(64)
+
+
+wider.__qualname__ = "convnet"
+
+
+def edited():
+    """A factory of the same name, one weight of which an edit has changed."""
+    network = convnet()
+    network[0].weight.data.mul_(1.01)
+    return network
+
+
+edited.__qualname__ = "convnet"
+
+
+@dataclass(frozen=True)
+class Other(nc.SmoothedGradient):
+    """An estimator that says nothing of its own."""
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"seed": 1}, "seed was 0, now 1"),
+        ({"estimator": nc.SmoothedGradient(8, readouts=2)}, "estimator was .*=4.*, now .*=8"),
+        ({"estimator": nc.SmoothedGradient(4)}, "readouts was 2, now 1"),
+        ({"estimator": nc.PointGradient()}, "now 'PointGradient"),
+        ({"image_shape": (1, 8, 9)}, r"\[1, 8, 8\], now \[1, 8, 9\]"),
+        ({"dtype": torch.float64}, "'torch.float32', now 'torch.float64'"),
+        ({"factory": nc.LOGREG}, "'convnet', now 'logreg'"),
+        ({"factory": wider}, "another factory: the vectors of network 0"),
+        ({"factory": edited}, "another factory: the vectors of network 0"),
+        ({"output": lambda y: y[:, 0]}, "output was 0, now '.*<lambda>"),
+        ({"equal_weights": True}, "equal_weights"),
+    ],
+    ids=lambda value: None,
+)
+def test_the_file_of_another_computation_is_rejected_and_kept(tmp_path, options, shown):
+    path = tmp_path / "state.npz"
+    computed(path, 16)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=f"state.npz is of .*{shown}"):
+        computed(**{"path": path, "count": 32} | options)
+    assert path.read_bytes() == before
+
+
+def test_other_numbers_are_not_continued(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    computed(path, 16)
+    monkeypatch.setattr(run, "NADS_VERSION", run.NADS_VERSION + 1)
+    with pytest.raises(ValueError, match="numbers was 3, now 4.*CHANGELOG"):
+        computed(path, 32)
+
+
+def test_rounding_does_not_look_like_an_edit(tmp_path):
+    def rounded():
+        network = convnet()
+        network[0].weight.data.mul_(1 + 1e-5)
+        return network
+
+    rounded.__qualname__ = "convnet"
+    computed(tmp_path / "state.npz", 16)
+    assert computed(tmp_path / "state.npz", 32, rounded).provenance["num_networks"] == 32
+
+
+def test_damaged_files_are_named(tmp_path):
+    path = tmp_path / "state.npz"
+    nads = computed(path, 24)
+    content = path.read_bytes()
+    places = np.random.default_rng(0).choice(8 * len(content), 60, replace=False)
+    changed = [bytearray(content) for _ in places]
+    for copy, place in zip(changed, places, strict=True):
+        copy[place // 8] ^= 1 << (place % 8)
+    cut = [content[:end] for end in (0, 1, 100, len(content) // 2, -1, -50)]
+    others = [b"a text\n" * 100, b"PK\5\6" + bytes(18)]
+    rejected = 0
+    for wrong in (*changed, *cut, *others):
+        path.write_bytes(wrong)
+        try:
+            assert same(computed(path, 24), nads)  # a date in the archive, for example
+        except ValueError as error:
+            rejected += 1
+            assert "state.npz" in str(error) and path.read_bytes() == wrong
+    assert rejected >= 60
+    nads.save(path)
+    with pytest.raises(ValueError, match="state.npz is damaged, or no checkpoint"):
+        computed(path, 24)
+
+
+@pytest.fixture
+def full_disk():
+    """Give a function after which files cannot grow beyond 1,000 bytes."""
+    resource = pytest.importorskip("resource", reason="needs a limit on the size of files")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_previous_files(tmp_path, full_disk):
+    path = tmp_path / "state.npz"
+    nads = computed(path, 16)
+    nads.save(tmp_path / "nads.npz")
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    full_disk()
+    with pytest.raises(OSError, match=r"state\.npz.*free space"):
+        computed(path, 32)
+    with pytest.raises(OSError, match=r"nads\.npz.*free space"):
+        nads.save(tmp_path / "nads.npz")
+    assert before == {file: file.read_bytes() for file in tmp_path.iterdir()} and len(before) == 2

@@ -1,0 +1,147 @@
+"""Results do not depend on who evaluates the networks: processes, threads, or a cluster of which a
+worker dies.
+"""
+
+import os
+import random
+import signal
+import threading
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from examples import compute, perceptron, same
+from torch import nn
+
+import nads_core as nc
+from nads_core.directions import workers
+
+COUNT = 61
+
+
+class Drawing(nn.Module):
+    """A network that draws from all generators that are seeded."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = perceptron(64, 9)
+        self.factor = random.random() * np.random.rand()
+        self.order = torch.randperm(64)
+
+    def forward(self, x):
+        return self.layers(x.flatten(1)[:, self.order] * self.factor)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return compute(Drawing, COUNT, workers=1)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_processes_give_what_one_process_gives(alone, count):
+    assert same(compute(Drawing, COUNT, workers=count), alone)
+    assert torch.get_num_threads() == 1
+
+
+def test_threads_give_what_one_thread_gives(alone, set_threads):
+    set_threads(2)
+    with ThreadPoolExecutor(3) as pool:
+        found = compute(Drawing, COUNT, workers=pool)
+    assert same(found, alone) and torch.get_num_threads() == 2
+
+
+def test_a_cluster_replaces_a_worker_that_dies(alone, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="needs distributed")
+    marker = str(tmp_path / "died")
+
+    def mortal():
+        if os.getpid() != own and not os.path.exists(marker):
+            open(marker, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Drawing()
+
+    own = os.getpid()
+    mortal.__qualname__ = "Drawing"
+    options = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**options, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = compute(mortal, COUNT, workers=client.get_executor())
+    assert os.path.exists(marker) and same(found, alone)
+
+
+class Recording(Executor):
+    """An executor that evaluates at once, and knows how much was asked of it."""
+
+    def __init__(self, num_workers=1):
+        self._max_workers = num_workers
+        self.numbers, self.waiting, self.most = [], 0, 0
+
+    def submit(self, function, job, numbers):
+        self.numbers += numbers
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        future = Future()
+        future.set_result(function(job, numbers))
+        result = future.result
+
+        def taken():
+            self.waiting -= 1
+            return result()
+
+        future.result = taken
+        return future
+
+
+def test_chunks_are_asked_for_in_order_two_for_each_worker(alone):
+    for count in (1, 3):
+        pool = Recording(count)
+        assert same(compute(Drawing, COUNT, workers=pool), alone)
+        assert pool.numbers == list(range(COUNT)) and pool.most == 2 * count
+
+
+def test_a_run_that_ends_early_asks_for_no_more():
+    pool = Recording(2)
+    nads = compute(nc.LENET, 2_000, (1, 16, 16), workers=pool, num_certain=1)
+    assert len(pool.numbers) <= nads.provenance["num_networks"] + 4 * 8
+
+
+@pytest.mark.parametrize(("seconds", "started"), [(0.0, [2]), (1e9, [])])
+def test_processes_are_started_where_they_pay(alone, monkeypatch, seconds, started):
+    counts = []
+
+    def processes(count):
+        counts.append(count)
+        return ThreadPoolExecutor(count)
+
+    monkeypatch.setattr(workers, "_WORTH", seconds)
+    monkeypatch.setattr(workers, "num_cores", lambda: 2)
+    monkeypatch.setattr(workers, "_processes", processes)
+    assert same(compute(Drawing, COUNT), alone)
+    assert counts == started
+
+
+class Failing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 1)
+        self.late = bool(self.layer.weight[0, 0] < -0.1)
+
+    def forward(self, x):
+        if self.late:
+            raise KeyError("gain")
+        return self.layer(x.flatten(1))
+
+
+def test_what_goes_wrong_elsewhere_is_named():
+    with pytest.raises(KeyError, match="gain") as caught:
+        compute(Failing, 99, workers=2, seed=1)
+    assert any("network" in note for note in caught.value.__notes__)
+    lock = threading.Lock()
+    with pytest.raises(ValueError, match="lock.*workers=1"):
+        compute(lambda: lock and perceptron(64), 99, workers=2)
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=f"workers must be .*{wrong}"):
+            compute(Drawing, 9, workers=wrong)
