@@ -43,7 +43,7 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: torch.from_numpy(file[name]) for name in file if name != "facts"}
                 facts = json.loads(str(file["facts"]))
             first = arrays["first"]
