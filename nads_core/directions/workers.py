@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ import cloudpickle
 import torch
 from torch import Tensor
 
-from nads_core.runtime.interrupts import begin_worker
+from nads_core.runtime.processes import executor_of, num_cores
 from nads_core.runtime.threads import one_thread
 
 _WINDOW = 2  # chunks in work per worker
@@ -40,11 +39,6 @@ def vectors_of(job: bytes, numbers: Numbers) -> Tensor:
 def _loaded(job: bytes) -> Evaluated:
     loaded: Evaluated = cloudpickle.loads(job)
     return loaded
-
-
-def num_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def evaluated(
@@ -77,33 +71,18 @@ def evaluated(
         while todo and not interrupts:
             yield job.vectors(todo.popleft())
         return
-    pool = workers if isinstance(workers, Executor) else _processes(workers)
-    at_once = _WINDOW * (workers if isinstance(workers, int) else _size(pool))
     content = _pickled(job)
     waiting: deque[Future[Tensor]] = deque()
-    try:
+    with executor_of(workers) as pool:
+        at_once = _WINDOW * (workers if isinstance(workers, int) else _size(pool))
         while todo or waiting:
             while todo and len(waiting) < at_once and not interrupts:
                 waiting.append(pool.submit(vectors_of, content, todo.popleft()))
             if not waiting or (interrupts and not waiting[0].done()):
-                return
+                break
             yield waiting.popleft().result()
-    finally:
         for future in waiting:
             future.cancel()
-
-
-def _processes(count: int) -> Executor:
-    """Return processes of this machine, which stay for further calls."""
-    from loky import get_reusable_executor
-
-    pool: Executor = get_reusable_executor(
-        count,
-        initializer=begin_worker,
-        initargs=(os.getpid(),),
-        env={"OMP_NUM_THREADS": "1"},
-    )
-    return pool
 
 
 def _size(pool: Executor) -> int:

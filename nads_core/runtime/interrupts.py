@@ -1,10 +1,8 @@
-"""Deferred handling of SIGINT (Ctrl-C), and the end of workers."""
+"""Deferred handling of SIGINT (Ctrl-C)."""
 
-import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -33,15 +31,3 @@ def deferred_interrupt(message: str) -> Iterator[list[int]]:
         if threading.current_thread() is threading.main_thread():
             at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, receive))
         yield received
-
-
-def begin_worker(parent: int) -> None:
-    """Let a worker ignore SIGINT, which its parent handles, and exit when the parent is killed."""
-
-    def end() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end, daemon=True).start()
