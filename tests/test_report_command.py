@@ -83,12 +83,11 @@ small = networks["small"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """NADs of small networks, and the path of the checkpoint."""
-    path = tmp_path_factory.mktemp("run") / "nads.ckpt"
+def run():
+    """The second moment of small networks, and its NADs."""
     estimator = nc.SmoothedGradient(num_inputs=8, readouts=2)
-    options = {"image_shape": (3, SIZE, SIZE), "estimator": estimator, "progress": False}
-    return nc.compute_nads(small, 64, checkpoint=path, **options), path
+    moment = nc.second_moment(small, (3, SIZE, SIZE), 64, estimator=estimator, progress=False)
+    return moment.nads(), moment
 
 
 @pytest.fixture(scope="module")
@@ -127,53 +126,60 @@ def with_facts(nads, **facts):
     return replace(nads, provenance=nads.provenance | facts)
 
 
-def test_energies_equal_a_loop_over_networks_and_waves(run):
-    nads, path = run
-    sample = Sample.of_checkpoint(path, nads)
-    spectra = sample.spectra()
+def test_energies_equal_quadratic_forms_of_the_groups(run):
+    _, moment = run
+    spectra, shares = Sample.of_moment(moment).spectra(), 8 * moment.shares()
     axis = torch.arange(SIZE, dtype=torch.float64)
-    for network, (ky, kx) in itertools.product((0, 5), ((0, 0), (1, 0), (2, 7), (4, 4))):
+    for group, (ky, kx) in itertools.product((0, 5), ((0, 0), (1, 0), (2, 7), (4, 4))):
         angle = 2 * math.pi * (ky * axis[:, None] + kx * axis) / SIZE
         total = 0.0
-        for readout, channel in itertools.product(range(2), range(3)):
-            x, y = (
-                half[network, readout].view(3, SIZE, SIZE)[channel].double()
-                for half in (sample.x, sample.y)
-            )
-            for wave in (angle.cos(), angle.sin()):
-                total += float((x * wave).sum() * (y * wave).sum()) / SIZE**2 / 2
-        assert spectra[network, ky, kx] == pytest.approx(total, abs=1e-6 * spectra[network].max())
-    expected = sum(float((sample.x[:, r] * sample.y[:, r]).sum(1).mean()) for r in range(2))
-    assert spectra.sum((1, 2)).mean() == pytest.approx(expected / 2, rel=1e-5)
+        for channel, wave in itertools.product(range(3), (angle.cos(), angle.sin())):
+            image = torch.zeros(3, SIZE, SIZE, dtype=torch.float64)
+            image[channel] = wave / SIZE
+            total += float(image.flatten() @ shares[group] @ image.flatten())
+        assert spectra[group, ky, kx] == pytest.approx(total, abs=1e-5 * spectra[group].max())
+    trace = float(moment.shares().sum(0).trace())
+    assert spectra.sum((1, 2)).mean() == pytest.approx(trace, rel=1e-5)
+
+
+def test_large_inputs_have_the_energies_of_their_vectors(run, monkeypatch):
+    """The same networks, as vectors and as matrices."""
+    one = Sample.of_moment(run[1])
+    monkeypatch.setattr(nc.directions.moments, "DENSE_LIMIT", 100)
+    estimator = nc.SmoothedGradient(num_inputs=8, readouts=2)
+    large = nc.second_moment(small, (3, SIZE, SIZE), 64, estimator=estimator, progress=False)
+    other = Sample.of_moment(large)
+    assert one.x.shape == (8, 192, 192) and other.x.shape == (8, 16, 192)
+    scale = one.spectra().max()
+    np.testing.assert_allclose(other.spectra(), one.spectra(), atol=1e-5 * scale)
+    np.testing.assert_allclose(other.channels(), one.channels(), atol=1e-5 * one.channels().max())
 
 
 def test_the_common_part_of_the_channels_is_that_of_their_mean(run):
-    nads, path = run
-    sample = Sample.of_checkpoint(path, nads)
-    x, y = (half.double().unflatten(2, (3, SIZE**2)) for half in (sample.x, sample.y))
-    expected = 3 * (x.mean(2) * y.mean(2)).sum() / (x * y).sum()
-    prefers = nb.report_on(nads, checkpoint=path).numbers["What your network prefers"]
+    _, moment = run
+    second = moment.shares().sum(0).view(3, SIZE**2, 3, SIZE**2)
+    expected = torch.einsum("ipjp->", second) / 3 / torch.einsum("ipip->", second)
+    prefers = nb.report_on(moment).numbers["What your network prefers"]
     assert prefers["common"][0] == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_the_jackknife_leaves_out_one_network_at_a_time():
+def test_the_jackknife_leaves_out_one_group_at_a_time():
     generator = np.random.default_rng(0)
-    rows = generator.gamma(2, size=(20, 2))
-    sample = Sample(torch.zeros(20, 1, 4), torch.zeros(20, 1, 4), (4,))
-    (found,) = sample.estimate(rows, lambda mean: mean[..., :1] / mean[..., 1:])
+    rows = generator.gamma(2, size=(8, 2))
+    ones = torch.ones(8, 1, 4)
+    (found,) = Sample(ones, ones, (4,)).estimate(rows, lambda mean: mean[..., :1] / mean[..., 1:])
     sums = rows.sum(0)
     left_out = [a / b for a, b in sums - rows]
     assert found.value == pytest.approx(sums[0] / sums[1])
-    half = stats.t.ppf(0.975, 19) * math.sqrt(19 * np.var(left_out))
+    half = stats.t.ppf(0.975, 7) * math.sqrt(7 * np.var(left_out))
     assert found[1:] == pytest.approx((found.value - half, found.value + half))
 
 
 def test_class_pairs_equal_a_loop_over_parts(run, images):
-    nads, path = run
-    sample = Sample.of_checkpoint(path, nads)
-    overall, pairs, _ = class_pairs(images, sample)
-    x, y = (half.flatten(0, 1).double() for half in (sample.x, sample.y))
-    trace = float((x * y).sum(1).mean())
+    _, moment = run
+    overall, pairs, _ = class_pairs(images, Sample.of_moment(moment))
+    second = moment.shares().sum(0)
+    trace = float(second.trace())
 
     def parts(label):
         rows = images.images[images.labels == label].flatten(1).double()
@@ -185,7 +191,7 @@ def test_class_pairs_equal_a_loop_over_parts(run, images):
         differences = [a - b for a, b in zip(*map(parts, pair.classes), strict=True)]
         energy = length = 0.0
         for p, q in itertools.permutations(range(PARTS), 2):
-            energy += float(((x @ differences[p]) * (y @ differences[q])).mean())
+            energy += float(differences[p] @ second @ differences[q])
             length += float(differences[p] @ differences[q])
         assert pair.energy.value == pytest.approx(energy / length / (trace / 192), rel=1e-4)
         assert pair.known
@@ -199,30 +205,31 @@ def test_errors_of_class_pairs_are_those_of_fresh_inputs_and_networks(images):
     form.
     """
     count = 400
-    gradients = normal(count, 1, 3 * SIZE**2, seed=2)
-    _, pairs, _ = class_pairs(images, Sample(gradients, gradients, (3, SIZE, SIZE)))
+    gradients = normal(8, count // 8, 3 * SIZE**2, seed=2)
+    sample = Sample(gradients / (count // 8), gradients, (3, SIZE, SIZE))
+    _, pairs, _ = class_pairs(images, sample)
     for pair in pairs:
         half = pair.energy.high - pair.energy.value
         quantile = stats.t.ppf(1 - 0.025 / 3, PARTS - 1)
         assert abs(pair.energy.value - 1) < half
-        assert half / quantile == pytest.approx(math.sqrt(2 / count), rel=0.3)
+        assert half / quantile == pytest.approx(math.sqrt(2 / count), rel=0.8)
 
 
 def test_the_network_is_deaf_to_fine_stripes_alone(run, images):
-    nads, path = run
-    _, pairs, _ = class_pairs(images, Sample.of_checkpoint(path, nads))
+    _, moment = run
+    _, pairs, _ = class_pairs(images, Sample.of_moment(moment))
     # Dark and stripes; the bright class differs from both in its mean
     assert [pair.classes for pair in pairs if pair.energy.high < 1] == [(0, 2)]
-    section = nb.report_on(nads, images, checkpoint=path).sections[2]
+    section = nb.report_on(moment, images).sections[2]
     assert "dark – stripes" in " ".join(section.sentences)
 
 
 def test_the_energy_of_one_pair_is_the_lift(run, images):
-    nads, path = run
+    _, moment = run
     chosen = images.labels != 1
     labels = images.labels[chosen] // 2
     pair = nc.ImageSet(images.images[chosen], labels, ("dark", "stripes"), "images in a test")
-    numbers = nb.report_on(nads, pair, checkpoint=path).sections[2].numbers
+    numbers = nb.report_on(moment, pair).sections[2].numbers
     value, low, high = numbers["pairs"][0]["sensitivity"]
     assert high < 1 and numbers["lift"] == pytest.approx((value, low, high))
 
@@ -240,8 +247,8 @@ def test_nads_alone_give_the_lift_of_class_differences(images):
 def test_nothing_is_said_where_nothing_is_preferred(images):
     """Gradients without a preference, and labels without a meaning."""
     generator = torch.Generator().manual_seed(1)
-    gradients = torch.randn(200, 1, 3 * SIZE**2, generator=generator)
-    sample = Sample(gradients, gradients, (3, SIZE, SIZE))
+    gradients = torch.randn(8, 50, 3 * SIZE**2, generator=generator)
+    sample = Sample(gradients / 50, gradients, (3, SIZE, SIZE))
     section = frequencies(sample, "linear")
     assert section.sentences == [] and section.numbers["rings"]
     labels = images.labels[torch.randperm(len(images), generator=generator)]
@@ -273,11 +280,11 @@ def test_fine_waves_are_shorter_than_four_pixels(number, share):
 
 
 def test_few_networks_decide_nothing():
-    coarse = normal(40, 1, 256).cumsum(2)
+    coarse = normal(8, 5, 256).cumsum(2)
     assert frequencies(Sample(coarse, coarse, (1, 256)), "smooth").sentences
-    few = Sample(coarse[:8], coarse[:8], (1, 256))
+    few = Sample(coarse, coarse, (1, 256), num_networks=15)
     assert frequencies(few, "smooth").sentences == []
-    coarse[:4] *= 100  # which hold nearly all of the energy
+    coarse[:2] *= 100  # which hold nearly all of the energy
     assert frequencies(Sample(coarse, coarse, (1, 256)), "smooth").sentences == []
 
 
@@ -320,14 +327,14 @@ def test_the_command_writes_one_page(folder, arguments):
     ("arguments", "named"),
     [
         (("report_nets:random", "--image-shape", "3", "8", "8"), "random"),
-        (("report_nets:Heads", "--image-shape", "3", "8", "8"), "--output"),
+        (("report_nets:Heads", "--image-shape", "3", "8", "8"), "output="),
         (("report_nets:small", "--image-shape", "3", "9", "7", "--images", "photos"), "--images"),
         (("report_nets:missing",), "missing"),
         (("report_nets.py:small",), "report_nets:small"),
         (("torchvison:resnet18",), "torchvision:resnet18"),
         (("report_nets:small", "--images", "absent"), "absent"),
-        (("report_nets:Heads", "--image-shape", "3", "8", "8", "--output", "5.0"), "(2, 4)"),
-        (("report_nets:small", "--image-shape", "8", "8"), "--image-shape"),
+        (("report_nets:Heads", "--image-shape", "3", "8", "8", "--output", "5.0"), "'5'"),
+        (("report_nets:small", "--image-shape", "8", "8"), "image_shape"),
     ],
 )
 def test_a_model_that_cannot_be_treated_gives_a_message_and_no_report(
@@ -341,7 +348,7 @@ def test_a_model_that_cannot_be_treated_gives_a_message_and_no_report(
 def test_classes_that_are_too_small_are_reported_before_networks_are_drawn(
     folder, monkeypatch, capsys
 ):
-    monkeypatch.setattr(report, "compute_nads", lambda *_, **__: pytest.fail("networks drawn"))
+    monkeypatch.setattr(report, "second_moment", lambda *_, **__: pytest.fail("networks drawn"))
     (folder / "photos" / "dark" / "0.png").unlink()
     assert command("report_nets:small", "--images", "photos") == 2
     assert "19" in capsys.readouterr().err
@@ -358,47 +365,41 @@ def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, l
 
 def test_the_first_page_comes_before_networks_for_the_second_are_drawn(folder, monkeypatch):
     counts = []
-    compute = report.compute_nads
+    compute = report.second_moment
 
-    def counted(model, count, **options):
+    def counted(model, shape, count, **options):
         counts.append((count, (folder / "report.html").exists()))
-        return compute(model, count, **options)
+        return compute(model, shape, count, **options)
 
-    monkeypatch.setattr(report, "compute_nads", counted)
+    monkeypatch.setattr(report, "second_moment", counted)
     monkeypatch.setattr(report, "_MOST", 256)
     assert main(["report", "report_nets:small", "--image-shape", "3", "8", "8"]) == 0
-    (fewest, *before), (most, after) = counts[-2:]
-    assert fewest == 64 and before == [False] and most == 256 and after
+    assert counts[0] == (64, False) and counts[-1] == (256, True)
 
 
 @pytest.mark.parametrize("seconds", [42, 120, 300])
 @pytest.mark.parametrize("per_network", [0.01, 0.1, 0.5])
-@pytest.mark.parametrize(("eigenpairs", "rank"), [(2, 3_072), (25, 3_072), (25, 48)])
-def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, eigenpairs, rank):
-    """On a clock of its own: eigenpairs take longer until the networks span all they can."""
-    clock = [1_000.0]
-    state = {"count": 0, "seconds": 0.0}
-    size = 3_072
+@pytest.mark.parametrize(("page", "large"), [(2, False), (15, False), (1, True)])
+def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, page, large):
+    """On a clock of its own: pages of large inputs take the cube of the number of networks."""
+    clock, done = [1_000.0], [0]
 
-    def compute(model, count, **options):
-        span = min(rank, 16 * count)
-        drawing = per_network * (count - state["count"])
-        clock[0] += drawing + 4 + eigenpairs * (span / size) ** 2.2
-        state.update(count=count, seconds=state["seconds"] + drawing)
-        eigenvalues = (torch.arange(size) < span).float()
-        facts = {"num_networks": count, "block_size": 4}
-        return types.SimpleNamespace(
-            provenance=facts, eigenvalues=eigenvalues, basis=torch.zeros(size, 1)
-        )
+    def compute(model, shape, count, **options):
+        clock[0] += per_network * (count - done[0])
+        done[0] = count
+        facts = {"seconds": per_network * count}
+        return types.SimpleNamespace(num_networks=count, is_large=large, provenance=facts)
 
-    monkeypatch.setattr(report, "compute_nads", compute)
-    monkeypatch.setattr(report, "_stored", lambda _: (state["count"], state["seconds"]))
+    monkeypatch.setattr(report, "second_moment", compute)
+    monkeypatch.setattr(report, "_stored", lambda _: done[0])
     monkeypatch.setattr(report, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
-    for _ in report._versions("net", folder, 997.0, seconds, {}):
-        clock[0] += 1  # the page
+    for version, _ in report._versions("net", (8,), folder, 997.0, seconds, {}):
+        clock[0] += page * ((version.count / 64) ** 3 if large else 1)
     taken = clock[0] - 997
-    assert taken <= max(1.05 * seconds, seconds + 5)
-    assert taken > 0.6 * seconds  # what is left is too short for another version
+    fewest = 64 * per_network + 2 * page
+    assert taken <= max(1.05 * seconds, fewest + 5)
+    full = large and version.count > 0.8 * report._MOST_OF_LARGE
+    assert taken > 0.5 * seconds or full  # what is left is too short for another version
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
@@ -411,15 +412,15 @@ def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
     folder, monkeypatch, capsys
 ):
     calls = []
-    compute = report.compute_nads
+    compute = report.second_moment
 
-    def interrupted(model, count, **options):
+    def interrupted(model, shape, count, **options):
         calls.append(count)
-        if len(calls) == 3:
+        if len(calls) == 2:
             raise KeyboardInterrupt("stopped after 64 of 128 networks; call again")
-        return compute(model, count, **options)
+        return compute(model, shape, count, **options)
 
-    monkeypatch.setattr(report, "compute_nads", interrupted)
+    monkeypatch.setattr(report, "second_moment", interrupted)
     monkeypatch.setattr(report, "_VERSIONS", (0.0, math.inf))
     monkeypatch.setattr(report, "_MOST", 192)
     arguments = ["report", "report_nets:small", "--image-shape", "3", "8", "8"]
@@ -428,32 +429,31 @@ def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
     assert len([*folder.glob("report.*.ckpt")]) == 1
     assert report._DRAWING not in (folder / "report.html").read_text("utf8")
     assert main(["report", "report_nets:row"]) == 0  # another network, in the same folder
-    del calls[3:]
+    del calls[2:]
     assert main(arguments) == 0
     assert "64 networks in report." in capsys.readouterr().out
-    assert calls[3] == 64  # not from the beginning
+    assert calls[2] == 64  # not from the beginning
     assert not [*folder.glob("report.*.ckpt")]
     assert page_numbers(folder)["What was drawn"]["num_networks"] == 192
 
 
 def test_a_file_of_nads_is_described_without_its_networks(folder, run):
-    nads, path = run
+    nads, moment = run
     nads.save("own.npz")
     assert main(["report", "own.npz", "--images", "photos"]) == 0
-    with_networks = nb.report_on(nads, checkpoint=path).numbers
-    _, low, high = page_numbers(folder)["At which frequencies"]["fine"]
-    assert low < with_networks["At which frequencies"]["fine"][0] < high
+    with_networks = nb.report_on(moment).numbers
+    value, low, high = page_numbers(folder)["At which frequencies"]["fine"]
+    expected = with_networks["At which frequencies"]["fine"][0]
+    assert value == pytest.approx(expected, abs=0.02) and low is high is None  # nothing is certain
 
 
-def test_a_report_says_how_many_networks_it_compares(run):
-    """NADs of more networks than those that a checkpoint stores one by one."""
-    nads, path = run
-    more = with_facts(nads, num_networks=5_248)
-    of_first = nb.report_on(more, checkpoint=path)
-    assert of_first.numbers["What was drawn"]["first_networks"] == 64
-    assert "the first 64 networks" in of_first.html
-    for of_all in (nb.report_on(nads, checkpoint=path), nb.report_on(more)):
-        assert not re.search(r"the first \d+ networks", of_all.html)
+def test_where_no_nad_is_known_the_page_says_why(run):
+    nads, _ = run
+    nothing = torch.zeros_like(nads.certainty)
+    unknown = replace(nads.uncertainty, certainty=nothing, leading_certainty=nothing, bands=())
+    section = nb.report_on(replace(nads, uncertainty=unknown)).sections[0]
+    text = " ".join(section.sentences)
+    assert not section.opening and "num_networks" in text and "equal_weights" in text
 
 
 def test_interchangeable_nads_are_partners_of_a_symmetry_type():
@@ -484,36 +484,34 @@ def test_indices_are_listed_as_ranges(indices, listed):
 
 def test_names_and_warnings_are_text_and_missing_numbers_are_null(run):
     odd = with_facts(run[0], architecture="<b>net</b>$", asymmetry=math.nan)
-    text = nb.report_on(odd, warnings=["few & heavy"]).html
+    text = replace(nb.report_on(odd), warnings=["few & heavy"]).html
     assert "<b>" not in text and "&lt;b&gt;net" in text
     assert text.index("few &amp; heavy") < text.index("<section>")
     assert numbers_of(text)["What was drawn"]["asymmetry"] is None
 
 
-def test_a_part_of_a_basis_needs_its_checkpoint(run):
-    nads, path = run
+def test_references_in_the_package_are_those_of_the_atlas():
+    """An installed package has no results of the atlas, to which reports compare."""
+    maps = reference_maps()
+    atlas = load_atlas()
+    assert {*maps} == {"lenet", "resnet18", *(f"atlas/{name}" for name in atlas.entries)}
+    for name, energies in zip(atlas.entries, atlas.waves, strict=True):
+        np.testing.assert_array_equal(maps[f"atlas/{name}"], energies)
+
+
+def test_a_part_of_a_basis_is_rejected(run):
     with pytest.raises(ValueError, match="10 of 192"):
-        nb.report_on(nads[:10])
-    assert nb.report_on(nads[:10], checkpoint=path).sections
+        nb.report_on(run[0][:10])
 
 
-def test_a_checkpoint_of_another_run_is_rejected(run):
-    nads, path = run
-    with pytest.raises(ValueError, match="seed is 0, theirs 1"):
-        nb.report_on(with_facts(nads, seed=1), checkpoint=path)
-
-
-def test_many_pixels_are_described_by_bands(tmp_path):
+def test_many_pixels_are_described_by_bands():
     def wide():
         pooled = nn.AdaptiveAvgPool2d(2)
         return nn.Sequential(
             nn.Conv2d(3, 4, 7, 4), nn.ReLU(), pooled, nn.Flatten(), nn.Linear(16, 1)
         )
 
-    path = tmp_path / "nads.ckpt"
-    options = {"image_shape": (3, 56, 56), "num_directions": 8, "progress": False}
-    nads = nc.compute_nads(wide, 64, checkpoint=path, **options)
-    made = nb.report_on(nads, checkpoint=path)
+    made = nb.report_on(nc.second_moment(wide, (3, 56, 56), 64, progress=False))
     assert len(made.numbers["At which frequencies"]["rings"]) > 10
 
 

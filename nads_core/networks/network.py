@@ -48,10 +48,15 @@ class OutputAt:
         value, steps = outputs, self.path.split(".")
         while steps and not isinstance(value, Tensor):
             step = steps.pop(0)
-            if isinstance(value, Mapping):
-                value = value[step]
-            else:
-                value = value[int(step)] if step.isdigit() else getattr(value, step)
+            try:
+                if isinstance(value, Mapping):
+                    value = value[step]
+                else:
+                    value = value[int(step)] if step.isdigit() else getattr(value, step)
+            except (KeyError, IndexError, AttributeError) as error:
+                raise ValueError(
+                    f"output {self.path!r} names nothing in {_shapes(outputs)}: there is no {step!r}"
+                ) from error
         column = ".".join(steps) or "0"
         several = value.dim() == 2
         if not column.isdigit() or value.dim() > 2 or not (several or column == "0"):

@@ -148,10 +148,15 @@ class _Version:
         """Number of networks."""
         return self.moment.num_networks
 
+    def page_of(self, count: int) -> float:
+        """Return the seconds of the page of so many networks: eigenpairs of large inputs take the
+        cube of their number.
+        """
+        return self.page * ((count / self.count) ** 3 if self.moment.is_large else 1.0)
+
     def seconds_of(self, count: int) -> float:
         """Return how long a version of so many networks, at least as many, will take."""
-        growth = (count / self.count) ** 3 if self.moment.is_large else 1.0
-        return (count - self.count) * self.per_network + growth * self.page
+        return (count - self.count) * self.per_network + self.page_of(count)
 
 
 def _versions(
@@ -178,7 +183,7 @@ def _versions(
         return _Version(moment, moment.provenance["seconds"] / count)
 
     last = compute(max(_FEWEST, _stored(checkpoint)))
-    most = _MOST_OF_LARGE if last.moment.is_large else _MOST
+    most = _MOST_OF_LARGE if "estimator" in options else _MOST
     for after in sorted({min(version, seconds) for version in _VERSIONS}):
         is_new = after == 0
         while True:
@@ -186,7 +191,7 @@ def _versions(
             number = bisect(sizes, start + after - time.monotonic(), key=last.seconds_of)
             if not number or sizes[number - 1] < _WORTHWHILE * last.count:
                 break
-            page = last.page
+            page = last.page_of(sizes[number - 1])
             last, is_new = compute(sizes[number - 1]), True
             last.page = page
         more = after < seconds and last.count + GROUPS <= most

@@ -131,7 +131,8 @@ class Sample:
         values, errors = nads.eigenvalues.double().clamp(min=0), nads.eigenvalue_std.double()
         rows = ((len(nads) * values).sqrt()[:, None] * nads.basis.T.double())[:, None].float()
         leading = errors.isfinite().nonzero()[:_KNOWN_RANKS]
-        relative = float(errors[leading].norm() / values[leading].norm())
+        known = len(leading) > 0  # else nothing is known of any energy
+        relative = float(errors[leading].norm() / values[leading].norm()) if known else math.inf
         return cls(rows, rows, tuple(nads.directions.shape[1:]), relative + errors.isnan().numpy())
 
     def __len__(self) -> int:
