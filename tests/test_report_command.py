@@ -490,15 +490,6 @@ def test_names_and_warnings_are_text_and_missing_numbers_are_null(run):
     assert numbers_of(text)["What was drawn"]["asymmetry"] is None
 
 
-def test_references_in_the_package_are_those_of_the_atlas():
-    """An installed package has no results of the atlas, to which reports compare."""
-    maps = reference_maps()
-    atlas = load_atlas()
-    assert {*maps} == {"lenet", "resnet18", *(f"atlas/{name}" for name in atlas.entries)}
-    for name, energies in zip(atlas.entries, atlas.waves, strict=True):
-        np.testing.assert_array_equal(maps[f"atlas/{name}"], energies)
-
-
 def test_a_part_of_a_basis_is_rejected(run):
     with pytest.raises(ValueError, match="10 of 192"):
         nb.report_on(run[0][:10])

@@ -179,7 +179,8 @@ class Calibration(KeyedStudy):
                 for seed in range(count)
             ]
             comparisons = compare_runs(runs, name)
-        deviations = np.concatenate([c.deviations for c in comparisons])
+        deviations = np.abs(np.concatenate([c.deviations for c in comparisons]))
+        covered = float((deviations < WITHIN).mean()) if len(deviations) else None
         return {
             "architecture": name,
             "num_networks": num_networks,
@@ -187,5 +188,5 @@ class Calibration(KeyedStudy):
             "seeds": f"1000 to {999 + count}",
             "bins": reliability(comparisons),
             "eigenvalues": len(deviations),
-            "coverage": round(float((np.abs(deviations) < WITHIN).mean()), 4),
+            "coverage": covered and round(covered, 4),
         }
