@@ -350,25 +350,20 @@ def test_classes_that_are_too_small_are_reported_before_networks_are_drawn(
 @pytest.mark.parametrize(("large", "most"), [(6, "_MOST"), (5, "_MOST_OF_LARGE")])
 def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, large, most):
     monkeypatch.setattr(report, "_LARGE", large)
-    monkeypatch.setattr(report, most, 64)
-    assert main(["report", "report_nets:row", "--minutes", "inf"]) == 0
-    assert capsys.readouterr().out.count("report.html") == 1  # the last version alone
-    assert page_numbers(folder)["What was drawn"]["num_networks"] == 64
-
-
-def test_the_first_page_comes_before_networks_for_the_second_are_drawn(folder, monkeypatch):
-    counts = []
+    monkeypatch.setattr(report, most, 96)
     compute = report.compute_nads
+    before = []
 
     def counted(model, count, **options):
-        counts.append((count, (folder / "report.html").exists()))
+        before.append((count, (folder / "report.html").exists()))
         return compute(model, count, **options)
 
     monkeypatch.setattr(report, "compute_nads", counted)
-    monkeypatch.setattr(report, "_MOST", 256)
-    assert main(["report", "report_nets:small", "--image-shape", "3", "8", "8"]) == 0
-    (fewest, *before), (most, after) = counts[-2:]
-    assert fewest == 64 and before == [False] and most == 256 and after
+    assert main(["report", "report_nets:row", "--minutes", "1000"]) == 0
+    assert before == [(64, False), (96, True)]  # the first page has 64 networks
+    assert capsys.readouterr().out.count("report.html") == 2
+    assert page_numbers(folder)["What was drawn"]["num_networks"] == 96
+    assert report._DRAWING not in (folder / "report.html").read_text("utf8")
 
 
 @pytest.mark.parametrize("seconds", [42, 120, 300])
@@ -377,28 +372,24 @@ def test_the_first_page_comes_before_networks_for_the_second_are_drawn(folder, m
 def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, eigenpairs, rank):
     """On a clock of its own: eigenpairs take longer until the networks span all they can."""
     clock = [1_000.0]
-    state = {"count": 0, "seconds": 0.0}
-    size = 3_072
+    counts = [0]
 
     def compute(model, count, **options):
         span = min(rank, 16 * count)
-        drawing = per_network * (count - state["count"])
-        clock[0] += drawing + 4 + eigenpairs * (span / size) ** 2.2
-        state.update(count=count, seconds=state["seconds"] + drawing)
-        eigenvalues = (torch.arange(size) < span).float()
-        facts = {"num_networks": count, "block_size": 4}
-        return types.SimpleNamespace(
-            provenance=facts, eigenvalues=eigenvalues, basis=torch.zeros(size, 1)
-        )
+        clock[0] += per_network * (count - counts[-1]) + 4 + eigenpairs * (span / 3_072) ** 2.2
+        counts.append(count)
+
+    def written(*_, **__):
+        clock[0] += 1
+        return types.SimpleNamespace(save=lambda _: None)
 
     monkeypatch.setattr(report, "compute_nads", compute)
-    monkeypatch.setattr(report, "_stored", lambda _: (state["count"], state["seconds"]))
+    monkeypatch.setattr("nads_book.network_report.report_on", written)
     monkeypatch.setattr(report, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
-    for _ in report._versions("net", folder, 997.0, seconds, {}):
-        clock[0] += 1  # the page
-    taken = clock[0] - 997
+    assert main(["report", "report_nets:row", "--minutes", str(seconds / 60)]) == 0
+    taken = clock[0] - 1_000
     assert taken <= max(1.05 * seconds, seconds + 5)
-    assert taken > 0.6 * seconds  # what is left is too short for another version
+    assert taken > 0.6 * seconds or counts[-1] == report._MOST, counts
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
@@ -407,33 +398,19 @@ def test_a_time_is_positive(folder, minutes, capsys):
     assert "minutes" in capsys.readouterr().err
 
 
-def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
-    folder, monkeypatch, capsys
-):
-    calls = []
+def test_an_interrupt_keeps_the_last_page(folder, monkeypatch, capsys):
     compute = report.compute_nads
 
     def interrupted(model, count, **options):
-        calls.append(count)
-        if len(calls) == 3:
-            raise KeyboardInterrupt("stopped after 64 of 128 networks; call again")
+        if count > 64:
+            raise KeyboardInterrupt
         return compute(model, count, **options)
 
     monkeypatch.setattr(report, "compute_nads", interrupted)
-    monkeypatch.setattr(report, "_VERSIONS", (0.0, math.inf))
-    monkeypatch.setattr(report, "_MOST", 192)
-    arguments = ["report", "report_nets:small", "--image-shape", "3", "8", "8"]
-    assert main(arguments) == 130
-    assert "64 networks" in capsys.readouterr().err
-    assert len([*folder.glob("report.*.ckpt")]) == 1
-    assert report._DRAWING not in (folder / "report.html").read_text("utf8")
-    assert main(["report", "report_nets:row"]) == 0  # another network, in the same folder
-    del calls[3:]
-    assert main(arguments) == 0
-    assert "64 networks in report." in capsys.readouterr().out
-    assert calls[3] == 64  # not from the beginning
-    assert not [*folder.glob("report.*.ckpt")]
-    assert page_numbers(folder)["What was drawn"]["num_networks"] == 192
+    assert main(["report", "report_nets:row", "--minutes", "1000"]) == 130
+    assert "stopped" in capsys.readouterr().err
+    assert page_numbers(folder)["What was drawn"]["num_networks"] == 64
+    assert [path.name for path in folder.glob("report.*")] == ["report.html"]
 
 
 def test_a_file_of_nads_is_described_without_its_networks(folder, run):
