@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from IPython.display import HTML
 from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import avg_pool1d, max_pool1d
@@ -15,8 +14,6 @@ from nads_book.analysis import statistics, waves
 from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
-from nads_book.explorer.bundle import element
-from nads_book.publishing import publishing
 from nads_book.report import markdown_table, readable, show
 from nads_book.theory import pooling as layers
 from nads_book.theory import regression
@@ -32,19 +29,13 @@ ROUNDING = 1e-14
 FEW_TAPS, ENOUGH = "16 filters of 3 taps", "4 filters of 5 taps"
 
 
-# The opening picture, and waves that fold
+# The opening picture
 
 
 def zone_plate(size: int = 128) -> Tensor:
     """Return a picture of rings that become finer towards the corners, (size, size)."""
     steps = torch.arange(size, dtype=torch.float64) - size / 2
     return torch.cos(torch.pi / size * (steps[:, None] ** 2 + steps**2))
-
-
-def show_folding() -> HTML:
-    """Show a wave before and after pooling, whose frequency the reader drags."""
-    sentence = "A wave before and after pooling, whose frequency you drag."
-    return HTML(element("nad-fold", {}, sentence, publishing()))
 
 
 # Eq. (1)
