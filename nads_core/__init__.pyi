@@ -2,13 +2,10 @@
 
 __version__: str
 
-from . import data, directions, kernels, networks, runtime, theory, training  # noqa: F401
+from . import data, directions, kernels, networks, runtime, training  # noqa: F401
 from .data import (
-    ClassDifferences,
     ImageSet,
     SeparableDatasets,
-    carriers,
-    class_differences,
     flip,
     fourier_basis,
     fourier_direction,
@@ -35,7 +32,6 @@ from .networks import (
     VGG11,
     Architecture,
 )
-from .theory import pooling
 from .training import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
@@ -69,11 +65,8 @@ __all__ = [
     "separable_dataset",
     "ImageSet",
     "normalize",
-    "carriers",
     "flip",
     "poison",
-    "ClassDifferences",
-    "class_differences",
     "CIFAR10_RECIPE",
     "SEPARABLE_RECIPE",
     "Recipe",
@@ -82,5 +75,4 @@ __all__ = [
     "predicted_classes",
     "train_network",
     "train_networks",
-    "pooling",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import normal
+from nads_book.analysis.class_differences import class_differences
 from nads_book.cli import main, report
 from nads_book.photos.on_disk import PUBLISHED
 from scipy import stats
@@ -231,7 +232,7 @@ def test_nads_alone_give_the_lift_of_class_differences(images):
     shipped = nc.load_nads("lenet")
     photos = nb.load_images("generated", num_images=400)
     grey = replace(photos, images=photos.images.mean(1, keepdim=True))
-    expected = nc.class_differences(grey, shipped)
+    expected = class_differences(grey, shipped)
     found, _, _ = class_pairs(grey, Sample.of_nads(shipped))
     low, high = expected.lift_interval
     assert found.value == pytest.approx(expected.lift, abs=0.2 * (high - low))
