@@ -251,7 +251,7 @@ def misleading_messages():
     with torch.inference_mode():
         yield message("inference_mode", trace, Net)
     yield right(in_a_list)
-    yield message("Half", trace, Net, dtype="float16")
+    yield message("float16", trace, Net, dtype="float16")
     for content in ("version https://git-lfs.github.com/spec/v1", "\2\0\0\0\0\0\0\0{}"):
         Path("nads.npz").write_text(content)
         yield message("not as an archive", nc.load_nads, "nads.npz")
@@ -375,7 +375,7 @@ CASES = {name: case for name, case in list(globals().items()) if inspect.isgener
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.filterwarnings("ignore:nothing is claimed", "ignore:.* do not respond")
+@pytest.mark.filterwarnings("ignore:None of the inputs", "ignore:train/cat. 1 linked")
 def test_outcomes_are_as_expected(name, tmp_path, monkeypatch):
     """Each outcome of a case is the value, the error or the plain method's moment."""
     monkeypatch.chdir(tmp_path)

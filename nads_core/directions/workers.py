@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from nads_core.runtime.threads import one_thread
 _WINDOW = 2  # chunks in work per worker
 _WORTH = 20.0  # seconds of work from which on processes, which take some to start, are started
 Numbers = range
+_turn = threading.Lock()
 
 
 class Evaluated(Protocol):
@@ -30,8 +32,10 @@ class Evaluated(Protocol):
 
 
 def vectors_of(job: bytes, numbers: Numbers) -> Tensor:
-    """Return the vectors of some networks; a worker calls it."""
-    with one_thread():
+    """Return the vectors of some networks; a worker calls it. Threads of one process take turns, as
+    networks may share a list or a dictionary.
+    """
+    with _turn, one_thread():
         return _loaded(job).vectors(numbers)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from nads_core.networks.network import INPUTS, Network, Networks
 from nads_core.networks.readouts import Readout, find_readout, relative
+from nads_core.runtime.seeds import generator_states
 
 _TRIED = 128  # networks, of which one has to depend on its input
 _AGREEMENT = 1e-3  # of an input alone and in its batch, relative
@@ -88,8 +89,9 @@ def require_outputs(network: Network, images: Tensor) -> None:
             f"{len(images)} Gaussian inputs: check its initialisation and divisions, and that eval "
             "mode is meant"
         )
+    states = generator_states()
     again = network.outputs(images)
-    if not torch.equal(values, again):
+    if states != generator_states() or not torch.equal(values, again):
         raise ValueError(
             f"two evaluations of one network differ by {relative(values, again):.1g}: it draws "
             "random numbers in eval mode, or changes with each call (is dropout always on?)"
@@ -153,7 +155,10 @@ def _require_independent(networks: Networks, network: Network, images: Tensor) -
             and outputs.shape[1:] == first[name].shape[1:]
             and relative(first[name][:1], outputs[:1]) > allowed
         ]
-        layer = f"the layer {mixed[0]!r} mixes" if mixed else "the network mixes"
+        layer = "the network mixes"
+        if mixed:
+            kind = type(network.module.get_submodule(mixed[0])).__name__
+            layer = f"the layer {mixed[0]!r} ({kind}) mixes"
         raise ValueError(
             f"f or its gradient at one input, alone and in a batch of {len(images)}, differ by "
             f"{difference:.1g} (allowed {allowed:.1g}): {layer} the inputs of a batch (batch norm "

@@ -126,22 +126,21 @@ def find_readout(
 def _is_last(network: nn.Module, name: str, layer: nn.Linear, images: Tensor) -> bool:
     """Whether outputs are the layer's, and what it reads does not depend on its weight."""
     readout = Readout(name, layer.in_features, 0.0)
+    try:
+        features, outputs = readout.features(network, images.clone()), network(images.clone())
+    except IndexError:  # the layer is not called
+        return False
+    if features.dim() != 2 or not isinstance(outputs, Tensor):
+        return False
+    own = linear(features, layer.weight, layer.bias)  # without its hooks
+    if relative(outputs.detach(), own.detach()) > _ROUNDING:
+        return False
     with torch.no_grad():
-        try:
-            features, outputs = readout.features(network, images.clone()), network(images.clone())
-        except IndexError:  # the layer is not called
-            return False
-        if features.dim() != 2 or not isinstance(outputs, Tensor):
-            return False
-        own = linear(features, layer.weight, layer.bias)  # without its hooks
-        if relative(outputs, own) > _ROUNDING:
-            return False
         layer.weight.mul_(-2)
-        try:
-            again = readout.features(network, images.clone())
-            return relative(features, again) <= _ROUNDING
-        finally:
-            layer.weight.mul_(-0.5)
+    again = readout.features(network, images.clone())
+    with torch.no_grad():
+        layer.weight.mul_(-0.5)
+    return relative(features.detach(), again.detach()) <= _ROUNDING
 
 
 def relative(one: Tensor, other: Tensor) -> float:

@@ -28,6 +28,12 @@ def generator_state(device: torch.device) -> torch.Tensor:
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
+def generator_states() -> list[object]:
+    """Return the states of the global generators of Python, numpy and torch on the CPU."""
+    states = random.getstate(), np.random.get_state()[1:3], torch.get_rng_state()
+    return [states[0], states[1][0].tolist(), states[1][1], states[2].tolist()]
+
+
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed the global generators of torch, numpy and Python for a block, and restore their states

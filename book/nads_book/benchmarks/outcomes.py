@@ -43,7 +43,11 @@ def plain_vectors(
         inputs = torch.randn(
             2, num_inputs, *image_shape, dtype=dtype if dtype.is_floating_point else torch.float32
         )
-        vectors.append(torch.stack([vector(network, half).double() for half in inputs]))
+        halves = []
+        for half in inputs:
+            torch.manual_seed(seed + number)  # both have one probe
+            halves.append(vector(network, half).double())
+        vectors.append(torch.stack(halves))
     return torch.stack(vectors)
 
 
