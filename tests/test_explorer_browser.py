@@ -438,7 +438,7 @@ def test_a_file_of_nads_is_opened_in_a_static_page(reader, tables, tmp_path, qua
     assert_signed(seen, mine.directions[7, 0], tables, slack=2)
     shown = reader.page.evaluate("document.querySelector('nad-explorer').app.shown[0].energies")
     assert np.allclose(shown, np.array(data._energies(mine, 32)), rtol=0.02, atol=1e-4)
-    assert 'nc.NADs.load("my net.npz")' in reader.python()
+    assert 'nc.load_nads("my net.npz")' in reader.python()
 
 
 def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
@@ -475,14 +475,14 @@ def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
 
 
 def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
-    """The file is what `NADs.load` reads, within the page's 8 bits; the table has its numbers."""
+    """The file is what `load_nads` reads, within the page's 8 bits; the table has its numbers."""
     reader.open("all.html#explorer.architecture=vgg11")
     for kind in ("npz", "csv"):
         with reader.page.expect_download() as download:
             reader.button(f"Download NADs (.{kind})").click()
         assert download.value.suggested_filename == f"nads-vgg11.{kind}"
         download.value.save_as(tmp_path / f"nads.{kind}")
-    nads = nc.NADs.load(tmp_path / "nads.npz")
+    nads = nc.load_nads(tmp_path / "nads.npz")
     shipped = NADS["vgg11"]
     assert nads.name == "vgg11" and torch.equal(nads.eigenvalues, shipped.eigenvalues.float())
     assert (nads.directions * shipped.directions).sum((1, 2, 3)).min() > 0.999

@@ -159,7 +159,7 @@ function zip(files) {
 const utf32 = (text) => new Uint8Array(Uint32Array.from([...text], (letter) => letter.codePointAt(0)).buffer);
 const bytesOfFloats = (floats) => new Uint8Array(Float32Array.from(floats).buffer);
 
-/** A file that `NADs.load` reads. Its scale of ones lets that make the directions orthonormal again after rounding. */
+/** A file that `load_nads` reads. Its scale of ones lets that make the directions orthonormal again after rounding. */
 export function nadsFile({ label, name, size, count, directions, eigenvalues }) {
   const values = new Float32Array(count * size * size);
   directions.forEach((direction, i) => values.set(direction, i * size * size));
