@@ -85,7 +85,8 @@ def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency
     the largest 1.
 
     They were computed from the first NADs that shipped, and stay as they are. The NADs are older in
-    the repository than the published accuracies of VGG-11 and DenseNet-121; the file with the energies was committed minutes after these, on another branch.
+    the repository than the published accuracies of VGG-11 and DenseNet-121; the file with the
+    energies was committed minutes after these, on another branch.
 
     Args:
         architecture: name of the architecture, such as "vgg11".
