@@ -6,7 +6,6 @@ import pytest
 import torch
 from conftest import ROOT
 from convergence import normal
-from freeze_predictions import wave_energies
 from nads_book.analysis import prediction, statistics
 from nads_book.experiments import load_nads
 from numpy.testing import assert_allclose
@@ -74,12 +73,14 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
     for name, stored in frozen.items():
         nads = load_nads(name, stored["version"])
         assert nads.fingerprint == stored["fingerprint"]
-        again = wave_energies(nads)
-        assert [row["frequency"] for row in again] == [row["frequency"] for row in stored["waves"]]
-        for phase in ("sine", "cosine"):
-            pairs = [
-                (a[phase], b[phase])
-                for a, b in zip(again, stored["waves"], strict=True)
-                if phase in a
-            ]
-            assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)
+        assert [tuple(row["frequency"]) for row in stored["waves"]] == nb.grid_frequencies(32)
+        rows = torch.arange(32, dtype=torch.float64)
+        found, committed = [], []
+        for row in stored["waves"]:
+            ky, kx = row["frequency"]
+            angle = 2 * torch.pi / 32 * (ky * rows[:, None] + kx * rows[None])
+            for phase, wave in (("sine", angle.sin()), ("cosine", angle.cos())):
+                if phase in row:
+                    found.append(float(nads.energy(wave[None] / wave.norm())))
+                    committed.append(row[phase])
+        assert_allclose(np.array(found) / max(found), committed, rtol=1e-3, atol=1e-6)

@@ -30,8 +30,8 @@ def generator_state(device: torch.device) -> torch.Tensor:
 
 def generator_states() -> list[object]:
     """Return the states of the global generators of Python, numpy and torch on the CPU."""
-    states = random.getstate(), np.random.get_state()[1:3], torch.get_rng_state()
-    return [states[0], states[1][0].tolist(), states[1][1], states[2].tolist()]
+    of_numpy = np.random.get_state(legacy=False)
+    return [random.getstate(), repr(of_numpy), torch.get_rng_state().tolist()]
 
 
 @contextmanager

@@ -84,9 +84,9 @@ def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency
     """Return the energy v^T C v that random weights predict for each wave of `grid_frequencies`,
     the largest 1.
 
-    ``tools/freeze_predictions.py`` computed them from the first NADs that shipped; they stay as
-    they are. The NADs are older in the repository than the published accuracies of VGG-11 and
-    DenseNet-121; the file with the energies was committed minutes after these, on another branch.
+    They were computed from the first NADs that shipped, and stay as they are. The NADs are older in
+    the repository than the published accuracies of VGG-11 and DenseNet-121; the file with the
+    energies was committed minutes after these, on another branch.
 
     Args:
         architecture: name of the architecture, such as "vgg11".

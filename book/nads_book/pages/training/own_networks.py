@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import figures
 from nads_book.pages.training.trajectories import known
+from nads_book.report import fixed
 from nads_core.directions import NADs
 
 
@@ -28,6 +29,6 @@ def plot_your_training(wave: tuple[int, int], before: NADs, after: NADs) -> Figu
         leading = known().rows["lenet", "learned wave", step]["leading"][0]
         pictures[f"stored, (0, 4),\nstep {step}"] = torch.tensor(leading).view(32, 32)
     for name, nads in (("before", before), ("after", after)):
-        title = f"yours, {wave}, {name}\nenergy {relative_energy(nads, wave):.1f}"
+        title = f"yours, {wave}, {name}\nenergy {fixed(relative_energy(nads, wave), 1)}"
         pictures[title] = nads.directions[0, 0]
     return figures.plot_signed_images(pictures)
