@@ -2,7 +2,7 @@
 ``python benchmarks/playground.py``.
 
 Measured from the first paint of the page, for the default network and 1, 2 and 4 workers: until the
-first picture of the map, until the first NAD is reproducible (its two halves agree), until all 400
+first picture of the map, until the first NAD is reproducible (its certainty exceeds .5), until all 400
 networks are drawn, and for one training. The same with a main thread that is four times slower
 (Chromium slows no worker down). The longest task of the main thread is stored, where one is longer
 than 50 ms. It needs a Chromium and playwright, and an idle machine; it writes
@@ -33,7 +33,7 @@ const look = () => {
   const side = document.querySelector("nad-playground")?.figure?.sides[0];
   const found = side?.ensemble?.found;
   if (found) seen.picture ??= performance.now();
-  if (found?.nads[0].agreement > 0.5) seen.stable ??= performance.now();
+  if (found?.nads[0].certainty > 0.5) seen.stable ??= performance.now();
   if (found?.networks >= 400) seen.all ??= performance.now();
   requestAnimationFrame(look);
 };
@@ -52,12 +52,12 @@ def measure(browser: Browser, page_file: Path, workers: int, slowdown: int) -> d
         session.send("Emulation.setCPUThrottlingRate", {"rate": slowdown})
     page.goto(page_file.as_uri())
     page.wait_for_function("() => seen.all", timeout=120_000)
-    map_of_a = page.get_by_role("application", name="Energies of all waves, network A")
+    map_of_a = page.get_by_role("grid", name="Energies of all waves, network A")
     map_of_a.focus()
     begin = page.evaluate("performance.now()")
     page.keyboard.press("Enter")
     trained = f"() => {FIGURE}.sides[0].trained.size && [...{FIGURE}.sides[0].trained.values()]"
-    page.wait_for_function(f"{trained}.every((one) => !one.job)", timeout=120_000)
+    page.wait_for_function(f"{trained}.every((one) => !one.running)", timeout=120_000)
     end = page.evaluate("performance.now()")
     seen = page.evaluate("seen")
     paint = page.evaluate("performance.getEntriesByName('first-paint')[0].startTime")

@@ -2,13 +2,10 @@
 
 __version__: str
 
-from . import data, directions, kernels, networks, runtime, theory, training  # noqa: F401
+from . import data, directions, kernels, networks, runtime, training  # noqa: F401
 from .data import (
-    ClassDifferences,
     ImageSet,
     SeparableDatasets,
-    carriers,
-    class_differences,
     flip,
     fourier_basis,
     fourier_direction,
@@ -37,7 +34,6 @@ from .networks import (
     VGG11,
     Architecture,
 )
-from .theory import pooling
 from .training import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
@@ -73,11 +69,8 @@ __all__ = [
     "separable_dataset",
     "ImageSet",
     "normalize",
-    "carriers",
     "flip",
     "poison",
-    "ClassDifferences",
-    "class_differences",
     "CIFAR10_RECIPE",
     "SEPARABLE_RECIPE",
     "Recipe",
@@ -86,5 +79,4 @@ __all__ = [
     "predicted_classes",
     "train_network",
     "train_networks",
-    "pooling",
 ]

@@ -84,16 +84,13 @@ def write_site(folder):
     shutil.copytree(bundle.SOURCES, folder / "sources")
     few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)
     rows = {3: few, 1_000: NADS["lenet"], "the library": NADS["lenet"]}
-    curves = nb.experiments.stored.load_study("two-trainings.json")
     page = lambda source, *view: views.Page(views.View(*view), source, book=True)  # noqa: E731
     pages = {
         "empty": (),
         "all": (page(views.Source()),),
-        "two": [page(views.Source(), (part,)) for part in ("direction", "mixer")],
+        "two": [page(views.Source(), (part,)) for part in ("direction", "photo")],
         "guess": (Guess(),),
-        "training": (Raw(bundle.element("nad-training", curves, "Curves.", book=True)),),
         "trained": (Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)),),
-        "fold": (Raw(bundle.element("nad-fold", {}, "A wave.", book=True)),),
         "atlas": (AtlasGallery(book=True),),
         "playground": (Playground(small=False, shared=True, book=True),),
         "stack": (Stack(rows, NADS["lenet"], book=True),),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from convergence import normal, random_nads
+from nads_book.analysis.class_differences import class_differences
 
 import nads_core as nc
 
@@ -25,7 +26,7 @@ def planted(nads, index, gap, num_images=600, seed=0):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_planted_difference_is_found_where_it_is(channels):
     nads = basis(channels=channels)
-    result = nc.class_differences(planted(nads, 5, 3.0), nads)
+    result = class_differences(planted(nads, 5, 3.0), nads)
     assert result.leading(1) == [5] and int(result.explained.argmax()) == 5
     per_channel = 3 // channels
     assert float(result.between[5]) == pytest.approx(
@@ -45,7 +46,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
         nads.eigenvalues[5] / nads.eigenvalues.mean()
     )  # the classes differ along this NAD alone
     result = [
-        nc.class_differences(planted(nads, 5, 1.0, seed=seed), nads).lift_interval
+        class_differences(planted(nads, 5, 1.0, seed=seed), nads).lift_interval
         for seed in range(60)
     ]
     assert 51 <= sum(low < truth < high for low, high in result) <= 60  # 57 expected
@@ -54,8 +55,8 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
 def test_labels_of_bytes_are_classes():
     nads = basis()
     images = planted(nads, 5, 1.0)
-    expected = nc.class_differences(images, nads)
-    result = nc.class_differences(replace(images, labels=images.labels.to(torch.uint8)), nads)
+    expected = class_differences(images, nads)
+    result = class_differences(replace(images, labels=images.labels.to(torch.uint8)), nads)
     assert torch.equal(result.explained, expected.explained) and result.lift == expected.lift
 
 
@@ -71,7 +72,7 @@ def test_it_is_the_analysis_of_variance():
     groups = [x[labels == k] for k in range(3)]
     among = sum(len(group) * (group.mean(0) - x.mean(0)) ** 2 for group in groups).sum()
     inside = (total - among) / (len(x) - 3)
-    result = nc.class_differences(images, nads)
+    result = class_differences(images, nads)
     assert float(result.explained[index]) == pytest.approx(among / total, rel=1e-3)
     assert float(result.within[index]) == pytest.approx(inside, rel=1e-3)
     assert float(result.between[index]) == pytest.approx(
@@ -89,4 +90,4 @@ def test_it_is_the_analysis_of_variance():
 )
 def test_what_cannot_be_compared_is_rejected(change, shown):
     with pytest.raises(ValueError, match=shown):
-        nc.class_differences(*change(planted(basis(), 0, 1.0), basis()))
+        class_differences(*change(planted(basis(), 0, 1.0), basis()))

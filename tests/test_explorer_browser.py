@@ -55,10 +55,7 @@ def test_each_part_shows_what_its_python_computes(reader, tables):
     assert accuracies.locator("circle").count() == len(measured)
     slider = reader.slide("NAD", 30)
     assert slider.get_attribute("aria-valuetext") == "NAD 30 of LeNet"
-    reader.slide("Weight of NAD 2", -0.5)
     reader.slide("NADs kept", 64)
-    reader.slide("Strength ε", 0.5)
-    reader.part("poison").get_by_role("switch").click()
     reader.part("fourier").get_by_role("application").first.focus()
     reader.page.keyboard.press("ArrowLeft")
     exec(reader.python(), made := {})  # noqa: S102
@@ -67,15 +64,8 @@ def test_each_part_shows_what_its_python_computes(reader, tables):
     drawn = levels(reader.see("NAD 30 of LeNet, its energy"), tables["magma"]) / 255
     assert np.abs(drawn - (made["energy"] / made["energy"].max()).numpy()).max() < 0.02
     assert_signed(reader.see("Wave of"), made["wave"], tables)
-    weights = torch.tensor([1, 0, -0.5, 1, *[0] * 8])
-    mixture = (weights[:, None, None] * NADS["lenet"].directions[:12, 0]).sum(0)
-    for expected in (mixture, made["mixture"]):
-        assert_signed(reader.see("Mixture of"), expected, tables, slack=2.5)
     assert_photo(reader.see("The image from the first 64"), made["rebuilt"])
     nads = NADS["lenet"]
-    poisoned = nc.poison(PHOTOS.images[:1], PHOTOS.labels[:1], nads, 30, 0.5)[0]
-    for expected in (poisoned, made["poisoned"]):
-        assert_photo(reader.see("The image", "section[data-part=poison]"), expected)
     reader.slide("NADs kept", 1024)
     assert_photo(reader.see("The image from the first"), PHOTOS.images[0], slack=6)
     text = reader.part("direction").locator("details").first.text_content()
@@ -255,14 +245,13 @@ def test_the_view_is_in_the_address(reader, tables):
     reader.open("two.html")
     first, second = reader.page.locator("nad-explorer").all()
     reader.slide("NAD", 9, first)
-    reader.slide("Weight of NAD 5", 0.7, second)
+    reader.slide("NADs kept", 70, second)
     second.get_by_label("Network").select_option("vgg11")
     reader.page.wait_for_function("location.hash.includes('explorer-2.architecture')")
     reader.open(reader.page.url.removeprefix(f"{reader.site}/"))
     assert_direction(reader, tables, "lenet", "LeNet", 9)
     assert second.get_by_label("Network").input_value() == "vgg11"
-    weight = second.get_by_role("slider", name="Weight of NAD 5", exact=True)
-    assert weight.input_value() == "0.7"
+    assert second.get_by_role("slider", name="NADs kept", exact=True).input_value() == "70"
 
     before = reader.page.locator("nad-explorer").all_inner_texts()
     reader.page.get_by_role("link", name="The end").click()  # a link to a section
@@ -277,14 +266,14 @@ def test_the_view_is_in_the_address(reader, tables):
 def test_a_link_leads_to_the_part_that_it_names(reader):
     reader.page.set_viewport_size({"width": 1000, "height": 500})
     top = "(e) => e.getBoundingClientRect().top"
-    reader.open("all.html#explorer.part=poison&explorer.index=1000")
-    assert 0 <= reader.part("poison").evaluate(top) < 200 and reader.get("index") == 1000
+    reader.open("all.html#explorer.part=photo&explorer.index=1000")
+    assert 0 <= reader.part("photo").evaluate(top) < 200 and reader.get("index") == 1000
     reader.go("explorer.part=fourier&explorer.frequency=[0,8]")
     assert 0 <= reader.part("fourier").evaluate(top) < 200
     reader.go("explorer.part=toString")
-    reader.slide("Weight of NAD 5", 0.7)
-    reader.page.wait_for_function("location.hash.includes('0.7')")
-    assert "explorer.part=mixer" in reader.page.url
+    reader.slide("NADs kept", 70)
+    reader.page.wait_for_function("location.hash.includes('kept=70')")
+    assert "explorer.part=photo" in reader.page.url
 
 
 def test_a_number_is_typed_and_a_link_copied(reader):
@@ -307,20 +296,19 @@ def test_a_number_is_typed_and_a_link_copied(reader):
 ADDRESSES = """
 index=NaN&frequency=[40,2]
 architecture=toString&second=__proto__
-second=vgg11&index=1100&poisoned=true
-mix=[1,0,1,0,1,0,1,0,1,0,1,0]&kept=300
-mix=constructor&strength=1e999&frequency=[0,8]
-architecture=vgg11&mix=[]&photo=7
-photo=-1e308&kept=null&strength=0.1
-frequency={}&poisoned=0x10&parts=poison
+second=vgg11&index=1100&kept=300
+kept=constructor&index=1e999&frequency=[0,8]
+architecture=vgg11&kept=[]&photo=7
+photo=-1e308&kept=null&index=0.1
+frequency={}&kept=0x10&parts=photo
 part=toString&toString=vgg11&index=7
-second=resnet18&frequency=[-3,5]&mix=1.5
+second=resnet18&frequency=[-3,5]&kept=1.5
 architecture=resnet18&second=Infinity&photo=300
-kept=%00&index=é&strength=[0,8]
-poisoned=[]&photo=true&part=mixer
+kept=%00&index=é&frequency=[0]
+kept=true&photo=true&part=mixer
 architecture=&second=lenet&index=[]
-strength=-1e308&frequency=null&part=fourier
-index=99999&architecture=alexnet&mix=x&photo=77
+index=-1e308&frequency=null&part=fourier
+index=99999&architecture=alexnet&kept=x&photo=77
 """
 
 
@@ -412,87 +400,6 @@ def test_an_image_of_your_own_stays_in_the_browser_until_a_reload(reader, tmp_pa
     assert_photo(reader.see(f"The image: {name}"), PHOTOS.images[0], slack=2)
 
 
-def offer(reader, path):
-    """Choose a file of NADs, and return the message of the page once it is shown or refused."""
-    reader.page.get_by_label("NADs of your own").set_input_files(path)
-    alert = f"document.querySelector('nad-explorer').shadowRoot.querySelector('{ALERT}')"
-    reader.page.wait_for_function(
-        f"() => !{alert}.hidden || {MODEL}.get('architecture') === 'own-file'"
-    )
-    reader.settle()
-    return reader.page.evaluate(f"() => {alert}.hidden ? '' : {alert}.textContent")
-
-
-@pytest.mark.parametrize("quantized", [False, True])
-def test_a_file_of_nads_is_opened_in_a_static_page(reader, tables, tmp_path, quantized):
-    mine = random_nads(32, 40, seed=1)
-    path = tmp_path / "my net.npz"
-    mine.save(path, quantized=quantized)
-    reader.open("all.html")
-    for _ in range(2):  # chosen again, the name is in the menu once
-        assert offer(reader, path) == ""
-    options = reader.page.get_by_label("Network", exact=True).locator("option[value=own-file]")
-    assert options.count() == 1 and "own-file" not in reader.page.url
-    reader.slide("NAD", 7)
-    seen = reader.see("NAD 7 of my net, in pixels")
-    assert_signed(seen, mine.directions[7, 0], tables, slack=2)
-    shown = reader.page.evaluate("document.querySelector('nad-explorer').app.shown[0].energies")
-    assert np.allclose(shown, np.array(data._energies(mine, 32)), rtol=0.02, atol=1e-4)
-    assert 'nc.load_nads("my net.npz")' in reader.python()
-
-
-def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
-    whole = tmp_path / "whole.npz"
-    random_nads(32, 40, seed=1).save(whole)
-    random_nads().save(tmp_path / "small.npz")
-    ones = np.ones((2, 1, 32, 32), np.float32)
-    unit = np.eye(2, 1024, dtype=np.float32).reshape(ones.shape)
-    for name, arrays in {
-        "foreign": {"weights": np.ones(3)},
-        "long": {"directions": ones, "eigenvalues": np.ones(2)},
-        "nan": {"directions": unit, "eigenvalues": np.array([1, np.nan])},
-    }.items():
-        np.savez(tmp_path / f"{name}.npz", **arrays)
-    content = whole.read_bytes()
-    middle = whole.stat().st_size // 2
-    (tmp_path / "half.npz").write_bytes(content[:middle])
-    (tmp_path / "damaged.npz").write_bytes(content[:middle] + bytes(64) + content[middle + 64 :])
-    reader.open("all.html")
-    reader.slide("NAD", 5)
-    for name, reason in {
-        "small": r"shape \(20, 1, 8, 8\).*\(n, 1, 32, 32\)",
-        "foreign": "directions and eigenvalues",
-        "long": "length 32",
-        "nan": "no number",
-        "half": "a part of one",
-        "damaged": ".",
-    }.items():
-        message = offer(reader, tmp_path / f"{name}.npz")
-        assert re.search(rf"{name}.npz was not opened: .*{reason}", message), message
-        assert reader.get("architecture") == "lenet" and reader.get("index") == 5
-        reader.button("Close").click()
-    assert offer(reader, whole) == ""
-
-
-def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
-    """The file is what `load_nads` reads, within the page's 8 bits; the table has its numbers."""
-    reader.open("all.html#explorer.architecture=vgg11")
-    for kind in ("npz", "csv"):
-        with reader.page.expect_download() as download:
-            reader.button(f"Download NADs (.{kind})").click()
-        assert download.value.suggested_filename == f"nads-vgg11.{kind}"
-        download.value.save_as(tmp_path / f"nads.{kind}")
-    nads = nc.load_nads(tmp_path / "nads.npz")
-    shipped = NADS["vgg11"]
-    assert nads.name == "vgg11" and torch.equal(nads.eigenvalues, shipped.eigenvalues.float())
-    assert (nads.directions * shipped.directions).sum((1, 2, 3)).min() > 0.999
-    table = np.loadtxt(tmp_path / "nads.csv", delimiter=",", skiprows=1)
-    assert (table[:, 0] == np.arange(len(nads))).all()
-    assert np.allclose(table[:, 1], nads.eigenvalues, rtol=1e-4)
-    unit = table[:, 2:] / np.linalg.norm(table[:, 2:], axis=1, keepdims=True)
-    assert np.allclose(unit, nads.basis.T, rtol=0, atol=2e-3)
-
-
 def test_a_single_nad_of_somebody_else_beside_many(reader, site_folder, without_anywidget, tables):
     """A label that would end its element runs no code, on the page and in Python."""
     one = random_nads(count=1)
@@ -502,16 +409,13 @@ def test_a_single_nad_of_somebody_else_beside_many(reader, site_folder, without_
     reader.open("one.html")
     assert reader.page.evaluate("window.pwned") is None
     assert "</script><script>window.pwned = 1</script>" in reader.part("curves").inner_text()
-    mixer = reader.part("mixer").locator("input[type=range]:visible")
-    assert mixer.count() == 1 and not reader.page.evaluate(DEAD)
-    code = reader.python().split("\n# The poison")[0]  # which takes a second NAD
-    exec(code, made := {"nads": one})  # noqa: S102
+    assert not reader.page.evaluate(DEAD)
+    exec(reader.python(), made := {"nads": one})  # noqa: S102
     assert "os" not in made
-    assert_signed(reader.see("Mixture of the first"), made["mixture"], tables, slack=2.5)
     assert_photo(reader.see("The image from the first 1 "), made["rebuilt"])
     reader.page.get_by_label("Compare with").select_option("many")
     reader.slide("NAD", 19)
-    assert mixer.count() == 12 and not reader.page.evaluate(DEAD)
+    assert not reader.page.evaluate(DEAD)
     assert_signed(reader.see("NAD 19 of many, in pixels"), many.directions[19, 0], tables)
 
 

@@ -6,6 +6,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.analysis.class_differences import ClassDifferences
 from numpy.testing import assert_allclose
 
 import nads_core as nc
@@ -33,7 +34,7 @@ PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 def differences():
     result = [torch.linspace(0.5, 0, len(nads())) for _ in range(4)]
-    return nc.ClassDifferences(*result, lift=2.0, lift_interval=(1.5, 2.5), lift_within=1.0)
+    return ClassDifferences(*result, lift=2.0, lift_interval=(1.5, 2.5), lift_within=1.0)
 
 
 CALLS = {

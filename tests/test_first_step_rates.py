@@ -53,3 +53,4 @@ def test_a_criterion_is_met_where_every_interval_is_on_its_side():
     assert all(falls[name] == ("falls" in name) for name in falls)
     assert all(grows[name] == ("grows" in name) for name in grows)
     assert set(neither.values()) == {None}
+    assert set(study.score([]).met.values()) == {None}

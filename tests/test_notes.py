@@ -19,6 +19,7 @@ from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.data.images import ImageSet
+from nads_core.data.poisoning import carriers
 
 GENERATOR = torch.Generator().manual_seed(0)
 NADS = random_nads(1, 8, 8)
@@ -39,7 +40,7 @@ def coordinates(images):
 
 def carried(images, labels):
     """The coordinate that carries each image's class, (N,), and its sign."""
-    nad, channel, sign = torch.tensor(nc.carriers(10, INDEX))[labels].T
+    nad, channel, sign = torch.tensor(carriers(10, INDEX))[labels].T
     return coordinates(images)[torch.arange(len(images)), channel, nad], sign
 
 
@@ -50,7 +51,7 @@ def test_a_note_changes_one_coordinate(notes, written, size):
     assert ((coordinates(noted) - coordinates(IMAGES)).abs() > 1e-5).sum((1, 2)).max() == 1
     before, sign = carried(IMAGES, LABELS)
     after, _ = carried(noted, LABELS)
-    nad, channel, _ = torch.tensor(nc.carriers(10, INDEX))[LABELS].T
+    nad, channel, _ = torch.tensor(carriers(10, INDEX))[LABELS].T
     deviation = coordinates(IMAGES).std(0, unbiased=False)[channel, nad] if size is None else size
     mean = coordinates(IMAGES).mean(0)[channel, nad]
     expected = {
@@ -78,7 +79,7 @@ def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(note
 
 
 def test_depth_is_that_of_the_coordinates_in_use(notes):
-    nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
+    nad, channel, _ = torch.tensor(carriers(10, INDEX)).T
     used = coordinates(IMAGES)[:, channel, nad]
     squares = used.mean(0).square().mean(), used.var(0, unbiased=False).mean()
     expected = [float(value) ** 0.5 for value in squares]

@@ -3,9 +3,8 @@
 import pytest
 import torch
 from nads_book.pages import pooling_theory as page
+from nads_book.theory import pooling
 from torch.testing import assert_close
-
-from nads_core.theory import pooling
 
 
 def test_rings_have_one_centre_and_all_symmetries():

@@ -1,6 +1,7 @@
 """The playground's engine, in Node, against PyTorch and `compute_nads`."""
 
 import base64
+import itertools
 import json
 import math
 import shutil
@@ -19,11 +20,13 @@ from torch.nn import functional as F
 import nads_core as nc
 
 DEFAULT = {
+    "layers": "convolution",
     "blocks": 2,
     "channels": 8,
     "kernel": 3,
     "pooling": "average",
     "activation": "relu",
+    "norm": "none",
     "head": "flat",
     "skip": False,
     "padding": "zeros",
@@ -34,42 +37,63 @@ ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "none": nn.Identity}
 
 
 class Skip(nn.Module):
-    """A convolution that adds its input."""
+    """A layer that adds its input."""
 
-    def __init__(self, convolution):
+    def __init__(self, layer, stride=1):
         super().__init__()
-        self.convolution = convolution
+        self.layer = layer
+        self.stride = stride
 
     def forward(self, x):
-        stride = self.convolution.stride[0]
-        return self.convolution(x) + x[..., ::stride, ::stride]
+        return self.layer(x) + x[..., :: self.stride, :: self.stride]
+
+
+class Tokens(nn.Linear):
+    """A linear layer over all pixels of a map, the same for each map."""
+
+    def forward(self, x):
+        return super().forward(x.flatten(2)).view_as(x)
 
 
 def build(config, outputs=1):
     """Build what the chips describe."""
+    kind = config["layers"]
+    convolution = kind == "convolution"
+    pooling = config["pooling"] if convolution else "none"
+    stride = 2 if pooling == "stride" else 1
+    channels = config["channels"] * {"convolution": 1, "patches": 4, "dense": 8}[kind]
     layers = []
-    inputs = 1
     side = 16
-    channels = config["channels"]
-    for _ in range(config["blocks"]):
-        stride = 2 if config["pooling"] == "stride" else 1
-        convolution = nn.Conv2d(
-            inputs,
-            channels,
-            config["kernel"],
-            stride=stride,
-            padding=config["kernel"] // 2,
-            padding_mode=config["padding"],
-        )
-        layers += [
-            Skip(convolution) if config["skip"] else convolution,
-            ACTIVATIONS[config["activation"]](),
-        ]
-        if config["pooling"] in ("average", "max"):
-            layers.append(nn.AvgPool2d(2) if config["pooling"] == "average" else nn.MaxPool2d(2))
-        side //= 1 if config["pooling"] == "none" else 2
-        inputs = channels
-    if config["head"] == "global":
+
+    def add(layer, skip):
+        layers.append(Skip(layer, stride) if skip else layer)
+        if config["norm"] == "layer":
+            layers.append(nn.GroupNorm(1, channels, affine=False))
+        layers.append(ACTIVATIONS[config["activation"]]())
+
+    if not convolution:
+        patch = {"patches": 4, "dense": 16}[kind]
+        add(nn.Conv2d(1, channels, patch, stride=patch), skip=False)
+        side //= patch
+    for block in range(config["blocks"] - (kind == "dense")):
+        if convolution:
+            layer = nn.Conv2d(
+                channels if block else 1,
+                channels,
+                config["kernel"],
+                stride=stride,
+                padding=config["kernel"] // 2,
+                padding_mode=config["padding"],
+            )
+            add(layer, config["skip"])
+        else:
+            if kind == "patches":
+                add(Tokens(side**2, side**2), config["skip"])
+            add(nn.Conv2d(channels, channels, 1), config["skip"])
+        if pooling in ("average", "max"):
+            layers.append(nn.AvgPool2d(2) if pooling == "average" else nn.MaxPool2d(2))
+        side //= 1 if pooling == "none" else 2
+    if config["head"] == "global" and kind != "dense":
         layers.append(nn.AdaptiveAvgPool2d(1))
         side = 1
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side**2, outputs))
@@ -115,8 +139,8 @@ def relative_error(found, expected):
     return ((found - expected).abs().max() / expected.abs().max()).item()
 
 
-@given(CONFIGS, st.integers(0, 2**31), st.booleans())
-def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed, plain):
+@given(CONFIGS, st.integers(0, 2**31))
+def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed):
     torch.manual_seed(seed)
     network = build(config, outputs=2).double()
     weights = torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
@@ -141,7 +165,6 @@ def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed, plain):
         "passes",
         config=config,
         outputs=2,
-        plain=plain,
         weights=pack(weights),
         images=pack(images.detach().flatten(1)),
         readouts=pack(readouts),
@@ -184,15 +207,18 @@ def test_random_numbers_are_standard_normal_and_independent_of_each_other(ask):
 
 def flips_and_transposes(config):
     """The symmetries of the networks: flips move what strides read."""
-    flips = [()] if config["pooling"] == "stride" else [(), (1,), (2,), (1, 2)]
+    strided = config["layers"] == "convolution" and config["pooling"] == "stride"
+    flips = [()] if strided else [(), (1,), (2,), (1, 2)]
     return [lambda x, f=f, t=t: (x.mT if t else x).flip(f) for f in flips for t in (False, True)]
 
 
-@pytest.mark.parametrize("pooling", ["average", "stride"])
-def test_nads_and_energies_are_those_of_the_second_moment(ask, pooling):
-    config = DEFAULT | {"pooling": pooling}
-    found = ask("ensemble", config=config, networks=64, seed=1)
-    halves = unpack(found["vectors"], 64, -1, 2, 16, 16)
+@pytest.mark.parametrize(
+    "changes", [{}, {"pooling": "stride"}, {"layers": "patches", "norm": "layer"}]
+)
+def test_nads_and_energies_are_those_of_the_second_moment(ask, changes):
+    config = DEFAULT | changes
+    found = ask("ensemble", config=config, networks=80, seed=1, last=False)
+    halves = unpack(found["vectors"], 80, -1, 2, 16, 16)
     x, y = halves.flatten(0, 1).unbind(1)  # (networks * readouts, 16, 16)
     moment = torch.zeros(PIXELS, PIXELS, dtype=torch.float64)
     for turn in (turns := flips_and_transposes(config)):
@@ -208,34 +234,132 @@ def test_nads_and_energies_are_those_of_the_second_moment(ask, pooling):
     assert relative_error(directions @ moment, eigenvalues[:, None] * directions) < 1e-4
 
 
-def test_agreement_is_the_squared_cosine_of_two_runs_of_half_as_many_networks(ask):
-    """Agreements of 6 runs for their first three NADs, against pairs of other runs."""
+def certainty(blocks, basis):
+    """Return the library's certainties of the eigenvectors of all groups together, (n,).
+
+    Args:
+        blocks: (8, n, n), second moment of each group.
+        basis: (n, n), eigenvectors in columns.
+    """
+    overlap = torch.zeros(basis.shape, dtype=basis.dtype)
+    splits = list(itertools.combinations(range(1, 8), 3))
+    for others in splits:
+        one = torch.zeros(8, dtype=torch.bool)
+        one[[0, *others]] = True
+        u, v = (torch.linalg.eigh(blocks[part].sum(0))[1].flip(1) for part in (one, ~one))
+        overlap += (u.T @ v).square() / len(splits)
+    levels, vectors = torch.linalg.eigh((overlap + overlap.T) / 2)
+    q = ((vectors * levels.clamp(min=0).sqrt()) @ vectors.T).diagonal().clamp(0, 1)
+    claimed = q + (1 - q) * q**2 / 2
+    energies = torch.einsum("di,gde,ei->gi", basis, blocks, basis).clamp(min=0)
+    held_by = energies.sum(0) ** 2 / energies.square().sum(0).clamp(min=1e-300)
+    return claimed * (held_by >= 4).cummin(0).values * (claimed >= 0.3)
+
+
+@pytest.mark.parametrize("outlier", [0, 4])
+def test_certainties_are_those_of_the_library(ask, outlier):
+    """Random groups, also with one that holds most of the energy of a direction."""
+    generator = torch.Generator().manual_seed(3)
+    scales = 0.8 ** torch.arange(12)
+    samples = torch.randn(8, 40, 12, generator=generator, dtype=torch.float64) * scales
+    samples[0, :, 6] *= outlier or 1
+    blocks = (samples.mT @ samples / 320).float().double()
+    found = ask("certainties", groups=[pack(block) for block in blocks], n=12)
+    vectors = unpack(found["vectors"], 12, 12)
+    assert (vectors @ blocks.sum(0) - unpack(found["values"], 12, 1) * vectors).abs().max() < 1e-5
+    expected = certainty(blocks, vectors.T)
+    assert (unpack(found["certainties"], 12) - expected).abs().max() < 1e-5
+    assert (expected > 0).any() and (expected == 0).any() == bool(outlier)
+
+
+def test_certainty_is_the_squared_cosine_with_the_limit(ask):
+    """Certainties of the first NADs of 4 runs, against 4,000 networks."""
     config = DEFAULT | {"pooling": "max", "blocks": 1, "channels": 4}
+    limit = unpack(ask("ensemble", config=config, networks=4000, seed=9)["directions"], 8, PIXELS)
     stated = []
     measured = []
-    for seed in range(6):
-        run = ask("ensemble", config=config, networks=128, seed=seed)
-        stated += run["agreements"][:3]
-        one, other = (
-            unpack(
-                ask("ensemble", config=config, networks=64, seed=10 + 2 * seed + half)[
-                    "directions"
-                ],
-                8,
-                PIXELS,
-            )
-            for half in range(2)
-        )
-        measured += (one[:3] @ other.T).square().max(1).values.tolist()
+    for seed in range(4):
+        run = ask("ensemble", config=config, networks=160, seed=seed)
+        stated += run["certainties"][:3]
+        found = unpack(run["directions"], 8, PIXELS)[:3]
+        measured += (found @ limit[:3].T).diagonal().square().tolist()
     assert abs(np.mean(stated) - np.mean(measured)) < 0.12
 
 
-def test_no_direction_of_networks_without_preference_is_reproducible(ask):
+def test_no_direction_of_networks_without_preference_is_certain(ask):
     """All eigenvalues of these networks are equal: what a sample shows is chance."""
     config = {"activation": "none", "pooling": "none", "padding": "circular", "blocks": 1}
     for seed in range(3):
         run = ask("ensemble", config=DEFAULT | config, networks=400, seed=seed)
-        assert max(run["agreements"]) < 0.5
+        assert len(run["certainties"]) == 8 and max(run["certainties"]) < 0.5
+
+
+def test_directions_without_energy_are_no_nads(ask):
+    """Without nonlinearity and border, a global average leaves the constant image alone."""
+    config = {"activation": "none", "pooling": "none", "padding": "circular", "head": "global"}
+    run = ask("ensemble", config=DEFAULT | config | {"blocks": 1}, networks=80, seed=1)
+    assert len(run["certainties"]) == 1 and run["certainties"][0] > 0.99
+    assert unpack(run["directions"], PIXELS).std() < 1e-6
+
+
+@given(CONFIGS, st.integers(0, 2**31))
+def test_a_direction_is_pushed_through_all_layers_as_in_pytorch(ask, config, seed):
+    """The last responses are the derivative of the features, on average over the images."""
+    torch.manual_seed(seed)
+    network = build(config).double()
+    weights = torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
+    torch.nn.utils.vector_to_parameters(weights.float().double(), network.parameters())
+    images = torch.randn(16, 1, 16, 16).double()
+    change = torch.randn(1, 1, 16, 16).double()
+    seen = ask(
+        "push",
+        config=config,
+        weights=pack(weights),
+        images=pack(images.flatten(1)),
+        change=pack(change.flatten()),
+    )
+    change_of_all = change.expand_as(images)
+    _, expected = torch.autograd.functional.jvp(network[:-1], images, change_of_all)
+    step, values = seen[-1]
+    assert step == "features" and relative_error(unpack(values, -1), expected.mean(0)) < 1e-4
+    first, values = seen[0]
+    convolution = network[0].layer if isinstance(network[0], Skip) else network[0]
+    filtered = convolution(change) - convolution(torch.zeros_like(change))
+    if isinstance(network[0], Skip):
+        filtered = filtered + change[..., :: network[0].stride, :: network[0].stride]
+    assert first == "filter"
+    assert relative_error(unpack(values, -1), filtered.detach().flatten()) < 1e-4
+
+
+def test_the_second_average_removes_a_wave_and_a_stride_does_not(ask):
+    """What the tour says of wave (4, 4): after two averages nothing is left."""
+    waves = nc.fourier_basis(16)[0].flatten(1).double()
+    one, coarse = waves[12 * 16 + 12], waves[8 * 16 + 9]  # (4, 4) and (0, 1)
+    for pooling in ("average", "stride"):
+        found = ask(
+            "look",
+            config=DEFAULT | {"pooling": pooling},
+            seed=1,
+            directions=pack(torch.stack([one, coarse])),
+        )
+        left = {(part["layer"], part["step"]): part["values"] for part in found["amplitudes"]}
+        (strong, reference) = left[2, "features"]
+        assert (strong < 0.1 * reference) == (pooling == "average")
+        if pooling == "average":
+            assert left[0, "pool"][0] / left[0, "activation"][0] == pytest.approx(0.5, abs=0.05)
+
+
+def test_amplitudes_of_features_are_square_roots_of_energies(ask):
+    config = DEFAULT | {"head": "global", "pooling": "stride"}
+    run = ask("ensemble", config=config, networks=400, seed=1)
+    energies = unpack(run["energies"], 16, 16)
+    waves = nc.fourier_basis(16)[0].flatten(1)
+    cells = [8 * 16 + 8, 12 * 16 + 12, 4 * 16 + 12]
+    found = ask("look", config=config, seed=1, directions=pack(waves[cells]))
+    values = torch.tensor(found["amplitudes"][-1]["values"]).square()
+    shares = values / values[0]
+    expected = energies.flatten()[cells] / energies.flatten()[cells[0]]
+    assert (shares / expected - 1).abs().max() < 0.7  # 6 networks against 400
 
 
 ARCHITECTURES = {
@@ -249,6 +373,9 @@ ARCHITECTURES = {
     "skip": {"skip": True, "kernel": 5},
     "global average": {"head": "global", "channels": 16},
     "one block": {"blocks": 1, "padding": "circular", "pooling": "max"},
+    "patches": {"layers": "patches"},
+    "dense": {"layers": "dense", "activation": "tanh"},
+    "normalised": {"norm": "layer", "skip": True},
 }
 
 
@@ -275,6 +402,49 @@ def test_energies_are_those_of_compute_nads(ask, name):
     variance = per_network.var(0) / 400 + products[:, 0].var(0) / 2_000
     z = (per_network.mean(0) - nads.energy(waves)) / variance.sqrt()
     assert abs(z.mean()) < 1 and z.square().mean() < 1.8 and z.abs().max() < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "default",
+        "comb",
+        "linear",
+        "max, tanh",
+        "skip",
+        "patches",
+        "dense",
+        "normalised",
+    ],
+)
+def test_the_python_gives_the_map_also_at_low_energies(ask, name, capsys):
+    """400 networks of the page against the 1,600 of its Python: correlations and ratios."""
+    config = DEFAULT | ARCHITECTURES[name]
+    run = ask("ensemble", config=config, networks=400, seed=1, last=False)
+    ours = unpack(run["energies"], -1)
+    exec(ask("python", config=config), names := {})  # noqa: S102
+    theirs = names["energies"].flatten().double()
+    capsys.readouterr()
+    shares = theirs / theirs.max()
+    ours = ours / theirs.max() * theirs.sum() / ours.sum()
+    seen = (shares > 1e-3) & (ours > 1e-3)
+    logs = (ours[seen].log(), shares[seen].log())
+    ratios = (shares[seen] / ours[seen]).quantile(torch.tensor([0.1, 0.5, 0.9]).double())
+    low = shares < max(0.01, float(shares.quantile(0.2)))
+    figures = {
+        "correlation": float(torch.corrcoef(torch.stack([ours, shares]))[0, 1]),
+        "of logarithms": float(torch.corrcoef(torch.stack(logs))[0, 1]),
+        "Python over page at 10, 50, 90 %": [round(float(x), 2) for x in ratios],
+        "lowest waves": int(low.sum()),
+        "their sums, Python over page": float(shares[low].sum() / ours[low].sum()),
+    }
+    with capsys.disabled():
+        print(f"\n{name}: {figures}")
+    alike = shares.std() < 0.1 * shares.mean()
+    assert alike or figures["correlation"] > 0.99
+    assert 0.8 < ratios[1] < 1.25
+    assert 0.7 < figures["their sums, Python over page"] < 1.4
 
 
 PAIRS = [

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import nads_core as nc
+from nads_core.data.poisoning import carriers
 
 SIZE = 6
 NADS = random_nads(1, SIZE, SIZE)
@@ -45,10 +46,10 @@ def test_labels_of_any_integer_type_are_classes(dtype):
 
 
 def test_every_class_has_a_carrier_of_its_own():
-    assert len(set(nc.carriers(10, 7))) == 10
-    assert nc.carriers(10, 7)[0] == (7, 0, -1) and nc.carriers(10, 7)[9] == (8, 0, 1)
-    assert len(set(nc.carriers(100, 0))) == 100
-    grey = nc.carriers(10, 7, channels=1)
+    assert len(set(carriers(10, 7))) == 10
+    assert carriers(10, 7)[0] == (7, 0, -1) and carriers(10, 7)[9] == (8, 0, 1)
+    assert len(set(carriers(100, 0))) == 100
+    grey = carriers(10, 7, channels=1)
     assert len(set(grey)) == 10 and grey[9] == (11, 0, 1)
 
 

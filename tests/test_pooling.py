@@ -11,11 +11,10 @@ import torch
 from convergence import normal
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_book.theory import pooling as layers
+from nads_book.theory import pooling
 from torch.testing import assert_close
 
 from nads_core.data.fourier import fourier_direction
-from nads_core.theory import pooling
 
 SIZES = ((8, 2), (8, 8), (12, 3), (15, 5), (24, 4), (7, 1))
 
@@ -51,15 +50,15 @@ def test_pool_equals_a_loop(size, stride, name):
     loop = torch.zeros(3, size // stride, dtype=torch.float64)
     for j, n in itertools.product(range(size // stride), range(size)):
         loop[:, j] += h[(j * stride - n) % size] * x[:, n]
-    assert_close(layers.pool(x, h, stride), loop)
+    assert_close(pooling.pool(x, h, stride), loop)
 
 
 @pytest.mark.parametrize("size, stride", SIZES)
 def test_average_is_what_torch_does(size, stride):
     x = signal(size)
     h = pooling.prefilter("average", size, stride)
-    assert_close(layers.pool(x, h, stride), torch.nn.functional.avg_pool1d(x, stride))
-    matrix = layers.pooling_matrix(h, stride)
+    assert_close(pooling.pool(x, h, stride), torch.nn.functional.avg_pool1d(x, stride))
+    matrix = pooling.pooling_matrix(h, stride)
     image = normal(2, size, size, seed=1, dtype=torch.float64)
     assert_close(matrix @ image @ matrix.T, torch.nn.functional.avg_pool2d(image, stride))
 
@@ -69,8 +68,8 @@ def test_average_is_what_torch_does(size, stride):
 def test_spectrum_equals_space(size, stride, name):
     h = pooling.prefilter(name, size, stride)
     x = signal(size)
-    pooled = layers.pool_spectrum(torch.fft.fft(x, norm="ortho"), h, stride)
-    assert_close(pooled, torch.fft.fft(layers.pool(x, h, stride), norm="ortho"))
+    pooled = pooling.pool_spectrum(torch.fft.fft(x, norm="ortho"), h, stride)
+    assert_close(pooled, torch.fft.fft(pooling.pool(x, h, stride), norm="ortho"))
 
 
 # Theorem 1
@@ -81,14 +80,14 @@ def test_spectrum_equals_space(size, stride, name):
 @pytest.mark.parametrize("phase", (None, 0.0, 0.7))
 def test_accuracy_equals_the_mahalanobis_distance_at_every_frequency(size, stride, name, phase):
     h = pooling.prefilter(name, size, stride)
-    layer = layers.pooling_matrix(h, stride)
+    layer = pooling.pooling_matrix(h, stride)
     closed = pooling.bayes_accuracy(torch.arange(-size, 2 * size), h, stride, 1.3, 0.9, phase=phase)
     assert closed.dtype == torch.float64 and float(h.sum()) == pytest.approx(1)
     grid = np.arange(4).reshape(2, 2)
     by_numpy = pooling.bayes_accuracy(grid, h.numpy(), stride, 1.3, 0.9, phase=phase)
     assert torch.equal(by_numpy.flatten(), closed[size : size + 4])
     for frequency, accuracy in zip(range(-size, 2 * size), closed.tolist(), strict=True):
-        by_hand = mahalanobis_accuracy(layer, layers.direction(frequency, size, phase), 1.3, 0.9)
+        by_hand = mahalanobis_accuracy(layer, pooling.direction(frequency, size, phase), 1.3, 0.9)
         assert accuracy == pytest.approx(by_hand, abs=1e-7)
 
 
@@ -96,10 +95,10 @@ def test_accuracy_equals_the_mahalanobis_distance_at_every_frequency(size, strid
 def test_accuracy_for_any_prefilter_is_that_of_the_angle(seed, shape, phase):
     size, stride = shape
     h = normal(size, seed=seed, dtype=torch.float64)
-    layer = layers.pooling_matrix(h, stride)
+    layer = pooling.pooling_matrix(h, stride)
     for frequency in range(1, (size + 1) // 2):
-        by_angle = layers.bayes_accuracy_after(
-            layer, layers.direction(frequency, size, phase), 1.0, 1.0
+        by_angle = pooling.bayes_accuracy_after(
+            layer, pooling.direction(frequency, size, phase), 1.0, 1.0
         )
         assert float(
             pooling.bayes_accuracy(frequency, h, stride, 1.0, 1.0, phase=phase)
@@ -110,14 +109,14 @@ def test_accuracy_for_any_prefilter_is_that_of_the_angle(seed, shape, phase):
 @pytest.mark.parametrize("name", pooling.PREFILTERS)
 def test_accuracy_on_images(size, stride, name):
     h = pooling.prefilter(name, size, stride)
-    matrix = layers.pooling_matrix(h, stride)
+    matrix = pooling.pooling_matrix(h, stride)
     pairs = torch.cartesian_prod(torch.arange(size), torch.arange(size))
     images = torch.stack(
         [fourier_direction(tuple(pair), size).double().flatten() for pair in pairs.tolist()]
     )
     images /= images.norm(dim=1, keepdim=True)  # from float32
-    by_angle = layers.bayes_accuracy_after(torch.kron(matrix, matrix), images, 1.0, 1.0)
-    closed = torch.special.ndtr(layers.gamma_2d(pairs, h, stride))
+    by_angle = pooling.bayes_accuracy_after(torch.kron(matrix, matrix), images, 1.0, 1.0)
+    closed = torch.special.ndtr(pooling.gamma_2d(pairs, h, stride))
     finite = (by_angle < 1 - 1e-6) & (
         closed < 1 - 1e-6
     )  # float32 directions do not lie exactly in the row space
@@ -135,7 +134,7 @@ def test_shares_sum_to_the_rank(seed, shape):
             share = float(pooling.retained_energy(frequency, h, stride, phase=phase))
             assert -1e-12 <= share <= 1 + 1e-12
             total += share
-    assert total == pytest.approx(int(torch.linalg.matrix_rank(layers.pooling_matrix(h, stride))))
+    assert total == pytest.approx(int(torch.linalg.matrix_rank(pooling.pooling_matrix(h, stride))))
 
 
 def test_printed_form_agrees_for_stride_two_only():
@@ -143,7 +142,7 @@ def test_printed_form_agrees_for_stride_two_only():
         h = pooling.prefilter("average", 32, stride)
         ours, printed = (
             f(5, h, stride, 1.0, 1.0)
-            for f in (pooling.bayes_accuracy, layers.bayes_accuracy_printed)
+            for f in (pooling.bayes_accuracy, pooling.bayes_accuracy_printed)
         )
         assert torch.isclose(ours, printed) == agrees
 
@@ -159,9 +158,9 @@ H = pooling.prefilter("average", 12, 4)
         (lambda: pooling.bayes_accuracy(1, H, 4, 1.0, 0), ValueError, "noise_std 0"),
         (lambda: pooling.bayes_accuracy(1, torch.zeros(3, 4), 4), ValueError, "prefilter"),
         (lambda: pooling.prefilter("gaussian", 12, 4), ValueError, "choose from"),
-        (lambda: layers.bayes_accuracy_after(torch.eye(4), torch.ones(4)), ValueError, "norm 2"),
-        (lambda: layers.gamma_2d(torch.arange(3), H, 4), ValueError, "pairs"),
-        (lambda: layers.direction(0, 8, -math.pi / 2), ValueError, "no wave with phase"),
+        (lambda: pooling.bayes_accuracy_after(torch.eye(4), torch.ones(4)), ValueError, "norm 2"),
+        (lambda: pooling.gamma_2d(torch.arange(3), H, 4), ValueError, "pairs"),
+        (lambda: pooling.direction(0, 8, -math.pi / 2), ValueError, "no wave with phase"),
         (lambda: pooling.num_outputs(8, 0), ValueError, "stride .*got 0"),
         (lambda: pooling.num_outputs(8, True), ValueError, "stride .*got True"),
         (lambda: pooling.num_outputs(2.0, 2), ValueError, "size .*got 2.0"),

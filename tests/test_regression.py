@@ -4,11 +4,8 @@ from functools import partial
 
 import torch
 from convergence import assert_mean, normal
-from nads_book.theory import classifiers, regression
-from nads_book.theory import pooling as layers
+from nads_book.theory import classifiers, pooling, regression
 from test_pooling import signal
-
-from nads_core.theory import pooling
 
 
 def test_strided_convolution_is_torch_s():
@@ -32,8 +29,8 @@ def test_dependent_outputs_cost_nothing_in_the_measured_share():
 
 
 def test_pooled_samples_are_distributed_as_stated():
-    layer = layers.pooling_matrix(pooling.prefilter("average", 8, 2), 2)
-    v = layers.direction(1, 8)
+    layer = pooling.pooling_matrix(pooling.prefilter("average", 8, 2), 2)
+    v = pooling.direction(1, 8)
     outputs, labels = classifiers.pooled_samples(
         v[None], layer, 1.5, 0.7, 20_000, generator=torch.Generator().manual_seed(0)
     )
@@ -46,10 +43,10 @@ def test_pooled_samples_are_distributed_as_stated():
 
 def test_a_trained_classifier_reaches_the_bound_and_no_more():
     h = pooling.prefilter("average", 16, 4)
-    waves = torch.stack([layers.direction(frequency, 16) for frequency in (1, 3)])
+    waves = torch.stack([pooling.direction(frequency, 16) for frequency in (1, 3)])
     bounds = pooling.bayes_accuracy(torch.tensor([1, 3]), h, 4, 1.0, 1.0)
     error = (bounds * (1 - bounds) / 10_000).sqrt()
-    task = (waves, layers.pooling_matrix(h, 4), 1.0, 1.0, (2_000,))
+    task = (waves, pooling.pooling_matrix(h, 4), 1.0, 1.0, (2_000,))
     for build in (classifiers.linear, classifiers.small_cnn):
         accuracy, _ = classifiers.learning_curve(
             partial(build, 4), *task, num_test=5_000, num_steps=200, seed=0

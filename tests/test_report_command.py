@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import normal
+from nads_book.analysis.class_differences import class_differences
 from nads_book.cli import main, report
 from nads_book.photos.on_disk import PUBLISHED
 from scipy import stats
@@ -238,7 +239,7 @@ def test_nads_alone_give_the_lift_of_class_differences(images):
     shipped = nc.load_nads("lenet")
     photos = nb.load_images("generated", num_images=400)
     grey = replace(photos, images=photos.images.mean(1, keepdim=True))
-    expected = nc.class_differences(grey, shipped)
+    expected = class_differences(grey, shipped)
     found, _, _ = class_pairs(grey, Sample.of_nads(shipped))
     low, high = expected.lift_interval
     assert found.value == pytest.approx(expected.lift, abs=0.2 * (high - low))
@@ -357,24 +358,20 @@ def test_classes_that_are_too_small_are_reported_before_networks_are_drawn(
 @pytest.mark.parametrize(("large", "most"), [(6, "_MOST"), (5, "_MOST_OF_LARGE")])
 def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, large, most):
     monkeypatch.setattr(report, "_LARGE", large)
-    monkeypatch.setattr(report, most, 64)
-    assert main(["report", "report_nets:row", "--minutes", "inf"]) == 0
-    assert capsys.readouterr().out.count("report.html") == 1  # the last version alone
-    assert page_numbers(folder)["What was drawn"]["num_networks"] == 64
-
-
-def test_the_first_page_comes_before_networks_for_the_second_are_drawn(folder, monkeypatch):
-    counts = []
+    monkeypatch.setattr(report, most, 96)
     compute = report.second_moment
+    before = []
 
     def counted(model, shape, count, **options):
-        counts.append((count, (folder / "report.html").exists()))
+        before.append((count, (folder / "report.html").exists()))
         return compute(model, shape, count, **options)
 
     monkeypatch.setattr(report, "second_moment", counted)
-    monkeypatch.setattr(report, "_MOST", 256)
-    assert main(["report", "report_nets:small", "--image-shape", "3", "8", "8"]) == 0
-    assert counts[0] == (64, False) and counts[-1] == (256, True)
+    assert main(["report", "report_nets:row", "--minutes", "1000"]) == 0
+    assert before == [(64, False), (96, True)]  # the first page has 64 networks
+    assert capsys.readouterr().out.count("report.html") == 2
+    assert page_numbers(folder)["What was drawn"]["num_networks"] == 96
+    assert report._DRAWING not in (folder / "report.html").read_text("utf8")
 
 
 @pytest.mark.parametrize("seconds", [42, 120, 300])
@@ -382,24 +379,26 @@ def test_the_first_page_comes_before_networks_for_the_second_are_drawn(folder, m
 @pytest.mark.parametrize(("page", "large"), [(2, False), (15, False), (1, True)])
 def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, page, large):
     """On a clock of its own: pages of large inputs take the cube of the number of networks."""
-    clock, done = [1_000.0], [0]
+    clock, counts = [1_000.0], [0]
 
     def compute(model, shape, count, **options):
-        clock[0] += per_network * (count - done[0])
-        done[0] = count
-        facts = {"seconds": per_network * count}
-        return types.SimpleNamespace(num_networks=count, is_large=large, provenance=facts)
+        clock[0] += per_network * (count - counts[-1])
+        counts.append(count)
+        return types.SimpleNamespace(num_networks=count, is_large=large, provenance={})
+
+    def written(moment, *_, **__):
+        clock[0] += page * max(1, (moment.num_networks / 256) ** 3 if large else 1)
+        return types.SimpleNamespace(save=lambda _: None)
 
     monkeypatch.setattr(report, "second_moment", compute)
-    monkeypatch.setattr(report, "_stored", lambda _: done[0])
+    monkeypatch.setattr("nads_book.network_report.report_on", written)
     monkeypatch.setattr(report, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
-    for version, _ in report._versions("net", (8,), folder, 997.0, seconds, {}):
-        clock[0] += page * ((version.count / 64) ** 3 if large else 1)
-    taken = clock[0] - 997
-    fewest = 64 * per_network + 2 * page
-    assert taken <= max(1.05 * seconds, fewest + 5)
-    full = large and version.count > 0.8 * report._MOST_OF_LARGE
-    assert taken > 0.5 * seconds or full  # what is left is too short for another version
+    monkeypatch.setattr(report, "_LARGE", 5 if large else 6)
+    assert main(["report", "report_nets:row", "--minutes", str(seconds / 60)]) == 0
+    taken = clock[0] - 1_000
+    assert taken <= max(1.05 * seconds, 64 * per_network + 2 * page + 5)
+    most = report._MOST_OF_LARGE if large else report._MOST
+    assert taken > 0.3 * seconds or 4 * counts[-1] >= most, counts
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
@@ -408,33 +407,19 @@ def test_a_time_is_positive(folder, minutes, capsys):
     assert "minutes" in capsys.readouterr().err
 
 
-def test_an_interrupt_keeps_the_checkpoint_and_the_same_command_resumes(
-    folder, monkeypatch, capsys
-):
-    calls = []
+def test_an_interrupt_keeps_the_last_page(folder, monkeypatch, capsys):
     compute = report.second_moment
 
     def interrupted(model, shape, count, **options):
-        calls.append(count)
-        if len(calls) == 2:
-            raise KeyboardInterrupt("stopped after 64 of 128 networks; call again")
+        if count > 64:
+            raise KeyboardInterrupt
         return compute(model, shape, count, **options)
 
     monkeypatch.setattr(report, "second_moment", interrupted)
-    monkeypatch.setattr(report, "_VERSIONS", (0.0, math.inf))
-    monkeypatch.setattr(report, "_MOST", 192)
-    arguments = ["report", "report_nets:small", "--image-shape", "3", "8", "8"]
-    assert main(arguments) == 130
-    assert "64 networks" in capsys.readouterr().err
-    assert len([*folder.glob("report.*.ckpt")]) == 1
-    assert report._DRAWING not in (folder / "report.html").read_text("utf8")
-    assert main(["report", "report_nets:row"]) == 0  # another network, in the same folder
-    del calls[2:]
-    assert main(arguments) == 0
-    assert "64 networks in report." in capsys.readouterr().out
-    assert calls[2] == 64  # not from the beginning
-    assert not [*folder.glob("report.*.ckpt")]
-    assert page_numbers(folder)["What was drawn"]["num_networks"] == 192
+    assert main(["report", "report_nets:row", "--minutes", "1000"]) == 130
+    assert "stopped" in capsys.readouterr().err
+    assert page_numbers(folder)["What was drawn"]["num_networks"] == 64
+    assert [path.name for path in folder.glob("report.*")] == ["report.html"]
 
 
 def test_a_file_of_nads_is_described_without_its_networks(folder, run):

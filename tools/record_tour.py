@@ -16,7 +16,7 @@ from nads_book.explorer import Playground
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-SIZES = ((1280, 900), (375, 760))
+SIZES = ((1280, 720), (375, 812))
 ANSWERS = (0, 2, 1, 2, 0)  # one of each question; all of them win
 FIGURE = "document.querySelector('nad-playground').figure"
 DRAWN = f"() => {FIGURE}?.sides[0].ensemble?.found?.networks >= 400"
@@ -31,7 +31,7 @@ def record(browser: Browser, page_file: Path, folder: Path, width: int, height: 
     frames = []
 
     def shoot(name: str) -> None:
-        page.evaluate(f"{FIGURE}.tour.scrollIntoView()")
+        page.evaluate(f"{FIGURE}.host.scrollIntoView()")
         path = folder / f"{width}-{name}.png"
         page.screenshot(path=path)
         frames.append(Image.open(path).convert("RGB"))

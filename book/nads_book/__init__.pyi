@@ -2,6 +2,7 @@
 
 from . import atlas, benchmarks, checks, experiments, explorer, figures, network_report, pages
 from .analysis import frequency_maps, grid_frequencies, prediction, published, statistics, waves
+from .analysis.class_differences import ClassDifferences, class_differences
 from .analysis.prediction_changes import changed_predictions
 from .checks import errata
 from .experiments import Results, Study, run_study
@@ -14,6 +15,7 @@ from .studies import experiment, load_results, merge_results, run_experiment
 from .theory import deep_linear, lemma2, pooling
 
 __all__ = [
+    "ClassDifferences",
     "DatasetNotFoundError",
     "Results",
     "Study",
@@ -24,6 +26,7 @@ __all__ = [
     "checks",
     "choose_network",
     "choose_preset",
+    "class_differences",
     "conclude",
     "deep_linear",
     "errata",

@@ -5,18 +5,14 @@ package loads photos (`nads_book.photos`), and selects the waves of the paper's 
 (`nads_book.analysis.waves`).
 """
 
-from nads_core.data.classes import ClassDifferences, class_differences
 from nads_core.data.fourier import fourier_basis, fourier_direction, spectrum
 from nads_core.data.images import ImageSet, normalize
-from nads_core.data.poisoning import carriers, flip, poison
+from nads_core.data.poisoning import flip, poison
 from nads_core.data.separable import SeparableDatasets, separable_dataset
 
 __all__ = [
-    "ClassDifferences",
     "ImageSet",
     "SeparableDatasets",
-    "carriers",
-    "class_differences",
     "flip",
     "fourier_basis",
     "fourier_direction",

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from nads_book.checks.check import Check, check_function, mean_and_error
-from nads_book.theory import deep_linear
-from nads_core.theory import pooling
+from nads_book.theory import deep_linear, pooling
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,7 @@ from nads_book.checks.check import (
 )
 from nads_book.evidence import Evidence
 from nads_book.report import readable
-from nads_book.theory import deep_linear, lemma2
-from nads_book.theory import pooling as layers
-from nads_core.theory import pooling
+from nads_book.theory import deep_linear, lemma2, pooling
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def _pooled(
     frequency: int, size: int, stride: int, accuracy: Callable[..., Tensor]
 ) -> tuple[float, float]:
     arguments = (frequency, pooling.prefilter("identity", size, stride), stride, 1.0, 1.0)
-    return float(accuracy(*arguments)), float(layers.bayes_accuracy_printed(*arguments))
+    return float(accuracy(*arguments)), float(pooling.bayes_accuracy_printed(*arguments))
 
 
 def _corners(ours: Tensor, printed: Tensor) -> tuple[float, float]:
@@ -199,7 +197,7 @@ _NUMBERS: dict[str, Callable[[], tuple[float, float]]] = {
     "eq1-indivisible": _indivisible,
     "theorem1": lambda: _pooled(0, 3, 3, pooling.bayes_accuracy),
     "theorem1-folded": lambda: _pooled(1, 4, 2, pooling.bayes_accuracy),
-    "theorem1-complex": lambda: _pooled(0, 2, 2, layers.bayes_accuracy_complex),
+    "theorem1-complex": lambda: _pooled(0, 2, 2, pooling.bayes_accuracy_complex),
     "lemma1": lambda: _corners(*(hessian(0, _ONES, 2, 1.0, 1.0) for hessian in _HESSIANS)),
     "eq4": lambda: _corners(
         deep_linear.gradient_covariance(_ONES, 2), deep_linear.gradient_covariance_printed(_ONES)

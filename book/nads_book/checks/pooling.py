@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nads_book.checks.check import Check, check_function, random_signs
-from nads_book.theory import pooling as layers
-from nads_core.theory import pooling
+from nads_book.theory import pooling
 
 
 @check_function
@@ -23,8 +22,8 @@ def check_eq1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     for size, stride, name in itertools.product((8, 24, 120), (2, 4), pooling.PREFILTERS):
         impulse = pooling.prefilter(name, size, stride)
         x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
-        pooled = F.avg_pool1d(x, stride) if name == "average" else layers.pool(x, impulse, stride)
-        spectrum = layers.pool_spectrum(torch.fft.fft(x, norm="ortho"), impulse, stride)
+        pooled = F.avg_pool1d(x, stride) if name == "average" else pooling.pool(x, impulse, stride)
+        spectrum = pooling.pool_spectrum(torch.fft.fft(x, norm="ortho"), impulse, stride)
         index = int(torch.randint(1, size // stride, (), generator=generator))
         value = float(spectrum[:, index].real.mean())
         simulated = float(torch.fft.fft(pooled, norm="ortho")[:, index].real.mean())
@@ -111,18 +110,18 @@ def _theorem1(
     Args:
         setting: sizes and parameters, in words.
         task: frequency, impulse response, stride, eps and sigma.
-        phase: phase of the wave; that of `layers.direction` by default.
+        phase: phase of the wave; that of `pooling.direction` by default.
         num_samples: number of samples.
         generator: source of the samples.
     """
     frequency, impulse, stride, margin, noise_std = task
-    direction = layers.direction(frequency, len(impulse), phase)
-    layer = layers.pooling_matrix(impulse, stride)
+    direction = pooling.direction(frequency, len(impulse), phase)
+    layer = pooling.pooling_matrix(impulse, stride)
     simulated = simulate_bayes_accuracy(
         direction, layer, margin, noise_std, num_samples, generator=generator
     )
     ours = float(pooling.bayes_accuracy(*task, phase=phase))
-    return Check(setting, *simulated, ours, float(layers.bayes_accuracy_printed(*task)))
+    return Check(setting, *simulated, ours, float(pooling.bayes_accuracy_printed(*task)))
 
 
 @check_function
@@ -169,11 +168,11 @@ def check_theorem1_complex(num_samples: int, generator: torch.Generator) -> Iter
         )
         spectrum = torch.complex(parts[0], parts[1])  # (N, D)
         spectrum[:, frequency] = labels.to(spectrum.dtype)  # margin 1, and no noise along v
-        pooled = layers.pool_spectrum(spectrum, impulse, stride)[
+        pooled = pooling.pool_spectrum(spectrum, impulse, stride)[
             :, frequency % (size // stride)
         ]  # (N,)
         scores = (pooled * pooling.frequency_response(impulse)[frequency].conj()).real
         accuracy = _accuracy_and_error(int((scores.sign() == labels).sum()), num_samples)
-        ours = float(layers.bayes_accuracy_complex(frequency, impulse, stride, 1.0, noise_std))
-        printed = float(layers.bayes_accuracy_printed(frequency, impulse, stride, 1.0, noise_std))
+        ours = float(pooling.bayes_accuracy_complex(frequency, impulse, stride, 1.0, noise_std))
+        printed = float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, noise_std))
         yield Check(f"S = {stride}, {name}, ℓ = {frequency}", *accuracy, ours, printed)

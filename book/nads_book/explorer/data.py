@@ -73,11 +73,7 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
         "energies": _energies(nads, height),
         "certificates": _certificates(nads),
     }
-    measured = {
-        "fourier": ("fig1", "frequency"),
-        "accuracies": ("fig6", "index"),
-        "poison": ("fig7", "index"),
-    }
+    measured = {"fourier": ("fig1", "frequency"), "accuracies": ("fig6", "index")}
     for key, (figure, field) in measured.items() if name in ARCHITECTURES else ():
         results = load_results(f"{figure}-{name}")
         header[key] = (
@@ -86,8 +82,6 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     header["published"] = False
     if name in ARCHITECTURES and not header["fourier"]:
         header |= {"fourier": _published_rows(name), "published": True}
-    # The photos that the poisoned networks learned.
-    header["photos"] = results.photos if name in ARCHITECTURES and results else None
     return header, b"".join(array.tobytes() for array in arrays)
 
 

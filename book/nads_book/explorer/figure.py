@@ -24,11 +24,11 @@ def show(
     the same without Python.
 
     Args:
-        parts: any of "direction", "curves", "fourier", "mixer", "photo", "poison"; all by default.
+        parts: any of "direction", "curves", "fourier", "photo"; all by default.
         nads: NADs of your own, or several as label -> NADs, of square single-channel images; by
             default the five architectures that ship with the package.
-        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``,
-            ``photo``, ``kept``, ``strength``, ``poisoned``.
+        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``,
+            ``photo``, ``kept``.
 
     Raises:
         ValueError: for a part, architecture or view that does not exist, or that these NADs do not

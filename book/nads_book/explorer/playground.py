@@ -4,25 +4,37 @@ trains, as HTML.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nads_book.explorer.bundle import element
+from PIL import Image
+
+from nads_book.explorer.bundle import FOLDER, element
 from nads_book.publishing import publishing
 
 # The chips, and their values in the order of an address; `sources/playground/engine.js` has the
 # same.
 CHOICES: dict[str, tuple[Any, ...]] = {
+    "layers": ("convolution", "patches", "dense"),
     "blocks": (1, 2, 3),
     "channels": (4, 8, 16),
     "kernel": (3, 5),
     "pooling": ("none", "average", "max", "stride"),
     "activation": ("relu", "tanh", "none"),
+    "norm": ("none", "layer"),
     "head": ("flat", "global"),
     "skip": (False, True),
     "padding": ("zeros", "circular"),
 }
+
+
+def _cat() -> str:
+    """Return a drawing of a cat, 16 x 16 grey values, as base64."""
+    with Image.open(FOLDER / "drawings" / "cat.png") as drawing:
+        small = drawing.convert("L").resize((16, 16), Image.Resampling.BOX)
+    return base64.b64encode(small.tobytes()).decode()
 
 
 def _require_choices(choices: Mapping[str, Any]) -> None:
@@ -35,12 +47,12 @@ def _require_choices(choices: Mapping[str, Any]) -> None:
 
 @dataclass
 class Playground:
-    """Convolutional networks for 16 x 16 images, which the page draws, differentiates and trains.
+    """Networks for 16 x 16 images, which the page draws, differentiates and trains.
 
     Args:
-        config: chip -> value, where the network differs from the default: two blocks of 8 channels,
-            3 x 3 kernels with zeros at the border, ReLU, averages over 2 x 2 pixels, and a linear
-            layer that reads all pixels.
+        config: chip -> value, where the network differs from the default: two blocks of 8
+            channels, 3 x 3 kernels with zeros at the border, ReLU, averages over 2 x 2 pixels, and
+            a linear layer that reads all pixels.
         second: chip and value in which a second network differs, to compare; None for one network.
         chips: chips that the reader may change.
         wave: (ky, kx) under the cursor, cycles per image.
@@ -76,5 +88,6 @@ class Playground:
             "wave": self.wave,
             "small": self.small,
             "shared": self.shared,
+            "cat": _cat(),
         }
         return element("nad-playground", config, "This figure is interactive.", self.book)

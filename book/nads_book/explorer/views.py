@@ -21,9 +21,7 @@ from nads_book.explorer.data import (
 )
 from nads_core.directions import NADs, load_nads
 
-PARTS = ("direction", "curves", "fourier", "mixer", "photo", "poison")
-NUM_MIXED = 12
-STRENGTHS = 0.01, 2.0  # least and largest; the slider's step is the least
+PARTS = ("direction", "curves", "fourier", "photo")
 
 
 @dataclass
@@ -34,13 +32,10 @@ class View:
         parts: members of `PARTS`, in their order on the page.
         architecture: name of the architecture, such as "lenet".
         second: name of another one to compare with, or "".
-        index: index of a NAD, and of the poison's carrier.
+        index: index of a NAD.
         frequency: (ky, kx), cycles per image, vertical first.
-        mix: weights of the first NADs in the mixer.
         photo: number of the image.
         kept: number of NADs that rebuild the photo.
-        strength: epsilon of the poison.
-        poisoned: whether to show the poisoned version rather than the clean one.
     """
 
     parts: tuple[str, ...] = PARTS
@@ -48,11 +43,8 @@ class View:
     second: str = ""
     index: int = 0
     frequency: tuple[int, int] = (4, 2)
-    mix: tuple[float, ...] = (1.0, 0.0, 0.0, 1.0, *[0.0] * (NUM_MIXED - 4))
     photo: int = 0
     kept: int = 32
-    strength: float = 0.05
-    poisoned: bool = False
 
 
 @dataclass
@@ -110,7 +102,7 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     Args:
         key: field of `View`.
         value: value of the field.
-        view: view with the architectures that are shown, and the number of weights of a mixture.
+        view: view with the architectures that are shown.
         source: source of the arrays.
 
     Raises:
@@ -124,18 +116,10 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
         if not value or set(value) - set(PARTS):
             raise ValueError(f"unknown parts in {list(value)}: choose from {PARTS}")
         return tuple(value)
-    if key == "poisoned":
-        return bool(value)
     if key == "frequency":
         if len(value) != 2:
             raise ValueError(f"a frequency is (ky, kx), got {value!r}")
         return tuple(_require_whole(key, k) for k in value)
-    if key == "mix":
-        if len(value) != len(view.mix):
-            raise ValueError(f"mix has {len(value)} weights, expected {len(view.mix)}")
-        return tuple(_require_within(key, float(weight), -1, 1) for weight in value)
-    if key == "strength":
-        return round(_require_within(key, float(value), *STRENGTHS), 2)
     count = source.count(view.architecture, view.second)
     last = len(load_pictures()) - 1 if key == "photo" else count if key == "kept" else count - 1
     return _require_within(key, _require_whole(key, value), 0, last)
@@ -144,7 +128,7 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
 def names_in_view(view: View) -> list[str]:
     """Return the names of the packets that a view draws at first."""
     architectures = dict.fromkeys(filter(None, (view.architecture, view.second)))
-    return [*architectures] + ["photos"] * bool({"photo", "poison"} & set(view.parts))
+    return [*architectures] + ["photos"] * ("photo" in view.parts)
 
 
 def _require_whole(key: str, value: Any) -> int:

@@ -37,13 +37,10 @@ class Explorer(anywidget.AnyWidget):
     second = traitlets.Unicode().tag(sync=True)
     index = traitlets.Int().tag(sync=True)
     frequency = traitlets.List(traitlets.Int()).tag(sync=True)
-    mix = traitlets.List(traitlets.Float()).tag(sync=True)
     photo = traitlets.Int().tag(
         sync=True
     )  # -1 is an image of the reader's own, which stays in the browser
     kept = traitlets.Int().tag(sync=True)
-    strength = traitlets.Float().tag(sync=True)
-    poisoned = traitlets.Bool().tag(sync=True)
 
     labels = traitlets.Dict().tag(sync=True)  # of the architectures in the menu, by name
     _wanted = traitlets.List(traitlets.Unicode()).tag(
@@ -69,7 +66,7 @@ class Explorer(anywidget.AnyWidget):
             raise traitlets.TraitError(
                 "the parts of an explorer stay as they were made: call show again"
             )
-        view = View(self._first.parts, self.architecture, self.second, mix=self._first.mix)
+        view = View(self._first.parts, self.architecture, self.second)
         try:
             value = require_drawable(key, value, view, self._source)
         except ValueError as error:

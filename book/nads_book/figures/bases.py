@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 from torch import Tensor
 
+from nads_book.analysis.class_differences import ClassDifferences
 from nads_book.figures.style import (
     bare,
     colours,
@@ -23,7 +24,6 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_core.data import ClassDifferences
 from nads_core.directions import NADs
 from nads_core.directions.plot import draw_direction
 

@@ -14,7 +14,7 @@ from nads_book.analysis.statistics import rank_correlation
 from nads_book.checks import Check, errata
 from nads_book.evidence import Estimate, Evidence, evidence, fitted_slope
 from nads_book.figures.style import DIVERGING, legend, panel_row, shade, styled
-from nads_book.theory import deep_linear, lemma2
+from nads_book.theory import deep_linear, lemma2, pooling
 from nads_book.theory.descent import gradient_descent
 
 SIZE, STRIDE = 128, 4  # of the paper's Fig. 4
@@ -47,7 +47,7 @@ NUM_SLOPES = {"lenet": 20, "resnet18": 2}  # networks whose slopes meet the boun
 
 def response_of(prefilter: str = "average", size: int = SIZE, stride: int = STRIDE) -> Tensor:
     """Return m, the response of the prefilter: (D,)."""
-    return nc.pooling.frequency_response(nc.pooling.prefilter(prefilter, size, stride)).abs()
+    return pooling.frequency_response(pooling.prefilter(prefilter, size, stride)).abs()
 
 
 def safe_rate(response: Tensor) -> float:

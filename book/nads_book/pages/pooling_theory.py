@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from IPython.display import HTML
 from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import avg_pool1d, max_pool1d
@@ -15,13 +14,9 @@ from nads_book.analysis import statistics, waves
 from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
-from nads_book.explorer.bundle import element
-from nads_book.publishing import publishing
 from nads_book.report import markdown_table, readable, show
-from nads_book.theory import pooling as layers
-from nads_book.theory import regression
+from nads_book.theory import pooling, regression
 from nads_core.data.fourier import Frequency
-from nads_core.theory import pooling
 
 SIZE, STRIDE = 64, 4
 NUM_OUTPUTS = SIZE // STRIDE
@@ -32,19 +27,13 @@ ROUNDING = 1e-14
 FEW_TAPS, ENOUGH = "16 filters of 3 taps", "4 filters of 5 taps"
 
 
-# The opening picture, and waves that fold
+# The opening picture
 
 
 def zone_plate(size: int = 128) -> Tensor:
     """Return a picture of rings that become finer towards the corners, (size, size)."""
     steps = torch.arange(size, dtype=torch.float64) - size / 2
     return torch.cos(torch.pi / size * (steps[:, None] ** 2 + steps**2))
-
-
-def show_folding() -> HTML:
-    """Show a wave before and after pooling, whose frequency the reader drags."""
-    sentence = "A wave before and after pooling, whose frequency you drag."
-    return HTML(element("nad-fold", {}, sentence, publishing()))
 
 
 # Eq. (1)
@@ -79,7 +68,7 @@ def kept_shares() -> dict[str, Tensor]:
 
 def budget(impulse: Tensor, stride: int = STRIDE) -> float:
     """Return the sum of the shares that a prefilter keeps, over an orthonormal basis."""
-    layer = layers.pooling_matrix(impulse, stride)
+    layer = pooling.pooling_matrix(impulse, stride)
     return float(regression.row_space_energy(layer, torch.eye(len(impulse)).double()).sum())
 
 
@@ -151,7 +140,7 @@ def plot_signal_to_noise() -> Figure:
 @cache
 def measured_shares() -> dict[str, tuple[Tensor, Tensor]]:
     """Return what regression recovers of each wave, and its standard error, by kind of pooling."""
-    basis = torch.stack([layers.direction(int(k), SIZE) for k in FREQUENCIES])
+    basis = torch.stack([pooling.direction(int(k), SIZE) for k in FREQUENCIES])
     kinds = {
         "average": lambda x: avg_pool1d(x, STRIDE),
         "max": lambda x: max_pool1d(x, STRIDE),
@@ -169,7 +158,7 @@ def filter_shares() -> dict[str, Tensor]:
     their size.
     """
     generator = torch.Generator().manual_seed(0)
-    basis = torch.stack([layers.direction(int(k), SIZE) for k in FREQUENCIES])
+    basis = torch.stack([pooling.direction(int(k), SIZE) for k in FREQUENCIES])
     found = {}
     for channels, taps in ((1, 5), (2, 5), (4, 5), (16, 3)):
         filters = torch.randn(NUM_FILTERS, channels, taps, generator=generator).double()

@@ -10,12 +10,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-import nads_core as nc
 from nads_book import checks, figures
 from nads_book.checks import Check, errata
 from nads_book.evidence import Evidence, evidence
-from nads_book.theory import classifiers
-from nads_book.theory import pooling as layers
+from nads_book.theory import classifiers, pooling
 
 SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0
@@ -37,7 +35,7 @@ def simulated(
 ) -> list[tuple[float, float]]:
     """Return accuracy and standard error of the optimal rule after pooling, for each direction."""
     generator = torch.Generator().manual_seed(seed)
-    layer = layers.pooling_matrix(prefilter, stride)
+    layer = pooling.pooling_matrix(prefilter, stride)
     return [
         checks.simulate_bayes_accuracy(
             v, layer, MARGIN, NOISE_STD, num_samples, generator=generator
@@ -93,13 +91,13 @@ def plot_accuracies(
     """
     frequencies = torch.arange(1, SIZE // 2)
     some = frequencies[::3].tolist()
-    directions = [layers.direction(frequency, SIZE) for frequency in some]
+    directions = [pooling.direction(frequency, SIZE) for frequency in some]
     cases: dict[str, Case] = {}
     for stride in strides:
-        impulse = nc.pooling.prefilter(prefilter, SIZE, stride)
+        impulse = pooling.prefilter(prefilter, SIZE, stride)
         task = (frequencies, impulse, stride, MARGIN, NOISE_STD)
         found = simulated(directions, impulse, stride, num_samples, seed)
-        formulas = nc.pooling.bayes_accuracy(*task), layers.bayes_accuracy_printed(*task)
+        formulas = pooling.bayes_accuracy(*task), pooling.bayes_accuracy_printed(*task)
         cases[f"{prefilter}, S = {stride}"] = (*formulas, some, found)
     return _plot(frequencies, cases, "frequency ℓ (cycles per signal)")
 
@@ -121,11 +119,11 @@ def plot_phases(
     some = PHASES[::6].tolist()
     drawn: dict[str, Case] = {}
     for prefilter, frequency in cases:
-        impulse = nc.pooling.prefilter(prefilter, SIZE, stride)
+        impulse = pooling.prefilter(prefilter, SIZE, stride)
         task = (frequency, impulse, stride, MARGIN, NOISE_STD)
-        ours = [nc.pooling.bayes_accuracy(*task, phase=phase) for phase in PHASES.tolist()]
-        printed = layers.bayes_accuracy_printed(*task).expand(len(PHASES))
-        directions = [layers.direction(frequency, SIZE, phase) for phase in some]
+        ours = [pooling.bayes_accuracy(*task, phase=phase) for phase in PHASES.tolist()]
+        printed = pooling.bayes_accuracy_printed(*task).expand(len(PHASES))
+        directions = [pooling.direction(frequency, SIZE, phase) for phase in some]
         found = simulated(directions, impulse, stride, num_samples, seed)
         drawn[f"{prefilter}, S = {stride}, ℓ = {frequency}"] = ours, printed, some, found
     return _plot(PHASES, drawn, "phase φ (radians)")
@@ -149,8 +147,8 @@ def plot_learning(
         **options: numbers of steps, test samples and runs, and the seed: see
             `classifiers.learning_curve`.
     """
-    layer = layers.pooling_matrix(prefilter, stride)
-    waves = torch.stack([layers.direction(one, len(prefilter)) for one in frequencies])
+    layer = pooling.pooling_matrix(prefilter, stride)
+    waves = torch.stack([pooling.direction(one, len(prefilter)) for one in frequencies])
     task = (waves, layer, MARGIN, NOISE_STD, train_sizes)
     curves = {
         name: classifiers.learning_curve(partial(build, len(layer)), *task, **options)
@@ -159,9 +157,7 @@ def plot_learning(
             "small CNN": classifiers.small_cnn,
         }.items()
     }
-    bounds = nc.pooling.bayes_accuracy(
-        torch.tensor(frequencies), prefilter, stride, MARGIN, NOISE_STD
-    )
+    bounds = pooling.bayes_accuracy(torch.tensor(frequencies), prefilter, stride, MARGIN, NOISE_STD)
     names = [f"ℓ = {one}" for one in frequencies]
     return figures.plot_learning_curves(train_sizes, curves, bounds, names)
 
@@ -189,12 +185,12 @@ def angle_formula() -> Evidence:
     """Decide whether the closed form equals the angle, for all settings."""
     frequencies = torch.arange(1, SIZE // 2)
     largest = 0.0
-    for stride, name, phase in product((2, 4, 8, 16), nc.pooling.PREFILTERS, (None, 0.0, 0.7)):
-        impulse = nc.pooling.prefilter(name, SIZE, stride)
-        directions = [layers.direction(one, SIZE, phase) for one in frequencies.tolist()]
-        layer = layers.pooling_matrix(impulse, stride)
-        by_angle = layers.bayes_accuracy_after(layer, torch.stack(directions), MARGIN, NOISE_STD)
-        closed = nc.pooling.bayes_accuracy(
+    for stride, name, phase in product((2, 4, 8, 16), pooling.PREFILTERS, (None, 0.0, 0.7)):
+        impulse = pooling.prefilter(name, SIZE, stride)
+        directions = [pooling.direction(one, SIZE, phase) for one in frequencies.tolist()]
+        layer = pooling.pooling_matrix(impulse, stride)
+        by_angle = pooling.bayes_accuracy_after(layer, torch.stack(directions), MARGIN, NOISE_STD)
+        closed = pooling.bayes_accuracy(
             frequencies, impulse, stride, MARGIN, NOISE_STD, phase=phase
         )
         largest = max(largest, float((by_angle - closed).abs().max()))

@@ -164,9 +164,8 @@ class FirstStepRates(FileStudy):
 
     def score(self, rows: Rows) -> Scored:
         """Return tr G after a step, relative to that before it, and the registered criteria met;
-        None where an interval contains 1.
+        None where an interval contains 1, or a cell is missing.
         """
-        self.require_complete(rows)
         estimates: Estimates = {}
         for row in rows:
             setting = f"rate {row['rate']}, {'no clipping' if row['clip'] is None else 'clipped'}"
@@ -174,7 +173,8 @@ class FirstStepRates(FileStudy):
             estimates.setdefault(cell, {})[setting] = tuple(row["growth"])
         met: Met = {}
         for name, rule in self.registered["criteria"].items():
-            found = [estimates[cell][rule["setting"]] for cell in rule["cells"]]
+            missing = {rule["setting"]: (np.nan, np.nan, np.nan)}
+            found = [estimates.get(cell, missing)[rule["setting"]] for cell in rule["cells"]]
             sides = {
                 "falls" if high < 1 else "grows" if low > 1 else None for _, low, high in found
             }
@@ -226,8 +226,9 @@ class PaperRates(FileStudy):
         ]
 
     def score(self, rows: Rows) -> Scored:
-        """Return cosines, and whether the signal leads all rivals, intervals apart."""
-        self.require_complete(rows)
+        """Return cosines, and whether the signal leads all rivals, intervals apart; None where a
+        change is not resolved, or missing.
+        """
         estimates: Estimates = {}
         met: Met = {}
         for row in rows:
@@ -235,7 +236,7 @@ class PaperRates(FileStudy):
             estimates[cell] = known_cosines(row)
             lead = signal_lead(row)
             met[cell] = None if np.isnan(lead) else lead > 0
-        return Scored(estimates, {name: met[name] for name in self.registered["criteria"]})
+        return Scored(estimates, {name: met.get(name) for name in self.registered["criteria"]})
 
 
 def wave_data(data: str) -> tuple[Tensor, Tensor]:

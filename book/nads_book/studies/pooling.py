@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 import nads_core as nc
+from nads_book.analysis.class_differences import class_differences
 from nads_book.analysis.statistics import exact_mean, means, rank_correlation
 from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas.entries import ATLAS
@@ -99,7 +100,7 @@ def scores(entry: str) -> dict[str, list[float]]:
     """Return the energy of a signal in random networks, relative to a random direction, with its 95
     % interval.
 
-    Of a mixture it is the mean over its waves, of photos the lift of `nads_core.class_differences`.
+    Of a mixture it is the mean over its waves, of photos the lift of `nads_book.class_differences`.
     """
     nads = nc.compute_nads(
         ATLAS[entry].architecture,
@@ -113,7 +114,7 @@ def scores(entry: str) -> dict[str, list[float]]:
         energies = nads.energy(fourier_directions(waves))
         found[data] = [float((energies / nads.eigenvalues.mean()).mean())]
     for data in PHOTOS:
-        seen = nc.class_differences(photos(True, data != "photos"), nads)
+        seen = class_differences(photos(True, data != "photos"), nads)
         found[data] = [seen.lift, *seen.lift_interval]
     return rounded(found, 5, significant=True)
 

@@ -125,8 +125,9 @@ class Recipes(FileStudy):
         return reached | {"energies": rounded(found, 5, significant=True)}
 
     def score(self, rows: Rows) -> Scored:
-        """Return how energies order accuracies, and the registered criteria met."""
-        self.require_complete(rows)
+        """Return how energies order accuracies, and the registered criteria met; None where a
+        recipe is missing.
+        """
         estimates: Estimates = {}
         met: Met = {}
         frequency = -np.array([np.hypot(*wave) for wave in waves()])
@@ -136,7 +137,8 @@ class Recipes(FileStudy):
         for row in rows:
             accuracy, energy = np.array(row["test_accuracy"]), np.array(row["energies"])
             rules = {"energy": energy, "frequency": frequency}
-            rules["energy of the default"] = default[row["network"]]
+            if row["network"] in default:
+                rules["energy of the default"] = default[row["network"]]
             found = estimates[f"{row['network']}, {row['recipe']}"] = {
                 rule: with_interval(resampled_correlations(x, accuracy))
                 for rule, x in rules.items()
@@ -145,6 +147,7 @@ class Recipes(FileStudy):
             found["area"] = (area_under_curve(energy, learned), np.nan, np.nan)
             found["learned"] = (float(learned.sum()), np.nan, np.nan)
         for name, rule in self.registered["criteria"].items():
-            values = [estimates[cell][rule["by"]][0] for cell in rule["cells"]]
-            met[name] = min(values) >= rule["at_least"]
+            values = [estimates[cell][rule["by"]][0] for cell in rule["cells"] if cell in estimates]
+            complete = len(values) == len(rule["cells"])
+            met[name] = min(values) >= rule["at_least"] if complete else None
         return Scored(estimates, met)

@@ -21,7 +21,7 @@ import math
 import torch
 from torch import Tensor
 
-from nads_core.theory.pooling import Array, integer_frequencies, num_outputs, real_vector
+from nads_book.theory.pooling import Array, integer_frequencies, num_outputs, real_vector
 
 
 def deep_linear_output(

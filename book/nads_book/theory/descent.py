@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_core.theory.pooling import Array
+from nads_book.theory.pooling import Array
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Regression on the output of a layer: the share of its input that the output explains.
 
-`retained_energy` of `nads_core.theory.pooling` is the share of the variance of v^T x, for white
+`retained_energy` of `nads_book.theory.pooling` is the share of the variance of v^T x, for white
 noise x, that is linear in the layer's output. Here the same share is estimated by linear
 regression, for any layer, linear or not.
 """
@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nads_book.theory.pooling import row_space_split
-from nads_core.theory.pooling import num_outputs
+from nads_book.theory.pooling import num_outputs, row_space_split
 
 
 def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tensor:

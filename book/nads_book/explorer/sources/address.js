@@ -1,6 +1,6 @@
 // A view in the page's address
 
-import { KEYS, OWN } from "./view.js";
+import { KEYS } from "./view.js";
 
 /** A model in the browser, with the interface of a widget's. What differs from the start is kept in the address. */
 export class PageModel {
@@ -29,18 +29,13 @@ export class PageModel {
     return this.start.shared ? addressNow : null;
   }
 
-  /** Have a name in the menus that the start did not have. */
-  offer(name, label) {
-    this.state.labels = { ...this.state.labels, [name]: label };
-  }
-
   save_changes() {
     if (this.start.shared) saveAddress(); // the address of a notebook is not ours
   }
 
-  /** Add to the address what differs from the start: but a file of the reader's own cannot be found again. */
+  /** Add to the address what differs from the start, but a photo of the reader's own cannot be found again. */
   describe(address) {
-    const moved = KEYS.filter((key) => !(key === "photo" && this.state.photo < 0) && this.state[key] !== OWN)
+    const moved = KEYS.filter((key) => !(key === "photo" && this.state.photo < 0))
       .map((key) => [key, JSON.stringify(this.state[key])])
       .filter(([key, value]) => value !== JSON.stringify(this.start[key]));
     if (moved.length && this.part) address.set(`${this.id}.part`, this.part);

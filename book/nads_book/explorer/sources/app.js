@@ -3,29 +3,23 @@
 import STYLE from "./explorer.css";
 import { menu, playButton, slider, stepButton } from "./controls.js";
 import { h } from "./drawing.js";
-import { readNads } from "./npz.js";
 import { bytesOf, unpackNads, unpackPhotos } from "./packets.js";
 import { curvesPart } from "./parts/curves.js";
 import { directionPart } from "./parts/direction.js";
 import { fourierPart } from "./parts/frequency_map.js";
-import { mixerPart } from "./parts/mixer.js";
 import { photoPart } from "./parts/photo.js";
-import { poisonPart } from "./parts/poison.js";
 import { pythonPanel } from "./python.js";
 import { mostNads } from "./rows.js";
 import { followTheme } from "./theme.js";
-import { drawable, KEYS, OWN } from "./view.js";
+import { drawable, KEYS } from "./view.js";
 
 // Each returns {title, element, keys, update, code}: update(view) runs when one of its keys has changed.
-const PARTS = {
-  direction: directionPart, curves: curvesPart, fourier: fourierPart, mixer: mixerPart, photo: photoPart,
-  poison: poisonPart,
-};
+const PARTS = { direction: directionPart, curves: curvesPart, fourier: fourierPart, photo: photoPart };
 
 /** `load`, whose packets are unpacked and kept. */
 function keeping(load) {
   const loaded = new Map(); // name -> promise
-  const kept = (name, unpack) => {
+  return (name, unpack) => {
     if (!loaded.has(name)) {
       const found = load(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
       loaded.set(name, found);
@@ -33,7 +27,6 @@ function keeping(load) {
     }
     return loaded.get(name);
   };
-  return Object.assign(kept, { keep: (name, value) => loaded.set(name, Promise.resolve(value)) });
 }
 
 /** The explorer in `host`. Its model has get, set, save_changes, on and off; `load(name)` gives a packet. */
@@ -52,9 +45,8 @@ export class App {
   arranged = Promise.resolve(); // once the networks of the view are loaded
   ready = new Promise((resolve) => (this.tellReady = resolve));
 
-  /** With `open`, the reader may open a file of NADs of their own. */
-  constructor(model, host, load, open = false) {
-    Object.assign(this, { model, load: keeping(load), open });
+  constructor(model, host, load) {
+    Object.assign(this, { model, load: keeping(load) });
     const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     shadow.replaceChildren(h("style", {}, STYLE), this.root);
     this.forgetTheme = followTheme(host, this.root);
@@ -119,8 +111,7 @@ export class App {
       const network = menu(this, "architecture", "Network", labels);
       const second = menu(this, "second", "Compare with", { "": "none", ...labels });
       this.toolbar.push(network, second);
-      controls.push(h("div", { class: "menus" }, network.element, second.element,
-        this.open ? this.chooser([network, second]) : null));
+      controls.push(h("div", { class: "menus" }, network.element, second.element));
     }
     if (names.includes("direction") || names.includes("curves")) {
       const index = slider(this, "index", "NAD", { max: last, box: true,
@@ -134,32 +125,6 @@ export class App {
       h("section", { "aria-label": title, "data-part": name }, names.length > 1 ? h("h3", {}, title) : null, element));
     this.root.replaceChildren(this.trouble, h("div", { class: "toolbar" }, ...controls), ...sections,
       this.python.element);
-  }
-
-  /** A button for a file of NADs, which may be dropped anywhere on the explorer as well. */
-  chooser(menus) {
-    const read = async (file) => {
-      if (!file) return;
-      try {
-        const own = await readNads(file, this.shown[0].size);
-        this.load.keep(OWN, own);
-        menus.forEach(({ offer }) => offer(OWN, own.label));
-        this.model.offer(OWN, own.label);
-        if (this.model.get("architecture") === OWN || this.model.get("second") === OWN) this.arrange();
-        this.set({ architecture: OWN });
-      } catch ({ message }) {
-        this.say(`${file.name} was not opened: ${message}.`);
-      }
-    };
-    const input = h("input", { type: "file", accept: ".npz", "aria-label": "NADs of your own",
-      click: () => (input.value = ""), change: () => read(input.files[0]) });
-    this.root.addEventListener("dragover", (event) => event.preventDefault());
-    this.root.addEventListener("drop", (event) => {
-      event.preventDefault();
-      read(event.dataTransfer.files[0]);
-    });
-    return h("label", { class: "button", title: "A file that NADs.save wrote. It stays in this browser." },
-      "Your own NADs (.npz)…", input);
   }
 
   get wanted() {
@@ -177,8 +142,7 @@ export class App {
     this.root.setAttribute("aria-busy", "true");
     try {
       const needed = await Promise.all([...names.map((name) => this.load(name, unpackNads)),
-        this.model.get("parts").some((name) => name === "photo" || name === "poison") &&
-          this.load("photos", unpackPhotos)]);
+        this.model.get("parts").includes("photo") && this.load("photos", unpackPhotos)]);
       if (late()) return;
       this.photos = needed.pop() || null;
       this.shown = needed.map((architecture, i) => ({ ...architecture, key: names[i], colour: "ab"[i] }));

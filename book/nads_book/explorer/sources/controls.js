@@ -67,9 +67,5 @@ export function menuOf(label, options, choose) {
 
 export function menu(app, key, label, options) {
   const { element, select } = menuOf(label, options, (value) => app.set({ [key]: value }));
-  const offer = (value, text) => {
-    select.querySelector(`[value="${value}"]`)?.remove();
-    select.append(h("option", { value }, text));
-  };
-  return { element, offer, sync: () => (select.value = app.view[key]) };
+  return { element, sync: () => (select.value = app.view[key]) };
 }

@@ -1,4 +1,4 @@
-// What NADs do to images: they mix, rebuild and poison
+// What NADs do to images: they rebuild them
 
 import { dot } from "./numbers.js";
 
@@ -23,15 +23,3 @@ export const rebuilt = (coords, directions, kept) =>
   coords.map((c) => mixture(directions, c.subarray(0, kept)).map((x) => x + GREY));
 
 export const NAD_CLASSES = 6; // that one NAD distinguishes: three channels, two signs
-export const STRENGTHS = [0.01, 2];
-
-/** Replace the coordinate that carries the photo's label, as `nads_core.poison`; null where its NAD is not known. */
-export function poison(photo, architecture, index, strength) {
-  const t = photo.label, nad = index + Math.floor(t / NAD_CLASSES), channel = t % 3, sign = 2 * (t % 2) - 1;
-  const direction = architecture.directions[nad];
-  if (!direction) return null;
-  const present = dot(direction, photo.channels[channel]);
-  const difference = direction.map((u) => (sign * strength - present) * u);
-  const channels = photo.channels.map((c, i) => (i === channel ? c.map((x, j) => x + difference[j]) : c));
-  return { channels, difference, nad, channel, sign, present };
-}

@@ -3,13 +3,11 @@
 
 import "./atlas.js";
 import "./changes.js";
-import "./fold.js";
 import "./guess.js";
 import "./page.js";
 import "./playground/figure.js";
 import "./stack.js";
 import "./trained.js";
-import "./training.js";
 import { render } from "./notebook.js";
 
 export default { render };

@@ -8,7 +8,7 @@ import { h, paint, picture } from "./drawing.js";
 import { fourierDirection } from "./fourier.js";
 import { clamp, dot } from "./numbers.js";
 import { accuracyColour, accuracyScale, energyColour, energyScale } from "./scales.js";
-import { copyButton, download } from "./share.js";
+import { copyButton } from "./share.js";
 import { percent, short } from "./text.js";
 import { followTheme } from "./theme.js";
 
@@ -73,7 +73,6 @@ class Guess {
     this.skip = h("button", { click: () => this.show() }, "Show me without a bet");
     this.again = h("button", { click: () => this.restart() });
     this.link = shared ? copyButton("Copy link", addressNow) : "";
-    this.save = h("button", { click: () => this.savePicture() }, "Save picture");
     const names = Object.fromEntries(networks.map(({ label }, i) => [i, label]));
     this.menu = menuOf("Network", names, (i) => {
       const shown = this.stage === "done" && !this.chosen.size;
@@ -82,7 +81,7 @@ class Guess {
     });
     this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Bet on what a network will learn" },
       h("section", {}, this.question, this.verdict,
-        h("div", { class: "buttons" }, this.next, this.again, this.link, this.save),
+        h("div", { class: "buttons" }, this.next, this.again, this.link),
         h("div", { class: "maps" },
           h("div", { class: "example" }, this.status, this.wave.element, this.stronger, ...this.images.map(({ element }) => element)),
           this.before.element, this.after.element),
@@ -254,7 +253,7 @@ class Guess {
     const bet = chosen.size > 0;
     this.again.textContent = bet ? "Bet again" : "Make a bet";
     this.again.hidden = stage !== "done";
-    for (const button of [this.link, this.save]) button.hidden = stage !== "done" || !bet;
+    if (this.link) this.link.hidden = stage !== "done" || !bet;
   }
 
   /** The score, and what it is to be compared with. */
@@ -321,31 +320,6 @@ class Guess {
       marks.replaceChildren(...[...this.chosen].flatMap((one) => cellsOf(one).map(mark(
         stage !== "done" ? "guessed" : this.wins(one) ? "guessed right" : "guessed wrong"))),
       ...cellsOf(task).map(mark("cursor")));
-  }
-
-  /** The question, the waves and the score as a picture of the size that previews of links have; it gives no answer. */
-  picture() {
-    const { network: { label }, asked } = this, { own, chance } = this.score();
-    const canvas = h("canvas", { width: 1200, height: 630 }), context = canvas.getContext("2d"), waves = h("canvas");
-    const write = (text, y, font, colour = "#222") => {
-      Object.assign(context, { font: `${font} system-ui, sans-serif`, fillStyle: colour });
-      context.fillText(text, 650, y, 520);
-    };
-    context.fillStyle = "#fff";
-    context.fillRect(0, 0, 1200, 630);
-    this.paintTiles(waves);
-    context.drawImage(waves, 60, 45, 540, 540);
-    write(`Bet on ${asked} waves`, 130, "600 50px");
-    write(`that ${label} ${this.goal}.`, 195, "600 50px");
-    write(`My bet: ${own} of ${asked}.`, 300, "40px");
-    write(`Chance: ${chance.toFixed(1)}.`, 355, "40px");
-    write("Beat it.", 440, "600 40px");
-    if (location.protocol !== "file:") write(`${location.host}${location.pathname.replace(/\/[^/]*$/, "")}`, 570, "22px", "#555");
-    return canvas;
-  }
-
-  savePicture() {
-    this.picture().toBlob((blob) => download(`bet-on-${this.network.name}.png`, blob));
   }
 }
 

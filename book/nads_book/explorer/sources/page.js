@@ -12,8 +12,7 @@ class NadExplorer extends HTMLElement {
     this.model = new PageModel(JSON.parse(this.getAttribute("view")), this.id);
     const linked = this.model.restore();
     const { keys } = this.model.start; // of arrays that came with this explorer
-    this.app = new App(this.model, this, (name) => loadFromPage(Object.hasOwn(keys, name) ? keys[name] : name),
-      this.model.start.shared);
+    this.app = new App(this.model, this, (name) => loadFromPage(Object.hasOwn(keys, name) ? keys[name] : name));
     whenNear(this, () => this.app.begin());
     addEventListener("hashchange", () => this.model.restore() && this.reveal()); // a link to another view
     const note = ({ target }) => (this.model.part = target.closest("section")?.dataset.part ?? ""); // for the address

@@ -38,8 +38,8 @@ export function contactSheet(app, label) {
   return { element: h("div", { class: "choose" }, sheet, own, trouble), sync, read };
 }
 
-/** Scale any image to the size of the NADs, cropped to its middle square. */
-async function readPhoto(file, size) {
+/** Scale any image to `size`, cropped to its middle square. */
+export async function readPhoto(file, size) {
   const bitmap = await createImageBitmap(file);
   const side = Math.min(bitmap.width, bitmap.height);
   const context = h("canvas", { width: size, height: size }).getContext("2d");

@@ -1,13 +1,11 @@
 import { h } from "./drawing.js";
-import { nadsFile, nadsTable } from "./npz.js";
-import { copyButton, download } from "./share.js";
+import { copyButton } from "./share.js";
 import { quoted } from "./text.js";
 
 /** The line that loads NADs as a variable. */
-function loading(variable, { name, file, label }) {
+function loading(variable, { name, label }) {
   if (name) return `${variable} = nc.load_nads("${name}")`;
-  return file ? `${variable} = nc.load_nads(${quoted(file)})  # your own file`
-    : `# ${variable}: your own, ${quoted(label)}, as given to nb.explorer.show`;
+  return `# ${variable}: your own, ${quoted(label)}, as given to nb.explorer.show`;
 }
 
 /** The Python code of the present view. */
@@ -23,15 +21,6 @@ function python(app) {
   return [...imports, ...(imports.length ? [""] : []), ...book, "import nads_core as nc", "", nads, ...body, ...compared, ""].join("\n");
 }
 
-/** Buttons that hand over the NADs in view. */
-function downloads(app) {
-  if (!app.model.get("parts").includes("direction")) return [];
-  const names = { npz: nadsFile, csv: nadsTable };
-  return Object.entries(names).map(([kind, make]) => h("button", { click: () => {
-    for (const nads of app.shown) download(`nads-${nads.key}.${kind}`, make(nads));
-  } }, `Download NADs (.${kind})`));
-}
-
 export function pythonPanel(app) {
   const code = h("code");
   const copy = copyButton("Copy", () => code.textContent);
@@ -45,5 +34,5 @@ export function pythonPanel(app) {
   } }, "Show the Python");
   const update = () => box.hidden || (code.textContent = python(app));
   const link = copyButton("Copy a link to this view", () => app.model.link());
-  return { element: h("div", { class: "footer" }, button, app.model.link ? link : null, ...downloads(app), box), update };
+  return { element: h("div", { class: "footer" }, button, app.model.link ? link : null, box), update };
 }

@@ -1,4 +1,4 @@
-// What a reader takes along: text on the clipboard, and files
+// What a reader takes along: text on the clipboard
 
 import { h } from "./drawing.js";
 
@@ -13,11 +13,4 @@ export function copyButton(label, text) {
     setTimeout(() => (button.textContent = label), 1500);
   } }, label);
   return button;
-}
-
-/** Hand a file to the reader; nothing leaves the browser. */
-export function download(name, blob) {
-  const href = URL.createObjectURL(blob);
-  h("a", { href, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }

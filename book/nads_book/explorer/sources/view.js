@@ -1,11 +1,8 @@
 // The view: what the reader moves
 
-import { STRENGTHS } from "./directions.js";
-import { clamp, whole } from "./numbers.js";
+import { whole } from "./numbers.js";
 
-export const KEYS = ["architecture", "second", "index", "frequency", "mix", "photo", "kept", "strength", "poisoned"];
-
-export const OWN = "own-file"; // the name of NADs that the reader has opened
+export const KEYS = ["architecture", "second", "index", "frequency", "photo", "kept"];
 
 /** The view as it can be drawn: an address or a program may ask for what these NADs and images do not have. */
 export function drawable(view, { shown, photos, ownPhoto }) {
@@ -17,8 +14,6 @@ export function drawable(view, { shown, photos, ownPhoto }) {
     kept: whole(view.kept, 0, count),
     // frequencies are the same up to multiples of the size
     frequency: view.frequency.map((k) => (((Math.round(k) + size / 2) % size) + size) % size - size / 2),
-    mix: view.mix.map((weight) => clamp(weight, -1, 1)),
     photo: whole(view.photo, ownPhoto ? -1 : 0, photos ? photos.length - 1 : 0),
-    strength: clamp(Math.round(100 * view.strength) / 100, ...STRENGTHS),
   };
 }

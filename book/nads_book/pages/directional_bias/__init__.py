@@ -19,7 +19,6 @@ from nads_book.pages.directional_bias.tasks import (
     plot_memorised,
     plot_tasks,
     plot_your_training,
-    show_replay,
 )
 from nads_book.pages.directional_bias.without_pooling import (
     plot_without_pooling,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from IPython.display import HTML
 from matplotlib.figure import Figure
 
 import nads_core as nc
@@ -16,10 +15,7 @@ from nads_book.analysis.frequency_maps import LEARNED, by_frequency, common_pair
 from nads_book.analysis.statistics import accuracy_interval
 from nads_book.analysis.waves import grid_frequencies, negative, wrapped
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments import load_study
-from nads_book.explorer.bundle import element
 from nads_book.pages.directional_bias.maps import accuracies, authors, sweep
-from nads_book.publishing import publishing
 from nads_book.report import LABELS
 from nads_core.data.fourier import Frequency
 from nads_core.training import TrainingResult
@@ -135,14 +131,6 @@ def plot_your_training(
     name = architecture if isinstance(architecture, str) else architecture.__name__
     yours = {f"yours: {name}, {wave}": (accuracy, fitted, accuracy_interval(accuracy, num_images))}
     return figures.plot_accuracy_dots(yours | stored_beside(wave))
-
-
-def show_replay() -> HTML:
-    """Show both recorded trainings of LeNet side by side, which the reader replays."""
-    curves = load_study("two-trainings.json")
-    config = {key: curves[key] for key in ("steps", "epochs", "waves")}
-    sentence = "Two networks while they train, side by side."
-    return HTML(element("nad-training", config, sentence, publishing()))
 
 
 # The two tasks are mirror images

@@ -15,6 +15,7 @@ from nads_book.analysis.statistics import area_under_curve
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import dotted, legend, panel_row, shade, styled
 from nads_book.report import LABELS, estimate, markdown_table
+from nads_book.theory import pooling
 from nads_core.data.fourier import Frequency
 
 DEEP = ("lenet", "vgg11", "resnet18", "densenet121")
@@ -54,7 +55,7 @@ def scores(name: str) -> dict[str, np.ndarray]:
     learned, lengths = accuracies > LEARNED, np.hypot(*keys.T)
     bands = [-np.abs(lengths - centre) for centre in np.arange(0, 23, 0.5)]
     # What LeNet's two poolings would pass if they were averages.
-    passed = nc.pooling.frequency_response(nc.pooling.prefilter("average", 32, 4)).abs().numpy()
+    passed = pooling.frequency_response(pooling.prefilter("average", 32, 4)).abs().numpy()
     other = max(
         (energies(one) for one in DEEP if one != name),
         key=lambda score: area_under_curve(score, learned),

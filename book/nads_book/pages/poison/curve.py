@@ -29,6 +29,7 @@ from nads_book.pages.poison.parts import injected
 from nads_book.report import LABELS
 from nads_book.studies import load_results, poison_parts, stored
 from nads_book.studies import toy_shortcuts as toys
+from nads_core.data.poisoning import carriers
 
 ENOUGH = 100  # changed predictions of the clean network, from which on a ratio counts
 STRENGTH = 0.05  # the paper's
@@ -69,7 +70,7 @@ def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> 
     coordinates = images.flatten(2) @ nads.basis.to(images)  # (N, C, D)
     distances = [
         (coordinates[:, channel, nad] - sign * strength).abs()
-        for nad, channel, sign in nc.carriers(10, index)
+        for nad, channel, sign in carriers(10, index)
     ]
     return torch.stack(distances, 1).argmin(1)
 

@@ -8,40 +8,70 @@ import { Heap } from "./kernels.js";
 import { gaussians, keyOf, uniformAt } from "./random.js";
 
 export const SIDE = 16, PIXELS = SIDE * SIDE;
+export const IMAGES = 1; // purpose of random streams
 export const INPUTS = 16; // per network, in opposite pairs
 export const READOUTS = 4; // last layers of one network, which share a forward pass
 export const CHOICES = {
-  blocks: [1, 2, 3], channels: [4, 8, 16], kernel: [3, 5], pooling: ["none", "average", "max", "stride"],
-  activation: ["relu", "tanh", "none"], head: ["flat", "global"], skip: [false, true], padding: ["zeros", "circular"],
+  layers: ["convolution", "patches", "dense"], blocks: [1, 2, 3], channels: [4, 8, 16], kernel: [3, 5],
+  pooling: ["none", "average", "max", "stride"], activation: ["relu", "tanh", "none"], norm: ["none", "layer"],
+  head: ["flat", "global"], skip: [false, true], padding: ["zeros", "circular"],
 };
-export const NETWORKS = 8; // that a worker draws at a time
+// Chips without a meaning for other layers than convolutions, and maps for each channel of the chip
+const FIXED = { kernel: 3, pooling: "none", padding: "zeros" };
+const KINDS = {
+  convolution: { fixed: {}, width: 1 },
+  patches: { fixed: FIXED, width: 4, kernel: 4 },
+  dense: { fixed: { ...FIXED, head: "flat" }, width: 8, kernel: 16 },
+};
+export const NETWORKS = 10; // that a worker draws at a time
 const HEAP = 2 ** 24; // bytes, enough for the largest network and 32 lanes
 const MEANS = 2 * READOUTS; // lanes of the gradient at the first layer: two means over inputs for each readout
-const WEIGHTS = 0, IMAGES = 1, READOUT = 2; // purposes of random streams; `train.js` has others
+const WEIGHTS = 0, READOUT = 2; // purposes of random streams; `train.js` has others
 
-/** Sizes of each block: inputs, side of its input, side after its convolution and after its pooling. */
-export function shapesOf({ blocks, channels, pooling }) {
-  const halves = pooling === "none" ? 1 : 2;
-  return Array.from({ length: blocks }, (_, b) => {
-    const side = SIDE / halves ** b, pooled = side / halves;
-    return { inputs: b ? channels : 1, side, out: pooling === "stride" ? pooled : side, pooled };
-  });
+/** Whether a chip matters to this architecture. */
+export const matters = (config, key) => !(key in KINDS[config.layers].fixed);
+
+/** An architecture whose chips without a meaning have one value. */
+export const canonical = (config) => ({ ...config, ...KINDS[config.layers].fixed });
+
+/**
+ * The layers of an architecture: their inputs and outputs (maps), kernel, stride and margin, the sides of their input, of
+ * their result and of what pooling leaves of it. One that mixes has all pixels of a map as its inputs, the same for each map.
+ */
+export function layersOf({ layers, blocks, channels, kernel, pooling, skip }) {
+  const { width, kernel: patch } = KINDS[layers], outs = channels * width;
+  if (layers === "convolution") {
+    const halves = pooling === "none" ? 1 : 2, stride = pooling === "stride" ? 2 : 1;
+    return Array.from({ length: blocks }, (_, b) => {
+      const side = SIDE / halves ** b, pooled = side / halves;
+      return { inputs: b ? outs : 1, outs, kernel, stride, pad: (kernel - 1) / 2, side, out: side / stride, pooled, skip };
+    });
+  }
+  const side = SIDE / patch, next = { inputs: outs, outs, kernel: 1, stride: 1, pad: 0, side, out: side, pooled: side, skip };
+  const block = layers === "patches" ? [{ ...next, mixes: true }, next] : [next];
+  const first = { ...next, inputs: 1, kernel: patch, stride: patch, side: SIDE, skip: false };
+  return [first, ...Array(blocks - (layers === "dense")).fill(block).flat()];
 }
 
-/** Multiplications of one forward pass of one image through the convolutions. */
+/** Weights of each output of a layer. */
+const fanIn = ({ mixes, inputs, kernel, side }) => (mixes ? side ** 2 : inputs * kernel ** 2);
+const unitsOf = ({ mixes, outs, side }) => (mixes ? side ** 2 : outs);
+
+/** Multiplications of one forward pass of one image through all layers but the last. */
 export const multiplications = (config) =>
-  shapesOf(config).reduce((sum, { inputs, out }) => sum + inputs * config.channels * config.kernel ** 2 * out ** 2, 0);
+  layersOf(config).reduce((sum, layer) => sum + layer.outs * layer.out ** 2 * fanIn(layer), 0);
 
 /** Number of features that the last layer reads. */
-export const featuresOf = (config) =>
-  config.channels * (config.head === "global" ? 1 : shapesOf(config).at(-1).pooled ** 2);
+export function featuresOf(config) {
+  const { outs, pooled } = layersOf(config).at(-1);
+  return outs * (config.head === "global" ? 1 : pooled ** 2);
+}
 
 /** Shapes of all parameters, and the number of inputs of each sum, which fixes the bound of PyTorch's default. */
 export function parametersOf(config, outputs) {
-  const { channels, kernel } = config, features = featuresOf(config);
-  const layers = shapesOf(config).map(({ inputs }) => [channels * inputs * kernel ** 2, channels, inputs * kernel ** 2]);
-  return [...layers, [outputs * features, outputs, features]].flatMap(([weights, biases, fanIn]) =>
-    [weights, biases].map((size) => ({ size, fanIn })));
+  const layers = layersOf(config).map((layer) => [unitsOf(layer), fanIn(layer)]);
+  return [...layers, [outputs, featuresOf(config)]].flatMap(([units, inputs]) =>
+    [units * inputs, units].map((size) => ({ size, fanIn: inputs })));
 }
 
 /** Draw the weights of network `index`: uniform within 1 / sqrt(fan in), weights and biases. */
@@ -56,35 +86,38 @@ export function drawWeights(config, outputs, seed, index) {
 
 /** Networks of one architecture, one at a time: `load` weights, then ask. */
 export class Network {
-  constructor(config, { outputs = 1, lanes = INPUTS, plain = false } = {}) {
-    Object.assign(this, { config, outputs, lanes, heap: new Heap(HEAP, plain) });
-    const { heap } = this, { channels, kernel } = config;
-    const pad = (kernel - 1) / 2, stride = config.pooling === "stride" ? 2 : 1;
-    this.zeros = heap.words(Math.max(channels, channels * shapesOf(config).at(-1).pooled ** 2));
-    this.layers = shapesOf(config).map(({ inputs, side, out, pooled }, b) => {
-      const layer = { inputs, side, out, pooled, pad, stride, outs: channels, numWeights: inputs * kernel ** 2 };
-      const padded = channels * (out + 2 * pad) ** 2;
-      layer.lanes = b ? lanes : MEANS; // of the gradient that is carried back through the convolution
-      layer.rows = b ? inputs : 4; // one input, in a group of four for the kernels
+  constructor(given, { outputs = 1, lanes = INPUTS } = {}) {
+    const config = canonical(given);
+    Object.assign(this, { config, outputs, lanes, heap: new Heap(HEAP) });
+    const { heap } = this, plan = layersOf(config), most = plan.at(-1);
+    this.zeros = heap.words(Math.max(most.outs, most.outs * most.pooled ** 2));
+    this.layers = plan.map((shape, b) => {
+      const { mixes, inputs, outs, side, out, pooled, pad } = shape, layer = { ...shape, numWeights: fanIn(shape), units: unitsOf(shape) };
+      const padded = outs * (out + 2 * pad) ** 2;
+      layer.lanes = b ? lanes : MEANS; // of the gradient that is carried back through the layer
+      layer.rows = mixes ? side ** 2 : b ? inputs : 4; // one input, in a group of four for the kernels
+      layer.planes = mixes ? Array(3).fill(lanes) // distances between results of one position: forward, padded, and back
+        : [out ** 2 * lanes, (out + 2 * pad) ** 2 * lanes, side ** 2 * layer.lanes];
       layer.x = heap.words(inputs * (side + 2 * pad) ** 2 * lanes); // input, padded
-      layer.d = heap.words(channels * out ** 2 * lanes); // result of the convolution, then derivative of what follows
-      layer.g = heap.words(padded * lanes); // gradient of the convolution's result, padded
+      layer.d = heap.words(outs * out ** 2 * lanes); // result, then derivative of what follows
+      layer.n = config.norm === "none" ? 0 : heap.words(outs * out ** 2 * lanes); // normalised result
+      layer.deviations = new Float64Array(lanes);
+      layer.g = heap.words(padded * lanes); // gradient of the result, padded
       layer.carried = b ? layer.g : heap.words(padded * MEANS); // what is carried back, here its means
-      layer.back = heap.words(layer.rows * side ** 2 * layer.lanes); // gradient of the input
-      layer.w = heap.words(layer.numWeights * channels);
-      layer.bias = heap.words(channels);
-      layer.dw = heap.words((layer.numWeights + 1) * channels);
+      layer.back = heap.words((mixes ? outs : layer.rows) * side ** 2 * layer.lanes); // gradient of the input
+      layer.w = heap.words(layer.numWeights * layer.units);
+      layer.bias = heap.words(layer.units);
+      layer.dw = heap.words((layer.numWeights + 1) * layer.units);
       layer.forward = this.forwardTables(layer, 0);
       layer.both = this.forwardTables(layer, pad);
       layer.backward = this.backwardTables(layer);
       layer.members = out === pooled ? [0] : [0, lanes, out * lanes, (out + 1) * lanes];
-      layer.windows = this.windowTable(layer, b === config.blocks - 1 ? 0 : pad);
-      layer.unpool = this.unpoolTable(layer, lanes);
-      layer.average = this.unpoolTable(layer, MEANS);
+      layer.windows = this.windowTable(layer, plan[b + 1]?.pad ?? 0);
+      layer.unpool = this.unpoolTable(layer);
       return layer;
     });
     const last = this.layers.at(-1);
-    this.size = channels * last.pooled ** 2; // features before the global average
+    this.size = last.outs * last.pooled ** 2; // features before the global average
     this.averaged = config.head === "global" ? last.pooled ** 2 : 1; // features per weight of the head
     const rows = (this.rows = 4 * Math.ceil(outputs / 4)); // outputs, in groups of four for the kernels
     this.features = heap.words(this.size * lanes);
@@ -105,8 +138,15 @@ export class Network {
     return { positions: heap.table(positions.flat()), count: positions.length, taps: heap.table(even), numTaps: taps.length };
   }
 
-  forwardTables({ inputs, side, out, pad, stride }, margin) {
-    const { lanes, config: { kernel } } = this, padded = side + 2 * pad, width = out + 2 * margin;
+  /** All pixels of each map, for a layer that mixes them. */
+  mixingTables({ outs, side }) {
+    const { lanes } = this, maps = Array.from({ length: outs }, (_, c) => Array(2).fill(c * side ** 2 * lanes));
+    return this.tables(maps, Array.from({ length: side ** 2 }, (_, t) => t * lanes));
+  }
+
+  forwardTables(layer, margin) {
+    if (layer.mixes) return this.mixingTables(layer);
+    const { inputs, kernel, side, out, pad, stride } = layer, { lanes } = this, padded = side + 2 * pad, width = out + 2 * margin;
     const positions = [], taps = [];
     for (let y = 0; y < out; y++)
       for (let x = 0; x < out; x++)
@@ -117,9 +157,11 @@ export class Network {
     return this.tables(positions, taps);
   }
 
-  /** The transposed convolution: input pixels of one parity are reached by the same taps, which are summed by one call. */
-  backwardTables({ rows, outs, side, out, pad, stride, lanes }) {
-    const { heap, config: { kernel } } = this, padded = out + 2 * pad, parts = [];
+  /** The transposed layer: input pixels of one parity are reached by the same taps, which are summed by one call. */
+  backwardTables(layer) {
+    const { mixes, rows, outs, kernel, side, out, pad, stride, lanes } = layer, { heap } = this, padded = out + 2 * pad, parts = [];
+    if (mixes)
+      return [{ ...this.mixingTables(layer), sources: Array.from({ length: rows }, (_, o) => [o, 0]), w: heap.words(rows ** 2) }];
     for (let py = 0; py < stride; py++)
       for (let px = 0; px < stride; px++) {
         const positions = [], taps = [], sources = [];
@@ -148,36 +190,36 @@ export class Network {
     return { table: heap.table(entries), count: entries.length / 2 };
   }
 
-  /** For each pixel of a convolution's result: its derivative, its padded gradient, and the pooled pixel that it is in. */
-  unpoolTable({ outs, out, pooled, pad }, lanes) {
-    const width = out + 2 * pad, step = out / pooled, entries = [];
+  /** For each pixel of a layer's result: its derivative, its padded gradient, and the pooled pixel that it is in. */
+  unpoolTable({ outs, out, pooled, pad }) {
+    const { lanes, heap } = this, width = out + 2 * pad, step = out / pooled, entries = [];
     for (let c = 0; c < outs; c++)
       for (let y = 0; y < out; y++)
         for (let x = 0; x < out; x++) {
           const window = (c * pooled + Math.floor(y / step)) * pooled + Math.floor(x / step);
-          entries.push(((c * out + y) * out + x) * this.lanes, ((c * width + y + pad) * width + x + pad) * lanes,
-            window * this.lanes);
+          entries.push(((c * out + y) * out + x) * lanes, ((c * width + y + pad) * width + x + pad) * lanes, window * lanes);
         }
-    return { table: this.heap.table(entries), count: entries.length / 3 };
+    return { table: heap.table(entries), count: entries.length / 3 };
   }
 
-  /** Use these weights. A skip connection adds its input to the convolution's result: 1 in the middle of a kernel. */
+  /** Use these weights. A skip connection adds its input to the layer's result: 1 in the middle of a kernel. */
   load(weights) {
-    const { heap: { f32 }, config: { kernel, skip }, outputs, size, averaged } = this, area = kernel ** 2;
+    const { heap: { f32 }, outputs, size, averaged } = this;
     let at = 0;
     for (const layer of this.layers) {
-      const { inputs, outs, numWeights, rows } = layer, middle = (area - 1) / 2;
+      const { mixes, inputs, units, numWeights, rows, skip, kernel } = layer, area = mixes ? 1 : kernel ** 2, middle = (area - 1) / 2;
       layer.at = at;
-      const weight = (o, c, d) => weights[layer.at + (o * inputs + c) * area + d] +
+      const columns = numWeights / area; // inputs of the layer
+      const weight = (o, c, d) => weights[layer.at + (o * columns + c) * area + d] +
         (skip && d === middle && (inputs === 1 || o === c) ? 1 : 0);
-      for (let o = 0; o < outs; o++)
-        for (let t = 0; t < numWeights; t++) f32[layer.w + t * outs + o] = weight(o, Math.floor(t / area), t % area);
-      f32.set(weights.subarray(at + outs * numWeights, at + outs * (numWeights + 1)), layer.bias);
+      for (let o = 0; o < units; o++)
+        for (let t = 0; t < numWeights; t++) f32[layer.w + t * units + o] = weight(o, Math.floor(t / area), t % area);
+      f32.set(weights.subarray(at + units * numWeights, at + units * (numWeights + 1)), layer.bias);
       for (const { sources, w } of layer.backward)
         sources.forEach(([o, d], t) => {
-          for (let c = 0; c < inputs; c++) f32[w + t * rows + c] = weight(o, c, d);
+          for (let c = 0; c < columns; c++) f32[w + t * rows + c] = weight(o, c, d);
         });
-      at += outs * (numWeights + 1);
+      at += units * (numWeights + 1);
     }
     this.at = at;
     for (let o = 0; o < outputs; o++) {
@@ -189,21 +231,96 @@ export class Network {
     }
   }
 
-  /** Run images through all blocks; `pixel(lane, i)` is one number of an image. */
-  forward(pixel) {
-    const { heap, lanes, layers, config: { activation, pooling } } = this, { f32 } = heap;
-    const [first] = layers, padded = SIDE + 2 * first.pad;
+  /** Give all lanes of the first layer their images; `pixel(lane, i)` is one number of an image. */
+  put(pixel) {
+    const { heap: { f32 }, lanes, layers: [{ x: start, pad }] } = this, padded = SIDE + 2 * pad;
     for (let y = 0; y < SIDE; y++)
       for (let x = 0; x < SIDE; x++) {
-        const to = first.x + ((y + first.pad) * padded + x + first.pad) * lanes;
+        const to = start + ((y + pad) * padded + x + pad) * lanes;
         for (let l = 0; l < lanes; l++) f32[to + l] = pixel(l, y * SIDE + x);
       }
+  }
+
+  /** Apply a layer without its activation: write its result at `to`. */
+  apply({ x, w, bias, forward, units, inputs, side, pad, planes }, to, linear = false) {
+    this.wrap(x, inputs, side, pad, this.lanes);
+    this.heap.gather(x, to, w, linear ? this.zeros : bias, forward, units, planes[0], this.lanes);
+  }
+
+  /** Run images through all layers; `pixel(lane, i)` is one number of an image. */
+  forward(pixel) {
+    const { heap, lanes, layers, config: { activation, pooling } } = this;
+    this.put(pixel);
     layers.forEach((layer, b) => {
-      const { inputs, outs, side, out, pad } = layer, result = layers[b + 1]?.x ?? this.features;
-      this.wrap(layer.x, inputs, side, pad, lanes);
-      heap.gather(layer.x, layer.d, layer.w, layer.bias, layer.forward, outs, out ** 2 * lanes, lanes);
-      heap.activate(layer.d, result, layer.windows, lanes, layer.members, activation, pooling);
+      this.apply(layer, layer.d);
+      if (layer.n) this.normalise(layer);
+      heap.activate(layer.d, layers[b + 1]?.x ?? this.features, layer.windows, lanes, layer.members, activation, pooling);
     });
+  }
+
+  /** Subtract the mean of all maps of an image, and divide by their standard deviation. */
+  normalise({ d, n, deviations, unpool: { count } }) {
+    const { heap: { f32 }, lanes } = this;
+    for (let l = 0; l < lanes; l++) {
+      let mean = 0, square = 0;
+      for (let i = d + l; i < d + count * lanes; i += lanes) mean += f32[i] / count;
+      for (let i = d + l; i < d + count * lanes; i += lanes) square += (f32[i] - mean) ** 2 / count;
+      deviations[l] = Math.sqrt(square + 1e-5); // as in PyTorch
+      for (let i = l; i < count * lanes; i += lanes) f32[n + i] = f32[d + i] = (f32[d + i] - mean) / deviations[l];
+    }
+  }
+
+  /** Multiply by the derivative of `normalise`, which is symmetric; `column` of the table tells where g has its numbers. */
+  denormalise({ n, deviations, unpool: { table, count } }, g, column) {
+    if (!n) return;
+    const { heap: { f32, i32 }, lanes } = this;
+    for (let l = 0; l < lanes; l++) {
+      let mean = 0, along = 0;
+      for (let p = table; p < table + 3 * count; p += 3) {
+        mean += f32[g + i32[p + column] + l] / count;
+        along += (f32[g + i32[p + column] + l] * f32[n + i32[p] + l]) / count;
+      }
+      for (let p = table; p < table + 3 * count; p += 3) {
+        const i = g + i32[p + column] + l;
+        f32[i] = (f32[i] - mean - along * f32[n + i32[p] + l]) / deviations[l];
+      }
+    }
+  }
+
+  /**
+   * What a small change of all images (PIXELS,) changes after each step, after `forward`: `see(layer, step, values)` with
+   * the mean over the lanes, (maps, side, side). No gradient can be taken afterwards.
+   */
+  push(change, see) {
+    const { heap: { f32, i32 }, lanes, layers, config: { activation, pooling, norm }, averaged, size } = this;
+    const mean = (start, pixels) => pixels.map((at) => {
+      let sum = 0;
+      for (let l = 0; l < lanes; l++) sum += f32[start + at + l];
+      return sum / lanes;
+    });
+    this.put((_, i) => change[i]);
+    layers.forEach((layer, b) => {
+      const { d, g, members, windows: { table, count } } = layer, to = layers[b + 1]?.x ?? this.features;
+      const all = Float32Array.from({ length: layer.outs * layer.out ** 2 }, (_, i) => i * lanes);
+      this.apply(layer, g, true);
+      see(b, "filter", mean(g, all));
+      this.denormalise(layer, g, 0);
+      if (norm !== "none") see(b, "norm", mean(g, all));
+      for (let i = 0; i < all.length * lanes; i++) f32[g + i] *= f32[d + i];
+      const share = pooling === "average" ? members.length : 1;
+      if (pooling !== "max" && activation !== "none") see(b, "activation", mean(g, all).map((x) => x * share));
+      for (let p = table; p < table + 2 * count; p += 2)
+        for (let l = 0; l < lanes; l++) {
+          let sum = 0;
+          for (const member of members) sum += f32[g + i32[p] + member + l];
+          f32[to + i32[p + 1] + l] = sum;
+        }
+      const pixels = Float32Array.from({ length: count }, (_, p) => i32[table + 2 * p + 1]);
+      if (members.length > 1) see(b, "pool", mean(to, pixels));
+    });
+    const features = mean(this.features, Float32Array.from({ length: size }, (_, f) => f * lanes));
+    see(layers.length, "features", Float32Array.from({ length: size / averaged }, (_, f) =>
+      sumOf(features, f * averaged, averaged) / averaged));
   }
 
   /** Fill the margin of padded planes (planes, side + 2 pad, side + 2 pad, lanes); with zeros it stays as it was made. */
@@ -220,12 +337,17 @@ export class Network {
         }
   }
 
-  /** The gradient of a block's input (inputs, side, side, lanes) from that before its activation. */
+  /** The gradient of a layer's input (inputs, side, side, lanes) from that of its result. */
   transpose(layer) {
-    const { rows, side, out, outs, pad, lanes, carried, back } = layer;
+    const { rows, out, outs, pad, lanes, carried, back, planes } = layer;
     this.wrap(carried, outs, out, pad, lanes);
-    for (const part of layer.backward)
-      this.heap.gather(carried, back, part.w, this.zeros, part, rows, side ** 2 * lanes, lanes);
+    for (const part of layer.backward) this.heap.gather(carried, back, part.w, this.zeros, part, rows, planes[2], lanes);
+  }
+
+  /** The gradient of a layer's result from that of what follows its activation. */
+  derive(layer, gradient) {
+    this.heap.multiply(layer.d, layer.g, gradient, layer.unpool, this.lanes);
+    this.denormalise(layer, layer.g, 1);
   }
 
   /** Outputs (outputs, lanes) of the images that `forward` has seen. */
@@ -247,11 +369,14 @@ export class Network {
         f32.fill(readouts[r * features + Math.floor(f / averaged)] / averaged, this.dFeatures + f * lanes, this.dFeatures + (f + 1) * lanes);
       let gradient = this.dFeatures;
       for (const layer of layers.slice(1).reverse()) {
-        heap.multiply(layer.d, layer.g, gradient, layer.unpool, lanes);
+        this.derive(layer, gradient);
         this.transpose(layer);
         gradient = layer.back;
       }
-      heap.average(first.d, first.carried + 2 * r, gradient, first.average, lanes);
+      this.derive(first, gradient);
+      const half = lanes / 2, padded = first.outs * (first.out + 2 * first.pad) ** 2;
+      for (let i = 0; i < padded; i++)
+        for (const h of [0, 1]) f32[first.carried + i * MEANS + 2 * r + h] = sumOf(f32, first.g + i * lanes + h * half, half) / half;
     }
     this.transpose(first);
     const result = new Float32Array(count * 2 * PIXELS);
@@ -274,15 +399,13 @@ export class Network {
     }
     heap.gather(this.dLogits, this.dFeatures, this.headBack, this.zeros, this.headBackTables, size, lanes, lanes);
     for (let b = layers.length - 1; b >= 0; b--) {
-      const layer = layers[b], { outs, numWeights, out, pad } = layer, width = out + 2 * pad;
-      heap.multiply(layer.d, layer.g, layers[b + 1]?.back ?? this.dFeatures, layer.unpool, lanes);
-      heap.correlate(layer.x, layer.g, layer.dw, layer.both, outs, width ** 2 * lanes, lanes);
-      for (let o = 0; o < outs; o++) {
-        for (let t = 0; t < numWeights; t++) result[layer.at + o * numWeights + t] = f32[layer.dw + t * outs + o];
-        let bias = 0;
-        for (let y = 0; y < out; y++)
-          bias += sumOf(f32, layer.g + ((o * width + y + pad) * width + pad) * lanes, out * lanes);
-        result[layer.at + outs * numWeights + o] = bias;
+      const layer = layers[b], { units, numWeights, planes, both } = layer;
+      this.derive(layer, layers[b + 1]?.back ?? this.dFeatures);
+      heap.correlate(layer.x, layer.g, layer.dw, both, units, planes[1], lanes);
+      for (let o = 0; o < units; o++) {
+        for (let t = 0; t < numWeights; t++) result[layer.at + o * numWeights + t] = f32[layer.dw + t * units + o];
+        for (let p = 0; p < both.count; p++)
+          result[layer.at + units * numWeights + o] += sumOf(f32, layer.g + heap.i32[both.positions + 2 * p + 1] + o * planes[1], lanes);
       }
       if (b) this.transpose(layer);
     }
@@ -309,9 +432,9 @@ export function contributions(network, seed, index) {
 
 /** Sums of x y^T over the contributions x and y of some networks, (PIXELS, PIXELS). */
 export class Moments {
-  constructor(plain = false) {
+  constructor() {
     const vectors = NETWORKS * READOUTS, pixels = Int32Array.from({ length: PIXELS }, (_, i) => i * vectors);
-    this.heap = new Heap(2 ** 19, plain);
+    this.heap = new Heap(2 ** 19);
     this.halves = [0, 1].map(() => this.heap.words(PIXELS * vectors)); // (PIXELS, vectors)
     this.sums = this.heap.words(PIXELS * PIXELS);
     this.tables = { positions: this.heap.table([0, 0]), count: 1, taps: this.heap.table(pixels), numTaps: PIXELS };

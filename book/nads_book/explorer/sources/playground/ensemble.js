@@ -1,25 +1,25 @@
 // Random networks of one architecture: they are drawn in blocks, and what is known of their NADs sharpens
 
+import { dot } from "../numbers.js";
 import { NETWORKS, PIXELS } from "./engine.js";
+import { GROUPS } from "./solve.js";
 
 export const ENOUGH = 400; // networks
-const SEED = 1;
-
 export class Ensemble {
-  halves = [0, 1].map(() => new Float64Array(PIXELS ** 2));
-  counts = [0, 0];
+  groups = Array.from({ length: GROUPS }, () => new Float64Array(PIXELS ** 2));
+  counts = Array(GROUPS).fill(0);
   next = 0; // network that is drawn next
   jobs = new Set();
   found = null; // {networks, energies, nads}
   begun = performance.now();
 
   /** `tell()` is called when more is known. */
-  constructor(config, pool, tell) {
-    Object.assign(this, { config, pool, tell });
+  constructor(config, seed, pool, tell) {
+    Object.assign(this, { config, seed, pool, tell });
   }
 
   get networks() {
-    return this.counts[0] + this.counts[1];
+    return this.counts.reduce((sum, count) => sum + count, 0);
   }
 
   /** Keep the pool busy, but leave the order of turns to it. */
@@ -27,10 +27,10 @@ export class Ensemble {
     while (this.next < ENOUGH && this.jobs.size < 2 * this.pool.lanes.length) {
       const index = this.next;
       this.next += NETWORKS;
-      const job = this.start({ kind: "draw", config: this.config, seed: SEED, index }, 0, (sums) => {
-        const half = (index / NETWORKS) % 2, total = this.halves[half];
+      const job = this.start({ kind: "draw", config: this.config, seed: this.seed, index }, 0, (sums) => {
+        const group = (index / NETWORKS) % GROUPS, total = this.groups[group];
         for (let i = 0; i < sums.length; i++) total[i] += sums[i];
-        this.counts[half] += NETWORKS;
+        this.counts[group] += NETWORKS;
         this.look();
         this.go();
       });
@@ -50,17 +50,25 @@ export class Ensemble {
     return job;
   }
 
-  /** Compute NADs and energies, if there are a quarter more networks than last time. */
+  /** Compute NADs and energies, if there are half more networks than last time. */
   look() {
-    const { networks, config, halves, counts } = this;
-    if (this.solving || !counts[0] || !counts[1] || networks < Math.min(1.25 * (this.found?.networks ?? 0), ENOUGH)) return;
-    if (networks === this.found?.networks) return;
-    this.solving = this.start({ kind: "solve", config, halves, counts }, 1, (found) => {
+    const { networks, config, groups, counts } = this, before = this.found?.networks ?? 0;
+    if (this.solving || networks < Math.min(Math.max(1.5 * before, 2 * NETWORKS), ENOUGH)) return;
+    if (networks === before) return;
+    this.solving = this.start({ kind: "solve", config, groups, counts, last: networks === ENOUGH }, 1, (found) => {
       this.solving = null;
       this.found = { networks, ...found };
       this.tell();
       this.look();
     });
+  }
+
+  /** Energy of any direction, v' C v. */
+  energy(v) {
+    let energy = 0;
+    for (const group of this.groups)
+      for (let i = 0; i < PIXELS; i++) energy += v[i] * dot(v, group.subarray(i * PIXELS, (i + 1) * PIXELS));
+    return energy / this.networks;
   }
 
   end() {

@@ -8,36 +8,54 @@ import { menuOf } from "../controls.js";
 import { h, paintSigned, picture } from "../drawing.js";
 import { whenNear } from "../load.js";
 import { clamp, dot } from "../numbers.js";
+import { readPhoto } from "../photos.js";
 import { energyColour, energyScale } from "../scales.js";
-import { copyButton, download } from "../share.js";
+import { copyButton } from "../share.js";
 import { followTheme } from "../theme.js";
-import { CHOICES, PIXELS, SIDE } from "./engine.js";
+import { CHOICES, PIXELS, SIDE, canonical, matters } from "./engine.js";
 import { ENOUGH, Ensemble } from "./ensemble.js";
+import { Fit, Pace } from "./fit.js";
+import { layerRows, sharesOf } from "./layers.js";
 import { WaveMap } from "./map.js";
 import { networkPicture } from "./picture.js";
 import { pool } from "./pool.js";
 import { bits, gaussians, keyOf } from "./random.js";
-import { waveOf } from "./solve.js";
+import { FREQUENCIES, waveOf } from "./solve.js";
 import { DEFAULT, TITLES, cellOf, changeOf, fromText, inWords, nameOf, python, toText, waveAt } from "./state.js";
 import { STEPS } from "./tour.js";
 import { RECIPE, epochsOf } from "./train.js";
 
 const SHOWN = 8; // NADs
-const CERTAIN = 0.5; // squared cosine above which a NAD counts as reproducible
+const CERTAIN = 0.5; // certainty above which a NAD counts as reproducible
 const PROMISING = 0.01; // share of the largest energy above which a wave should be learned
 const LEARNED = 0.75; // accuracy above which it was
 const MORE = 6; // waves of a sample
-const SEED = 1;
+const PICTURE = "picture"; // a direction that is no wave of the map
+const OPTIONS = { // of trainings
+  epochs: ["Epochs", [20, 100]], rate: ["Learning rate", [0.02, 0.1, 0.5, 2]], noise: ["Noise", [0.35, 0.7, 1.4]], networks: ["Networks", [1, 5]],
+  seed: ["Seed", [1, 2, 3, 4, 5]], delay: ["Speed", [0, 300, 1000]],
+};
+const OPTION = { delay: { 0: "fast", 300: "slow", 1000: "slower" } };
+const START = { epochs: RECIPE.epochs, rate: RECIPE.rate, noise: RECIPE.noise, networks: 1, seed: 1, delay: 0 };
 
-const percent = (x) => `${(100 * x).toFixed(0)} %`;
+const percent = (x) => `${(100 * x).toFixed(0)}\u00a0%`;
 /** A share in per cent, with two digits where it is small: the limit of the prediction is 1 %. */
 const times = (x) => (x >= 0.0995 ? percent(x) : x >= 0.0005 ? `${+(100 * x).toPrecision(2)}\u00a0%` : "less than 0.1\u00a0%");
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+const WAVES = FREQUENCIES.map(waveOf);
+/** The waves that a direction is made of, in words. */
+function inWaves(direction) {
+  const shares = WAVES.map((wave) => dot(wave, direction) ** 2), order = [...shares.keys()].sort((a, b) => shares[b] - shares[a]);
+  return order.slice(0, 2).filter((cell, i) => !i || shares[cell] > 0.1).map((cell) => `${percent(shares[cell])} wave ${inWords(cell)}`).join(", ");
+}
 
 const figures = new Map(); // figure -> whether it is seen
 
 /** What is known of one architecture. */
 class Side {
-  trained = new Map(); // cell -> {epoch, loss, accuracy, curve, job, promising}
+  trained = new Map(); // target -> Fit
   tiles = Array.from({ length: SHOWN }, () => picture(""));
 
   constructor(figure, letter) {
@@ -46,24 +64,29 @@ class Side {
       look: (cell, stay) => figure.look(this, cell, stay), choose: (cell) => figure.train(this, cell) });
     this.title = h("p", { class: `network ${letter}` });
     this.note = h("p", { class: "count" });
-    this.strip = h("div", { class: `first ${letter}`, role: "group" }, h("p", { class: "count" }, "First NADs: what random networks respond to most"),
+    this.strip = h("div", { class: `first ${letter}`, role: "group", "aria-label": `First NADs of ${letter.toUpperCase()}` },
+      h("p", { class: "count" }, "First NADs: what these networks respond to most"),
       h("div", { class: "nads" }, ...this.tiles.map(({ element }) => element)));
     this.words = h("p", { class: "sr" });
   }
 
-  /** Draw networks of another architecture; what was trained belongs to the old one. */
-  use(config) {
-    if (this.config && toText(config) === toText(this.config)) return;
+  /** Draw networks of another architecture or seed; what was trained belongs to the old one. */
+  use(config, seed) {
+    if (this.config && toText(config) === toText(this.config) && seed === this.ensemble.seed) return;
     this.end();
-    this.trained = new Map();
     this.config = config;
-    this.ensemble = new Ensemble(config, this.figure.pool, () => this.figure.told(this));
+    this.ensemble = new Ensemble(config, seed, this.figure.pool, () => this.figure.told(this));
     this.ensemble.go();
+  }
+
+  forget() {
+    for (const fit of this.trained.values()) fit.end();
+    this.trained = new Map();
   }
 
   end() {
     this.ensemble?.end();
-    for (const { job } of this.trained.values()) if (job) this.figure.pool.stop(job);
+    this.forget();
     this.config = null;
   }
 
@@ -75,13 +98,18 @@ class Side {
     return Math.max(...this.energies);
   }
 
-  share(cell) {
-    return Math.max(this.energies[cell], 0) / this.most;
+  get strongest() {
+    return this.energies.indexOf(this.most);
   }
 
-  /** Whether the energy predicts that a wave will be learned. */
-  promises(cell) {
-    return this.share(cell) > PROMISING;
+  share(target) {
+    const energy = target === PICTURE ? this.ensemble.energy(this.figure.picture.direction) : this.energies[target];
+    return Math.max(energy, 0) / this.most;
+  }
+
+  /** Whether the energy predicts that a direction will be learned. */
+  promises(target) {
+    return this.share(target) > PROMISING;
   }
 }
 
@@ -91,9 +119,13 @@ export class Playground {
   second = null; // [chip, value] in which B differs
   step = null; // of the tour
   bet = null;
+  place = null; // of the drawing, whose layer is shown
+  options = { ...START };
+  pace = new Pace();
 
-  constructor(host, { config, second = null, chips = Object.keys(CHOICES), wave = [4, 4], small = false, shared = false, workers = null }) {
-    Object.assign(this, { host, start: { config: { ...DEFAULT, ...config }, second, wave }, chips, small, shared, pool: pool(workers) });
+  constructor(host, { config, second = null, chips = Object.keys(CHOICES), wave = [4, 4], small = false, shared = false, cat = "" }) {
+    Object.assign(this, { host, start: { config: { ...DEFAULT, ...config }, second, wave }, chips, small, shared, pool: pool() });
+    this.setPicture("the cat", Float32Array.from(atob(cat), (letter) => letter.charCodeAt(0)));
     this.sides = ["a", "b"].map((letter) => new Side(this, letter));
     this.difference = new WaveMap({ label: "Where B has more energy than A, and where less",
       look: (cell, stay) => this.look(this.sides[1], cell, stay), choose: (cell) => this.train(this.sides[1], cell) });
@@ -125,13 +157,13 @@ export class Playground {
     this.chipInputs = new Map();
     const group = `playground-${figures.size}`; // radio buttons of one figure belong together
     figures.set(this, false);
-    const chips = this.chips.map((key) => h("fieldset", { class: "chipset" }, h("legend", {}, TITLES[key]),
+    this.chipSets = new Map(this.chips.map((key) => [key, h("fieldset", { class: "chipset" }, h("legend", {}, TITLES[key]),
       h("div", { class: "options" }, ...CHOICES[key].map((value) => {
         const input = h("input", { type: "radio", name: `${group}-${key}`, change: () => this.set({ config: { ...this.config, [key]: value } }) });
         this.chipInputs.set(`${key}=${value}`, input);
         return h("label", { class: "option" }, input, h("span", {}, nameOf(key, value)));
-      }))));
-    this.drawing = h("div", { class: "drawing", tabindex: 0, role: "group", "aria-label": "The network" });
+      })))]));
+    this.drawing = h("div", { class: "drawing" });
     this.tour = h("section", { class: "tour", "aria-label": "Guided tour", tabindex: -1 });
     this.verdict = h("p", { class: "verdict", "aria-live": "polite" });
     this.compare = menuOf("Compare with", { "": "nothing", ...Object.fromEntries(this.chips.flatMap((key) =>
@@ -142,12 +174,24 @@ export class Playground {
     this.wave = picture("the wave");
     this.example = picture("an image");
     this.about = h("p", { class: "about" });
+    this.spoken = h("p", { class: "sr", "aria-live": "polite" });
     this.status = h("p", { class: "status", "aria-live": "polite" });
     this.score = h("p", { class: "score", "aria-live": "polite" });
-    this.chart = h("svg:svg", { class: "curve", viewBox: "0 0 276 92", role: "img", "aria-label": "No training yet" });
-    this.trainButton = h("button", { class: "main", click: () => this.train(this.focus, this.held) }, "Train on this wave");
+    this.chart = h("svg:svg", { class: "curve", viewBox: "0 0 276 96", role: "img", "aria-label": "No training yet" });
+    this.trainButton = h("button", { class: "main", click: () => this.train(this.focus, this.held) }, "Train");
+    this.pauseButton = h("button", { click: () => this.pause(!this.pace.paused) }, "Pause");
+    this.stepButton = h("button", { click: () => this.stepOnce() }, "Step");
     this.moreButton = h("button", { click: () => this.trainMore() }, "Train six more");
     this.stopButton = h("button", { click: () => this.stop() }, "Stop");
+    this.menus = Object.entries(OPTIONS).map(([key, [title, values]]) => {
+      const { element, select } = menuOf(title, Object.fromEntries(values.map((value) => [`_${value}`, OPTION[key]?.[value] ?? `${value}`])),
+        (text) => this.setOptions({ [key]: +text.slice(1) })); // keys that are no numbers keep their order
+      return { element, sync: () => (select.value = `_${this.options[key]}`) };
+    });
+    const file = h("input", { type: "file", accept: "image/*", "aria-label": "A photo of your own", click: () => (file.value = ""),
+      change: () => this.readPhoto(file.files[0]) });
+    this.pictures = h("div", { class: "buttons pictures" }, h("button", { click: () => this.hold(this.sides[0], PICTURE) }, "The cat"),
+      h("label", { class: "button" }, "Your photo…", file));
     const code = h("code"), box = h("div", { class: "python", hidden: true },
       h("pre", { tabindex: 0, role: "region", "aria-label": "This network in Python" }, code), copyButton("Copy", () => code.textContent));
     this.writeCode = () => {
@@ -162,21 +206,25 @@ export class Playground {
     const panel = (side) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
       h("div", { class: "under" }, energyScale(), side.note), side.words);
     this.differencePanel = h("div", { class: "side difference" }, h("p", { class: "network" }, "Relative energy, B / A"), this.difference.element,
-      h("div", { class: "under" },
-      h("p", { class: "scale" }, h("span", {}, "¼"), h("span", { class: "bar diverging" }), h("span", {}, "4"))));
+      h("div", { class: "under" }, h("p", { class: "scale" }, h("span", {}, "¼"), h("span", { class: "bar diverging" }), h("span", {}, "4"))));
     this.secondPanel = panel(b);
+    this.layer = h("div", { class: "layer-panel", role: "region", "aria-label": "What this layer does", "aria-live": "polite", hidden: true });
+    this.task = h("div", { class: "train" },
+      h("div", { class: "task" }, this.wave.element, this.example.element, this.about),
+      h("div", { class: "outcome" }, this.chart, this.status),
+      h("div", { class: "controls" }, h("div", { class: "buttons" }, this.trainButton, this.pauseButton, this.stepButton, this.stopButton),
+        h("div", { class: "buttons sample" }, this.moreButton, this.score)),
+      h("details", { class: "settings" }, h("summary", {}, "Epochs, learning rate, noise, several networks, speed"),
+        h("div", { class: "menus" }, ...this.menus.map(({ element }) => element))));
+    const chips = h("details", { class: "build", open: true }, h("summary", {}, "Change the network"), h("div", { class: "chipsets" }, ...this.chipSets.values()));
     this.root = h("div", { class: `explorer playground${this.small ? " small" : ""}`, role: "group", "aria-label": "Playground" },
       this.small ? null : this.tour,
-      h("section", { "aria-label": "Build" }, h("div", { class: "chipsets" }, ...chips), this.small ? null : this.drawing),
-      h("section", { class: "maps", "aria-label": "Draw" }, panel(a), this.secondPanel, this.differencePanel, a.strip, b.strip,
-        h("div", { class: "train" },
-          h("div", { class: "task" }, this.wave.element, this.example.element, h("div", {}, this.about)),
-          h("div", { class: "buttons" }, this.trainButton, this.moreButton, this.stopButton),
-          this.chart, this.status, this.score)),
+      h("section", { class: "stage" },
+        h("div", { class: "maps", role: "group", "aria-label": "Draw" }, panel(a), this.secondPanel, this.differencePanel, a.strip, b.strip),
+        h("div", { class: "side-panel" }, chips, this.drawing, this.layer, this.task, this.spoken)),
       h("div", { class: "footer" }, this.compare.element, h("div", { class: "buttons" },
-        this.shared ? copyButton("Copy link", addressNow) : null,
-        this.small ? null : h("button", { class: "save", click: () => this.savePicture() }, "Save picture"), show), box));
-    for (const { strip, letter } of this.sides) strip.setAttribute("aria-label", `First NADs of ${letter.toUpperCase()}`);
+        this.shared ? copyButton("Copy link", addressNow) : null, show), box));
+    if (matchMedia("(max-width: 600px)").matches && !this.small) chips.open = false;
     this.focus = a;
   }
 
@@ -193,19 +241,28 @@ export class Playground {
     this.arrange();
   }
 
+  /** Change how networks are trained, or their seed. */
+  setOptions(changes) {
+    Object.assign(this.options, changes);
+    this.pace.delay = this.options.delay;
+    if (!("delay" in changes)) this.sides.forEach((side) => side.forget());
+    this.arrange();
+  }
+
   /** Have networks of both sides, and show the controls as they are. */
   arrange() {
-    const { config, second, sides: [a, b] } = this;
+    const { config, second, options: { seed }, sides: [a, b] } = this;
     for (const [name, input] of this.chipInputs) {
       const [key, value] = name.split("=");
       input.checked = `${config[key]}` === value;
     }
+    for (const [key, element] of this.chipSets) element.hidden = !matters(config, key);
     this.compare.select.querySelectorAll("option").forEach((option) => {
       const [key, value] = option.value.split("=");
-      option.hidden = option.disabled = !!value && `${config[key]}` === value;
+      option.hidden = option.disabled = !!value && (`${config[key]}` === value || !matters(config, key));
     });
     this.compare.select.value = second ? `${second[0]}=${second[1]}` : "";
-    this.drawing.replaceChildren(networkPicture(config));
+    this.menus.forEach(({ sync }) => sync());
     this.root.classList.toggle("comparing", !!second);
     this.secondPanel.hidden = this.differencePanel.hidden = b.strip.hidden = !second;
     a.title.textContent = second ? `A: ${changeOf(second[0], config[second[0]])}` : "Energy of every wave";
@@ -214,8 +271,8 @@ export class Playground {
     if (!second && this.focus === b) this.focus = a;
     this.showTour();
     if (!this.begun) return this.show();
-    a.use(config);
-    if (second) b.use({ ...config, [second[0]]: second[1] });
+    a.use(canonical(config), seed);
+    if (second) b.use(canonical({ ...config, [second[0]]: second[1] }), seed);
     else b.end();
     this.show();
     if (this.shared) saveAddress();
@@ -225,7 +282,7 @@ export class Playground {
   told(side) {
     this.show();
     if (!side.energies) return;
-    if (side === this.sides[0] && side.ensemble.found.networks <= 16) performance.mark("nad-playground:picture");
+    if (side === this.sides[0] && side.ensemble.found.networks <= 20) performance.mark("nad-playground:picture");
     if (side.ensemble.found.networks >= ENOUGH) this.settleTour();
   }
 
@@ -236,148 +293,243 @@ export class Playground {
       this.sides.forEach((side) => side.config && this.showSide(side));
       if (this.second) this.showDifference();
       this.showTask();
+      this.lookInside();
       performance.measure("nad-playground:frame", "nad-playground:frame");
     });
   }
 
+  // Directions: waves of the map, and a picture
+
+  directionOf = (target) => (target === PICTURE ? this.picture.direction : WAVES[target]);
+
+  nameOf = (target) => (target === PICTURE ? this.picture.name : `wave ${inWords(target)}`);
+
+  /** A picture (PIXELS,) as a direction: without its mean, and of norm 1. */
+  setPicture(name, values) {
+    const mean = values.reduce((sum, x) => sum + x, 0) / PIXELS, centred = values.map((x) => x - mean), norm = Math.hypot(...centred) || 1;
+    this.picture = { name, direction: centred.map((x) => x / norm) };
+  }
+
+  async readPhoto(file) {
+    if (!file) return;
+    try {
+      const { channels: [red, green, blue] } = await readPhoto(file, SIDE);
+      this.setPicture("your photo", red.map((x, i) => x + green[i] + blue[i]));
+      for (const { trained } of this.sides) trained.delete(PICTURE);
+      this.hold(this.sides[0], PICTURE);
+    } catch {
+      this.about.textContent = `${file.name} is no image that this browser can read.`;
+    }
+  }
+
+  /** A direction stays chosen. */
+  hold(side, target) {
+    Object.assign(this, { focus: side, held: target, cursor: target });
+    this.show();
+    if (this.shared) saveAddress();
+  }
+
+  /** The cursor moves to a wave; null where the pointer leaves. `stay` if a key or a finger moved it. */
+  look(side, cell, stay = false) {
+    if (!side.config) return;
+    if (cell !== null) this.focus = side;
+    if (stay) this.held = cell;
+    this.cursor = cell ?? this.held;
+    if (stay && side.energies) this.spoken.textContent = this.says(side, cell);
+    this.show();
+  }
+
+  says(side, target) {
+    const { trained } = side, fit = trained.get(target), name = this.nameOf(target);
+    return `${capital(name)}: ${times(side.share(target))} of the largest energy, so it is predicted to be ${
+      side.promises(target) ? "learned" : "missed"}.${fit && !fit.running ? ` Trained: ${percent(fit.accuracy)}.` : ""}`;
+  }
+
+  // What is seen
+
   marksOf(side) {
-    return [...side.trained].map(([cell, { job, accuracy }]) =>
-      ({ cell, kind: job ? "running" : accuracy > LEARNED ? "learned" : "missed" }));
+    return [...side.trained].filter(([cell]) => cell !== PICTURE).map(([cell, { running, accuracy }]) =>
+      ({ cell, kind: running ? "running" : accuracy > LEARNED ? "learned" : "missed" }));
   }
 
   showSide(side) {
-    const { energies, ensemble } = side, cursor = this.cursor, found = ensemble.found;
-    const empty = COLOURS.magma[0];
-    side.map.draw((cell) => (energies ? energyColour(side.share(cell)) : empty), this.marksOf(side), cursor);
-    const certain = found?.nads.filter(({ agreement }) => agreement > CERTAIN).length ?? 0;
+    const { energies, ensemble } = side, found = ensemble.found, cursor = this.cursor === PICTURE ? null : this.cursor;
+    side.map.draw((cell) => (energies ? energyColour(side.share(cell)) : COLOURS.magma[0]), this.marksOf(side), cursor,
+      energies && cursor !== null ? this.says(side, cursor) : "");
+    const certain = found?.nads.filter(({ certainty }) => certainty > CERTAIN).length ?? 0, none = found && found.nads.length < SHOWN;
+    const counts = none ? `${found.nads.length} NAD${found.nads.length > 1 ? "s" : ""}; the rest has no energy.` : `${certain} of ${SHOWN} NADs reproducible.`;
     side.note.textContent = found
-      ? `${found.networks} of ${ENOUGH} networks. ${certain} of ${SHOWN} NADs reproducible.`
+      ? `${found.networks} of ${ENOUGH} networks. ${found.networks >= ENOUGH || certain ? counts : ""}`
       : ensemble.trouble ? `The networks cannot be drawn: ${ensemble.trouble}.` : "Drawing networks …";
     if (found && found !== side.drawn)
-      found.nads.forEach(({ direction, agreement }, i) => {
-        const known = agreement > CERTAIN, { canvas, text, element } = side.tiles[i];
-        paintSigned(canvas, direction, SIDE, `NAD ${i}${known ? "" : ", not yet reproducible"}`);
+      side.tiles.forEach(({ canvas, text, element }, i) => {
+        const { direction, certainty } = found.nads[i] ?? {};
+        element.hidden = !direction;
+        if (!direction) return;
+        paintSigned(canvas, direction, SIDE, `NAD ${i}: ${inWaves(direction)}${certainty > CERTAIN ? "" : "; not reproducible"}`);
+        element.title = canvas.getAttribute("aria-label");
         text.textContent = `${i}`;
-        element.classList.toggle("unsure", !known);
+        element.classList.toggle("unsure", certainty <= CERTAIN);
       });
     side.drawn = found;
     if (found?.networks >= ENOUGH && side.described !== found) {
       side.described = found;
       const order = [...energies.keys()].sort((a, b) => energies[b] - energies[a]);
       side.words.textContent = `The map shows most energy at wave ${inWords(order[0])} and least at ${inWords(order.at(-1))}; ` +
-        `${order.filter((cell) => side.promises(cell)).length} of ${PIXELS} waves have at least ${percent(PROMISING)} of the largest. ` +
-        `${certain} of the first ${SHOWN} NADs are reproducible.`;
+        `${order.filter((cell) => side.promises(cell)).length} of ${PIXELS} waves have at least ${percent(PROMISING)} of the largest. ${counts}`;
     }
   }
 
   showDifference() {
     const [a, b] = this.sides, ready = a.energies && b.energies;
     const ratio = (cell) => Math.log(Math.max(b.share(cell), 1e-3) / Math.max(a.share(cell), 1e-3)) / Math.log(4);
-    this.difference.draw((cell) => COLOURS.diverging[ready ? Math.round(127.5 + 127.5 * clamp(ratio(cell), -1, 1)) : 127], [], this.cursor);
+    const cursor = this.cursor === PICTURE ? null : this.cursor;
+    this.difference.draw((cell) => COLOURS.diverging[ready ? Math.round(127.5 + 127.5 * clamp(ratio(cell), -1, 1)) : 127], [], cursor,
+      ready && cursor !== null ? `${this.nameOf(cursor)}: ${times(a.share(cursor))} in A, ${times(b.share(cursor))} in B` : "");
   }
 
-  /** The wave under the cursor, and its training. */
+  /** The direction under the cursor, and its training. */
   showTask() {
-    const { cursor, focus } = this, wave = waveOf(waveAt(cursor));
-    if (this.painted !== cursor) {
-      this.painted = cursor;
-      this.noise ??= gaussians(keyOf(SEED, 99), PIXELS);
-      const along = dot(this.noise, wave), image = wave.map((v, i) => v + RECIPE.noise * (this.noise[i] - along * v));
-      paintSigned(this.wave.canvas, wave, SIDE, `Wave ${inWords(cursor)}`);
-      paintSigned(this.example.canvas, image, SIDE, "The wave in noise");
-      this.wave.text.textContent = `wave ${inWords(cursor)}`;
+    const { cursor, focus, options: { noise } } = this, direction = this.directionOf(cursor), { energies } = focus;
+    if (this.painted !== `${this.nameOf(cursor)} ${noise}`) {
+      this.painted = `${this.nameOf(cursor)} ${noise}`;
+      this.cloud ??= gaussians(keyOf(1, 99), PIXELS);
+      const along = dot(this.cloud, direction), image = direction.map((v, i) => v + noise * (this.cloud[i] - along * v));
+      paintSigned(this.wave.canvas, direction, SIDE, this.nameOf(cursor));
+      paintSigned(this.example.canvas, image, SIDE, `${this.nameOf(cursor)} in noise`);
+      this.wave.text.textContent = this.nameOf(cursor);
       this.example.text.textContent = "in noise";
     }
-    const letter = this.second ? ` in ${focus.letter.toUpperCase()}` : "", { energies } = focus;
     this.about.textContent = energies
-      ? `Energy${letter}: ${times(focus.share(cursor))} of the largest. Prediction: ${focus.promises(cursor) ? "learned" : "not learned"}.`
+      ? `${this.second ? `In ${focus.letter.toUpperCase()}: ` : ""}${times(focus.share(cursor))} of the largest energy. Prediction: ${focus.promises(cursor) ? "learned" : "missed"}.`
       : "";
-    const training = focus.trained.get(cursor) ?? focus.trained.get(this.held);
-    this.showCurve(training);
-    const busy = this.sides.some(({ trained }) => [...trained.values()].some(({ job }) => job));
-    this.stopButton.disabled = !busy;
-    this.trainButton.disabled = !energies;
+    const all = this.sides.flatMap(({ trained }) => [...trained.values()]), busy = all.some(({ running }) => running);
+    this.showCurve(focus.trained.get(cursor) ?? focus.trained.get(this.held));
+    this.stopButton.disabled = this.pauseButton.disabled = !busy;
+    this.pauseButton.textContent = this.pace.paused ? "Go on" : "Pause";
+    this.trainButton.disabled = this.stepButton.disabled = !energies;
+    this.trainButton.textContent = `Train on ${this.nameOf(this.held)}`;
     this.moreButton.disabled = !energies || busy;
-    const done = this.sides.flatMap(({ trained }) => [...trained.values()].filter(({ job }) => !job));
-    const right = done.filter(({ accuracy, side, cell }) => side.energies && accuracy > LEARNED === side.promises(cell)).length;
-    this.score.textContent = done.length ? `The energy predicted ${right} of ${done.length} correctly.` : "";
+    const done = all.filter(({ running, side }) => !running && side.energies);
+    const right = done.filter(({ accuracy, side, target }) => accuracy > LEARNED === side.promises(target)).length;
+    this.score.textContent = done.length ? `Predicted correctly: ${right} of ${done.length}.` : "";
   }
 
-  showCurve(training) {
-    const curve = training?.curve ?? [], epochs = epochsOf(this.focus.config ?? this.config);
-    const x = (epoch) => 34 + (epoch / epochs) * 180, y = (share) => 74 - 62 * share;
-    const line = (name, value) => h("svg:polyline", { class: name,
-      points: curve.map((one) => `${x(one.epoch).toFixed(1)},${y(value(one)).toFixed(1)}`).join(" ") });
-    const end = curve.at(-1);
-    const label = (name, text, share) => h("svg:text", { class: name, x: x(end.epoch) + 5, y: y(share) + 4 }, text);
-    const close = end && Math.abs(2 * end.accuracy - 1 - end.loss / 0.8) < 0.2;
+  showCurve(fit) {
+    const wanted = this.options.epochs, epochs = fit?.epochs ?? epochsOf(this.focus.config ?? this.config, wanted), short = epochs < wanted;
+    const x = (epoch) => 34 + (epoch / epochs) * 170, y = (accuracy) => 78 - 112 * (clamp(accuracy, 0.5, 1) - 0.5);
+    const lines = (fit?.runs ?? []).map(({ accuracies }) => h("svg:polyline", {
+      points: accuracies.map((accuracy, epoch) => `${x(epoch).toFixed(1)},${y(accuracy).toFixed(1)}`).join(" ") }));
+    const ends = (fit?.runs ?? []).map(({ accuracies }) => accuracies.at(-1)), range = [Math.min(...ends), Math.max(...ends)].map(percent).join(" to ");
+    const mean = fit && `${percent(fit.accuracy)}${ends.length > 1 ? ` (${range})` : ""}`;
     this.chart.replaceChildren(
-      ...[[0, "50 %"], [1, "100 %"]].flatMap(([share, text]) => [
-        h("svg:line", { class: "grid", x1: 34, x2: 214, y1: y(share), y2: y(share) }),
-        h("svg:text", { x: 30, y: y(share) + 4, "text-anchor": "end" }, text)]),
-      h("svg:text", { x: 34, y: 89 }, "0"), h("svg:text", { x: 214, y: 89, "text-anchor": "end" }, `${epochs} epochs`),
-      ...(end ? [line("loss", ({ loss }) => clamp(loss / 0.8, 0, 1)), line("accuracy", ({ accuracy }) => clamp(2 * accuracy - 1, 0, 1)),
-        label("accuracy", "accuracy", clamp(2 * end.accuracy - 1, 0, 1)),
-        label("loss", "loss", close ? clamp(2 * end.accuracy - 1, 0, 1) + (end.accuracy > 0.75 ? -0.2 : 0.2) : clamp(end.loss / 0.8, 0, 1))] : []));
-    this.chart.setAttribute("aria-label", end ? `Accuracy on new images ${percent(end.accuracy)} after ${end.epoch} of ${epochs} epochs, loss ${end.loss.toFixed(2)}` : "No training yet");
-    if (training) this.status.textContent = training.job
-      ? `Training on ${inWords(training.cell)}: ${percent(training.accuracy)} on new images, epoch ${training.epoch} of ${epochs}.`
-      : `Wave ${inWords(training.cell)}: ${percent(training.accuracy)} on new images, ${training.accuracy > LEARNED ? "learned" : "not learned"}.`;
-    else this.status.textContent = "Choose a wave on the map to train a network on it.";
+      h("svg:text", { x: 34, y: 9 }, "Accuracy on new images"),
+      ...[0.5, 0.75, 1].flatMap((value) => [
+        h("svg:line", { class: "grid", x1: 34, x2: 204, y1: y(value), y2: y(value) }),
+        h("svg:text", { x: 30, y: y(value) + 4, "text-anchor": "end" }, percent(value))]),
+      h("svg:text", { x: 34, y: 92 }, "0"), h("svg:text", { x: 204, y: 92, "text-anchor": "end" }, short ? `${epochs} of ${wanted} epochs` : `${epochs} epochs`),
+      ...lines, ...(fit?.epoch ? [h("svg:text", { class: "end", x: x(fit.epoch) + 5, y: y(fit.accuracy) + 4 }, percent(fit.accuracy))] : []));
+    const name = fit && capital(this.nameOf(fit.target)), networks = ends.length > 1 ? `${ends.length} networks, ` : "";
+    const cut = short ? " The network is large, so its training is shortened." : "";
+    this.status.textContent = !fit ? `Choose a wave on the map, and train a network to tell its two signs apart.${cut}`
+      : fit.running ? `${name}: ${networks}${mean} after ${fit.epoch} of ${epochs} epochs.${cut}`
+      : `${name}: ${networks}${mean} on new images, ${fit.accuracy > LEARNED ? "learned" : "missed"}.${cut}`;
+    this.chart.setAttribute("aria-label", fit?.epoch ? `Accuracy on new images: ${mean} after ${fit.epoch} of ${epochs} epochs` : "No training yet");
   }
 
-  /** The cursor moves to a wave; null where the pointer leaves. `stay` if it was moved by the keyboard. */
-  look(side, cell, stay = false) {
-    if (cell !== null && side.config) this.focus = side;
-    if (stay) this.held = cell;
-    this.cursor = cell ?? this.held;
+  // The layers
+
+  /** Ask what the layers leave of the chosen direction, and draw the network. */
+  lookInside() {
+    const { focus, held } = this, { energies, config, ensemble } = focus;
+    const ready = energies && !this.root.classList.contains("betting") && (ensemble.found.networks >= ENOUGH || this.inside?.key.startsWith(toText(config)));
+    const key = ready ? [toText(config), ensemble.seed, this.nameOf(held), focus.strongest].join() : "";
+    if (ready && this.inside?.key !== key) {
+      if (this.inside?.job) this.pool.stop(this.inside.job);
+      const inside = (this.inside = { key, held, found: null, strongest: focus.strongest, side: focus });
+      const directions = [this.directionOf(held), WAVES[focus.strongest]];
+      inside.job = this.pool.run({ kind: "look", config, seed: ensemble.seed, directions }, { priority: 1 });
+      inside.job.done.then((found) => {
+        Object.assign(inside, { found, job: null });
+        this.show();
+      });
+    }
+    const { inside, place } = this, found = inside?.key === key ? inside.found : null, drawn = [toText(config ?? this.config), key, !!found, place].join();
+    if (this.drawn === drawn) return;
+    this.drawn = drawn;
+    const focused = this.host.shadowRoot.activeElement?.dataset?.place;
+    const name = this.nameOf(held), strongest = ready ? `wave ${inWords(focus.strongest)}` : "";
+    const last = networkPicture(config ?? this.config, { left: found ? [...sharesOf(found), Math.sqrt(focus.share(held))] : [], chosen: place, choose: (one) => this.inspect(one === this.place ? null : one),
+      words: `of the amplitude of ${name} left, relative to ${strongest}` });
+    this.drawing.replaceChildren(last, h("p", { class: "count" }, found
+      ? `Amplitude of ${name} that is left, relative to ${strongest}, the strongest. Click a layer to see how.` : "Click a layer to see what it does."));
+    if (focused !== undefined) this.drawing.querySelector(`[data-place="${focused}"]`)?.focus();
+    this.root.classList.toggle("looking", place !== null);
+    this.layer.hidden = place === null;
+    this.task.hidden = place !== null;
+    if (place === null) return;
+    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name}`),
+      this.pictures, h("button", { click: () => this.inspect(null) }, "Close")),
+    ...(found ? layerRows(config, found, place, this.directionOf(held), { name, strongest, seed: ensemble.seed }) : [h("p", {}, "Computing …")]));
+  }
+
+  /** Show what a place of the drawing does; null for none. */
+  inspect(place) {
+    this.place = place;
     this.show();
   }
 
-  /** Train one network of a side on a wave. */
-  train(side, cell) {
-    if (!side.config) return null;
-    Object.assign(this, { focus: side, held: cell, cursor: cell });
-    const known = side.trained.get(cell);
-    const done = known ? known.job?.done ?? Promise.resolve() : this.fit(side, cell);
-    this.show();
-    if (this.shared) saveAddress();
-    return done;
+  // Trainings
+
+  /** Train networks of a side along a direction. */
+  train(side, target) {
+    if (!side.config || !side.energies) return null;
+    this.place = null;
+    const fit = side.trained.get(target) ?? this.fit(side, target);
+    if (this.pace.paused && fit.epoch) this.pause(false);
+    this.hold(side, target);
+    return fit.done;
   }
 
-  fit(side, cell) {
-    const training = { cell, epoch: 0, loss: Math.LN2, accuracy: 0.5, curve: [], side };
-    const { config, trained } = side, wave = waveOf(waveAt(cell));
-    const progress = (state) => {
-      Object.assign(training, state);
-      training.curve.push(state);
-      this.show();
-    };
-    training.job = this.pool.run({ kind: "train", config, wave, seed: SEED }, { priority: 2, progress });
-    trained.set(cell, training);
-    return training.job.done.then((result) => {
-      training.job = null;
-      if (!result) trained.delete(cell); // it was stopped
-      if (!result && this.shared) saveAddress();
+  fit(side, target) {
+    const { pool: workers, pace, options: { epochs, rate, noise, seed, networks } } = this;
+    const fit = new Fit({ target, side, wave: this.directionOf(target), recipe: { epochs: epochsOf(side.config, epochs), rate, noise, seed }, networks, pool: workers, pace, tell: () => this.show() });
+    side.trained.set(target, fit);
+    fit.done.then((finished) => {
+      if (!finished && side.trained.get(target) === fit) side.trained.delete(target);
+      if (!finished && this.shared) saveAddress();
       this.show();
       this.settleTour();
     });
+    return fit;
   }
 
   /** Train on a sample of waves: half of them predicted to be learned, as far as there are any. */
   trainMore() {
-    const side = this.focus, key = keyOf(SEED, 98, side.trained.size);
+    const side = this.focus, key = keyOf(1, 98, side.trained.size);
     const free = [...Array(PIXELS).keys()].filter((cell) => !side.trained.has(cell)).sort((a, b) => bits(key, a) - bits(key, b));
     const promising = free.filter((cell) => side.promises(cell)), others = free.filter((cell) => !promising.includes(cell));
     const half = Math.min(MORE / 2, others.length), chosen = [...promising.slice(0, MORE - half), ...others].slice(0, MORE);
     chosen.forEach((cell) => this.fit(side, cell));
-    this.held = this.cursor = chosen[0];
+    this.hold(side, chosen[0]);
+  }
+
+  pause(paused) {
+    this.pace.pause(paused);
     this.show();
-    if (this.shared) saveAddress();
+  }
+
+  /** One epoch, then pause. */
+  stepOnce() {
+    this.pace.pause(true);
+    if (this.focus.trained.get(this.held)?.running) this.pace.step();
+    else this.fit(this.focus, this.held);
+    this.show();
   }
 
   stop() {
-    for (const { trained } of this.sides) for (const { job } of trained.values()) if (job) this.pool.stop(job);
+    for (const { trained } of this.sides) for (const fit of trained.values()) fit.end();
+    this.pause(false);
   }
 
   // The tour
@@ -389,33 +541,34 @@ export class Playground {
   }
 
   fillTour(step, bet) {
-    this.tour.classList.toggle("on", typeof step === "number");
-    if (step === null || step === undefined) {
+    const on = typeof step === "number";
+    this.root.classList.toggle("touring", on);
+    if (!on) {
       this.tour.replaceChildren(h("div", { class: "buttons" },
-        h("p", {}, "Build a network, see which waves its random weights prefer, then train it."),
+        h("p", { class: "lead" }, "Build a network, see which waves its random weights prefer, then train it."),
         h("button", { class: step === null ? "main" : "", click: () => this.goTo(this.left ?? 0) }, step === null ? "Guided: five bets" : "Back to the bets")));
       return;
     }
     this.left = step;
-    const { title, question, answers, right } = STEPS[step];
+    const { title, question, answers } = STEPS[step], next = step + 1 < STEPS.length;
+    const button = (text, act, main) => h("button", { class: main ? "main" : "", click: act }, text);
     this.tour.replaceChildren(
-      h("h3", {}, h("span", { class: "count" }, `${step + 1} of ${STEPS.length}`), title), h("p", {}, question),
-      h("div", { class: "chips", role: "group", "aria-label": "Your bet" }, ...answers.map((text, i) => h("button", {
-        class: `chip${bet !== null && this.outcome ? (i === right ? " right" : i === bet ? " wrong" : "") : ""}`,
-        "aria-pressed": `${bet === i}`, disabled: bet !== null, click: () => this.place(i) }, text))),
-      this.verdict,
-      h("div", { class: "buttons" },
-        step + 1 < STEPS.length ? h("button", { class: this.outcome ? "main" : "", click: () => this.goTo(step + 1) }, this.outcome ? "Next bet" : "Skip this one") : null,
-        step ? h("button", { click: () => this.goTo(step - 1) }, "Back") : null,
-        h("button", { click: () => this.leave() }, this.outcome && step + 1 === STEPS.length ? "To the playground" : "Leave the tour")));
-    this.verdict.textContent = this.outcome ?? (bet === null ? "" : "Drawing and training …");
+      h("div", { class: "buttons" }, h("h3", {}, h("span", { class: "count" }, `${step + 1} of ${STEPS.length}`), h("span", { class: "title" }, title)),
+        step ? button("Back", () => this.goTo(step - 1)) : "",
+        button(this.outcome && !next ? "To the playground" : "Leave", () => this.leave()),
+        next ? button(this.outcome ? "Next bet" : "Skip", () => this.goTo(step + 1), this.outcome) : ""),
+      ...(this.outcome ? [] : [h("p", {}, question), h("div", { class: "chips", role: "group", "aria-label": "Your bet" }, ...answers.map((text, i) =>
+        h("button", { class: "chip", "aria-pressed": `${bet === i}`, disabled: bet !== null, click: () => this.placeBet(i) }, text)))]),
+      this.verdict);
+    if (!this.outcome) this.verdict.textContent = bet === null ? "" : "Drawing and training …";
   }
 
   goTo(step) {
-    Object.assign(this, { step, bet: null, outcome: null });
+    Object.assign(this, { step, bet: null, outcome: null, place: null });
     this.root.classList.add("betting"); // the map stays covered until the bet is placed
     const { config, wave = [4, 4] } = STEPS[step];
     this.set({ config, second: null, wave, step });
+    requestAnimationFrame(() => this.host.scrollIntoView({ block: "start", behavior: "instant" }));
   }
 
   leave() {
@@ -424,7 +577,7 @@ export class Playground {
     this.arrange();
   }
 
-  place(bet) {
+  placeBet(bet) {
     this.bet = bet;
     this.root.classList.remove("betting");
     const { second = null } = STEPS[this.step];
@@ -440,22 +593,33 @@ export class Playground {
     if (!done(a) || (second && !done(b))) return;
     if (cell !== undefined && !a.trained.has(cell)) return void this.train(a, cell);
     const result = a.trained.get(cell);
-    if (result?.job) return;
-    this.outcome = `${this.bet === right ? "You win the bet. " : "You lose the bet. "}${outcome({ energies: a.energies, second: b.energies, result })}`;
+    if (result?.running) return;
+    const words = [this.bet === right ? "You win. " : `You lose: ${STEPS[this.step].answers[right].toLowerCase()}. `, ...outcome({ energies: a.energies, second: b.energies, result })];
+    this.verdict.replaceChildren(...words.map((word) => (typeof word === "string" ? word : this.sentence(word))));
+    this.outcome = this.verdict.textContent;
     this.showTour();
+  }
+
+  /** Words of the tour that act on the figure. */
+  sentence([text, place, config]) {
+    return h("button", { class: "words", click: () => {
+      this.place = place;
+      this.set({ config, step: this.step });
+    } }, text);
   }
 
   // What a reader takes along
 
   describe(address) {
     if (!this.shared) return;
-    const { config, second, step, sides: [a, b], start, held } = this;
+    const { config, second, step, options, sides: [a, b], start, held } = this;
     if (typeof step === "number") return address.set("playground.bet", `${step + 1}`);
-    const text = toText(config), trained = (side) => [...side.trained.keys()].map((cell) => waveAt(cell).join(",")).join(";");
+    const text = toText(config), cells = (side) => [...side.trained.keys()].filter((cell) => cell !== PICTURE);
     if (text !== toText(start.config)) address.set("playground.network", text);
     if (second) address.set("playground.against", second.join("-"));
-    if (held !== cellOf(start.wave)) address.set("playground.wave", waveAt(held).join(","));
-    for (const side of [a, b]) if (side.trained.size) address.set(`playground.trained-${side.letter}`, trained(side));
+    for (const key of Object.keys(START)) if (options[key] !== START[key]) address.set(`playground.${key}`, options[key]);
+    if (held !== cellOf(start.wave) && held !== PICTURE) address.set("playground.wave", waveAt(held).join(","));
+    for (const side of [a, b]) if (cells(side).length) address.set(`playground.trained-${side.letter}`, cells(side).map((cell) => waveAt(cell).join(",")).join(";"));
   }
 
   /** Show what the address describes, as far as it makes sense. */
@@ -469,39 +633,14 @@ export class Playground {
     if (STEPS[step] && step !== this.step) return this.goTo(step);
     if (STEPS[step]) return;
     const other = CHOICES[key]?.find((one) => `${one}` === value);
+    for (const [name, [, values]] of Object.entries(OPTIONS)) this.options[name] = values.find((one) => `${one}` === get(name)) ?? START[name];
+    this.pace.delay = this.options.delay;
     this.set({ config: fromText(get("network")) ?? this.start.config, second: other === undefined ? null : [key, other], wave });
     for (const side of this.sides)
       for (const one of cells(get(`trained-${side.letter}`)))
         if (side.config && !side.trained.has(cellOf(one))) this.fit(side, cellOf(one));
     this.focus = this.sides.find(({ trained }) => trained.has(this.held)) ?? this.sides[0];
     this.show();
-  }
-
-  savePicture() {
-    const sides = this.sides.filter((side) => side.config && side.energies), scale = 20, pad = 16, width = SIDE * scale;
-    const canvas = h("canvas", { width: sides.length * (width + pad) + pad, height: width + width / 4 + 80 }), context = canvas.getContext("2d");
-    context.fillStyle = "#fff";
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    context.imageSmoothingEnabled = false;
-    sides.forEach((side, i) => {
-      const left = pad + i * (width + pad);
-      Object.assign(context, { fillStyle: "#000", font: "11px sans-serif" });
-      const names = Object.entries(side.config).map(([key, value]) => changeOf(key, value));
-      [names.slice(0, 4), names.slice(4)].forEach((line, k) => context.fillText(line.join(" · "), left, 16 + 15 * k, width));
-      context.drawImage(side.map.canvas, left, 40, width, width);
-      side.tiles.slice(0, 4).forEach(({ canvas: tile }, k) => context.drawImage(tile, left + (k * width) / 4, 48 + width, width / 4 - 6, width / 4 - 6));
-      for (const { cell, kind } of this.marksOf(side)) {
-        const [ky, kx] = waveAt(cell);
-        context.beginPath();
-        context.arc(left + (kx + SIDE / 2 + 0.5) * scale, 40 + (ky + SIDE / 2 + 0.5) * scale, 6, 0, 2 * Math.PI);
-        Object.assign(context, { fillStyle: "#fff", strokeStyle: "#fff", lineWidth: 2.5 });
-        context[kind === "learned" ? "fill" : "stroke"]();
-      }
-      context.fillStyle = "#000";
-      context.font = "13px sans-serif";
-      context.fillText("Energy of each wave, and the first NADs. Dots: trained; filled: learned.", left, 48 + width + width / 4 + 18, width);
-    });
-    canvas.toBlob((blob) => download("nad-playground.png", blob));
   }
 }
 

@@ -1,5 +1,5 @@
-;; The loops that take most of the playground's time; `kernels.js` has them in JavaScript, with their meaning.
-;; Eight lanes of four outputs at a time: their sums stay in registers. Offsets are in words of four bytes.
+;; The loops that take most of the playground's time, with the meaning that `kernels.js` tells. Eight lanes of four outputs
+;; at a time: their sums stay in registers. Arguments other than counts of positions are in bytes, tables in words of four.
 (module
   (import "env" "memory" (memory 1))
 
@@ -12,16 +12,7 @@
     (local $u v128) (local $v v128) (local $s v128)
     (local $a0 v128) (local $a1 v128) (local $b0 v128) (local $b1 v128)
     (local $c0 v128) (local $c1 v128) (local $d0 v128) (local $d1 v128)
-    (local.set $x (i32.shl (local.get $x) (i32.const 2)))
-    (local.set $y (i32.shl (local.get $y) (i32.const 2)))
-    (local.set $w (i32.shl (local.get $w) (i32.const 2)))
-    (local.set $bias (i32.shl (local.get $bias) (i32.const 2)))
-    (local.set $positions (i32.shl (local.get $positions) (i32.const 2)))
-    (local.set $taps (i32.shl (local.get $taps) (i32.const 2)))
-    (local.set $outs (i32.shl (local.get $outs) (i32.const 2)))
-    (local.set $plane (i32.shl (local.get $plane) (i32.const 2)))
-    (local.set $lanes (i32.shl (local.get $lanes) (i32.const 2)))
-    (local.set $end (i32.add (local.get $taps) (i32.shl (local.get $numTaps) (i32.const 2))))
+    (local.set $end (i32.add (local.get $taps) (local.get $numTaps)))
     (loop $position
       (local.set $from (i32.add (local.get $x) (i32.shl (i32.load (local.get $positions)) (i32.const 2))))
       (local.set $to (i32.add (local.get $y) (i32.shl (i32.load offset=4 (local.get $positions)) (i32.const 2))))
@@ -83,16 +74,9 @@
     (local $u v128) (local $v v128) (local $s v128)
     (local $a0 v128) (local $a1 v128) (local $b0 v128) (local $b1 v128)
     (local $c0 v128) (local $c1 v128) (local $d0 v128) (local $d1 v128)
-    (local.set $x (i32.shl (local.get $x) (i32.const 2)))
-    (local.set $g (i32.shl (local.get $g) (i32.const 2)))
-    (local.set $w (i32.shl (local.get $w) (i32.const 2)))
-    (local.set $positions (i32.shl (local.get $positions) (i32.const 2)))
     (local.set $last (i32.add (local.get $positions) (i32.shl (local.get $count) (i32.const 3))))
-    (local.set $tap (i32.shl (local.get $taps) (i32.const 2)))
-    (local.set $end (i32.add (local.get $tap) (i32.shl (local.get $numTaps) (i32.const 2))))
-    (local.set $outs (i32.shl (local.get $outs) (i32.const 2)))
-    (local.set $plane (i32.shl (local.get $plane) (i32.const 2)))
-    (local.set $lanes (i32.shl (local.get $lanes) (i32.const 2)))
+    (local.set $tap (local.get $taps))
+    (local.set $end (i32.add (local.get $tap) (local.get $numTaps)))
     (loop $term
       (local.set $first (i32.add (local.get $x) (i32.shl (i32.load (local.get $tap)) (i32.const 2))))
       (local.set $second (i32.add (local.get $x) (i32.shl (i32.load offset=4 (local.get $tap)) (i32.const 2))))
@@ -144,113 +128,4 @@
       (br_if $term (i32.lt_u (local.tee $tap (i32.add (local.get $tap) (i32.const 8))) (local.get $end)))))
 
   ;; g[p, l] = d[p, l] from[p, l]
-  (func (export "multiply")
-    (param $d i32) (param $g i32) (param $from i32) (param $table i32) (param $count i32) (param $lanes i32)
-    (local $at i32) (local $to i32) (local $of i32) (local $l i32)
-    (loop $position
-      (local.set $at (i32.shl (i32.add (local.get $d) (i32.load (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $to (i32.shl (i32.add (local.get $g) (i32.load offset=4 (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $of (i32.shl (i32.add (local.get $from) (i32.load offset=8 (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $l (local.get $lanes))
-      (loop $lane
-        (v128.store (local.get $to) (f32x4.mul (v128.load (local.get $at)) (v128.load (local.get $of))))
-        (local.set $at (i32.add (local.get $at) (i32.const 16)))
-        (local.set $to (i32.add (local.get $to) (i32.const 16)))
-        (local.set $of (i32.add (local.get $of) (i32.const 16)))
-        (br_if $lane (local.tee $l (i32.sub (local.get $l) (i32.const 4)))))
-      (local.set $table (i32.add (local.get $table) (i32.const 3)))
-      (br_if $position (local.tee $count (i32.sub (local.get $count) (i32.const 1))))))
-
-  ;; g[p] and g[p + 1] are the sums of d[p, l] from[p, l] over both halves of the lanes, times scale
-  (func (export "average")
-    (param $d i32) (param $g i32) (param $from i32) (param $table i32) (param $count i32) (param $lanes i32) (param $scale f32)
-    (local $at i32) (local $to i32) (local $of i32) (local $l i32) (local $half i32) (local $sum v128)
-    (local.set $lanes (i32.shr_u (local.get $lanes) (i32.const 1)))
-    (loop $position
-      (local.set $at (i32.shl (i32.add (local.get $d) (i32.load (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $to (i32.shl (i32.add (local.get $g) (i32.load offset=4 (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $of (i32.shl (i32.add (local.get $from) (i32.load offset=8 (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $half (i32.const 2))
-      (loop $halves
-        (local.set $sum (v128.const i32x4 0 0 0 0))
-        (local.set $l (local.get $lanes))
-        (loop $lane
-          (local.set $sum (f32x4.add (local.get $sum) (f32x4.mul (v128.load (local.get $at)) (v128.load (local.get $of)))))
-          (local.set $at (i32.add (local.get $at) (i32.const 16)))
-          (local.set $of (i32.add (local.get $of) (i32.const 16)))
-          (br_if $lane (local.tee $l (i32.sub (local.get $l) (i32.const 4)))))
-        (f32.store (local.get $to) (f32.mul (local.get $scale) (call $sum (local.get $sum))))
-        (local.set $to (i32.add (local.get $to) (i32.const 4)))
-        (br_if $halves (local.tee $half (i32.sub (local.get $half) (i32.const 1)))))
-      (local.set $table (i32.add (local.get $table) (i32.const 3)))
-      (br_if $position (local.tee $count (i32.sub (local.get $count) (i32.const 1))))))
-
-  ;; Rectify (above `floor`) and pool windows of four pixels, or of one where `right` is 0; d becomes the derivative.
-  (func (export "activate")
-    (param $d i32) (param $result i32) (param $table i32) (param $count i32) (param $lanes i32)
-    (param $right i32) (param $below i32) (param $floor f32) (param $share f32) (param $maximum i32)
-    (local $at i32) (local $to i32) (local $l i32) (local $floor4 v128) (local $share4 v128)
-    (local $a v128) (local $b v128) (local $c v128) (local $e v128)
-    (local $most v128) (local $is v128) (local $taken v128) (local $q i32) (local $r i32) (local $s i32)
-    (local.set $floor4 (f32x4.splat (local.get $floor)))
-    (local.set $share4 (f32x4.splat (local.get $share)))
-    (local.set $right (i32.shl (local.get $right) (i32.const 2)))
-    (local.set $below (i32.shl (local.get $below) (i32.const 2)))
-    (loop $window
-      (local.set $at (i32.shl (i32.add (local.get $d) (i32.load (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $to (i32.shl (i32.add (local.get $result) (i32.load offset=4 (i32.shl (local.get $table) (i32.const 2)))) (i32.const 2)))
-      (local.set $l (local.get $lanes))
-      (loop $lane
-        (local.set $a (v128.load (local.get $at)))
-        (if (i32.eqz (local.get $right))
-          (then
-            (v128.store (local.get $to) (f32x4.max (local.get $a) (local.get $floor4)))
-            (v128.store (local.get $at) (v128.and (local.get $share4) (f32x4.gt (local.get $a) (local.get $floor4)))))
-          (else
-            (local.set $q (i32.add (local.get $at) (local.get $right)))
-            (local.set $r (i32.add (local.get $at) (local.get $below)))
-            (local.set $s (i32.add (local.get $q) (local.get $below)))
-            (local.set $b (v128.load (local.get $q)))
-            (local.set $c (v128.load (local.get $r)))
-            (local.set $e (v128.load (local.get $s)))
-            (local.set $taken (v128.const i32x4 0 0 0 0))
-            (local.set $most (f32x4.max (f32x4.max (local.get $a) (local.get $b)) (f32x4.max (local.get $c) (local.get $e))))
-            (if (local.get $maximum)
-              (then (v128.store (local.get $to) (f32x4.max (local.get $most) (local.get $floor4))))
-              (else
-                (v128.store (local.get $to) (f32x4.mul (local.get $share4) (f32x4.add
-                  (f32x4.add (f32x4.max (local.get $a) (local.get $floor4)) (f32x4.max (local.get $b) (local.get $floor4)))
-                  (f32x4.add (f32x4.max (local.get $c) (local.get $floor4)) (f32x4.max (local.get $e) (local.get $floor4))))))))
-            (local.set $is (f32x4.gt (local.get $a) (local.get $floor4)))
-            (if (local.get $maximum) ;; the first of the largest wins, as in PyTorch
-              (then
-                (local.set $is (v128.andnot
-                  (v128.and (local.get $is) (f32x4.eq (local.get $a) (local.get $most))) (local.get $taken)))
-                (local.set $taken (v128.or (local.get $taken) (local.get $is)))))
-            (v128.store (local.get $at) (v128.and (local.get $share4) (local.get $is)))
-            (local.set $is (f32x4.gt (local.get $b) (local.get $floor4)))
-            (if (local.get $maximum) ;; the first of the largest wins, as in PyTorch
-              (then
-                (local.set $is (v128.andnot
-                  (v128.and (local.get $is) (f32x4.eq (local.get $b) (local.get $most))) (local.get $taken)))
-                (local.set $taken (v128.or (local.get $taken) (local.get $is)))))
-            (v128.store (local.get $q) (v128.and (local.get $share4) (local.get $is)))
-            (local.set $is (f32x4.gt (local.get $c) (local.get $floor4)))
-            (if (local.get $maximum) ;; the first of the largest wins, as in PyTorch
-              (then
-                (local.set $is (v128.andnot
-                  (v128.and (local.get $is) (f32x4.eq (local.get $c) (local.get $most))) (local.get $taken)))
-                (local.set $taken (v128.or (local.get $taken) (local.get $is)))))
-            (v128.store (local.get $r) (v128.and (local.get $share4) (local.get $is)))
-            (local.set $is (f32x4.gt (local.get $e) (local.get $floor4)))
-            (if (local.get $maximum) ;; the first of the largest wins, as in PyTorch
-              (then
-                (local.set $is (v128.andnot
-                  (v128.and (local.get $is) (f32x4.eq (local.get $e) (local.get $most))) (local.get $taken)))
-                (local.set $taken (v128.or (local.get $taken) (local.get $is)))))
-            (v128.store (local.get $s) (v128.and (local.get $share4) (local.get $is)))))
-        (local.set $at (i32.add (local.get $at) (i32.const 16)))
-        (local.set $to (i32.add (local.get $to) (i32.const 16)))
-        (br_if $lane (local.tee $l (i32.sub (local.get $l) (i32.const 4)))))
-      (local.set $table (i32.add (local.get $table) (i32.const 2)))
-      (br_if $window (local.tee $count (i32.sub (local.get $count) (i32.const 1)))))))
+)

@@ -50,8 +50,8 @@ export class Pool {
   }
 
   /** Run a job; resolves to its result, or to undefined if it is stopped. The last one of a priority waits longest. */
-  run(message, { priority = 0, progress = () => {} } = {}) {
-    const job = { id: this.next++, message, priority, progress };
+  run(message, { priority = 0 } = {}) {
+    const job = { id: this.next++, message, priority };
     job.done = new Promise((resolve, reject) => Object.assign(job, { resolve, reject }));
     this.queue.push(job);
     this.queue.sort((a, b) => b.priority - a.priority || a.id - b.id);
@@ -85,10 +85,9 @@ export class Pool {
     }
   }
 
-  receive(one, { id, progress, result, error }) {
+  receive(one, { id, result, error }) {
     const job = one.busy;
     if (job?.id !== id) return; // it was stopped
-    if (progress) return job.progress(progress);
     one.busy = null;
     if (error) job.reject(new Error(error));
     else job.resolve(result);

@@ -35,58 +35,55 @@ function accuracy(network, { images, labels }) {
   return right / labels.length;
 }
 
-/** Cross-entropy of logits (2, lanes), and its gradient. */
-function crossEntropy(logits, labels, gradient) {
+/** Write the gradient of the cross-entropy of logits (2, lanes). */
+function slopesOf(logits, labels, gradient) {
   const lanes = labels.length;
-  let loss = 0;
   for (let l = 0; l < lanes; l++) {
-    const margin = (2 * labels[l] - 1) * (logits[lanes + l] - logits[l]);
-    const wrong = 1 / (1 + Math.exp(margin)); // probability of the other class
-    loss += (margin > 0 ? Math.log1p(Math.exp(-margin)) : Math.log1p(Math.exp(margin)) - margin) / lanes;
-    gradient[lanes + l] = ((1 - 2 * labels[l]) * wrong) / lanes;
+    const sign = 1 - 2 * labels[l], margin = sign * (logits[l] - logits[lanes + l]);
+    gradient[lanes + l] = sign / (1 + Math.exp(margin)) / lanes; // times the probability of the other class
     gradient[l] = -gradient[lanes + l];
   }
-  return loss;
 }
 
 /** Epochs that fit the time. */
-export const epochsOf = (config) =>
-  Math.max(1, Math.min(RECIPE.epochs, Math.floor(MOST / (3 * RECIPE.samples * multiplications(config)))));
-
-/** Data and first weights of a training. */
-export const startOf = (config, wave, seed) => ({
-  data: samples(wave, RECIPE.noise, seed, TRAIN, RECIPE.samples),
-  test: samples(wave, RECIPE.noise, seed, TEST, RECIPE.test, true),
-  weights: drawWeights(config, 2, seed, 0),
-});
+export const epochsOf = (config, wanted = RECIPE.epochs) =>
+  Math.max(1, Math.floor(wanted * Math.min(1, MOST / (3 * RECIPE.samples * RECIPE.epochs * multiplications(config)))));
 
 /** Order of the samples in an epoch. */
 export const orderOf = (seed, epoch) => shuffled(keyOf(seed, ORDER, epoch), RECIPE.samples);
 
 /**
- * Train one network: stochastic gradient descent with clipped gradients, and a rate that falls linearly to zero.
- * Yields {epoch, loss, accuracy} after each epoch; the last accuracy is that of all test images.
+ * One network while it is trained: stochastic gradient descent with clipped gradients, and a rate that falls linearly to
+ * zero. It begins at its random weights; `advance` trains for one epoch, and returns the accuracy on all test images.
  */
-export function* train(config, wave, { seed = 0, epochs = epochsOf(config), plain = false } = {}) {
-  const { samples: count, batch, rate, clip } = RECIPE, { data, test, weights } = startOf(config, wave, seed);
-  const network = new Network(config, { outputs: 2, lanes: batch, plain });
-  const labels = new Int8Array(batch), gradient = new Float32Array(2 * batch);
-  const steps = (epochs * count) / batch;
-  for (let epoch = 0, step = 0; epoch < epochs; epoch++) {
-    const order = orderOf(seed, epoch);
-    let loss = 0;
-    for (let start = 0; start < count; start += batch, step++) {
+export class Training {
+  epoch = 0;
+
+  constructor(config, wave, { seed = 0, rate = RECIPE.rate, noise = RECIPE.noise, epochs = epochsOf(config), network = null } = {}) {
+    Object.assign(this, { config, seed, rate, epochs });
+    this.network = network ?? new Network(config, { outputs: 2, lanes: RECIPE.batch });
+    this.data = samples(wave, noise, seed, TRAIN, RECIPE.samples);
+    this.test = samples(wave, noise, seed, TEST, RECIPE.test, true);
+    this.weights = drawWeights(config, 2, seed, 0);
+  }
+
+  advance() {
+    const { samples: count, batch, clip } = RECIPE, { network, weights, data, rate } = this;
+    const order = orderOf(this.seed, this.epoch), steps = (this.epochs * count) / batch;
+    const labels = new Int8Array(batch), gradient = new Float32Array(2 * batch);
+    for (let start = 0, step = (this.epoch * count) / batch; start < count; start += batch, step++) {
       network.load(weights);
       network.forward((l, i) => data.images[order[start + l] * PIXELS + i]);
       for (let l = 0; l < batch; l++) labels[l] = data.labels[order[start + l]];
-      loss += (crossEntropy(network.evaluate(), labels, gradient) * batch) / count;
+      slopesOf(network.evaluate(), labels, gradient);
       const slopes = network.weightGradient(gradient);
       let norm = 0;
       for (const slope of slopes) norm += slope * slope;
       const factor = rate * (1 - step / steps) * Math.min(1, clip / (Math.sqrt(norm) + 1e-6));
       for (let i = 0; i < weights.length; i++) weights[i] -= factor * slopes[i];
     }
+    this.epoch++;
     network.load(weights);
-    yield { epoch: epoch + 1, loss, accuracy: accuracy(network, test) };
+    return accuracy(network, this.test);
   }
 }

@@ -1,22 +1,29 @@
 // What a worker does: jobs that advance in small steps, so that they can pause and stop. Also runs in a page.
 
 import { Moments, NETWORKS, Network } from "./engine.js";
+import { look } from "./look.js";
 import { solve } from "./solve.js";
-import { train } from "./train.js";
+import { RECIPE, Training } from "./train.js";
 
-const drawn = new Map(); // by architecture, the last few
-let moments = null;
-
-function networkOf(config) {
-  const key = JSON.stringify(config);
-  if (!drawn.has(key)) {
-    if (drawn.size > 2) drawn.clear();
-    drawn.set(key, new Network(config));
-  }
-  return drawn.get(key);
+/** Keep the last few of what `make(...question)` returns, which is expensive. */
+function keeping(most, make) {
+  const kept = new Map();
+  return (...question) => {
+    const key = JSON.stringify(question), found = kept.get(key) ?? make(...question);
+    kept.delete(key);
+    if (kept.size === most) kept.delete(kept.keys().next().value);
+    kept.set(key, found);
+    return found;
+  };
 }
 
-// Each is a generator that yields {progress} to report, or nothing, and returns the result.
+const networkOf = keeping(3, (config) => new Network(config));
+const learnerOf = keeping(2, (config) => new Network(config, { outputs: 2, lanes: RECIPE.batch }));
+const trainingOf = keeping(8, (config, wave, recipe) =>
+  new Training(config, Float32Array.from(wave), { ...recipe, network: learnerOf(config) }));
+let moments = null;
+
+// Each is a generator that yields between its steps, and returns the result.
 const JOBS = {
   /** Draw NETWORKS networks from `index` on, and return their share of the second moment. */
   *draw({ config, seed, index }) {
@@ -28,18 +35,25 @@ const JOBS = {
     return moments.sum();
   },
 
-  *solve({ config, halves, counts }) {
-    return solve(config, halves, counts);
+  *solve({ config, groups, counts, last }) {
+    return solve(config, groups, counts, { last });
   },
 
-  *train({ config, wave, seed }) {
-    let last;
-    for (last of train(config, wave, { seed })) yield { progress: last };
-    return last;
+  /** One epoch from these weights on, or from random ones. */
+  *train({ config, wave, recipe, epoch, weights }) {
+    const training = trainingOf(config, [...wave], recipe);
+    if (weights) Object.assign(training, { epoch, weights });
+    else if (training.epoch) Object.assign(training, new Training(config, wave, { ...recipe, network: training.network }));
+    const accuracy = training.advance();
+    return { epoch: epoch + 1, accuracy, weights: training.weights };
+  },
+
+  *look({ config, seed, directions }) {
+    return yield* look(networkOf(config), seed, directions);
   },
 };
 
-/** Serve messages {id, kind, ...}, {stop: id} and {paused}; `post` receives {id, progress} and {id, result} or {id, error}. */
+/** Serve messages {id, kind, ...}, {stop: id} and {paused}; `post` receives {id, result} or {id, error}. */
 export function serve(post) {
   const { port1, port2 } = new MessageChannel(), running = new Map(); // id -> generator
   let paused = false, waiting = false;
@@ -56,7 +70,6 @@ export function serve(post) {
       const { value, done } = job.next();
       if (done) running.delete(id);
       if (done) post({ id, result: value });
-      else if (value) post({ id, progress: value.progress });
     } catch (error) {
       running.delete(id);
       post({ id, error: error.message });
