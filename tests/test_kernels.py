@@ -9,31 +9,26 @@ import importlib.util
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import pytest
 import torch
 from conftest import ROOT
-from examples import compute
+from examples import compute, prepared
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.evaluator import prepared
 from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.cli import main
-from nads_core.kernels import (
-    faster_first_convolutions,
-    faster_max_pooling,
-    few_channel_convolutions,
-    require_kernels,
-)
+from nads_core.kernels import faster_layers, few_channel_convolutions, require_kernels
 from nads_core.kernels.convolutions import _Convolved, convolution_reference
 from nads_core.kernels.direction import Convolution
+from nads_core.networks.stack import Stacking
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(
@@ -55,7 +50,7 @@ def test_pooling_and_its_gradient_are_those_of_torch(seed, height, width):
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(2, 640, height + 1, width + 1, generator=generator).requires_grad_()
     x.data[:, 0] = 0  # of equal pixels one takes the whole gradient
-    pooled = faster_max_pooling(nn.MaxPool2d(2))(x)
+    pooled = faster_layers(nn.MaxPool2d(2))(x)
     expected = F.max_pool2d(x, 2)
     assert torch.equal(pooled, expected)
     direction = torch.randn(pooled.shape, generator=generator).requires_grad_()
@@ -79,12 +74,12 @@ def test_other_layers_are_left_alone():
     few = [nn.Conv1d(1, 4, 3), *strange, nn.Conv2d(2, 33, 3), nn.Conv2d(33, 2, 3)]
     options = ({"kernel_size": 3}, {"stride": 1}, {"padding": 1}, {"ceil_mode": True})
     poolings = [nn.MaxPool2d(**{"kernel_size": 2} | each) for each in options]
-    for replace, layers in (
-        (faster_first_convolutions, one),
+    for change, layers in (
+        (faster_layers, [*one, *poolings, nn.AvgPool2d(2)]),
+        (partial(faster_layers, convolutions=False), [nn.Conv2d(1, 1, 3)]),
         (few_channel_convolutions, few),
-        (faster_max_pooling, [*poolings, nn.AvgPool2d(2)]),
     ):
-        replaced = replace(nn.Sequential(*copy.deepcopy(layers)))
+        replaced = change(nn.Sequential(*copy.deepcopy(layers)))
         assert [type(layer) for layer in replaced] == [type(layer) for layer in layers]
 
 
@@ -94,12 +89,10 @@ def test_other_layers_are_left_alone():
 def test_pooling_takes_sizes_as_torch_does(sizes):
     x = torch.randn(2, 70, 6, 6)
     layer = nn.MaxPool2d(*sizes)
-    twin = faster_max_pooling(nn.MaxPool2d(*sizes))
+    twin = faster_layers(nn.MaxPool2d(*sizes))
     assert type(twin) is not nn.MaxPool2d
     for images in (x, x[0], x.half(), (10 * x).int()):
         assert torch.equal(twin(images), layer(images))
-    twin.return_indices = layer.return_indices = True  # as PyTorch reads it at each call
-    assert torch.equal(twin(x)[1], layer(x)[1])
     with pytest.raises(RuntimeError):
         twin(x[0, 0])
 
@@ -109,7 +102,7 @@ def test_pooling_takes_sizes_as_torch_does(sizes):
 )
 def test_a_first_convolution_takes_what_torch_takes(options):
     layer = nn.Conv2d(1, 4, [3, 3], **options)
-    twin = faster_first_convolutions(copy.deepcopy(layer))
+    twin = faster_layers(copy.deepcopy(layer))
     x = torch.randn(2, 1, 6, 6, dtype=layer.weight.dtype).requires_grad_()
     for images in (x, x[0], x[:0], x.to(memory_format=torch.channels_last)):
         assert_close(twin(images), layer(images))
@@ -121,7 +114,7 @@ def test_a_first_convolution_takes_what_torch_takes(options):
 def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bias):
     generator = torch.Generator().manual_seed(seed)
     layer = nn.Conv2d(channels, 5, (size, size + 1), padding=padding, bias=bias).double()
-    twin = faster_first_convolutions(copy.deepcopy(layer))
+    twin = faster_layers(copy.deepcopy(layer))
     assert type(twin) is not nn.Conv2d and set(twin.state_dict()) == set(layer.state_dict())
     x = torch.randn(2, channels, 6, 7, generator=generator, dtype=torch.float64).requires_grad_()
     direction = torch.randn(layer(x).shape, generator=generator, dtype=torch.float64)
@@ -284,77 +277,50 @@ def test_which_convolutions_use_the_kernel():
 
 
 @needs_triton
-@pytest.mark.parametrize("evaluation", ["loop", "vmap"])
-def test_networks_evaluated_by_the_kernel_have_their_own_gradients(evaluation, monkeypatch):
-    # Triton's interpreter takes its time.
-    monkeypatch.setattr("nads_core.networks.sampler._MAX_BLOCK", 2)
-
+@pytest.mark.parametrize("readouts", [1, 2])
+def test_networks_evaluated_by_the_kernel_have_their_own_gradients(readouts):
     def factory():
         return nn.Sequential(
             nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 8)
         )
 
-    ours, theirs = (
-        Ensemble(factory, (1, 8, 8), device=DEVICE, evaluation=evaluation, kernels=kernels)
+    networks = replace(prepared(factory, dtype="float32", device=DEVICE).networks, faster=False)
+    stacks = [
+        next(iter(Stacking.of(networks, kernels).batches(range(2))))
         for kernels in ("triton", "torch")
-    )
-    state = ours.draw(0)
-    images = normal(2, 2, 1, 8, 8)
-    readouts = ours.draw_readouts(0, 3, 2)
-    assert (ours.template[0].relu, type(ours.template[1])) == (True, nn.Identity)
-    for arguments in ((state, images), (state, images, readouts)):
-        expected = theirs.input_gradients(*arguments)
-        difference = (ours.input_gradients(*arguments) - expected).abs().max()
-        tolerance = 1e-5 if DEVICE == "cpu" else 5e-3  # cuDNN rounds to TF32
-        assert difference <= tolerance * expected.abs().max()
+    ]
+    assert (stacks[0].module[0].relu, type(stacks[0].module[1])) == (True, nn.Identity)
+    ours, theirs = (stack.input_gradients(stack.inputs(2), readouts) for stack in stacks)
+    tolerance = 1e-5 if DEVICE == "cpu" else 5e-3  # cuDNN rounds to TF32
+    assert (ours - theirs).abs().max() <= tolerance * theirs.abs().max()
+
+
+class Peeking(nn.Sequential):
+    """A network that reads a convolution without the ReLU after it."""
+
+    def forward(self, x):
+        features, flatten, last = self
+        return last(flatten(features[0](x)))
+
+
+class Choosing(nn.Sequential):
+    """A network that reads the classes of its layers."""
+
+    def forward(self, x):
+        first, *rest = self
+        return nn.Sequential(*rest)(first(x) if type(first) is nn.Conv2d else 2 * first(x))
 
 
 @needs_triton
-def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(monkeypatch):
-    """The merged ReLU must not change what such a network computes."""
-
-    class Peeking(nn.Sequential):
-        def forward(self, x):
-            features, flatten, last = self
-            return last(flatten(features[0](x)))
-
-    monkeypatch.setattr("nads_core.networks.sampler._MAX_BLOCK", 2)
-
-    def factory():
+def test_a_network_that_faster_layers_would_change_is_evaluated_without_them():
+    def peeking():
         features = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU())
         return Peeking(features, nn.Flatten(), nn.Linear(108, 1))
 
-    peek = partial(Ensemble, factory, (1, 8, 8), device=DEVICE)
-    peek()
-    with pytest.raises(ValueError, match="differs from the others"):
-        peek(kernels="triton")
-
-
-@pytest.mark.parametrize(
-    ("other", "dtype", "shown"),
-    [
-        (lambda layer, x: layer(x), torch.float32, "isinstance"),
-        (lambda layer, x: layer(x), torch.bfloat16, "isinstance"),
-        (lambda layer, x: x, torch.float32, "rejected inputs"),
-    ],
-    ids=["other values", "other values in bfloat16", "none"],
-)
-def test_a_network_that_reads_the_classes_of_its_layers_is_rejected(other, dtype, shown):
-    class Choosing(nn.Sequential):
-        def forward(self, x):
-            first, *rest = self
-            x = first(x).tanh() if type(first) is nn.Conv2d else other(first, x)
-            return nn.Sequential(*rest)(x)
-
-    factory = lambda: Choosing(*small())  # noqa: E731
-    with pytest.raises(ValueError, match=shown):
-        compute(factory, 8, device="cpu", dtype=dtype)
-
-
-def test_the_layers_of_a_cpu_are_left_out_on_other_devices():
-    """Code that depends on their classes would not be found there."""
-    network = prepared(nn.Sequential(nn.MaxPool2d(2)), torch.device("meta"), torch.float32, True)
-    assert type(network[0]) is nn.MaxPool2d
+    networks = replace(prepared(peeking, device=DEVICE).networks, faster=False)
+    assert Stacking.of(networks, "torch") and Stacking.of(networks, "triton") is None
+    for factory, faster in ((small, True), (lambda: Choosing(*small()), False)):
+        assert prepared(factory).networks.faster == faster
 
 
 def test_kernels_that_cannot_run_are_rejected(monkeypatch, tmp_path, capsys):
@@ -362,9 +328,11 @@ def test_kernels_that_cannot_run_are_rejected(monkeypatch, tmp_path, capsys):
         compute(nc.LOGREG, 4, kernels="cuda")
     require_kernels("torch", "cpu")
     triton = pytest.importorskip("triton")
+    with pytest.raises(ValueError, match="vmap"):
+        compute(nc.LOGREG, 4, device="cpu", kernels="triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match="needs a GPU"):
-        Ensemble(small, (1, 8, 8), device="cpu", kernels="triton")
+        compute(nc.LOGREG, 4, device="cpu", kernels="triton")
     command = ["compute", "logreg", "--out", str(tmp_path / "x.npz"), "--device", "cpu"]
     assert main([*command, "--kernels", "triton"]) == 2
     assert "TRITON_INTERPRET=1" in capsys.readouterr().err

@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from nads_core.directions.export import draw_direction
-from test_export import some
+from test_directions import some
 
 import nads_core as nc
+from nads_core.directions.plot import draw_direction
 
 matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
