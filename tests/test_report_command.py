@@ -376,28 +376,29 @@ def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, l
 
 @pytest.mark.parametrize("seconds", [42, 120, 300])
 @pytest.mark.parametrize("per_network", [0.01, 0.1, 0.5])
-@pytest.mark.parametrize(("eigenpairs", "rank"), [(2, 3_072), (25, 3_072), (25, 48)])
-def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, eigenpairs, rank):
-    """On a clock of its own: eigenpairs take longer until the networks span all they can."""
-    clock = [1_000.0]
-    counts = [0]
+@pytest.mark.parametrize(("page", "large"), [(2, False), (15, False), (1, True)])
+def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, page, large):
+    """On a clock of its own: pages of large inputs take the cube of the number of networks."""
+    clock, counts = [1_000.0], [0]
 
     def compute(model, shape, count, **options):
-        span = min(rank, 16 * count)
-        clock[0] += per_network * (count - counts[-1]) + 4 + eigenpairs * (span / 3_072) ** 2.2
+        clock[0] += per_network * (count - counts[-1])
         counts.append(count)
+        return types.SimpleNamespace(num_networks=count, is_large=large, provenance={})
 
-    def written(*_, **__):
-        clock[0] += 1
+    def written(moment, *_, **__):
+        clock[0] += page * max(1, (moment.num_networks / 256) ** 3 if large else 1)
         return types.SimpleNamespace(save=lambda _: None)
 
     monkeypatch.setattr(report, "second_moment", compute)
     monkeypatch.setattr("nads_book.network_report.report_on", written)
     monkeypatch.setattr(report, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(report, "_LARGE", 5 if large else 6)
     assert main(["report", "report_nets:row", "--minutes", str(seconds / 60)]) == 0
     taken = clock[0] - 1_000
-    assert taken <= max(1.05 * seconds, seconds + 5)
-    assert taken > 0.6 * seconds or counts[-1] == report._MOST, counts
+    assert taken <= max(1.05 * seconds, 64 * per_network + 2 * page + 5)
+    most = report._MOST_OF_LARGE if large else report._MOST
+    assert taken > 0.3 * seconds or 4 * counts[-1] >= most, counts
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])

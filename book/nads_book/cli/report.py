@@ -13,7 +13,7 @@ from nads_core.runtime.arguments import require_positive
 
 _FIRST = 64  # networks of the first page
 _MOST = 100_000  # networks
-_LARGE = 3_072  # numbers of an input, above which each network has one vector, and there are
+_LARGE = 3_072  # numbers of an input, above which networks have fewer inputs, and there are
 _MOST_OF_LARGE = 1_024  # at most so many: eigenpairs take the cube of the number of vectors
 _USED = 0.7  # share of the time that is planned, since more networks have more eigenpairs
 _WORTHWHILE = 0.15  # growth of the number of networks from which on more are drawn
@@ -96,21 +96,21 @@ def run(
     factory = inputs.drawn_head(model, shape)
 
     def write(moment: SecondMoment, status: str) -> None:
-        given = repr(model) if factory is model else f"drawn_head({model!r}, {shape})"
-        lines = [given, f"{shape}", f"{count}", *(f"{key}={options[key]!r}" for key in options)]
-        call = "".join(f"    {each},\n" for each in lines).replace("=Smoothed", "=nc.Smoothed")
-        source = f"moment = nc.second_moment(\n{call})"
-        if factory is not model:
-            source = f"from nads_book.network_report.inputs import drawn_head\n\n{source}"
         if name:
             moment.provenance["architecture"] = name
+        given = repr(model) if factory is model else f"drawn_head({model!r}, {shape})"
+        given = [given, f"{shape}", f"{count}", *(f"{key}={options[key]!r}" for key in options)]
+        lines = "".join(f"    {each},\n" for each in given).replace("=Smoothed", "=nc.Smoothed")
+        source = f"moment = nc.second_moment(\n{lines})"
         code = _CODE.format(source=source, arguments=", ".join(arguments))
+        if factory is not model:
+            code = f"from nads_book.network_report.inputs import drawn_head\n{code}"
         report_on(moment, loaded, code=code, status=status).save(out)
         print(f"{out} has {count:,} networks{'; more are being drawn' * bool(status)}")
 
     count, more = 0, _FIRST
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Path(folder, "moment.npz")
+        checkpoint = Path(folder, "nads.ckpt")
         try:
             while more >= max(1, _WORTHWHILE * count):
                 begun = time.monotonic()
@@ -120,8 +120,10 @@ def run(
                 before_page = time.monotonic()
                 if count == _FIRST:
                     write(moment, _DRAWING)
-                end -= time.monotonic() - before_page  # the last page takes as long
-                fitting = int(_USED * (end - time.monotonic()) / per_network)
+                    page = time.monotonic() - before_page
+                # The last page takes as long; eigenpairs of many large inputs take their cube
+                last_page = page * (max(1.0, (4 * count / 256) ** 3) if moment.is_large else 1)
+                fitting = int(_USED * (end - time.monotonic() - last_page) / per_network)
                 more = min(3 * count, most - count, fitting)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("stopped: the last page stays, if there was one") from None
