@@ -10,8 +10,8 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.directions.moments import GramMoments
-from nads_core.runtime import memory
-from nads_core.runtime.memory import require_memory
+from nads_core.runtime import arguments as memory
+from nads_core.runtime.arguments import require_memory
 
 
 def wide():

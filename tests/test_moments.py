@@ -186,7 +186,7 @@ def test_a_run_of_large_inputs_says_so(monkeypatch):
 
 def test_what_does_not_fit_into_memory_is_named(large, monkeypatch):
     large()
-    monkeypatch.setattr("nads_core.runtime.memory.available_memory", lambda _: 10_000)
+    monkeypatch.setattr("nads_core.runtime.arguments.available_memory", lambda _: 10_000)
     with pytest.raises(MemoryError, match="120 vectors.*readouts=1"):
         summed(vectors(20, "readouts")).nads()
 

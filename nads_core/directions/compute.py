@@ -26,7 +26,7 @@ from nads_core.networks.architectures import Architecture, Factory
 from nads_core.networks.network import Output
 from nads_core.networks.stack import TOGETHER
 from nads_core.runtime.arguments import Shape, require_integers
-from nads_core.runtime.interrupts import deferred_interrupt
+from nads_core.runtime.processes import deferred_interrupt
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.threads import one_thread
 

@@ -25,8 +25,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.certainty import GROUPS, standard_errors
-from nads_core.runtime.arguments import Facts, Shape, require_unit_norm
-from nads_core.runtime.memory import require_memory
+from nads_core.runtime.arguments import Facts, Shape, require_memory, require_unit_norm
 from nads_core.runtime.provenance import differences
 
 DENSE_LIMIT = 4096  # largest D whose 8 matrices D x D (1 GB) are summed

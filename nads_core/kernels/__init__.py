@@ -7,8 +7,7 @@ not belong here: kernels of random weights and of second moments were removed af
 them (benchmarks/README.md).
 """
 
-from nads_core.kernels.choice import require_kernels
-from nads_core.kernels.convolutions import few_channel_convolutions
+from nads_core.kernels.convolutions import few_channel_convolutions, require_kernels
 from nads_core.kernels.cpu_layers import faster_layers
 
 __all__ = [

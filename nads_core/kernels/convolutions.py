@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.kernels.direction import Convolution
+from nads_core.runtime.arguments import require_choice
 
 _MOST_CHANNELS = 32  # a thread sums so many outputs in registers
 
@@ -140,3 +141,26 @@ def _merge_relus(container: nn.Module) -> None:
                 setattr(container, name, nn.Identity())
         if type(layer) is not nn.Identity:
             before = layer
+
+
+def require_kernels(kernels: str, device: torch.device | str) -> None:
+    """Raise a ValueError unless ``kernels`` is known and can run on ``device``.
+
+    Args:
+        kernels: ``"torch"``, or ``"triton"``, where one launch convolves the inputs of many
+            networks.
+        device: device of the tensors.
+    """
+    require_choice("kernels", kernels, ("torch", "triton"))
+    if kernels == "torch":
+        return
+    instead = "leave kernels at 'torch'"
+    try:
+        import triton
+    except ImportError as error:
+        raise ValueError(f"kernels='triton' needs Triton ({error}): {instead}") from error
+    if torch.device(device).type != "cuda" and not triton.knobs.runtime.interpret:
+        raise ValueError(
+            f"kernels='triton' needs a GPU, got device {str(device)!r}: "
+            f"{instead} (or TRITON_INTERPRET=1)"
+        )

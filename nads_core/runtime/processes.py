@@ -1,14 +1,17 @@
-"""Processes that compute on one thread each, one per core of a CPU."""
+"""Processes that compute on one thread each, and the interrupts (Ctrl-C) of the process that waits
+for them.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -84,3 +87,29 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
+
+
+@contextmanager
+def deferred_interrupt(message: str) -> Iterator[list[int]]:
+    """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one
+    is not deferred.
+
+    The block gets a list of the signals received. It checks at every safe point whether there is
+    one, and raises the KeyboardInterrupt itself. A handler may interrupt itself, so it must not
+    take the lock of a `threading.Event`.
+
+    Args:
+        message: text to print when the interrupt arrives.
+    """
+    received: list[int] = []
+
+    def receive(signum: int, *_: object) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(signum)
+        print(f"\n{message}", file=sys.stderr)
+
+    with ExitStack() as at_end:
+        if threading.current_thread() is threading.main_thread():
+            at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, receive))
+        yield received

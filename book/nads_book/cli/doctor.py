@@ -14,8 +14,7 @@ from nads_book.photos.on_disk import (
     data_root,
     open_published,
 )
-from nads_core.runtime.arguments import usable_device
-from nads_core.runtime.memory import available_memory
+from nads_core.runtime.arguments import available_memory, usable_device
 from nads_core.runtime.processes import num_cores
 from nads_core.runtime.provenance import environment
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from nads_core.runtime.arguments import Facts
-from nads_core.runtime.interrupts import deferred_interrupt
-from nads_core.runtime.processes import executor_of, num_cores
+from nads_core.runtime.processes import deferred_interrupt, executor_of, num_cores
 from nads_core.runtime.provenance import environment
 from nads_core.training.train_one import progress_bar
 

@@ -28,7 +28,7 @@ from nads_book.publishing import OPTIONS
 from nads_book.site import dependencies
 from nads_book.site.dependencies import results_folder
 from nads_core.runtime import provenance
-from nads_core.runtime.memory import available_memory
+from nads_core.runtime.arguments import available_memory
 from nads_core.runtime.processes import num_cores
 
 BOOK = Path(__file__).resolve().parents[2]
