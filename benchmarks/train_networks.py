@@ -46,7 +46,7 @@ def main() -> None:
     device, recipe = torch.device("cpu"), nc.SEPARABLE_RECIPE
     directions = torch.stack([nc.fourier_direction(k) for k in nb.grid_frequencies()[:NETWORKS]])
     train, test = (nc.SeparableDatasets(directions, 10_000, 1.0, 3.0, seed) for seed in (0, 1))
-    for method, mixed in (("plain", None), ("auto", None), ("auto-bfloat16", True)):
+    for method, mixed in (("plain", False), ("auto", False), ("auto-bfloat16", True)):
         start = time.perf_counter()
         if method == "plain":
             accuracies = plain_loop(nc.LENET, train, test, recipe)
