@@ -459,6 +459,7 @@ def run_trainings(options: Options) -> None:
                 time_limit=options.left - 5,
                 device=device,
                 root=root,
+                executor="sequential",  # that machine lacks loky
                 progress=False,
             )
             return {"networks": len(results.rows), "of": results.num_units}
