@@ -13,13 +13,9 @@ import torch
 from conftest import ROOT
 from gpu_decisions import decide
 from gpu_training import loss_difference, steps_per_second
-from nads_book.benchmarks.roofline import DATA_SHEETS, Work
 from nads_book.benchmarks.times import (
     FEWEST,
     GPUS,
-    Duration,
-    gpu_durations,
-    networks_for,
     times,
 )
 
@@ -184,41 +180,6 @@ def test_steps_per_second_are_those_that_epochs_add(monkeypatch):
 
 
 # --- the page of costs
-
-
-def test_the_error_falls_as_one_over_the_number_of_networks():
-    assert networks_for(0.99, 1_000, 0.9) == 10_000
-    assert networks_for(0.9, 10_000, 0.99) == 1_000
-    assert networks_for(0.9, 10_000, 0.999999) == FEWEST
-    with pytest.raises(ValueError, match="got 1 and 0.9"):
-        networks_for(1, 10, 0.9)
-
-
-def test_times_on_gpus_are_measured_where_a_row_is_there():
-    """By the newest row of the defaults; elsewhere they are estimated, by the share of the limits
-    that was reached on another GPU.
-    """
-    work = Work(0, 3e12, 3e12, 0.0, 0.0, 0.0, 0.0)
-    common = {"device": "NVIDIA H100 80GB HBM3", "roofline_share": 0.1}
-    rows = [
-        row("lenet", rate, dtype=dtype, kernels=kernels) | common
-        for rate, dtype, kernels in (
-            (90.0, "bfloat16", "torch"),
-            (20.0, "float32", "torch"),
-            (30.0, "float32", "torch"),
-            (50.0, "float32", "triton"),
-            (99.0, "float32", "one that was removed"),
-        )
-    ]
-    rows += [row("cnn", 1e9) | common, row("lenet", 80.0, "loop") | common]
-    rows.insert(0, {**rows[1], "error": "out of memory"})
-    del rows[0]["networks_per_second"]
-    found = gpu_durations(100, work, "lenet", rows)
-    assert found["H100"] == Duration(5.0, "NVIDIA H100 80GB HBM3")
-    assert found["T4"].seconds == pytest.approx(
-        100 * 6e12 / DATA_SHEETS["T4"].rates["float32"] / 0.1
-    )
-    assert not found["T4"].source and str(found["T4"]).startswith("≈")
 
 
 @pytest.mark.stored

@@ -3,9 +3,8 @@ of pooling.
 
 The study ``pooling-predictions`` computes from random networks how much of each data set's signal
 they see, which is committed; then ``pooling`` trains every network on every data set.
-``pooling-control`` trains a wider network with max pooling, with as many parameters as the one
-without pooling; it was added after seeing the results. ``book/preregistered/pooling.toml`` has what
-was expected.
+``book/preregistered/pooling.toml`` has what was expected. A wider network with max pooling was
+trained after seeing the results (``pooling-control.json``).
 """
 
 import math
@@ -240,22 +239,3 @@ class Pooling(FileStudy):
             "choice by the highest energy": without_intervals(choice),
         }
         return Scored(estimates, met)
-
-
-class PoolingControl(Pooling):
-    """Does the number of parameters explain the difference? A wide network with max pooling; added
-    afterwards.
-    """
-
-    name = "pooling-control"
-    needs = ()
-    design = {"seed": SEEDS, "data": DATA, "pooling": (WIDE,)}
-
-    def score(self, rows: Rows) -> Scored:
-        """Judge by the registered rule whether parameters explain what max pooling loses."""
-        self.require_complete(rows)
-        content = load_study(Pooling.file)
-        lost = Choices.of(content["prediction"], content["rows"], rows).lost
-        wide = float(lost[CONTROL].mean())
-        met = {"parameters explain less than half": bool(wide > lost["always max"].mean() / 2)}
-        return Scored({"points lost": without_intervals({"the wide network": wide})}, met)
