@@ -238,4 +238,5 @@ def table_shipped() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "calibration": table_by_certainty,
     "flat tails": table_flat_tails,
+    "shipped": table_shipped,
 }
