@@ -44,8 +44,6 @@ OTHERS = {
     "used-nads": "nads_book.studies.used_nads.UsedNADs",
     "repair-predictions": "nads_book.studies.repair.RepairPredictions",
     "repair": "nads_book.studies.repair.Repair",
-    "pooling-predictions": "nads_book.studies.pooling.PoolingPredictions",
-    "pooling": "nads_book.studies.pooling.Pooling",
     "calibration": "nads_book.studies.calibration.Calibration",
     "agreement": "nads_book.studies.calibration.Agreement",
     "definitions": "nads_book.studies.definitions.DefinitionMoments",
