@@ -18,7 +18,7 @@ def images(monkeypatch):
     found = torch.nn.functional.interpolate(small, scale_factor=2, mode="bilinear")
     found = found + 0.1 * torch.randn(found.shape, generator=generator)
     data = (found, torch.arange(60) % 10)
-    monkeypatch.setattr(adam_flip, "upright", lambda name: (data, data, "generated"))
+    monkeypatch.setattr(adam_flip, "upright", lambda: (data, data, "generated"))
     adam_flip.principal_axes.cache_clear()
     yield found
     adam_flip.principal_axes.cache_clear()

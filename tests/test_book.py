@@ -132,7 +132,7 @@ def test_calls_in_the_text_run_as_printed(path, tmp_path, monkeypatch):
     lenet = nads_core.load_nads("lenet")
     own = {
         "02_nads_in_one_page": {"mine": lenet, "other": lenet},
-        "15_explorer": {"mine": {"max": lenet}},
+        "13_explorer": {"mine": {"max": lenet}},
     }
     names = {"nb": nads_book, "nc": nads_core} | own.get(path.stem, {})
     texts = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type != "code"]

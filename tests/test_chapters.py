@@ -77,7 +77,7 @@ def test_chapter_runs_at_smoke_and_shows_what_it_should(chapter, published):
         assert "application/vnd.jupyter.widget-view+json" not in output.get("data", {})
     drawn = figures(notebook)
     assert [name for name, kinds in drawn.items() if not {"image/png", "text/html"} & kinds] == []
-    assert drawn or chapter == "15_explorer"
+    assert drawn or chapter == "13_explorer"
     variants = any("application/x-dark-png" in kinds for kinds in drawn.values())
     assert variants == (chapter == WITH_VARIANTS)
     for text in printed(notebook):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from nads_book import claims, pages, report
 from nads_book.claims import paper
+from nads_book.claims.render import lost_by_holm
 from nads_book.evidence import (
     Evidence,
     above,
@@ -36,6 +37,17 @@ sources = ["book/results/job.json"]
 verdict = "verified"
 falsified_by = "The other one."
 follows = { measured = "verified", errata-lemma = "falsified" }
+"""
+RETIRED = """
+[old]
+statement = "It was 2."
+verdict = "toy"
+holds = false
+prediction = "met"
+measure = "points"
+value = 2
+reason = "too small"
+merged_into = "measured"
 """
 TAKEAWAY = "<!-- takeaway -->\n**Takeaway**\n\n{}\n<!-- end of takeaway -->\n"
 MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: derived -->"
@@ -180,24 +192,28 @@ def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
         (
             ("", ""),
             {"holds": False},
-            ["measured: registered as verified, now falsified", "derived: "],
+            ["measured: registered as verified, is now falsified", "derived: "],
         ),
         (
             ('lemma = "falsified"', 'lemma = "verified"'),
             {},
-            ["errata-lemma: registered as verified, now falsified"],
+            ["errata-lemma: registered as verified, is now falsified"],
         ),
         (
             ("verified", "toy"),
             {"holds": False, "size": "laptop"},
-            ["measured: registered as toy (holds), now toy (does not hold)", "derived: "],
+            ["measured: registered as toy, does not hold", "derived: "],
         ),
         (
             ("", ""),
             {"decided": ["errata-lemma"]},
-            ["measured: no chapter records it", "derived: no chapter records it"],
+            ["measured: no page decides it", "derived: no page decides it"],
         ),
-        (("verified", "toy"), {"size": "laptop"}, ["derived: registered as verified, now toy"]),
+        (
+            ("verified", "toy"),
+            {"size": "laptop"},
+            ["derived: registered as verified, does not hold"],
+        ),
         (
             ("job.json", "other.json"),
             {},
@@ -260,12 +276,12 @@ def test_statements_that_fail_come_first_and_one_without_evidence_is_an_error():
     for key, answer in reversed(answers.items()):
         facts = {"answer": answer, "measured": "24 settings"}
         found[f"errata-{key}"] = claims.Claim(f"errata-{key}", "falsified", **facts)
-    page = paper.page(paper.NUMBERED, found)
-    places = [page.index(f'id="errata-{key}"') for key in answers]
-    assert places == sorted(places)
+    assert [claim.id for claim in paper.tables(found).numbered] == [
+        *map("errata-{}".format, answers)
+    ]
     found["errata-all"] = claims.Claim("errata-all", "falsified")
     with pytest.raises(claims.ClaimError, match="errata-all"):
-        paper.page(paper.OTHERS, found)
+        paper.tables(found)
 
 
 def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
@@ -298,39 +314,61 @@ def test_a_chapter_shows_the_conclusions_that_it_asks_for(book):
     assert "It is 3." in shown.source
 
 
-def notes(book, found, name="01_small", tables=None, predictions=None):
-    page = "# Lab notes\n\n<!-- lab notes -->\n"
-    return claims.notes(page, name, found.values(), tables or {}, predictions, book)
-
-
-def test_lab_notes_have_the_chapters_claims_predictions_and_tables(book):
+def test_the_page_has_a_card_per_claim_the_predictions_and_what_was_retired(book):
+    (book / "book" / "retired.toml").write_text(RETIRED)
     found = collected(book)
-    found["measured"].preregistered = {"first": "a.toml", "then": "b.json"}
-    page = notes(book, found, predictions={"a.toml": "| met |", "b.toml": "| open |"})
-    assert "### a.toml\n\n| met |" in page and "b.toml" not in page
-    assert "| `job.json` | 4 of 4 | 2 | 50,000 × 50 |" in page
-    found["measured"].chapter = "02_other"  # whose module decides it
-    assert "### measured" in notes(book, found, "02_other")
-    assert "### measured" not in notes(book, found)
-    with pytest.raises(claims.ClaimError, match="'Sizes'.*01_small"):
-        notes(book, {}, tables={"Sizes": lambda: 1 / 0})
+    found["measured"].prediction = "failed"
+    page = claims.page("<!-- claims -->", found, book)
+    for key in found:
+        assert page.count(f'id="{key}"') == 1
+    assert "| **otherwise** | [measured](#measured) | It is 3. | holds | value: 3 |" in page
+    assert "| as predicted | old | It was 2. | does not hold | points: 2 |" in page
+    assert "too small: [measured](#measured)" in page
+    assert "Of 2 registered predictions 1 came as predicted, 1 came otherwise" in page
+
+
+def test_a_retired_claim_that_was_merged_into_none_is_an_error(book):
+    (book / "book" / "retired.toml").write_text(RETIRED.replace('"measured"', '"gone"'))
+    with pytest.raises(claims.ClaimError, match="'gone'"):
+        claims.load_retired(book)
+
+
+def test_holm_takes_back_the_weakest_of_many_decisions():
+    def claim(key, value, null=0.0):
+        return claims.Claim(
+            key, "verified", value=value, interval=[value - 1, value + 1], null=null
+        )
+
+    strong, weak, none = claim("strong", 3.0), claim("weak", 1.05), claim("none", 0.5)
+    assert lost_by_holm([strong, weak, none]) == (3, ["weak"])
+    assert lost_by_holm([weak]) == (1, [])
+    assert lost_by_holm([claim("below", -1.05), strong]) == (2, [])
 
 
 # Predictions and sizes
 
 
-@pytest.mark.parametrize("outcome, mark", [("failed", "prediction failed"), ("met", "✓")])
-def test_a_failed_prediction_has_no_check_mark(book, outcome, mark):
+@pytest.mark.parametrize(
+    ("prediction", "post_hoc", "words"),
+    [("met", False, ""), ("failed", False, "predicted otherwise"), ("", True, "post hoc")],
+)
+def test_small_words_behind_a_sign_say_what_was_predicted(book, prediction, post_hoc, words):
     found = collected(book)
-    found["measured"].prediction = outcome
-    shown = [
+    found["measured"].prediction, found["measured"].post_hoc = prediction, post_hoc
+    for text in (
         claims.conclusion(found["measured"]),
         claims.with_badges("It is 3.<!-- claim: measured -->", found),
-        claims.page("<!-- claims -->", {"measured": found["measured"]}, book).split("## ")[-1],
-        notes(book, {"measured": found["measured"]}),
-    ]
-    for text in shown:
-        assert mark in text and ("✓" in text) is (mark == "✓")
+    ):
+        assert "✓" in text and words in text and ("claim-words" in text) <= bool(words)
+
+
+def test_a_claim_of_the_book_that_is_false_is_rejected_and_one_of_the_paper_has_words(book):
+    found = collected(book)
+    assert "*does not hold*" in claims.conclusion(found["errata-lemma"])
+    path = book / "book" / "claims.toml"
+    path.write_text(REGISTER.replace('"verified"', '"falsified"', 1))
+    with pytest.raises(claims.ClaimError, match="what was found"):
+        claims.load(book)
 
 
 def test_a_page_takes_the_number_of_a_claim(book):
@@ -345,24 +383,20 @@ def test_a_page_takes_the_number_of_a_claim(book):
 
 
 @pytest.mark.parametrize(
-    ("sources", "label"),
+    ("sources", "size"),
     [
-        (["book/results/fig1-lenet.json"], "verified at the paper’s size"),
-        (["book/nads_book/analysis/published/fig1.csv"], "verified at the paper’s size"),
-        (
-            ["book/results/fig1-lenet.json", "book/results/law-lenet.json"],
-            "verified at its own size",
-        ),
+        (["book/results/fig1-lenet.json"], True),
+        (["book/nads_book/analysis/published/fig1.csv"], True),
+        (["book/results/fig1-lenet.json", "book/results/law-lenet.json"], False),
     ],
 )
-def test_only_what_the_paper_did_is_verified_at_its_size(book, sources, label):
+def test_only_what_the_paper_did_is_at_its_size(book, sources, size):
     claim = collected(book)["measured"]
     claim.sources = sources
     claim.size = "paper"
-    assert claim.label == label
-    claim.size = "laptop"
-    claim.verdict = "toy"
-    assert claim.label == "holds at reduced size"
+    assert claim.at_paper_size is size
+    claim.size, claim.verdict = "laptop", "toy"
+    assert not claim.at_paper_size and claim.label == "holds in a smaller experiment"
 
 
 # Preregistrations

@@ -49,7 +49,7 @@ LAYERS = {
         {"atlas"},
         {"studies", "benchmarks"},
         {"figures", "parameters"},
-        {"explorer", "claims", "predictions", "network_report"},
+        {"explorer", "claims", "network_report"},
         {"pages"},
         {"cli", "site"},
         {"__init__", "__main__"},

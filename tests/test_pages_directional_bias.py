@@ -9,7 +9,6 @@ from nads_book.pages import directional_bias as page
 
 import nads_core as nc
 
-reduced = page.reduced
 speed = page.speed
 tasks = page.tasks
 

@@ -147,9 +147,9 @@ def test_stored_trainings_are_shown_for_the_same_poison_alone(trial):
 
 def test_sizes_in_another_order_than_the_costs_flip_the_verdict(edit_stored, monkeypatch):
     edit_stored("poison-parts.json", lambda row: None)
-    sizes = parts.poison_parts.deviations
+    sizes = parts.deviations
     reverse = lambda *args: {index: -size for index, size in sizes(*args).items()}  # noqa: E731
-    monkeypatch.setattr(parts.poison_parts, "deviations", reverse)
+    monkeypatch.setattr(parts, "deviations", reverse)
     found = parts.number_size()
     assert found.holds is False and found.value > 1
 

@@ -62,7 +62,6 @@ def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_
         ("fig1-vgg11", "laptop", True),
         ("fig8-resnet18", "narrow", True),
         ("fig1-vgg11", "paper", False),
-        ("law-published", "paper", True),
         ("repair", "paper", False),
     ],
 )

@@ -17,6 +17,6 @@ Search.htmlToText = (page, anchor) => {
   return main ? main.textContent.replace(/\s+/g, " ") : "";
 };
 
-// Chapters come first; the pages of the library and the lab notes last.
+// Chapters come first; the pages of the library last.
 Scorer.score = ([name, , , , score]) =>
-  score + (/^(notebooks\/|book\/intro)/.test(name) ? 100 : /^book\/(api|lab_notes)|^_modules/.test(name) ? -100 : 0);
+  score + (/^(notebooks\/|book\/intro)/.test(name) ? 100 : /^book\/api|^_modules/.test(name) ? -100 : 0);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -107,6 +107,13 @@ def above(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence
 def below(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence:
     """Decide whether the interval of an estimate lies below a limit."""
     return evidence(estimate[2] < limit, *estimate, null=limit, **facts)
+
+
+def otherwise(found: Evidence) -> Evidence:
+    """Return the evidence for what came instead of a prediction: it holds if the prediction does
+    not.
+    """
+    return found if found.holds is None else replace(found, holds=not found.holds)
 
 
 def all_met(outcomes: Mapping[str, bool | None], *criteria: str) -> bool | None:

@@ -48,11 +48,9 @@ def separable_dataset(
 
 @lru_cache(maxsize=4)  # a training and a test set, for the many directions of one sweep
 def _noise_and_labels(
-    image_shape: Shape, num_samples: int, seed: int, paired: bool, device: torch.device
+    image_shape: Shape, num_samples: int, seed: int, paired: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,), on a
-    device; they are drawn on the CPU.
-    """
+    """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,)."""
     generator = torch.Generator().manual_seed(seed_sequence(seed))
     if paired:
         noise = torch.randn((num_samples // 2, math.prod(image_shape)), generator=generator)
@@ -60,7 +58,7 @@ def _noise_and_labels(
     else:
         labels = torch.randint(2, (num_samples,), generator=generator)
         noise = torch.randn((num_samples, math.prod(image_shape)), generator=generator)
-    return noise.to(device), labels.to(device)
+    return noise, labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,26 +122,22 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every
         direction.
         """
-        return self._drawn("cpu")[1].clone()
+        return self._drawn()[1].clone()
 
     def __len__(self) -> int:
         return len(self.directions)
 
+    def _drawn(self) -> tuple[Tensor, Tensor]:
+        return _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)
+
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        return self.on("cpu", index)
-
-    def _drawn(self, device: torch.device | str) -> tuple[Tensor, Tensor]:
-        options = self.image_shape, self.num_samples, self.seed, self.paired
-        return _noise_and_labels(*options, torch.device(device))
-
-    def on(self, device: torch.device | str, index: int) -> tuple[Tensor, Tensor]:
-        """Return images (N, C, H, W) and labels (N,) of dataset ``index``, computed on a device."""
+        """Return images (N, C, H, W) and labels (N,) of one dataset."""
         index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
-        noise, labels = self._drawn(device)
+        noise, labels = self._drawn()
         noise, signs = self.noise_std * noise, 2.0 * labels - 1.0  # (N, D), (N,)
-        direction = self.directions[index].flatten()[None].to(noise)  # (1, D)
+        direction = self.directions[index].flatten()[None]  # (1, D)
         # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v
         along = self.margin * signs - direction @ noise.T  # (1, N), the multiples
         images = torch.addcmul(noise, along.T, direction)  # (N, D)

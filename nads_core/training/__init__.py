@@ -1,4 +1,4 @@
-"""Training of one network, or of many of one architecture, and the evaluation of trained networks."""
+"""Training of one network, or of many of one architecture, and predictions of trained networks."""
 
 from nads_core.training.recipe import (
     CIFAR10_RECIPE,

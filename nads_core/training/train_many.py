@@ -3,8 +3,7 @@
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, as_completed
-from contextlib import ExitStack
+from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -123,18 +122,15 @@ def train_networks(
     ]
     if count == 1 or workers == 1:
         return stacked([call(progress=progress) for call in calls])
-    with ExitStack() as at_end:
-        pool = at_end.enter_context(executor_of(workers))
-        bar = at_end.enter_context(
-            progress_bar(count, f"training {count} networks", "network", progress)
-        )
-        futures = [pool.submit(call) for call in calls]
-        for future in futures:
-            at_end.callback(future.cancel)
-        for future in as_completed(futures):
-            future.result()  # the first error ends the others
+    results = []
+    with (
+        executor_of(workers) as pool,
+        progress_bar(count, f"training {count} networks", "network", progress) as bar,
+    ):
+        for result in pool.map(operator.call, calls):  # an error cancels the others
+            results.append(result)
             bar.update()
-        return stacked([future.result() for future in futures])
+    return stacked(results)
 
 
 def train_new(

@@ -129,8 +129,8 @@ def training_steps(
         if not isinstance(logits, Tensor):
             raise ValueError(
                 f"in train mode the network returns a {type(logits).__name__}, not logits alone, "
-                "as GoogLeNet does with auxiliary classifiers: switch these off (aux_logits=False), "
-                "or pass a module that returns the logits"
+                "as GoogLeNet does with auxiliary classifiers: switch these off "
+                "(aux_logits=False), or pass a module that returns the logits"
             )
         loss = F.cross_entropy(logits.to(images.dtype), labels[samples])
         for weight in weights:

@@ -19,7 +19,6 @@ from nads_core.data.fourier import Frequency
 
 LEARNED = 0.55  # accuracy above which a wave counts as learned
 Pairs = list[tuple[float, float]]
-WavePairs = list[tuple[Frequency, Frequency]]
 
 
 def mirrored(k: Frequency) -> Frequency:
@@ -79,17 +78,3 @@ def common_pairs(a: Mapping[Frequency, float], b: Mapping[Frequency, float]) -> 
 def seed_pairs(results: Results) -> Pairs:
     """Pair the two seeds of each task."""
     return common_pairs(by_frequency(results, seed=0), by_frequency(results, seed=1))
-
-
-def ordered_pairs(
-    scores: Mapping[Frequency, float], truth: Mapping[Frequency, float]
-) -> tuple[WavePairs, WavePairs]:
-    """Return the pairs of a wave that is learned and one that is not, and those that the scores put
-    in this order.
-
-    Args:
-        scores: score of each wave that is compared.
-        truth: accuracies, which determine which waves are learned.
-    """
-    pairs = [(k, j) for k in scores for j in scores if truth[k] > LEARNED >= truth[j]]
-    return pairs, [(k, j) for k, j in pairs if scores[k] > scores[j]]

@@ -3,13 +3,21 @@
 ``book/claims.toml`` has one table per claim (`register`). A sentence refers to a claim by a comment
 behind it, ``<!-- claim: ID -->`` (`statements`). A function of `nads_book.pages` gives the
 evidence, from which the verdict follows (`decide`); a preregistration must be older than what it is
-about (`history`). The build shows each claim in the lab notes of its chapter (`lab_notes`), and all
-of them on the page *Claims* and in ``claims.json`` (`render`).
+about (`history`). The build shows all of them, with what was predicted and what was cut, on the page
+*Claims* and in ``claims.json`` (`render`).
 """
 
 from nads_book.claims.decide import decide, decided, places
 from nads_book.claims.history import first_in_history
-from nads_book.claims.lab_notes import notes, place
-from nads_book.claims.register import ROOT, VERDICTS, Claim, ClaimError, load, problems, verdict
-from nads_book.claims.render import conclusion, page, with_badges, with_claims, write
+from nads_book.claims.register import (
+    ROOT,
+    SIGNS,
+    Claim,
+    ClaimError,
+    load,
+    load_retired,
+    problems,
+    verdict,
+)
+from nads_book.claims.render import conclusion, page, place, with_badges, with_claims, write
 from nads_book.claims.statements import check_pages, marked, sentences, unregistered

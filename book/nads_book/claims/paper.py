@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from nads_book.checks.errata import STATEMENTS
 from nads_book.claims.register import Claim, ClaimError
-from nads_book.claims.render import FAILURES_FIRST, number, rendered
 
 PREFIX = "errata-"
 NUMBERED, OTHERS = "<!-- errata: numbered -->", "<!-- errata: sentences -->"
+FAILURES_FIRST = ("falsified", "toy", "inconclusive", "verified")
 # Words that a verdict may contain, in the order of the page; what has none of them comes last but
 # what holds.
 ORDER = ("fails", "changed constant", "not exact", "not settled", "not printed", "", "as printed")
+
+
+class Tables(NamedTuple):
+    """What the page *Errata* lists.
+
+    Args:
+        lead: how many numbered statements have which verdict.
+        numbered: the numbered statements.
+        others: the other sentences.
+        measured: id of a statement -> what was measured about it.
+    """
+
+    lead: str
+    numbered: list[Claim]
+    others: list[Claim]
+    measured: dict[str, str]
 
 
 def measured(claim: Claim, claims: Mapping[str, Claim]) -> str:
@@ -23,11 +40,10 @@ def measured(claim: Claim, claims: Mapping[str, Claim]) -> str:
     Raises:
         ClaimError: if there is neither.
     """
-    others = [claims[key] for key in claim.follows]
-    shown = [f"{other.statement} ({number(other)}; {other.label})" for other in others]
-    if not (claim.measured or shown):
+    found = claim.measured or " ".join(claims[key].statement for key in claim.follows)
+    if not (found or claim.condition):
         raise ClaimError(f"nothing says what was measured about {claim.id}")
-    return claim.measured or " ".join(shown)
+    return found or claim.condition
 
 
 def place_of(claim: Claim) -> int:
@@ -36,18 +52,13 @@ def place_of(claim: Claim) -> int:
     return next(known, ORDER.index(""))
 
 
-def page(text: str, claims: Mapping[str, Claim]) -> str:
-    """Return the page *Errata* with its tables.
-
-    Args:
-        text: the page as it is committed.
-        claims: all claims by id.
+def tables(claims: Mapping[str, Claim]) -> Tables:
+    """Return the statements of the paper, in the order of the page.
 
     Raises:
         ClaimError: if nothing says what was measured about a statement.
     """
     mine = [claim for key, claim in claims.items() if key.startswith(PREFIX)]
-    evidence = {claim.id: measured(claim, claims) for claim in mine}
     numbered = [claim for claim in mine if claim.id.removeprefix(PREFIX) in STATEMENTS]
     numbered.sort(key=place_of)
     others = [claim for claim in mine if claim not in numbered]
@@ -55,6 +66,4 @@ def page(text: str, claims: Mapping[str, Claim]) -> str:
     counted = Counter(claim.label for claim in numbered)
     lead = "; ".join(f"{word} (**{count}**)" for word, count in counted.items())
     lead = f"The {len(numbered)} numbered statements, in one reading each: {lead}."
-    first = rendered("errata", claims=numbered, measured=evidence, numbered=True)
-    second = rendered("errata", claims=others, measured=evidence, numbered=False)
-    return text.replace(NUMBERED, f"{lead}\n\n{first}").replace(OTHERS, second)
+    return Tables(lead, numbered, others, {claim.id: measured(claim, claims) for claim in mine})

@@ -1,5 +1,5 @@
 """The register of claims: ``book/claims.toml`` has a table for each, and its evidence gives the
-verdict.
+verdict. ``book/retired.toml`` has the claims that no page states any more.
 """
 
 from __future__ import annotations
@@ -10,11 +10,20 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nads_book.checkout import checkout_folder
 
 ROOT = checkout_folder("book/results").parents[1].resolve()  # also where a wheel runs
-VERDICTS = {"verified": "✓", "falsified": "✗", "toy": "◐", "inconclusive": "?"}
+# A claim of the book states what was found, so that it holds or is open. A statement of the paper may
+# be falsified: what the book says about it then holds.
+SIGNS = {"verified": "✓", "falsified": "✓", "toy": "◐", "inconclusive": "?"}
+IN_WORDS = {
+    "verified": "holds",
+    "falsified": "does not hold",
+    "toy": "holds in a smaller experiment",
+    "inconclusive": "open",
+}
 OUTCOMES = ("met", "failed", "open")  # of a prediction that was registered before the results
 FULL = ("paper", "theory")
 # `live` and `smoke` decide nothing
@@ -78,21 +87,17 @@ class Claim:
     Args:
         id: name in the register.
         registered: verdict in the register.
-        registered_holds: whether a claim of verdict `toy` holds at its reduced size, according to
-            the register.
         falsified_by: result that would falsify it.
         condition: condition under which it is meant; may be empty.
         follows: verdicts of other claims that decide it: id -> verdict. Empty where a chapter
             records it.
         preregistered: two events in their order, each a commit or a file: {"first": …, "then": …}.
         prediction: outcome of the registered prediction that the claim reports, one of `OUTCOMES`;
-            empty where it reports none. A failed prediction can be a verified claim ("against our
-            prediction, …"), but has no ✓.
+            empty where it reports none. The claim states what came, also if it was predicted
+            otherwise.
         post_hoc: whether the claim, its limit or its selection was chosen after seeing the results.
         answer: verdict on a statement of the paper in words; what follows a semicolon is on the
             page of errata only.
-        judgement: our reading of the verdict, where the registered rule says less or more than the
-            numbers.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.
@@ -100,14 +105,12 @@ class Claim:
         counterexample: smallest counter-example to a numbered statement, in words.
         pages: pages that state it.
         cell: page and anchor of the cell that shows it.
-        chapter: chapter whose module decides it, such as ``07_poison``.
         verdict: verdict of this build; None where this build has not decided it.
         history: outcome of the check of the preregistration.
     """
 
     id: str
     registered: str
-    registered_holds: bool = True
     falsified_by: str = ""
     condition: str = ""
     measure: str = "value"
@@ -115,7 +118,6 @@ class Claim:
     preregistered: dict[str, str] = field(default_factory=dict)
     prediction: str = ""
     post_hoc: bool = False
-    judgement: str = ""
     answer: str = ""
     sources: list[str] = field(default_factory=list)
     statement: str = ""
@@ -123,7 +125,6 @@ class Claim:
     counterexample: str = ""
     pages: list[str] = field(default_factory=list)
     cell: str | None = None
-    chapter: str = ""
     verdict: str | None = None
     holds: bool | None = None
     value: float | None = None
@@ -137,15 +138,22 @@ class Claim:
     @property
     def flipped(self) -> bool:
         """Whether this build has decided it, and otherwise than the register says."""
-        if self.verdict is None:
-            return False
-        same_side = self.verdict != "toy" or self.holds == self.registered_holds
-        return self.verdict != self.registered or not same_side
+        return self.verdict is not None and (self.verdict != self.registered or self.untrue)
+
+    @property
+    def untrue(self) -> bool:
+        """Whether it was decided that a claim of reduced size does not hold."""
+        return self.verdict == "toy" and not self.holds
 
     @property
     def known(self) -> str:
         """The verdict of this build, or the registered one where it has none."""
         return self.verdict or self.registered
+
+    @property
+    def sign(self) -> str:
+        """The sign of its verdict."""
+        return SIGNS[self.known]
 
     @property
     def at_paper_size(self) -> bool:
@@ -156,59 +164,104 @@ class Claim:
 
     @property
     def label(self) -> str:
-        """The verdict in words: of a statement of the paper those of the page of errata, else
-        `kind`.
-        """
-        if not self.id.startswith("errata-"):
-            return self.kind
-        words = {"verified": "holds", "falsified": "does not hold"}
-        return self.answer.partition(";")[0] or words.get(self.known, self.kind)
+        """The verdict in words: of a statement of the paper those of the page of errata."""
+        if answer := self.answer.partition(";")[0]:
+            return answer
+        return IN_WORDS[self.known]
+
+
+@dataclass(frozen=True)
+class Retired:
+    """A claim that no page states any more, as it stood.
+
+    Args:
+        id: name in ``book/retired.toml``.
+        statement: its sentence, which could be what was predicted and not what was found.
+        verdict: verdict, and `holds` where the experiment was of reduced size.
+        reason: why it was cut.
+        holds: whether it holds.
+        prediction: as in `Claim`, like the fields that follow.
+        registered: file of the registration.
+        merged_into: claim that says the same, or more; empty if none does.
+    """
+
+    id: str
+    statement: str
+    verdict: str
+    reason: str
+    holds: bool = True
+    prediction: str = ""
+    post_hoc: bool = False
+    measure: str = "value"
+    value: float | None = None
+    interval: list[float] | None = None
+    registered: str = ""
+    sources: list[str] = field(default_factory=list)
+    merged_into: str = ""
 
     @property
-    def kind(self) -> str:
-        """The verdict in words, with the size at which it was reached."""
-        if self.known == "toy":
-            held = self.holds if self.holds is not None else self.registered_holds
-            return f"{'holds' if held else 'does not hold'} at reduced size"
-        if self.known == "inconclusive":
-            return "open"
-        if self.size == "theory" or self.size is None:
-            return self.known
-        return f"{self.known} at {'the paper’s' if self.at_paper_size else 'its own'} size"
+    def label(self) -> str:
+        """The verdict in words."""
+        return IN_WORDS[self.verdict if self.holds else "falsified"]
 
 
 def load(root: Path = ROOT) -> dict[str, Claim]:
     """Return the registered claims; none for a book without a register.
 
     Raises:
-        ClaimError: for an unknown verdict, outcome or field, or a claim without what would falsify
-            it.
+        ClaimError: for an unknown verdict, outcome or field, a claim without what would falsify it,
+            or one of the book that is registered as falsified.
     """
-    path = root / "book" / "claims.toml"
-    content = tomllib.loads(path.read_text("utf8")) if path.is_file() else {}
-    claims = {}
-    for key, found in content.pop("errata", {}).items():
+    content = _content(root, "claims")
+    errata = content.pop("errata", {})
+    for key, found in errata.items():
         entry = {"verdict": found} if isinstance(found, str) else found
         content[f"errata-{key}"] = {"falsified_by": CHECKED} | entry
+    claims = {}
     for key, entry in content.items():
-        registered, holds = entry.pop("verdict", None), entry.pop("holds", True)
+        registered = entry.pop("verdict", None)
         try:
-            claim = claims[key] = Claim(key, registered, holds, **entry)
+            claim = claims[key] = Claim(key, registered, **entry)
         except TypeError as error:
-            raise ClaimError(f"claim {key!r} of {path.name}: {error}") from None
-        if registered not in VERDICTS or not claim.falsified_by:
+            raise ClaimError(f"claim {key!r} of claims.toml: {error}") from None
+        if registered not in SIGNS or not claim.falsified_by:
             raise ClaimError(
-                f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and "
-                "`falsified_by`"
+                f"claim {key!r} of claims.toml needs a verdict of {(*SIGNS,)}, and `falsified_by`"
             )
+        if registered == "falsified" and key.removeprefix("errata-") not in errata:
+            raise ClaimError(f"claim {key!r} of claims.toml is false: state what was found instead")
         if unknown := sorted(claim.follows.keys() - content.keys()):
-            raise ClaimError(f"claim {key!r} of {path.name} follows from {unknown}, no claims")
+            raise ClaimError(f"claim {key!r} of claims.toml follows from {unknown}, no claims")
         if claim.prediction not in ("", *OUTCOMES):
             raise ClaimError(
-                f"claim {key!r} of {path.name} has the prediction {claim.prediction!r}: use one of "
+                f"claim {key!r} of claims.toml has the prediction {claim.prediction!r}: use one of "
                 f"{OUTCOMES}"
             )
     return claims
+
+
+def load_retired(root: Path = ROOT) -> dict[str, Retired]:
+    """Return the claims that no page states any more; none for a book without such a file.
+
+    Raises:
+        ClaimError: for an unknown field or verdict, or one that was merged into no claim.
+    """
+    known, found = _content(root, "claims"), {}
+    for key, entry in _content(root, "retired").items():
+        try:
+            found[key] = Retired(key, **entry)
+        except TypeError as error:
+            raise ClaimError(f"claim {key!r} of retired.toml: {error}") from None
+        into = found[key].merged_into
+        missing = into and into not in known and into.removeprefix("errata-") not in known["errata"]
+        if missing or found[key].verdict not in SIGNS:
+            raise ClaimError(f"claim {key!r} of retired.toml is merged into {into!r}, no claim")
+    return found
+
+
+def _content(root: Path, name: str) -> dict[str, Any]:
+    path = root / "book" / f"{name}.toml"
+    return tomllib.loads(path.read_text("utf8")) if path.is_file() else {}
 
 
 def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:
@@ -221,17 +274,11 @@ def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:
         if missing:
             found.append(f"{claim.id}: {', '.join(missing)} is missing, so that nothing decides it")
         elif claim.verdict is None:
-            found.append(f"{claim.id}: no chapter records it, so that nothing decides it")
+            found.append(f"{claim.id}: no page decides it")
         elif claim.flipped:
-            before = _with_side(claim.registered, claim.registered_holds)
-            now = _with_side(claim.verdict, claim.holds)
+            now = "does not hold" if claim.untrue else f"is now {claim.verdict}"
             found.append(
-                f"{claim.id}: registered as {before}, now {now}. {claim.statement} "
+                f"{claim.id}: registered as {claim.registered}, {now}. {claim.statement} "
                 f"{claim.history}".rstrip()
             )
     return found
-
-
-def _with_side(verdict: str, holds: bool | None) -> str:
-    """Return a verdict, and of one at reduced size whether the claim holds."""
-    return f"{verdict} ({'holds' if holds else 'does not hold'})" if verdict == "toy" else verdict

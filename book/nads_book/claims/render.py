@@ -1,4 +1,4 @@
-"""How claims are shown: marks behind sentences, conclusions in chapters, the page *Claims*, and
+"""How claims are shown: signs behind sentences, conclusions in chapters, the page *Claims*, and
 ``claims.json``.
 
 Pages that list claims are made from the templates in this folder.
@@ -11,66 +11,54 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from nads_book.claims.register import ROOT, VERDICTS, Claim, ClaimError
+from nads_book.claims import paper
+from nads_book.claims.register import (
+    OUTCOMES,
+    ROOT,
+    SIGNS,
+    Claim,
+    ClaimError,
+    Retired,
+    load_retired,
+)
 from nads_book.claims.statements import MARK, records, texts
-from nads_book.report import CLAIM, estimate, readable
+from nads_book.experiments import Results
+from nads_book.report import CLAIM, estimate, markdown_table, place_of_run, readable, without_html
 
 if TYPE_CHECKING:
     import nbformat
 
-FAILED = "prediction failed"
-FAILURES_FIRST = ("falsified", "toy", "inconclusive", "verified")
 NUMBER = re.compile(r"<!-- (number|percent): ([\w-]+) -->")
 
 
-def sign(claim: Claim) -> str:
-    """Return the sign of a verdict; a failed prediction has none, whatever was found instead."""
-    return FAILED if claim.prediction == "failed" else VERDICTS[claim.known]
-
-
-def colon(claim: Claim) -> str:
-    """Return what separates the sign of a claim from its sentence, if the sign consists of
-    words.
-    """
-    return ":" if claim.prediction == "failed" else ""
-
-
-def kind(claim: Claim) -> str:
-    """Return the class of a claim's sign, which colours it."""
-    return "failed-prediction" if claim.prediction == "failed" else claim.known
-
-
-def chapter(claim: Claim) -> str:
-    """Return the chapter whose lab notes have the claim, such as ``07_poison``; empty if no chapter
-    has it.
-    """
-    pages = [Path(page).name for page in places(claim) if page.startswith("notebooks/")]
-    return claim.chapter or next(iter(pages), "")
+def words(claim: Claim | Retired) -> str:
+    """Return the small words behind the sign of a claim."""
+    found = ["predicted otherwise"] if claim.prediction == "failed" else []
+    return ", ".join([*found, "post hoc"] if claim.post_hoc else found)
 
 
 def address(claim: Claim) -> str:
-    """Return the address of a claim's entry in the lab notes, or of its line on the page *Claims*,
-    from a page in a folder of the book.
-    """
-    name = chapter(claim)
-    page = f"lab_notes/{name}" if name else "claims"
-    return f"../book/{page}.html#{claim.id}"
+    """Return the address of a claim's card, from a page in a folder of the book."""
+    return f"../book/claims.html#{claim.id}"
 
 
 def badge(claim: Claim) -> str:
-    """Return the sign of a claim, linked to its entry in the lab notes."""
-    label = html.escape(f"Claim: {claim.label}")
+    """Return the sign of a claim, linked to its card, and the small words behind it."""
+    label = html.escape("; ".join(filter(None, [f"Claim: {claim.label}", number(claim)])))
     link = f'href="{address(claim)}" title="{label}" aria-label="{label}"'
-    return f'<a class="claim-mark {kind(claim)}" {link}>{sign(claim)}</a>'
+    sign = f'<a class="claim-mark" {link}>{claim.sign}</a>'
+    return f'{sign}<small class="claim-words">{words(claim)}</small>' if words(claim) else sign
 
 
-def with_badges(text: str, claims: dict[str, Claim]) -> str:
+def with_badges(text: str, claims: Mapping[str, Claim]) -> str:
     """Replace the marks of a text by signs, and ``<!-- number: ID -->`` by the number behind a
     claim; ``percent`` in place of ``number`` shows a share, rounded down.
 
@@ -90,15 +78,21 @@ def with_badges(text: str, claims: dict[str, Claim]) -> str:
     return MARK.sub(lambda mark: badge(claims[mark[1]]) if mark[1] in claims else "", text)
 
 
+def sentence(claim: Claim) -> str:
+    """Return the sentence of a claim; one of the paper with the verdict on it."""
+    of_paper = claim.id.startswith(paper.PREFIX)
+    return f"{claim.statement} – *{claim.label}*" if of_paper else claim.statement
+
+
 def conclusion(claim: Claim, mark: str = "") -> str:
-    """Return what a chapter shows of a claim: its sign, its sentence and its number, in Markdown.
+    """Return what a chapter shows of a claim: its sign and its sentence, in Markdown.
 
     Args:
         claim: the claim.
-        mark: what stands for the sign; the sign itself by default.
+        mark: what stands for the sign; by default the sign with its small words.
     """
-    about = "; ".join(filter(None, [number(claim), claim.label]))
-    return f"**{mark or sign(claim)}{colon(claim)}** {claim.statement} ({about})"
+    plain = f"{claim.sign} {words(claim)}".rstrip()
+    return f"**{mark or plain}** {sentence(claim)}"
 
 
 def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nbformat.NotebookNode:
@@ -131,12 +125,12 @@ def titles(root: Path) -> dict[str, str]:
 
 
 def places(claim: Claim) -> list[str]:
-    """Return the pages that decide or state a claim."""
+    """Return the pages that show or state a claim."""
     cell = [claim.cell.partition(".html")[0]] if claim.cell else []
     return list(dict.fromkeys([*cell, *claim.pages]))
 
 
-def number(claim: Claim) -> str:
+def number(claim: Claim | Retired) -> str:
     """Return the number behind a claim with its interval; empty where it has none."""
     if claim.value is None:
         return ""
@@ -161,20 +155,14 @@ def facts(claim: Claim) -> str:
             "paper": "the paper’s size" if claim.at_paper_size else "an experiment of our own",
         }
         found.append(sizes.get(claim.size, f"size `{claim.size}`"))
-    if claim.verdict is None:
-        found.append("not decided again by this build")
     return "; ".join(filter(None, found))
 
 
 def classes(claim: Claim) -> str:
     """Return the classes of a claim's line, by which the page *Claims* is filtered."""
-    found = ["claim-line", _verdict_class(claim), *map(_page_class, places(claim))]
+    found = ["claim-line", f"verdict-{claim.known}", *map(_page_class, places(claim))]
     found += [f"prediction-{claim.prediction}"] if claim.prediction else []
     return " ".join([*found, "post-hoc"] if claim.post_hoc else found)
-
-
-def _verdict_class(claim: Claim) -> str:
-    return f"verdict-{re.sub(r'[^a-z]+', '-', claim.kind)}"
 
 
 def _page_class(page: str) -> str:
@@ -186,36 +174,158 @@ def rendered(template: str, **content: Any) -> str:
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
     environment.filters["emphasised"] = lambda text: re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
-    for function in (sign, colon, kind, address, badge, facts, classes):
+    for function in (address, badge, facts, classes, sentence):
         environment.globals[function.__name__] = function
     return environment.get_template(f"{template}.md.jinja").render(**content)
 
 
-def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
-    """Return the page *Claims*: its text, with counts, a search and a line per claim in place of
+# Tables of the page *Claims*
+
+
+def outcomes(claims: Iterable[Claim | Retired]) -> str:
+    """Return what was predicted and what came, failures first, in Markdown."""
+    order = ("failed", "open", "met")
+    came = {"failed": "**otherwise**", "open": "open", "met": "as predicted"}
+    rows = [
+        [
+            came[claim.prediction],
+            f"[{claim.id}](#{claim.id})" if isinstance(claim, Claim) else claim.id,
+            claim.statement,
+            "holds" if isinstance(claim, Claim) and claim.holds else claim.label,
+            number(claim) or "–",
+        ]
+        for claim in sorted(
+            (claim for claim in claims if claim.prediction),
+            key=lambda one: order.index(one.prediction),
+        )
+    ]
+    return markdown_table(rows, ["what came", "claim", "sentence", "it", "number"])
+
+
+def table_of_retired(claims: Iterable[Retired]) -> str:
+    """Return the claims that no page states any more, with the reason, in Markdown."""
+    rows = [
+        [
+            claim.id,
+            claim.statement,
+            claim.label,
+            number(claim) or "–",
+            f"{claim.reason}: [{claim.merged_into}](#{claim.merged_into})"
+            if claim.merged_into
+            else claim.reason,
+        ]
+        for claim in claims
+    ]
+    return markdown_table(rows, ["claim", "sentence", "it", "number", "why it was cut"])
+
+
+def trainings(paths: Iterable[Path]) -> str:
+    """Return what was trained for some results files, and where, in Markdown."""
+    rows = []
+    for path in paths:
+        found = Results.load(path)
+        of_all = f"{len(found.rows)} of {found.num_units}"
+        seeds = len({row["seed"] for row in found.rows})
+        images = f"{found.settings['num_train']:,} × {found.settings['recipe']['epochs']}"
+        rows.append([f"`{path.name}`", of_all, seeds, images, without_html(place_of_run(found))])
+    return markdown_table(rows, ["results", "networks", "seeds", "images × epochs", "where"])
+
+
+def lost_by_holm(claims: Iterable[Claim], level: float = 0.05) -> tuple[int, list[str]]:
+    """Return how many decisions rest on an interval and a limit, and which of them Holm's
+    correction for their number takes back.
+
+    P-values are two-sided and normal, with the standard error of the interval's end that faces the
+    limit.
+    """
+    chances = {}
+    for claim in claims:
+        if claim.null is None or claim.value is None or None in (claim.interval or [None]):
+            continue
+        low, high = claim.interval  # type: ignore[misc]
+        distance = abs(claim.value - claim.null)
+        half = claim.value - low if claim.null < claim.value else high - claim.value  # type: ignore[operator]
+        chances[claim.id] = 2 * NormalDist().cdf(-1.96 * distance / half) if half else 0.0
+    decided = sorted((chance, key) for key, chance in chances.items() if chance < level)
+    for place, (chance, _) in enumerate(decided):
+        if chance > level / (len(chances) - place):
+            return len(chances), [key for _, key in decided[place:]]
+    return len(chances), []
+
+
+def multiplicity(claims: Sequence[Claim]) -> str:
+    """Return how many decisions there are, and what a correction for their number changes."""
+    total, lost = lost_by_holm(claims)
+    named = ", ".join(f"[{key}](#{key})" for key in lost) or "none"
+    return (
+        f"Of {len(claims)} decisions {total} rest on an interval and a limit. "
+        f"The others are formulas, counts, maxima and registered limits, for which no chance of "
+        f"error is known. Holm's correction for {total} decisions would leave these open: {named}."
+    )
+
+
+def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
+    """Return the page *Claims*: its text, with counts, a search and a card per claim in place of
     ``<!-- claims -->``.
 
-    What the paper states comes first, with what fails before what holds; then the claims of the
-    book, by chapter.
+    What the paper states comes first; then the claims of the book, by chapter; then what was
+    predicted, what was retired, and what was trained.
     """
     names = titles(root)
     order = list(names)
-    paper = [claim for claim in claims.values() if claim.id.startswith("errata-")]
-    own = [claim for claim in claims.values() if claim not in paper]
+    of_paper = [claim for claim in claims.values() if claim.id.startswith(paper.PREFIX)]
+    own = [claim for claim in claims.values() if claim not in of_paper]
     used = {name for claim in claims.values() for name in places(claim)}
-    by_verdict = sorted(claims.values(), key=lambda claim: [*VERDICTS].index(claim.known))
-    labels = [(_verdict_class(one), f"{VERDICTS[one.known]} {one.kind}") for one in by_verdict]
+    retired = list(load_retired(root).values())
+    both: list[Claim | Retired] = [*claims.values(), *retired]
+    predicted = Counter(claim.prediction for claim in both if claim.prediction)
+    results = sorted((root / "book" / "results").glob("[!.]*-*.json"))
     content = rendered(
         "claims",
-        counts=Counter(labels),
-        pages={_page_class(name): names[name] for name in sorted(used, key=order.index)},
-        paper=sorted(paper, key=lambda claim: FAILURES_FIRST.index(claim.known)),
         own=sorted(own, key=lambda claim: min(map(order.index, places(claim)), default=-1)),
+        paper=sorted(of_paper, key=lambda claim: [*SIGNS].index(claim.known)),
+        counts=Counter(claim.known for claim in own),
+        signs=SIGNS,
+        titles=names,
+        pages={_page_class(name): names[name] for name in sorted(used, key=order.index)},
+        predicted={name: predicted[name] for name in OUTCOMES},
+        multiplicity=multiplicity(list(claims.values())),
+        outcomes=outcomes(both),
+        folded={
+            f"{len(retired)} claims that no page states any more": table_of_retired(retired),
+            "What was trained, and where": trainings(results),
+        },
     )
     return text.replace("<!-- claims -->", content)
 
 
-def write(path: Path, claims: dict[str, Claim]) -> None:
+def place(stage: Path, claims: Mapping[str, Claim], root: Path = ROOT) -> None:
+    """Write the pages *Claims* and *Errata* into the staging folder, and replace the marks of other
+    pages there.
+
+    Args:
+        stage: staging folder.
+        claims: the claims by id, decided.
+        root: folder of the repository.
+    """
+    for path in (stage / "book").rglob("*.md"):
+        text = path.read_text("utf8")
+        changed = page(text, claims, root) if path.stem == "claims" else with_badges(text, claims)
+        if path.stem == "errata":
+            changed = errata_page(changed, claims)
+        if changed != text:
+            path.write_text(changed, "utf8")
+
+
+def errata_page(text: str, claims: Mapping[str, Claim]) -> str:
+    """Return the page *Errata* with its tables: see `paper.tables`."""
+    lead, numbered, others, measured = paper.tables(claims)
+    first = rendered("errata", claims=numbered, measured=measured, numbered=True)
+    second = rendered("errata", claims=others, measured=measured, numbered=False)
+    return text.replace(paper.NUMBERED, f"{lead}\n\n{first}").replace(paper.OTHERS, second)
+
+
+def write(path: Path, claims: Mapping[str, Claim]) -> None:
     """Write ``claims.json``."""
     entries = [asdict(claim) for claim in claims.values()]
     path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", "utf8")

@@ -8,10 +8,7 @@ A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
 - one function per claim, which returns `nads_book.evidence.Evidence` and is named after the claim:
   ``dark_lines()`` decides ``dark-lines`` of the register. ``make verify`` and the build call these;
   `conclude` shows one on the page, as its sentence with the numbers;
-- ``CLAIMS``, if one function decides several claims: id -> function without arguments;
-- ``LAB_TABLES``, if it has any: title -> function without arguments that returns a table in
-  Markdown or HTML, which the chapter's lab notes show beside its claims, its predictions and what
-  was trained.
+- ``CLAIMS``, if one function decides several claims: id -> function without arguments.
 
 A chapter of several parts is a package, which names its modules in ``PARTS``.
 
@@ -23,7 +20,7 @@ chapter, make the module, and add its name to `MODULES`. A verdict that flips is
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import ModuleType
 
 from nads_book import claims
@@ -39,14 +36,11 @@ MODULES = (
     "lemma1_hessian",
     "nad_computation",
     "nads_and_generalization",
-    "other_photos",
     "poison",
     "pooling_theory",
-    "scale",
-    "scores_on_data",
     "theorem1",
     "training",
-    "using_nads",
+    "what_nads_do_not_tell",
 )
 
 
@@ -96,35 +90,6 @@ def conclude(id: str) -> None:
         claim = claims.decided(claims.load()[id], found)
         if claim.statement:
             show(claims.conclusion(claim))
-
-
-def chapter_of(module: str) -> str:
-    """Return the chapter that a module of this package belongs to, such as ``07_poison``.
-
-    Raises:
-        FileNotFoundError: if no notebook has its name.
-    """
-    for path in sorted((claims.ROOT / "notebooks").glob("*.ipynb")):
-        if path.stem.partition("_")[2] == module:
-            return path.stem
-    raise FileNotFoundError(f"there is no chapter for nads_book.pages.{module}")
-
-
-def lab_tables() -> dict[str, Mapping[str, Callable[[], str]]]:
-    """Return the tables of the lab notes: chapter -> title -> function that makes the table."""
-    return {
-        chapter_of(name): {
-            title: table
-            for part in _parts(name)
-            for title, table in getattr(part, "LAB_TABLES", {}).items()
-        }
-        for name in MODULES
-    }
-
-
-def chapters_of_claims() -> dict[str, str]:
-    """Return the chapter whose module decides a claim, by the id of the claim."""
-    return {key: chapter_of(name) for name in MODULES for key in _claims(name)}
 
 
 def _decides(function: Decide, part: ModuleType) -> bool:

@@ -1,4 +1,4 @@
-"""The page ``15_explorer``: how much the first NADs of two architectures have in common."""
+"""The page ``13_explorer``: how much the first NADs of two architectures have in common."""
 
 from functools import cache
 from itertools import permutations

@@ -5,9 +5,9 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.analysis.statistics import grouped, mean_and_range, rank_correlation
-from nads_book.evidence import Evidence
+from nads_book.evidence import Evidence, below
 from nads_book.experiments import Row, matching
-from nads_book.pages.scored_rows import registered, rows_of, scored
+from nads_book.pages.scored_rows import rows_of, scored
 from nads_book.studies.nonlinear_tasks import NETWORKS, NONLINEAR, TASKS
 
 STUDY = "nonlinear-tasks"
@@ -71,11 +71,10 @@ def drawn_again(network: str, task: str) -> list[float]:
 
 
 def nonlinear_order() -> Evidence:
-    """Decide whether NADs order what both networks learn in all three tasks (registered).
-
-    A task that is too easy or too hard decides nothing.
+    """Decide whether accuracy falls along NADs for both networks in all three tasks, by the weakest
+    of the six rank correlations.
     """
     found = correlations("NADs")
     weakest = max(found, key=found.__getitem__)
     estimate = [found[weakest], *drawn_again(*weakest.split(", "))]
-    return registered(STUDY, CELLS, estimate, nonlinear_rows())
+    return below(estimate, size="laptop", rows=nonlinear_rows())

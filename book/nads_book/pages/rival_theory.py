@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book import figures
-from nads_book.evidence import Evidence
+from nads_book.evidence import Evidence, otherwise
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.studies.rival_theory import predictions
 
@@ -46,8 +46,8 @@ def levels(network: str, family: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lead(criterion: str, cell: str, key: str) -> Evidence:
-    """Decide by a registered criterion, and show a lead of one theory over another."""
-    return registered(STUDY, [criterion], scored(STUDY).estimates[cell][key])
+    """Decide whether a registered criterion failed, and show a lead of one theory over another."""
+    return otherwise(registered(STUDY, [criterion], scored(STUDY).estimates[cell][key]))
 
 
 CLAIMS = {

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.evidence import Evidence
+from nads_book.evidence import Evidence, otherwise
 from nads_book.figures.style import legend, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.studies.small_components import NUM_GROUPS, shares
@@ -35,9 +35,12 @@ def plot_groups() -> Figure:
 
 
 def share_that_changes(criterion: str, group: int) -> Evidence:
-    """Decide by a registered criterion, and show the share in a group when both are flipped."""
+    """Decide whether a registered criterion failed, and show the share in a group when both are
+    flipped.
+    """
     found = scored(STUDY).estimates["nads, flip"][f"group {group}"]
-    return registered(STUDY, [criterion], [100 * end for end in found], rows_of(STUDY))
+    estimate = [100 * end for end in found]
+    return otherwise(registered(STUDY, [criterion], estimate, rows_of(STUDY)))
 
 
 CLAIMS = {

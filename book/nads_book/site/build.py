@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import shutil
 import signal
@@ -28,7 +27,7 @@ from filelock import FileLock, Timeout
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
-from nads_book.pages import chapters_of_claims, decisions, lab_tables
+from nads_book.pages import decisions
 from nads_book.site import pages, sharing
 from nads_book.site.dependencies import results_folder
 from nads_book.site.execution import (
@@ -42,7 +41,6 @@ from nads_book.site.execution import (
     start,
     stop,
 )
-from nads_book.site.stage import PREDICTIONS
 from nads_book.studies import load_results
 from nads_book.studies.presets import ON_CPUS
 
@@ -103,11 +101,9 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
             somebody's own results.
     """
     try:
-        functions, owners = (decisions(), chapters_of_claims()) if root == ROOT else ({}, {})
+        functions = decisions() if root == ROOT else {}
         evidence = {key: decide() for key, decide in functions.items()}
         register = claims.decide(evidence, claims.places(executed), root)
-        for key, chapter in owners.items():
-            register[key].chapter = chapter
     except (claims.ClaimError, FileNotFoundError) as error:
         raise BuildError(str(error)) from None
     flipped = claims.problems((claim for claim in register.values() if claim.flipped), root)
@@ -141,11 +137,8 @@ def write_claims(folder: Path, preset: str, root: Path) -> dict[str, claims.Clai
         BuildError: if a verdict flips, or a page cannot be made.
     """
     register = decided(executed(folder, preset, root).values(), root)
-    tables = folder / "stage" / PREDICTIONS
-    predictions = json.loads(tables.read_text("utf8")) if tables.is_file() else {}
     try:
-        notes = lab_tables() if root == ROOT else {}
-        claims.place(folder / "stage", register, notes, predictions, root)
+        claims.place(folder / "stage", register, root)
     except claims.ClaimError as error:
         raise BuildError(str(error)) from None
     return register

@@ -2,16 +2,13 @@
 FOLDER ROOT``.
 """
 
-import json
 import shutil
 import sys
 from pathlib import Path
 
-from nads_book import explorer, predictions
+from nads_book import explorer
 from nads_book.pages.nad_computation import certainty
 from nads_book.site import gaps, pages, sharing
-
-PREDICTIONS = "predictions.json"  # in the staging folder: path of a registration -> Markdown
 
 
 def stage(folder: Path, root: Path) -> None:
@@ -36,18 +33,14 @@ def stage(folder: Path, root: Path) -> None:
     pages.draw_strip(target / "book" / "_static" / "strip.png")
     explorer.write_pages_data(target / "book" / "_static" / "explorer")
     pages.draw_certainty(target / "book" / "_static" / "certainty.png")
-    found = predictions.everything()
-    content = {"predictions": predictions.page(found)}
-    content |= {mark: table() for mark, table in certainty.TABLES.items()}
+    content = {mark: table() for mark, table in certainty.TABLES.items()}
     counts = gaps.write(target / "book" / "_static" / "gaps", root)
-    for name in ("predictions", "certainty", "course"):
+    for name in ("certainty", "course"):
         page = target / "book" / f"{name}.md"
         text = gaps.with_links(page.read_text("utf8"), counts)
         for mark, part in content.items():
             text = text.replace(f"<!-- {mark} -->", part)
         page.write_text(text, "utf8")
-    tables = {path: predictions.section(path, some) for path, some in found.items()}
-    (target / PREDICTIONS).write_text(json.dumps(tables), "utf8")
     for name, figure in pages.page_figures().items():
         (target / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
 

@@ -41,7 +41,7 @@ def verify() -> int:
     for problem in problems:
         print(f"  {problem}", file=sys.stderr)
     verdicts = [claim.verdict for claim in register.values()]
-    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in claims.VERDICTS)
+    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in claims.SIGNS)
     seconds = time.perf_counter() - began
     print(f"{len(register)} claims: {counts}; {len(problems)} problems, after {seconds:.0f} s")
     return 1 if problems else 0

@@ -12,8 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import nads_core as nc
 from nads_book.analysis.statistics import pooled_variance
+from nads_book.atlas import ATLAS
 from nads_book.experiments import (
+    PHOTO_RECIPE,
     Context,
     Estimates,
     FileStudy,
@@ -23,19 +26,22 @@ from nads_book.experiments import (
     Scored,
     Unit,
     accuracies,
+    load_nads,
     recipe_steps,
     sgd,
     within,
 )
-from nads_book.studies.pairs import ADAM, SGD, build, changed, flipping_nads, upright
+from nads_book.photos import load_images
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training import Dataset
+from nads_core.training import Dataset, Recipe
 
 BASES = ("as is", "rotated", "flipped", "nads", "components")
 ONE_STEP_SIZE, EQUAL_VARIANCES = "adam, one step size", "sgd, equal variances"
 TREATMENTS = ("adam", "sgd", ONE_STEP_SIZE, EQUAL_VARIANCES)
 SEEDS = (0, 1, 2)
 ROTATION_SEED = 19
+NUM_TRAIN, NUM_TEST, SHAPE = 10_000, 5_000, (3, 32, 32)
+SGD, ADAM = PHOTO_RECIPE, Recipe(epochs=10, learning_rate=1e-3)
 
 
 class SharedScaleAdam(torch.optim.Adam):
@@ -60,9 +66,36 @@ class SharedScaleAdam(torch.optim.Adam):
 
 
 @lru_cache(maxsize=1)
+def upright() -> tuple[Dataset, Dataset, str]:
+    """Return the training and the test part of CIFAR-10, each channel standardised in training, and
+    their source.
+
+    Raises:
+        ValueError: if there are fewer images, or of another shape.
+    """
+    parts = []
+    for train, count in ((True, NUM_TRAIN), (False, NUM_TEST)):
+        loaded = load_images("cifar10", train=train, num_images=count, progress=False)
+        wanted, found = (count, *SHAPE), tuple(loaded.images.shape)
+        if found != wanted:
+            raise ValueError(f"images {wanted} needed, {loaded.source} has {found}")
+        parts.append(loaded)
+    channels = parts[0].images.transpose(0, 1).flatten(1)  # (C, N D)
+    mean, std = (value.view(-1, 1, 1) for value in (channels.mean(1), channels.std(1)))
+    train, test = (((part.images - mean) / std, part.labels) for part in parts)
+    return train, test, parts[0].source
+
+
+@lru_cache(maxsize=1)
+def flipping_nads() -> nc.NADs:
+    """Return LeNet's NADs of one channel, whose order "flipped" reverses."""
+    return load_nads("lenet", 2).complete_basis()
+
+
+@lru_cache(maxsize=1)
 def principal_axes() -> Tensor:
     """Return the eigenvectors of the covariance of training images, all channels, (C D, C D)."""
-    flat = upright("cifar10")[0][0].flatten(1).double()
+    flat = upright()[0][0].flatten(1).double()
     return torch.linalg.eigh(torch.cov(flat.T)).eigenvectors.flip(1).float()
 
 
@@ -86,8 +119,8 @@ def in_basis(images: Tensor, basis: str) -> Tensor:
     if basis == "rotated":
         return (images.flatten(2) @ rotation(size)).view_as(images)
     if basis == "nads":
-        return (images.flatten(2) @ flipping_nads(images.shape[-1]).basis.float()).view_as(images)
-    return changed(images, basis)
+        return (images.flatten(2) @ flipping_nads().basis.float()).view_as(images)
+    return nc.flip(images, flipping_nads()) if basis == "flipped" else images
 
 
 def effective_inputs(images: Tensor) -> float:
@@ -111,7 +144,7 @@ def trained(train: Dataset, test: Dataset, treatment: str, seed: int) -> Row:
     """Train an MLP and return its accuracies; weights and batches depend on the seed alone."""
     own = seed_sequence(seed, 21)
     with seeded(own):
-        network = build("cifar10", "mlp").train()
+        network = ATLAS["mlp"].architecture.build(*SHAPE[:2], 10).train()
     recipe = SGD if treatment.startswith("sgd") else ADAM
     optimiser: torch.optim.Optimizer = sgd(network, recipe)
     if recipe is ADAM:
@@ -131,7 +164,7 @@ class AdamFlip(FileStudy):
     on_photos = True
 
     def run(self, unit: Unit, context: Context) -> Row:
-        (images, labels), (tests, truth), source = upright("cifar10")
+        (images, labels), (tests, truth), source = upright()
         train, test = (in_basis(part, unit["basis"]) for part in (images, tests))
         effective = effective_inputs(train)
         if unit["treatment"] == EQUAL_VARIANCES:

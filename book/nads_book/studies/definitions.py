@@ -9,25 +9,20 @@ black. A gradient sees every pixel among others.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.statistics import grouped
-from nads_book.analysis.waves import fourier_directions, predicted_energies
+from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas.small_networks import Concatenated
 from nads_book.experiments import (
     Context,
-    Facts,
-    FileStudy,
     KeyedStudy,
     Row,
     Unit,
-    load_study,
     rounded,
     train_along,
 )
@@ -82,7 +77,6 @@ DEFINITIONS: dict[str, Estimator] = {
     **{f"dipole {arm:g}": nc.Dipole(step=arm) for arm in (1.0, 10.0, 100.0, 300.0)},
 }
 OURS, AUTHORS = "gradient 1", "dipole 100"
-DEEP_LABELS = (OURS, AUTHORS)
 TRAINED, SIDE = "max pooling, 3", 32
 NUM_NETWORKS, WAVES, AMONG, SEEDS = 512, 8, 20, (0, 1)
 # Networks of each seed; seed 4 was looked at before the others.
@@ -144,27 +138,6 @@ def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
     return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
 
 
-def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]]:
-    """Return the waves whose ranks differ most: those that gradients put first, then those that
-    dipoles put first.
-
-    Of those that are among the first by one definition at least: what both put last, no network
-    learns.
-    """
-    # By the symmetries of the square (ky, kx) stands for (kx, ky) and their mirror images
-    frequencies = [(ky, kx) for ky in range(SIZE // 2 + 1) for kx in range(ky, SIZE // 2 + 1)]
-    ranks = []
-    for label in (OURS, AUTHORS):
-        energies = torch.tensor([shares[label][ky][kx] for ky, kx in frequencies])
-        ranks.append(energies.argsort(descending=True, stable=True).argsort(stable=True))
-    order = [
-        i
-        for i in (ranks[0] - ranks[1]).argsort(stable=True).tolist()
-        if min(ranks[0][i], ranks[1][i]) < AMONG
-    ]
-    return [frequencies[i] for i in order[:WAVES] + order[-WAVES:]]
-
-
 def trained(network: Build, waves: list[tuple[int, int]], context: Context) -> Row:
     """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
     size, build = SIZES["laptop"].separable, partial(network, num_classes=2)
@@ -202,52 +175,3 @@ class DefinitionMoments(KeyedStudy):
         shares = {label: wave_shares(part) for label, part in halves.items()}
         facts = {"moved": rounded(moved, 4), "shares": rounded(shares, 7)}
         return {"num_networks": NUM_NETWORKS, **facts}
-
-
-class DefinitionTrainings(DefinitionMoments):
-    """Which definition do trained networks follow? Waves about whose order the
-    two disagree most.
-    """
-
-    name = "definitions-trainings"
-    on_gpu = True
-    file = DefinitionMoments.file
-    design = {"network": [TRAINED]}
-    needs = ("definitions",)
-    rows_at = ("trainings",)
-
-    def run(self, unit: Unit, context: Context) -> Row:
-        shares = load_study(self.file)["moments"][TRAINED]["shares"]
-        return trained(NETWORKS[TRAINED], disputed_waves(shares), context)
-
-
-class DefinitionDeep(FileStudy):
-    """Energies of waves in VGG-11 by both definitions, a group of networks at a time."""
-
-    name = "definitions-deep"
-    on_gpu = False
-    file = DefinitionMoments.file
-    design = {"label": DEEP_LABELS, "seed": DEEP_SEEDS}
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        found = content.get("deep", {}).get(DEEP.name, {"shares": {}})
-        rows = []
-        for label, groups in found["shares"].items():
-            runs = found.get("run", {}).get(label, [None] * len(groups))
-            columns = zip(DEEP_SEEDS, groups, runs, strict=False)
-            rows += [{"label": label, "seed": s, "shares": g, "run": r} for s, g, r in columns]
-        return rows
-
-    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
-        columns = {
-            name: grouped((row["label"], row[name]) for row in rows) for name in ("shares", "run")
-        }
-        waves = list(predicted_energies(DEEP.name))
-        return content | {"deep": {DEEP.name: {"group": GROUP, "waves": waves, **columns}}}
-
-    def run(self, unit: Unit, context: Context) -> Row:
-        build, shape = partial(DEEP.build, 1, SIDE, 1), (1, SIDE, SIDE)
-        shares = wave_shares(
-            sampled_halves(build, shape, DEFINITIONS[unit["label"]], GROUP, unit["seed"])
-        )
-        return {"shares": rounded([shares[k] for k in predicted_energies(DEEP.name)], 7)}

@@ -49,7 +49,6 @@ NUM_TRAINED = 10_000  # samples of the networks that are predicted
 RIDGE = 1e-3  # relative to the mean squared gradient
 NUM_DRAWS = 5_000
 NUM_KERNELS, NUM_PAIRED = 20, 512  # networks of a mean kernel, and samples of each of its two sets
-THEORIES = ("kernel", "alignment", "energy", "gain", "frequency")
 Weights = dict[str, Tensor]
 
 

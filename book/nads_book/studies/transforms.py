@@ -23,7 +23,6 @@ from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import Dataset
 
-ORDERS = ("kept", "reversed", "shuffled in octaves", "shuffled")
 _FIRST_OCTAVE = 16
 NADS_VERSION = 2  # of all bases, whatever architecture is trained
 _DRAWS = 3

@@ -1,6 +1,6 @@
 """The page ``10_atlas``: what in an architecture makes its directions."""
 
-from nads_book.pages.atlas import changes, tables, trained
+from nads_book.pages.atlas import changes, trained
 from nads_book.pages.atlas.changes import (
     LATTICE,
     PATCHES,
@@ -11,6 +11,7 @@ from nads_book.pages.atlas.changes import (
     plot_yours,
     show_counts,
 )
+from nads_book.pages.atlas.tables import show_entries
 from nads_book.pages.atlas.trained import plot_learned
 
-PARTS = (changes, trained, tables)
+PARTS = (changes, trained)

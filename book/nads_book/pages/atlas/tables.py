@@ -1,8 +1,8 @@
-"""Tables of the lab notes."""
+"""All entries of the atlas."""
 
 from nads_book.atlas import Measured, load_atlas
 from nads_book.pages.atlas import changes
-from nads_book.report import estimate, markdown_table
+from nads_book.report import estimate, table
 
 
 def written(found: Measured) -> str:
@@ -12,8 +12,8 @@ def written(found: Measured) -> str:
     return estimate((found.value, *found.interval), digits)
 
 
-def table_of_entries() -> str:
-    """Return each entry with its effective number, its effect, and how many networks resolve the
+def show_entries() -> None:
+    """Display each entry with its effective number, its effect, and how many networks resolve the
     effect.
     """
     atlas = load_atlas()
@@ -28,4 +28,4 @@ def table_of_entries() -> str:
         number = written(changes.measured(name, "effective"))
         rows.append([name, entry.change, number, effect, known])
     head = ["entry", "change", "effective number", "effect, 1 − cosine", "networks that resolve it"]
-    return markdown_table(rows, head)
+    table(rows, head)

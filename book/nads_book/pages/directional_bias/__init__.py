@@ -3,11 +3,10 @@
 - `tasks`: two tasks that are mirror images, of which LeNet learns one; what the reader trains;
 - `maps`: all waves of the published grid (the paper's Fig. 1), and how well two maps agree;
 - `speed`: how fast waves are learned (Fig. 2);
-- `without_pooling`: what is left of the bias without pooling (Fig. 3);
-- `reduced`: trainings of reduced size, and deep networks.
+- `without_pooling`: what is left of the bias without pooling (Fig. 3).
 """
 
-from nads_book.pages.directional_bias import maps, reduced, speed, tasks, without_pooling
+from nads_book.pages.directional_bias import maps, speed, tasks, without_pooling
 from nads_book.pages.directional_bias.maps import (
     plot_agreement,
     plot_lenet_map,
@@ -25,4 +24,4 @@ from nads_book.pages.directional_bias.without_pooling import (
     show_playground,
 )
 
-PARTS = (tasks, maps, speed, without_pooling, reduced)
+PARTS = (tasks, maps, speed, without_pooling)

@@ -165,3 +165,10 @@ def between_trainings() -> Evidence:
     found = difference("ours and published")
     holds = found[0] < 1.25 * difference("ours, two seeds")[0]
     return evidence(holds, *found, results=[sweep("lenet")])
+
+
+def resnet_same_waves() -> Evidence:
+    """Decide whether a ResNet-18 of the paper's size learns the same waves as the authors'."""
+    ours, theirs = accuracies("resnet18"), authors("resnet18", right=True)
+    differing = set(learned(ours)) ^ set(learned({k: theirs[k] for k in ours}))
+    return evidence(not differing, len(differing), results=[sweep("resnet18")])

@@ -12,7 +12,6 @@ from nads_book.pages.directional_bias.maps import Map, accuracies, sweep
 from nads_book.studies.directions import LOSSES
 
 NEVER = 1e9  # steps to a loss that is not reached: more than any training has
-SMALL = {"vgg11": "laptop", "resnet18": "narrow"}  # size of deep networks
 
 
 @cache

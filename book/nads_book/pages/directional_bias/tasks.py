@@ -133,9 +133,6 @@ def plot_your_training(
     return figures.plot_accuracy_dots(yours | stored_beside(wave))
 
 
-# The two tasks are mirror images
-
-
 # What LeNet of the paper's size does
 
 

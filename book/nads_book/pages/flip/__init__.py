@@ -2,7 +2,7 @@
 why.
 """
 
-from nads_book.pages.flip import costs, images, match, rough, stored
+from nads_book.pages.flip import costs, images, match, other_photos, rough, stored
 from nads_book.pages.flip.costs import plot_costs, plot_signs, plot_yours, widget
 from nads_book.pages.flip.images import (
     MAPS,
@@ -13,5 +13,6 @@ from nads_book.pages.flip.images import (
     run_full_scale,
 )
 from nads_book.pages.flip.match import plot_maps
+from nads_book.pages.flip.other_photos import plot_elsewhere
 
-PARTS = (costs, images, match, rough)
+PARTS = (costs, images, match, rough, other_photos)

@@ -216,4 +216,5 @@ def table_shipped() -> str:
 # Of the page "How certain is a NAD?": marker in its text -> table
 TABLES: dict[str, Callable[[], str]] = {
     "calibration": table_by_certainty,
+    "shipped": table_shipped,
 }

@@ -12,8 +12,6 @@ from nads_book.figures.style import styled, subplots
 
 KINDS = {"gradients": "gradient 1", "dipoles": "dipole 100"}
 ARMS = np.array([1, 10, 100, 300])  # of dipoles
-TRAINED = "max pooling, 3"  # the network that was trained along the waves in dispute
-NUM_DRAWS = 4_000  # of waves and groups of networks
 
 
 @cache

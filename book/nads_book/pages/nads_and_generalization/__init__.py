@@ -17,7 +17,6 @@ from nads_book.pages.nads_and_generalization import (
     predictions,
     waves,
 )
-from nads_book.pages.nads_and_generalization.estimators import plot_rank_correlations
 from nads_book.pages.nads_and_generalization.fall import plot_accuracy_by_nad
 from nads_book.pages.nads_and_generalization.gain import plot_arms
 from nads_book.pages.nads_and_generalization.law import plot_law

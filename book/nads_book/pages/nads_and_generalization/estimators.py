@@ -4,9 +4,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from nads_book import figures
 from nads_book.analysis import published, statistics
 from nads_book.evidence import Estimate, Evidence, Facts, evidence
 from nads_book.experiments import load_study
@@ -52,13 +50,6 @@ def correlation(kind: str, label: str) -> Estimate:
 def ahead(label: str, reference: str = "smoothed") -> Estimate:
     """Return the lead of one estimator over another on the waves, on the same draws."""
     return statistics.with_interval(draws("DFT", reference) - draws("DFT", label))
-
-
-def plot_rank_correlations() -> Figure:
-    """Draw the rank correlation with accuracy over the waves, for all estimators."""
-    found = {name: correlation("DFT", label) for label, name in NAMES.items()}
-    found["the authors' training"] = correlation("DFT", "the authors' training")
-    return figures.plot_intervals({"": {"": found}}, ["rank correlation of energy and accuracy"])
 
 
 FACTS: Facts = {"size": "paper", "num_seeds": 2}

@@ -177,6 +177,3 @@ def fig6_lenet_close() -> Evidence:
     own = zip(family().keys, family().accuracies, strict=True)
     gaps = [100 * abs(value - paper[index]) for index, value in own if index in paper]
     return evidence(np.mean(gaps) < 3, np.mean(gaps), results=[lenets()])
-
-
-# Tables of the lab notes

@@ -13,17 +13,7 @@ from nads_book.evidence import Estimate, Evidence, around, evidence
 from nads_book.experiments import Results, Scored
 from nads_book.studies import gain, stored
 
-DESIGNS = {"lenet": "LeNet", "cnn": "small CNN", "resnet18": "ResNet-18, narrow"}
 ARMS = {"free": "free", "frozen": "random", "taught": "learned"}  # first filters, as stored
-RULES = {
-    "law": "first-step law",
-    "without_gain": "law, constants from NADs, no gain",
-    "with_gain": "law with gain, constants from NADs",
-    "step": "step in the energy, fitted",
-    "isotonic": "rising curve of the energy, fitted",
-    "fitted_without_gain": "law, refitted, no gain",
-    "fitted_with_gain": "law with gain, refitted",
-}
 NUM_GROUPS = 3  # of energies, in the figure
 
 
@@ -135,6 +125,3 @@ def not_energy_alone() -> Evidence:
     value = one.estimates["free"]["fitted_with_gain, held_out"][0]
     holds = one.met["closer than any function of energy, free"]
     return evidence(holds, value, results=[results("lenet")])
-
-
-# Tables of the lab notes

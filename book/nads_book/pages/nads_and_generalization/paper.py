@@ -154,6 +154,3 @@ def errata_train_accuracy() -> Evidence:
         )
     text = f"Training accuracies along waves: {'; '.join(found)}."
     return evidence(None, sentence=text, size="laptop")
-
-
-# Tables of the lab notes

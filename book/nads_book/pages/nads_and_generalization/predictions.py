@@ -9,12 +9,8 @@ from nads_book.analysis.statistics import means
 from nads_book.evidence import Evidence, Facts, evidence, exact_share
 from nads_book.experiments import load_study
 
-LAWS = {"law": "first-step law", "without_gain": "refitted, no gain", "with_gain": "with the gain"}
 TRAINED = "law-trained.json"
 FACTS: Facts = {"size": "paper", "num_seeds": 1}
-
-
-# Predicted before training: samples and noise
 
 
 Cell = tuple[int, int, float]  # NAD, training samples, sigma
@@ -43,16 +39,6 @@ def predictions() -> dict[Cell, dict[str, float]]:
     return {cell: row for cell, row in found.items() if cell in reached()[0]}
 
 
-def predicted(law: str) -> np.ndarray:
-    """Return the predictions of a law, a key of `LAWS`, in the order of `predictions`."""
-    return np.array([row[law] for row in predictions().values()])
-
-
-def measured() -> np.ndarray:
-    """Return the accuracies in the same order."""
-    return np.array([reached()[0][cell] for cell in predictions()])
-
-
 def samples_and_noise() -> Evidence:
     """Decide whether few samples with little noise are worse than the law says, for most NADs."""
     usual, longer = reached()
@@ -66,9 +52,3 @@ def samples_and_noise() -> Evidence:
     )
     share, facts = exact_share(right), FACTS | {"num_trainings": 2 * len(nads)}
     return evidence(max(share[0], as_long.mean()) < 0.5, *share, null=0.5, **facts)
-
-
-# Along the authors' own directions
-
-
-# Tables of the lab notes

@@ -9,12 +9,12 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book import figures
-from nads_book.analysis import published, statistics, waves
+from nads_book.analysis import published, waves
 from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.analysis.statistics import area_under_curve
 from nads_book.evidence import Evidence, evidence
 from nads_book.figures.style import dotted, legend, panel_row, shade, styled
-from nads_book.report import LABELS, estimate, markdown_table
+from nads_book.report import LABELS
 from nads_book.theory import pooling
 from nads_core.data.fourier import Frequency
 
@@ -80,30 +80,6 @@ def scores(name: str) -> dict[str, np.ndarray]:
 def area(name: str, label: str = OWN) -> float:
     """Return the share of pairs of waves in which a score ranks the learned one first."""
     return area_under_curve(scores(name)[label], arrays(name)[1] > LEARNED)
-
-
-def drawn(name: str, label: str, measure: str) -> np.ndarray:
-    """Return an area or a rank correlation, followed by those of waves drawn again.
-
-    Groups of mirrored waves are drawn, because the published table repeats trainings there.
-
-    Args:
-        name: network.
-        label: label of a score.
-        measure: "area"; or "rank", the rank correlation with accuracy among the learned waves.
-    """
-    (keys, accuracies), score = arrays(name), scores(name)[label]
-    groups = np.abs(keys) @ (100, 1)
-    found = []
-    for draw in (np.arange(len(keys)), *statistics.drawn_groups(groups)):
-        learned = accuracies[draw] > LEARNED
-        if measure == "area":
-            found.append(area_under_curve(score[draw], learned))
-        else:
-            found.append(
-                statistics.rank_correlation(score[draw][learned], accuracies[draw][learned])
-            )
-    return np.array(found)
 
 
 # Figures
@@ -173,24 +149,3 @@ def rules_come_close() -> Evidence:
     smallest = min(area(name, RULES[name]) for name in DEEP)
     alone = all(min(area(name, rule) for name in DEEP) < 0.8 for rule in FREQUENCY_RULES)
     return evidence(smallest > 0.97 and alone, smallest, size="paper")
-
-
-# Tables of the lab notes
-
-
-def table_of(measure: str, digits: int) -> str:
-    """Return areas, or rank correlations among the learned waves, of every score and network."""
-    labels = dict.fromkeys(label for name in DEEP for label in scores(name))
-
-    def cell(name: str, label: str) -> str:
-        score = scores(name).get(label)
-        if score is None or (measure == "rank" and len(np.unique(score)) < 3):
-            return "–"
-        return estimate(statistics.with_interval(drawn(name, label, measure)), digits)
-
-    rows = [[label, *(cell(name, label) for name in DEEP)] for label in labels]
-    learned = {name: arrays(name)[1] > LEARNED for name in DEEP}
-    head = [
-        f"{LABELS[name]}, {found.sum()} of {len(found)} learned" for name, found in learned.items()
-    ]
-    return markdown_table(rows, [measure, *head])

@@ -25,9 +25,9 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.pages.poison.parts import injected
+from nads_book.pages.poison.parts import injected, points_lost
 from nads_book.report import LABELS
-from nads_book.studies import load_results, poison_parts, stored
+from nads_book.studies import load_results, stored
 from nads_book.studies import toy_shortcuts as toys
 from nads_core.data.poisoning import carriers
 
@@ -225,7 +225,7 @@ def errata_small_modification() -> Evidence:
 
 def errata_fig7_resnet() -> Evidence:
     """Tell what there is of Fig. 7 for its own network, which decides nothing."""
-    narrow = poison_parts.points_lost("resnet")["poison"]
+    narrow = points_lost("resnet")["poison"]
     accuracies = accuracies_by_carrier(resnets())
     lost = {
         index: [100 * float(np.mean(accuracies[None]) - np.mean(values))]
@@ -255,6 +255,3 @@ def errata_poison_ignores() -> Evidence:
         "clean photos; behind late carriers too few change."
     )
     return evidence(None, sentence=text, results=[lenets()])
-
-
-# Tables of the lab notes

@@ -9,10 +9,10 @@ from nads_book import figures, report
 from nads_book.analysis.statistics import mean_and_range, means
 from nads_book.evidence import Estimate, Evidence, evidence, fitted_slope
 from nads_book.experiments import Results, Row
-from nads_book.pages.poison.parts import injected, mean_lost
+from nads_book.pages.poison.parts import DEVIATION, deviations, injected, mean_lost
 from nads_book.report import fixed
 from nads_book.studies import injection_responses as responses
-from nads_book.studies import poison_parts, stored
+from nads_book.studies import stored
 from nads_book.studies.injection import INJECTED_SIZES
 from nads_book.studies.injection_responses import Condition
 
@@ -130,7 +130,7 @@ def border_depends() -> Evidence:
 def energies() -> dict[int, float]:
     """Return the energy of each carrier, relative to that of the first NAD."""
     values = injected().experiment().nads.eigenvalues
-    indices = poison_parts.deviations("lenet")
+    indices = deviations()
     return {index: float(values[index : index + 2].mean() / values[0]) for index in sorted(indices)}
 
 
@@ -176,7 +176,7 @@ def errata_poison_order() -> Evidence:
     one, deep = slope(), {index: 100 * share for index, share in followed_by_resnet().items()}
     first = min(deep)
     later = max(share for index, share in deep.items() if index != first)
-    number = mean_lost(poison_parts.DEVIATION)
+    number = mean_lost(DEVIATION)
     early = [lost for index, lost in number.items() if index <= LATE]
     late = [lost for index, lost in number.items() if index > LATE]
     text = (
@@ -188,6 +188,3 @@ def errata_poison_order() -> Evidence:
         f"NAD {first}, and by {fixed(later, 0)} at most at later ones."
     )
     return evidence(one[1] > 0, sentence=text, results=[injected()])
-
-
-# Tables of the lab notes

@@ -1,25 +1,28 @@
 """The poison in parts: two holes, a small number, and a number of one deviation."""
 
-from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import spearmanr
 
 from nads_book import figures, report
 from nads_book.analysis.statistics import pooled_variance, student_mean
 from nads_book.evidence import Estimate, Evidence, evidence
-from nads_book.experiments import Results, Row, load_registered, load_study, matching
+from nads_book.experiments import Results, Row, load_study, matching
 from nads_book.explorer import Changes
-from nads_book.pages import scored_rows
-from nads_book.pages.scored_rows import rows_of, scored
-from nads_book.studies import poison_parts, stored
-from nads_book.studies.poison_parts import DEVIATION, PARTS
+from nads_book.studies import stored
 from nads_core.data import ImageSet
 from nads_core.runtime.arguments import require_choice
 
-STUDY = "poison-parts"
+DEVIATION, SEEDS = "number of one deviation", (3, 4, 5)
+PARTS: dict[str, tuple[str, float | None]] = {  # what is written, and its size
+    "poison": ("replaced", 0.05),
+    "hole at zero": ("hole", None),
+    "hole at the mean": ("hole at mean", None),
+    "number of .05": ("added", 0.05),
+    DEVIATION: ("added", None),
+}
 NAMES = {
     "lenet": "LeNet, CIFAR-10",
     "fashion": "LeNet, Fashion-MNIST",
@@ -42,20 +45,44 @@ def untouched(images: str = "photos") -> float:
     return float(np.mean([row["test_accuracy"] for row in rows]))
 
 
+@cache
+def _trained(case: str) -> tuple[list[Row], list[Row]]:
+    """Return the networks with clean photos, and those with parts of the poison."""
+    if case == "fashion":
+        every = load_study("replications.json")["rows"]
+        every = matching(every, data="fashion-mnist", network="lenet")
+        clean = matching(every, map="as is")
+    else:
+        results = injected() if case == "lenet" else stored("notes-resnet18", "narrow")
+        every = matching(results.rows, images="photos", background="kept")
+        clean = matching(every, index=None)
+    parts = [row for row in every if row["index"] is not None and row["background"] == "kept"]
+    more = matching(load_study("poison-parts.json")["rows"], case=case)
+    return clean, sorted(parts + more, key=lambda row: (row["index"], row["seed"]))
+
+
 def points_lost(case: str = "lenet") -> dict[str, dict[int, list[float]]]:
     """Return the points lost by each part at each NAD, one number per seed."""
-    return poison_parts.points_lost(case, rows_of(STUDY))
+    clean, parts = _trained(case)
+    before = np.mean([row["test_accuracy"] for row in clean])
+    names = {written: part for part, written in PARTS.items()}
+    found: dict[str, dict[int, list[float]]] = {part: {} for part in PARTS}
+    for row in parts:
+        part = found[names[row["written"], row["size"]]]
+        part.setdefault(row["index"], []).append(100 * (before - row["test_accuracy"]))
+    return found
 
 
-def trained_on(*parts: str, case: str = "lenet", indices: Sequence[int] = ()) -> list[Row]:
-    """Return the trainings on parts of the poison, at all or at some NADs, and on clean photos."""
-    clean, known = poison_parts.known_rows(case, rows_of(STUDY))
+def deviations(case: str = "lenet") -> dict[int, float]:
+    """Return the deviation of the photos' coordinates at each NAD: the size of the number."""
+    return {row["index"]: row["deviation"] for row in _trained(case)[1]}
+
+
+def trained_on(*parts: str, case: str = "lenet") -> list[Row]:
+    """Return the trainings on parts of the poison, and on clean photos."""
+    clean, known = _trained(case)
     written = [PARTS[part] for part in parts]
-    return clean + [
-        row
-        for row in known
-        if (row["written"], row["size"]) in written and (not indices or row["index"] in indices)
-    ]
+    return clean + [row for row in known if (row["written"], row["size"]) in written]
 
 
 def mean_lost(part: str, case: str = "lenet") -> dict[int, float]:
@@ -154,7 +181,7 @@ def widget() -> Changes:
     caption = (
         f"Accuracy of LeNets on unchanged photos ({report.badge(injected())}), after training on "
         f"photos changed like this: {settings['num_train']:,} photos, "
-        f"{settings['recipe']['epochs']} epochs, mean of {len(poison_parts.SEEDS)} trainings."
+        f"{settings['recipe']['epochs']} epochs, mean of {len(SEEDS)} trainings."
     )
     entry = {"key": "lenet", "label": "LeNet", "caption": caption}
     return Changes("note", [entry | {"carriers": list(lost["both"]), "accuracies": accuracies}])
@@ -170,17 +197,6 @@ def deviation_number() -> Evidence:
     late = max(found[0] for index, found in lost.items() if index > LAST_EARLY)
     rows = trained_on(DEVIATION)
     return evidence(early[0] >= 20 and late < 3, *early, results=[injected()], rows=rows)
-
-
-def registered(*criteria: str) -> Evidence:
-    """Decide by registered criteria of the study `poison-parts`."""
-    case = criteria[0].partition(",")[0]
-    rules = load_registered("poison_parts")["criteria"]
-    indices = [index for name in criteria for index in rules[name]["indices"]]
-    mine = trained_on(DEVIATION, case=case, indices=indices)
-    first = [mean_lost(DEVIATION, case)[0]]
-    size = "narrow" if case == "resnet" else "laptop"
-    return scored_rows.registered(STUDY, criteria, first, mine, size=size)
 
 
 def hole_costs_as_much() -> Evidence:
@@ -206,38 +222,20 @@ def removal_is_half() -> Evidence:
 
 
 def number_size() -> Evidence:
-    """Decide whether the number's size orders its costs as well as NADs do (baseline)."""
-    leads = [
-        one["rank correlation with NAD"][0] - one["rank correlation with size"][0]
-        for one in scored(STUDY).estimates.values()
-        if "rank correlation with size" in one
-    ]
-    holds = len(leads) > 1 and max(leads) < 0.1
-    rows = [row for case in ("lenet", "fashion") for row in trained_on(DEVIATION, case=case)]
-    return evidence(holds, max(leads), results=[injected()], rows=rows)
+    """Decide whether the number's size orders its costs as well as NADs do, in all three cases."""
+    leads = []
+    for case in NAMES:
+        cost = mean_lost(DEVIATION, case)
+        sizes = [deviations(case)[index] for index in cost]
+        by_nad, by_size = (
+            spearmanr(list(cost.values()), order).statistic for order in ([-i for i in cost], sizes)
+        )
+        leads.append(float(by_nad - by_size))
+    rows = [row for case in NAMES for row in trained_on(DEVIATION, case=case)]
+    return evidence(max(leads) < 0.1, max(leads), results=[injected()], rows=rows)
 
 
 def number_alone() -> Evidence:
     """Decide whether a number of the poison's size costs less than three points."""
     loss = max(mean_lost("number of .05").values())
     return evidence(loss < 3, loss, results=[injected()], rows=trained_on("number of .05"))
-
-
-def spans() -> dict[int, float]:
-    """Return the distance of zero from the photos' mean at each carrier, in deviations."""
-    return {
-        row["index"]: abs(row["mean"]) / row["deviation"]
-        for row in injected().rows
-        if row["index"] is not None
-        and "mean" in row
-        and (row["images"], row["background"]) == ("photos", "kept")
-    }
-
-
-@cache
-def dips() -> Any:
-    """Return the study of the dips of the curve at the paper's size."""
-    return load_study("poison-dips.json")
-
-
-# Tables of the lab notes

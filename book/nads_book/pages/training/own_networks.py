@@ -26,7 +26,7 @@ def plot_your_training(wave: tuple[int, int], before: NADs, after: NADs) -> Figu
     """
     pictures = {}
     for step in (0, 300):
-        leading = known().rows["lenet", "learned wave", step]["leading"][0]
+        leading = known()["lenet", "learned wave", step]["leading"][0]
         pictures[f"stored, (0, 4),\nstep {step}"] = torch.tensor(leading).view(32, 32)
     for name, nads in (("before", before), ("after", after)):
         title = f"yours, {wave}, {name}\nenergy {fixed(relative_energy(nads, wave), 1)}"

@@ -1,6 +1,6 @@
 """The second moment of networks that train, step by step, beside simple laws."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,9 +13,9 @@ from nads_book.evidence import Estimate, Evidence, Facts, above, evidence
 from nads_book.experiments import load_study
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
-from nads_book.predictions.training import LAW, SIGNAL, Trajectories
 from nads_book.publishing import publishing
 
+LAW, SIGNAL = "G_0 S G_0", "signal"
 NETWORKS = {
     "lenet": "LeNet",
     "cnn": "small CNN",
@@ -45,16 +45,33 @@ LABELS = {
 
 
 @cache
-def known() -> Trajectories:
-    """Return the stored rows."""
-    return Trajectories(load_study("geometry.json")["rows"])
+def known() -> dict[tuple[str, str, Any], dict[str, Any]]:
+    """Return the stored rows: (network, data, step) -> row."""
+    rows = load_study("geometry.json")["rows"]
+    return {(row["network"], row["data"], row["step"]): row for row in rows}
+
+
+def _numbers(values: Sequence[float | None] | None) -> list[float]:
+    return [np.nan if value is None else value for value in values or (None, None, None)]
+
+
+def cosine(network: str, data: str, step: Any, law: str = LAW, of: str = "change") -> list[float]:
+    """Return the cosine of a change, or of the moment itself, with a law, and its interval."""
+    return _numbers(known()[network, data, step][of].get("cosine", {}).get(law))
+
+
+def lead(network: str, data: str, step: Any) -> list[float]:
+    """Return by how much the cosine with the signal exceeds that with G₀SG₀, in absolute values."""
+    ahead = known()[network, data, step]["change"].get("law ahead", {}).get(SIGNAL)
+    value, low, high = (-one for one in _numbers(ahead))
+    return [value, high, low]
 
 
 def steps_of(network: str, data: str) -> list[int]:
     """Return the steps at which a condition was measured, the start included."""
     return [
         step
-        for (*condition, step) in known().rows
+        for (*condition, step) in known()
         if tuple(condition) == (network, data) and step != "small"
     ]
 
@@ -72,13 +89,13 @@ def widget() -> HTML:
         steps = steps_of(network, data)
         curves = {}
         for name, law in (("start", "G_0"), ("signal", SIGNAL)):
-            found = [known().cosine(network, data, step, law, "moment")[0] for step in steps]
+            found = [cosine(network, data, step, law, "moment")[0] for step in steps]
             curves[name] = [None if np.isnan(value) else round(value, 3) for value in found]
         without = {} if any(curves["signal"]) else {"signal": None}
         entries[f"{network}|{data}"] = {"steps": steps} | curves | without
         before = np.zeros((SHOWN, 1_024))
         for step in steps:
-            leading = np.array(known().rows[network, data, step]["leading"][:SHOWN])
+            leading = np.array(known()[network, data, step]["leading"][:SHOWN])
             opposite = (leading * before).sum(1, keepdims=True) < 0
             before = leading * np.where(
                 opposite, -1, 1
@@ -119,12 +136,12 @@ def cosines(
     """Return cosines with intervals, of networks and steps on some data: see
     `Trajectories.cosine`.
     """
-    return [known().cosine(name, data, step, law, of) for name in networks for step in steps]
+    return [cosine(name, data, step, law, of) for name in networks for step in steps]
 
 
 def facts(networks: Iterable[str], data: str = "photos", step: int = 0) -> Facts:
     """Return size and number of networks of a claim about networks on some data."""
-    number = sum(known().rows[name, data, step]["num_networks"] for name in networks)
+    number = sum(known()[name, data, step]["num_networks"] for name in networks)
     return {"size": "paper", "num_seeds": 1, "num_trainings": number}
 
 
@@ -133,7 +150,7 @@ def bright_above_dark() -> Evidence:
     halves = np.repeat([1.0, -1.0], 512) / 32
     shares = []
     for step in (0, 100):
-        leading = np.array(known().rows["lenet", "photos", step]["leading"][0], dtype=float)
+        leading = np.array(known()["lenet", "photos", step]["leading"][0], dtype=float)
         shares.append(float((leading / np.linalg.norm(leading) @ halves) ** 2))
     holds = shares[0] < 0.1 and shares[1] > 0.4
     return evidence(holds, shares[1], **facts(["lenet"], step=100))
@@ -142,13 +159,13 @@ def bright_above_dark() -> Evidence:
 def smallest_lead(data: Iterable[str], steps: Iterable[int]) -> Estimate:
     """Return the smallest lead of the signal over the law, over small networks, data and steps."""
     leads = [
-        known().lead(network, one, step)
+        lead(network, one, step)
         for network in SMALL
         for one in data
         for step in steps_of(network, one)
         if step in steps
     ]
-    value, low, high = min(lead for lead in leads if not np.isnan(lead[0]))
+    value, low, high = min(each for each in leads if not np.isnan(each[0]))
     return value, low, high
 
 

@@ -431,7 +431,7 @@ export class Playground {
       ...lines, ...(fit?.epoch ? [h("svg:text", { class: "end", x: x(fit.epoch) + 5, y: y(fit.accuracy) + 4 }, percent(fit.accuracy))] : []));
     const name = fit && capital(this.nameOf(fit.target)), networks = ends.length > 1 ? `${ends.length} networks, ` : "";
     const cut = short ? " The network is large, so its training is shortened." : "";
-    this.status.textContent = !fit ? `Choose a wave on the map, and train a network to tell its two signs apart.${cut}`
+    this.status.textContent = !fit ? `Choose a wave on the map, and train a network to distinguish its two signs.${cut}`
       : fit.running ? `${name}: ${networks}${mean} after ${fit.epoch} of ${epochs} epochs.${cut}`
       : `${name}: ${networks}${mean} on new images, ${fit.accuracy > LEARNED ? "learned" : "missed"}.${cut}`;
     this.chart.setAttribute("aria-label", fit?.epoch ? `Accuracy on new images: ${mean} after ${fit.epoch} of ${epochs} epochs` : "No training yet");
@@ -468,9 +468,9 @@ export class Playground {
     this.layer.hidden = place === null;
     this.task.hidden = place !== null;
     if (place === null) return;
-    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name}`),
+    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name} `, h("span", { class: "count" }, "in eight maps; red and blue: opposite signs")),
       this.pictures, h("button", { click: () => this.inspect(null) }, "Close")),
-    ...(found ? layerRows(config, found, place, this.directionOf(held), { name, strongest, seed: ensemble.seed }) : [h("p", {}, "Computing …")]));
+    ...(found ? layerRows(config, found, place, this.directionOf(held), { name, seed: ensemble.seed }) : [h("p", {}, "Computing …")]));
   }
 
   /** Show what a place of the drawing does; null for none. */

@@ -30,11 +30,12 @@ function tiles(values, side, count, alt, limit = largest(values) || 1) {
 }
 
 /** Rows for a place of the drawing: 0 is the image, and the last one the features. */
-export function layerRows(given, found, place, direction, { name, strongest, seed }) {
+export function layerRows(given, found, place, direction, { name, seed }) {
   const config = canonical(given), layers = layersOf(config), { amplitudes, pictures } = found;
   if (place === 0) return [row(name, "before any layer", tiles(direction, 16, 1, name))];
   const ofImage = (x) => shareText(x * Math.sqrt(PIXELS)); // a direction has the norm 1
-  const number = ({ values: [one, most] }, [before] = []) => `${ofImage(one)} left${before ? ` (× ${(one / before).toFixed(2)})` : ""}; ${strongest}: ${ofImage(most)}`;
+  const number = ({ values: [one, most] }, [before] = []) =>
+    `${ofImage(one)} left${before ? `, × ${(one / before).toFixed(2)}` : ""} (strongest wave: ${ofImage(most)})`;
   if (place > layers.length) {
     const { maps } = pictures.at(-1);
     return [row(config.head === "global" ? "average of each map" : "features", number(amplitudes.at(-1)), tiles(maps, 1, maps.length, "feature")),
