@@ -1,5 +1,5 @@
-"""Are certainties of NADs kept? Runs of one architecture, each compared with all the others together,
-or with the exact C.
+"""Are certainties of NADs kept? Runs of one architecture, each compared with a much longer run, with
+all the others together, or with the exact C.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from nads_core.directions import NADs, SecondMoment
 # Architecture, networks of a run, and number of runs
 ENTRIES = {
     "lenet-512": ("lenet", 512, 8),
+    "lenet-2048": ("lenet", 2_048, 4),
     "cnn-512": ("cnn", 512, 4),
     "mlp-512": ("mlp", 512, 4),
     "vit-256": ("vit", 256, 4),
@@ -65,8 +66,14 @@ class Comparison:
         return cls(np.array(claimed), np.array(kept), np.array(deviations))
 
 
-def compare_runs(runs: Sequence[SecondMoment]) -> list[Comparison]:
-    """Compare each of several runs of one architecture with all others, merged."""
+def compare_runs(runs: Sequence[SecondMoment], name: str) -> list[Comparison]:
+    """Compare each of several runs of one architecture with the NADs that ship, or with all others,
+    merged.
+    """
+    if name in nc.ARCHITECTURES:
+        known = nc.load_nads(name)
+        shipped = known.names, known.directions.flatten(1), known.eigenvalues
+        return [Comparison.of(run.nads(), *shipped) for run in runs]
     comparisons = []
     for number, run in enumerate(runs):
         others = reduce(SecondMoment.merge, [*runs[:number], *runs[number + 1 :]]).nads()
@@ -171,7 +178,7 @@ class Calibration(KeyedStudy):
                 nc.second_moment(architecture, SHAPE, num_networks, seed=1_000 + seed, **options)
                 for seed in range(count)
             ]
-            comparisons = compare_runs(runs)
+            comparisons = compare_runs(runs, name)
         deviations = np.abs(np.concatenate([c.deviations for c in comparisons]))
         covered = float((deviations < WITHIN).mean()) if len(deviations) else None
         return {
