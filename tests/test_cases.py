@@ -375,7 +375,7 @@ CASES = {name: case for name, case in list(globals().items()) if inspect.isgener
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.filterwarnings("ignore:None of the inputs", "ignore:train/cat. 1 linked")
+@pytest.mark.filterwarnings("ignore:None of the inputs", "ignore:1 left out")
 def test_outcomes_are_as_expected(name, tmp_path, monkeypatch):
     """Each outcome of a case is the value, the error or the plain method's moment."""
     monkeypatch.chdir(tmp_path)
