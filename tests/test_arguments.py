@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 import torch
 from examples import same
-from nads_core.networks.ensembles import Ensemble
 
 import nads_core as nc
-from nads_core.directions import ComputeOptions
 from nads_core.runtime.arguments import usable_device
 
 SIGNATURES = Path(__file__).with_name("signatures.txt")
@@ -29,7 +27,6 @@ def compute(num_networks=8, **options):
 
 def public_callables():
     """Yield the public functions, classes and methods by name."""
-    yield "ComputeOptions", ComputeOptions  # its fields are arguments of `compute_nads`
     for name in nc.__all__:
         value = getattr(nc, name)
         if inspect.isfunction(value) or inspect.isclass(value):
@@ -70,11 +67,12 @@ def test_signatures_and_defaults_are_those_on_record():
         ("size", lambda n: nb.load_images("generated", num_images=4, size=n)),
         ("epochs", lambda n: nc.Recipe(epochs=n)),
         ("batch_size", lambda n: nc.Recipe(batch_size=n)),
+        ("k", lambda n: nc.load_nads("logreg").overlap(nc.load_nads("logreg"), n)),
         ("num_classes", lambda n: nc.LOGREG.build(1, 8, n)),
     ],
 )
 def test_counts_are_positive_integers(name, use, value):
-    with pytest.raises(ValueError, match=f"{name} must be a (positive integer|number or 'auto')"):
+    with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
         use(value)
 
 
@@ -96,20 +94,16 @@ def test_seeds_and_outputs_are_integers_from_0_on(name, use, value):
 def test_integers_of_numpy_are_those_of_python(tmp_path):
     def run(integer, **others):
         options = {"seed": integer(3), "output": integer(0), "num_directions": integer(8)}
-        options |= {"num_leading": integer(5), "batch_size": integer(8), "tolerance": 0.1}
         estimator = nc.SmoothedGradient(integer(8), readouts=integer(1))
         shape = (integer(1), integer(8), integer(8))
-        options |= {"image_shape": shape, "num_networks": integer(300), "estimator": estimator}
-        with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 300"):
-            return compute(**options, **others)
+        options |= {"image_shape": shape, "num_networks": integer(20), "estimator": estimator}
+        return compute(**options, **others)
 
-    first = run(np.int64, checkpoint=tmp_path / "numpy.ckpt")
-    first.save(tmp_path / "numpy.npz")
-    assert nc.NADs.load(tmp_path / "numpy.npz").provenance == first.provenance
-    for second in (run(int, checkpoint=tmp_path / "numpy.ckpt"), run(int)):
+    first = run(np.int64, checkpoint=tmp_path / "numpy.npz")
+    first.save(tmp_path / "x.npz")
+    assert nc.load_nads(tmp_path / "x.npz").provenance == first.provenance
+    for second in (run(int, checkpoint=tmp_path / "numpy.npz"), run(int)):
         assert same(second, first)
-    with pytest.warns(UserWarning, match="num_certain 1 not"):
-        assert compute(num_certain=np.int64(1)).provenance["num_certain"] == 1
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float"])
@@ -117,7 +111,6 @@ def test_types_have_names(dtype):
     assert torch.equal(
         compute(dtype=dtype).directions, compute(dtype=getattr(torch, dtype)).directions
     )
-    assert Ensemble(nc.LENET.build, (1, 32, 32), dtype=dtype).dtype == getattr(torch, dtype)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +118,6 @@ def test_types_have_names(dtype):
     [
         ({"symmetries": "flip_columns"}, r"\(\) for none, got 'flip_columns'"),
         ({"symmetries": ("rotate",)}, "'rotate'"),
-        ({"symmetries": "test", "num_networks": 15}, "num_networks must be .*16, got 15"),
         ({"dtype": "float31"}, "dtype .* got 'float31'"),
         ({"dtype": torch.int64}, "dtype .* got torch.int64"),
         ({"estimator": nc.SmoothedGradient}, r"SmoothedGradient'>: add \(\)"),
@@ -136,23 +128,16 @@ def test_types_have_names(dtype):
         ({"image_shape": (1, 1, 8, 8)}, r"image_shape .*\(1, 1, 8, 8\)"),
         ({"image_shape": (1, 32, 28)}, r"square .*\(1, 32, 28\)"),
         ({"num_directions": True}, "num_directions .*got True"),
-        ({"num_directions": 65}, "65, more than the 64 of"),
-        ({"batch_size": -1}, "batch_size .*got -1"),
-        ({"debiasing": "shrnk"}, "'shrnk': choose from"),
-        ({"tolerance": 0.5}, "tolerance must be in"),
-        ({"tolerance": "0.05"}, "tolerance .*'0.05'"),
-        ({"tolerance": 0.01, "num_leading": 64}, "num_leading .*63 of 64 directions.*, got 64"),
-        ({"num_leading": True}, "num_leading .*got True"),
-        ({"num_leading": 5}, "num_leading = 5 .*tolerance"),
-        ({"num_certain": 8, "tolerance": 0.1}, "tolerance and num_certain"),
-        ({"num_certain": 8, "num_directions": 5}, "num_certain = 8 .*5 directions"),
-        ({"num_inputs": 8}, r"num_inputs.*SmoothedGradient\(num_inputs=16\)"),
-        ({"batchsize": 8}, "batchsize.*batch_size"),
+        ({"num_certain": 0}, "num_certain .*got 0"),
+        ({"workers": 0}, "workers .*got 0"),
+        ({"workers": "two"}, "workers .*'two'"),
+        ({"kernels": "cuda"}, "'cuda': choose from"),
+        ({"num_inputs": 8}, "num_inputs"),
     ],
     ids=str,
 )
 def test_bad_options_are_rejected_before_any_network_counts(monkeypatch, options, shown):
-    monkeypatch.setattr("nads_core.directions.compute.accumulate", lambda *_: pytest.fail("begun"))
+    monkeypatch.setattr(nc.SecondMoment, "add", lambda *_: pytest.fail("begun"))
     with pytest.raises((TypeError, ValueError), match=shown):
         compute(**options)
 
@@ -164,7 +149,6 @@ def test_bad_options_are_rejected_before_any_network_counts(monkeypatch, options
     [
         usable_device,
         lambda device: compute(device=device),
-        lambda device: Ensemble(nc.LENET.build, (1, 32, 32), device=device),
         lambda device: nc.train_network(
             torch.nn.Linear(1, 1), DATA, recipe=nc.Recipe(), device=device
         ),
@@ -183,7 +167,3 @@ def test_what_has_no_meaning_in_data_is_rejected():
         nc.SeparableDatasets(WAVE[None], 4)[:2]
     with pytest.raises(ValueError, match="size .*3.5"):
         nc.fourier_direction((1, 0), 3.5)
-
-
-def test_an_output_may_be_a_number_as_text():
-    assert ComputeOptions(output="3").output == 3

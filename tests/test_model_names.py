@@ -9,7 +9,7 @@ import torch
 from examples import compute, same
 from torch import nn
 
-from nads_core.networks.architectures import architecture_named
+from nads_core.networks.architectures import architecture_named, with_drawn_head
 
 NAMES = ["resnet18", "resnet34", "tiny_net"]
 
@@ -57,6 +57,27 @@ def test_nads_of_a_model_by_name(timm):
     nads = compute("timm:tiny_net?img_size=4", 16, (1, 4, 4))
     assert same(nads, compute(lambda: Tiny(1, 4), 16, (1, 4, 4)))
     assert nads.provenance["architecture"] == "tiny_net?img_size=4"
+
+
+class Zeros(nn.Linear):
+    """A head that its library begins with zeros."""
+
+    def reset_parameters(self):
+        nn.init.zeros_(self.weight)
+        nn.init.zeros_(self.bias)
+
+
+def test_heads_of_zeros_are_drawn():
+    drawn = with_drawn_head(lambda: nn.Sequential(nn.Linear(9, 400), Zeros(400, 5)))()[
+        1
+    ].weight.detach()
+    assert float(drawn.std()) == pytest.approx((3 * 400) ** -0.5, rel=0.1)
+    plain = with_drawn_head(lambda: nn.Sequential(nn.Linear(9, 5), nn.Linear(5, 1)))
+    torch.manual_seed(0)
+    network = plain()
+    torch.manual_seed(0)
+    assert torch.equal(network[0].weight, nn.Linear(9, 5).weight)
+    assert torch.equal(network[1].weight, nn.Linear(5, 1).weight)
 
 
 @pytest.mark.parametrize(

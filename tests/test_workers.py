@@ -118,7 +118,7 @@ def test_processes_are_started_where_they_pay(alone, monkeypatch, seconds, start
 
     monkeypatch.setattr(workers, "_WORTH", seconds)
     monkeypatch.setattr(workers, "num_cores", lambda: 2)
-    monkeypatch.setattr(workers, "_processes", processes)
+    monkeypatch.setattr("nads_core.runtime.processes.process_pool", processes)
     assert same(compute(Drawing, COUNT), alone)
     assert counts == started
 

@@ -165,7 +165,7 @@ def _accumulated(
 ) -> SecondMoment:
     """Return the second moment of the networks of a run: the Monte-Carlo loop."""
     require_integers(num_networks=num_networks)
-    if isinstance(workers, int):
+    if not (workers is None or isinstance(workers, Executor)):
         require_integers(workers=workers)
     if isinstance(run.networks.source, tuple):
         num_networks = min(num_networks, len(run.networks.source))

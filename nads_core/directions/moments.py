@@ -123,7 +123,7 @@ class Moments:
         return (self.sums + self.sums.mT) / (2 * self.num_vectors * self.scale**2)
 
     def energy(self, direction: Tensor | np.ndarray) -> Energy:
-        """Return v^T C v of a unit direction, (*image_shape), with its standard error and interval.
+        """Return v^T C v of a unit direction, ``(*image_shape)``, with its standard error and interval.
 
         The direction must not have been found from the same networks. With fewer than 16 networks
         nothing is known of the error.

@@ -206,8 +206,8 @@ class NADs:
         return coordinates.square() @ self.eigenvalues.double()
 
     def coordinates(self, images: Tensor | np.ndarray) -> Tensor:
-        """Return the coefficients of inputs along the directions: (*image_shape) -> (n,), or
-        (B, *image_shape) -> (B, n).
+        """Return the coefficients of inputs along the directions: ``(*image_shape)`` -> (n,), or
+        ``(B, *image_shape)`` -> (B, n).
 
         Raises:
             ValueError: if the shape is not that of the NADs.

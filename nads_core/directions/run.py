@@ -77,10 +77,10 @@ class Run:
     ) -> Run:
         """Return the run of some arguments of `compute_nads`, once its first networks are checked."""
         image_shape = require_image_shape(image_shape)
-        require_integers(least=0, seed=seed, output=output if isinstance(output, int) else 0)
         if isinstance(output, str):
             named = imported if ":" in output else OutputAt
             output = int(output) if output.isdigit() else named(output)
+        require_integers(least=0, seed=seed, output=0 if callable(output) else output)
         chosen = usable_device(device)
         if kernels != "torch":
             require_kernels(kernels, chosen)
@@ -88,7 +88,9 @@ class Run:
             estimator = SmoothedGradient(readouts="auto")
         estimator = require_estimator(estimator)
         name, source, symmetries = _resolved(factory, image_shape)
-        networks = Networks(source, image_shape, plain(seed), chosen, usable_dtype(dtype), output)
+        networks = Networks(
+            source, image_shape, plain(seed), chosen, usable_dtype(dtype), plain(output)
+        )
         with one_thread():
             networks, reason = checked(networks, estimator.num_inputs, estimator.antithetic)
             if isinstance(estimator, MixedDerivative):
@@ -102,6 +104,7 @@ class Run:
         estimator, reason = _with_readouts(estimator, networks.readout, reason, large)
         return cls(networks, estimator, name, symmetries, equal_weights, reason, stacking, kernels)
 
+    @one_thread()
     def vectors(self, numbers: Sequence[int]) -> Tensor:
         """Return the vectors of networks, (n, J, R, D)."""
         found = []

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from nads_core.runtime.processes import executor_of, num_cores
-from nads_core.runtime.threads import one_thread
 
 _WINDOW = 2  # chunks in work per worker
 _WORTH = 20.0  # seconds of work from which on processes, which take some to start, are started
@@ -35,7 +34,7 @@ def vectors_of(job: bytes, numbers: Numbers) -> Tensor:
     """Return the vectors of some networks; a worker calls it. Threads of one process take turns, as
     networks may share a list or a dictionary.
     """
-    with _turn, one_thread():
+    with _turn:
         return _loaded(job).vectors(numbers)
 
 

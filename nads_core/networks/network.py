@@ -189,11 +189,11 @@ class Network:
         self.module = networks.draw(index)
 
     def randn(self, stream: int, *shape: int) -> Tensor:
-        """Return standard normal numbers of this network, (*shape)."""
+        """Return standard normal numbers of this network, ``(*shape)``."""
         return self.networks.randn(self.index, stream, *shape)
 
     def inputs(self, count: int, input_std: float = 1.0, antithetic: bool = False) -> Tensor:
-        """Return x ~ N(0, input_std^2 I), (K, *image_shape), K = ``count``; in neighbouring pairs
+        """Return x ~ N(0, input_std^2 I), ``(K, *image_shape)``, K = ``count``; in neighbouring pairs
         (x, -x) if ``antithetic``.
         """
         shape = self.networks.image_shape
@@ -204,12 +204,12 @@ class Network:
         return torch.stack([drawn, -drawn], pair).flatten(pair - 1, pair)
 
     def outputs(self, images: Tensor) -> Tensor:
-        """f(x): (K, *image_shape) -> (K,)."""
+        """f(x): ``(K, *image_shape)`` -> (K,)."""
         # The network may write to its input, and its next result to the same memory
         return self.networks.value(self.module(images.clone())).detach().clone()
 
     def input_gradients(self, images: Tensor, readouts: int = 1) -> Tensor:
-        """grad_x f_r(x) of each readout: (K, *image_shape) -> (R, K, D).
+        """grad_x f_r(x) of each readout: ``(K, *image_shape)`` -> (R, K, D).
 
         Readouts beyond one are orthogonal rows in place of the last layer's, which share the
         forward pass.
@@ -245,8 +245,8 @@ class Network:
         return orthogonal * (readout.std * readout.num_features**0.5)
 
     def mixed_derivatives(self, images: Tensor) -> Tensor:
-        """r^T d/dtheta grad_x f(x) along one probe r ~ N(0, I) in weight space: (K, *image_shape)
-        -> (1, K, D).
+        """r^T d/dtheta grad_x f(x) along one probe r ~ N(0, I) in weight space:
+        ``(K, *image_shape)`` -> (1, K, D).
 
         A complex weight counts as two real ones.
         """
