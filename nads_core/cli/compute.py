@@ -87,7 +87,8 @@ def run(
     """
     from nads_core import directions
 
-    directions.files.nads_path(out)  # before anything is computed
+    # Before anything is computed
+    directions.files.nads_path(out).parent.mkdir(parents=True, exist_ok=True)
     kind = getattr(directions, ESTIMATORS[estimator])
     given = {name: options.pop(name) for name in ("num_inputs", "readouts") if name in options}
     if estimator == "smoothed":

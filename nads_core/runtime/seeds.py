@@ -37,7 +37,8 @@ def generator_states() -> list[object]:
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed the global generators of torch, numpy and Python for a block, and restore their states
-    afterwards; other threads wait for their turn.
+    afterwards; other threads wait for their turn, unless they draw without `seeded`, as those of a
+    Dask worker do from Python's `random`.
 
     Those of torch are the generators of the CPU, of the GPUs that this process has used before, and
     of ``device``. A GPU that was not used yet stays unchanged: ``torch.manual_seed`` would leave it
