@@ -25,7 +25,7 @@ from nads_book.analysis import frequency_maps
 from nads_book.explorer import data, views
 
 import nads_core as nc
-from nads_core.directions import DegenerateCluster, DirectionUncertainty
+from nads_core.directions import Band, Uncertainty
 
 ALERT = ".explorer > [role=alert]"
 
@@ -125,9 +125,9 @@ def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
     """Its name, its certainty, and a band that is stepped through as one."""
     types = tuple("+-" if i % 5 else "++" for i in range(20))
     certainty = torch.linspace(1, 0, 20)
-    bands = (DegenerateCluster((1, 2, 3, 4), 0.97), DegenerateCluster((5, 10, 15), 0.5))
+    bands = (Band((1, 2, 3, 4), 0.97), Band((5, 10, 15), 0.5))
     errors = torch.full((20,), 0.1)
-    known = DirectionUncertainty(types, certainty, certainty.square(), errors, certainty, bands)
+    known = Uncertainty(types, certainty, errors, certainty, bands)
     nads = random_nads(uncertainty=known)
     write_page(site_folder, "known.html", nb.explorer.show("direction", nads=nads, index=0))
     reader.open("known.html")

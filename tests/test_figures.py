@@ -10,7 +10,7 @@ from nads_book.analysis.class_differences import ClassDifferences
 from numpy.testing import assert_allclose
 
 import nads_core as nc
-from nads_core.directions import DirectionUncertainty
+from nads_core.directions import Uncertainty
 
 matplotlib.use("Agg")
 
@@ -23,7 +23,7 @@ def nads(size=8):
     values = torch.linspace(1, 1e-3, size**2)
     certainty = torch.linspace(1, 0, size**2)
     errors = torch.where(certainty > 0.5, 0.1 * values, torch.nan)  # of which nothing is known
-    known = DirectionUncertainty(("",) * size**2, certainty, certainty, errors, certainty, ())
+    known = Uncertainty(("",) * size**2, certainty, errors, certainty)
     return nc.NADs(basis, values, {}, known)
 
 

@@ -36,7 +36,8 @@ def test_responses_of_a_covariance_are_those_of_its_eigenpairs():
     directions = torch.cat(
         [nads.directions[[3, 200]], random / random.flatten(1).norm(dim=1).view(-1, 1, 1, 1)]
     )
-    covariance = ((nads.basis * nads.eigenvalues) @ nads.basis.T).double()
+    basis = nads.basis.double()
+    covariance = (basis * nads.eigenvalues) @ basis.T
     for num_train, noise_std in ((100, 1.0), (10_000, 3.0)):
         found = Responses.of(covariance, directions).signal_to_noise(num_train, noise_std)
         expected = signal_to_noise(nads, directions, num_train, noise_std)

@@ -175,7 +175,7 @@ def test_merged_large_runs_are_one_run(large):
 
 def test_a_run_of_large_inputs_says_so(monkeypatch):
     dense = compute(convnet, 24, symmetries=(), estimator=nc.SmoothedGradient(4))
-    for module in ("compute", "moments"):
+    for module in ("run", "moments"):
         monkeypatch.setattr(f"nads_core.directions.{module}.DENSE_LIMIT", 63)
     gram = compute(convnet, 24)
     assert gram.provenance["readouts"] == 1 and gram.provenance["symmetries"] == []

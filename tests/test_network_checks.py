@@ -276,7 +276,7 @@ REJECTED = {  # what the message shows
     "dropout in eval mode": (ending_in(Random(0.5)), {}, ValueError, "eval mode.*dropout"),
     # Each input for itself: the value, the layer, the cause
     "batch statistics": (lambda: normed(False), {}, ValueError, r"0\.\d.*'norm'.*batch norm"),
-    "a mean": (shifted(0.5), {}, ValueError, r"'last' mixes"),
+    "a mean": (shifted(0.5), {}, ValueError, r"'last' \(Linear\) mixes"),
     "a mean of many": (shifted(0.5, 4), {}, ValueError, "batch of 16.*'last'"),
     "attention": (
         embedded(lambda: nn.MultiheadAttention(16, 2), lambda layer, x: layer(x, x, x)[0]),

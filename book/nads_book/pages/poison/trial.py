@@ -253,5 +253,5 @@ def _load_nads(name: str, architecture: str) -> nc.NADs:
         return nc.load_nads(name)
     try:
         return load_nads(name)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:
         raise ValueError(f"nads_of is {name!r}, which is no file: {error}") from error
