@@ -51,10 +51,10 @@ def diagrams() -> dict[str, dict[str, Any]]:
 
 
 def bins_of(facts: dict[str, Any]) -> np.ndarray:
-    """Return claimed and measured squared cosines of a set of runs by bin, errors, and shares of
-    all claims: (4, bins).
+    """Return claimed and measured squared cosines of a set of runs by bin, errors, and numbers of
+    claims: (4, bins).
     """
-    names = ("claimed", "kept", "error", "share")
+    names = ("claimed", "kept", "error", "count")
     return np.array([[one[name] for one in facts["bins"]] for name in names])
 
 
@@ -113,10 +113,10 @@ def plot_reliability() -> Figure:
     for axis, (architecture, of_sizes) in zip(grid.flat, panels.items(), strict=False):
         axis.plot([0, 1], [0, 1], color=shade(0.6))
         for facts, colour in zip(of_sizes, colours(), strict=False):
-            promised, kept, error, share = bins_of(facts)
+            promised, kept, error, count = bins_of(facts)
             label = f"{facts['runs']} runs of {facts['num_networks']:,}"
             axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour)
-            areas = 12 + 200 * share
+            areas = 12 + count
             axis.scatter(promised, kept, areas, colour, alpha=0.6, linewidth=0, label=label)
         axis.set(xlabel="claimed cos²", ylabel="measured cos²", aspect="equal")
         axis.set(title=NAMES[architecture])
@@ -131,8 +131,8 @@ def plot_reliability() -> Figure:
 
 def excesses(facts: dict[str, Any], least: int = 1) -> np.ndarray:
     """Return by how much certainties are too high, in bins of at least so many claims."""
-    promised, kept, *_ = bins_of(facts)
-    return (promised - kept)[np.array([one["count"] for one in facts["bins"]]) >= least]
+    promised, kept, _, count = bins_of(facts)
+    return (promised - kept)[count >= least]
 
 
 def ordered_basis() -> Evidence:
@@ -182,8 +182,7 @@ def table_by_certainty() -> str:
     """
     rows = []
     for facts in diagrams().values():
-        promised, kept, error, _ = bins_of(facts)
-        count = np.array([one["count"] for one in facts["bins"]])
+        promised, kept, error, count = bins_of(facts)
         cells = []
         for number in range(1, 5):  # certainties below .3 are 0
             weights = np.where((5 * promised).astype(int) == number, count, 0)
