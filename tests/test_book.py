@@ -438,6 +438,23 @@ def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
     assert shown.shape == drawn.shape and np.abs(shown - drawn).mean() < 2
 
 
+@pytest.mark.parametrize(
+    ("source", "hidden"),
+    [
+        ('nb.conclude("dark-lines")\nnb.pages.flip.plot_costs()', True),
+        ('page.plot_maps("lenet")', True),
+        ("carrier = 60\nnb.pages.poison.plot_own_number(carrier, lost)", False),
+        ("nads = nc.compute_nads(network)", False),
+    ],
+)
+def test_a_page_hides_calls_that_teach_nothing(source, hidden):
+    cells = [nbformat.v4.new_markdown_cell("page.plot()"), nbformat.v4.new_code_cell(source)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    pages.hide_calls(notebook)
+    assert ("remove-input" in cells[1].metadata.get("tags", [])) is hidden
+    assert "tags" not in cells[0].metadata
+
+
 def test_details_are_folded_up_to_the_next_heading_or_their_end():
     cells = [
         nbformat.v4.new_markdown_cell(

@@ -112,9 +112,9 @@ def book(tmp_path):
     return tmp_path
 
 
-def write(root, text=MARKED):
+def write(root, text=MARKED, signs="✓ holds, ◐ in a smaller experiment, ? open"):
     """Write a chapter, and its executed notebook with the places of two claims."""
-    takeaway = nbformat.v4.new_markdown_cell("# Small\n\n" + TAKEAWAY.format(text))
+    takeaway = nbformat.v4.new_markdown_cell(f"# Small\n\n{signs}\n\n" + TAKEAWAY.format(text))
     cells = [takeaway, nbformat.v4.new_code_cell("1")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "notebooks" / "01_small.ipynb")
     records = [{report.CLAIM: {"id": key}} for key in ("measured", "errata-lemma")]
@@ -151,6 +151,12 @@ def test_a_sentence_of_a_takeaway_that_is_no_claim_fails(book, text, missing):
     with pytest.raises(claims.ClaimError) as error:
         claims.check_pages(book)
     assert f"“{missing}”" in str(error.value) and "01_small" in str(error.value)
+
+
+def test_a_chapter_explains_the_signs_that_it_shows(book):
+    write(book, signs="✓ holds, ? open")
+    with pytest.raises(claims.ClaimError, match="01_small does not explain ◐"):
+        claims.check_pages(book)
 
 
 def test_the_register_may_have_words_for_a_statement(book):

@@ -17,6 +17,7 @@ Search.htmlToText = (page, anchor) => {
   return main ? main.textContent.replace(/\s+/g, " ") : "";
 };
 
-// Chapters come first; the pages of the library last.
-Scorer.score = ([name, , , , score]) =>
-  score + (/^(notebooks\/|book\/intro)/.test(name) ? 100 : /^book\/api|^_modules/.test(name) ? -100 : 0);
+// Chapters come first, equal hits in the order of the book; the pages of the library last.
+Scorer.score = ([name, , , , score]) => score
+  + (/^(notebooks\/|book\/intro)/.test(name) ? 100 : /^book\/api|^_modules/.test(name) ? -100 : 0)
+  - (Number(name.match(/\/(\d\d)_/)?.[1]) || 0) / 100;

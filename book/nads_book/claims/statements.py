@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from nads_book.claims.register import ROOT, ClaimError, load
+from nads_book.claims.register import ROOT, SIGNS, ClaimError, load
 from nads_book.report import CLAIM
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
@@ -79,8 +79,8 @@ def texts(root: Path) -> dict[str, str]:
 
 
 def check_pages(root: Path = ROOT) -> None:
-    """Raise a `ClaimError` for a sentence of a takeaway that is no registered claim, and for a mark
-    without a claim.
+    """Raise a `ClaimError` for a sentence of a takeaway that is no registered claim, for a mark
+    without a claim, and for a chapter with marks that does not explain the signs.
     """
     claims, problems = load(root), []
     if not (root / "book" / "claims.toml").is_file():
@@ -88,6 +88,8 @@ def check_pages(root: Path = ROOT) -> None:
     for page, text in texts(root).items():
         unknown = [key for key, _ in marked(text) if key not in claims]
         problems += [f"{page} refers to {key!r}, which is no claim" for key in unknown]
+        if page.startswith("notebooks/") and MARK.search(text):
+            problems += [f"{page} does not explain {sign}" for sign in {*SIGNS.values()} - {*text}]
         missing = unregistered(text)
         problems += [f"{page}, takeaway: no claim is registered for “{one}”" for one in missing]
     if problems:

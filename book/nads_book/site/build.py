@@ -164,6 +164,7 @@ def render(folder: Path, preset: str, register: dict[str, claims.Claim], root: P
         notebook = nbformat.read(path, as_version=4)
         pages.hide_repeated_parameters(notebook)
         pages.name_folds(notebook)
+        pages.hide_calls(notebook)
         page = pages.with_takeaway(pages.with_details(pages.with_byline(notebook)))
         shown = pages.without_variants(claims.with_claims(page, register))
         nbformat.write(shown, stage / f"{name}.ipynb")

@@ -42,6 +42,18 @@ def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
                 cell.metadata["tags"].append("remove-cell")
 
 
+# A line that shows a claim, a stored figure or a widget: a page shows the result alone.
+SHOWN = re.compile(r"(nb\.conclude|(nb\.pages\.\w+|page)\.\w+)\(.*\)")
+
+
+def hide_calls(notebook: nbformat.NotebookNode) -> None:
+    """Hide the code of cells in which there is nothing to change."""
+    for cell in notebook.cells:
+        lines = cell.source.splitlines() if cell.cell_type == "code" else []
+        if lines and all(map(SHOWN.fullmatch, lines)):
+            cell.metadata.setdefault("tags", []).append("remove-input")
+
+
 def byline(notebook: nbformat.NotebookNode) -> str:
     """Note how long an executed chapter took, on what, at which preset and when: papermill and
     `execute` noted it.

@@ -50,32 +50,38 @@ export class Heap {
    * `members` are the distances of a window's pixels from its first one.
    */
   activate(d, result, { table, count }, lanes, members, activation, pooling) {
-    const share = pooling === "average" ? 0.25 : 1, relu = activation === "relu", tanh = activation === "tanh";
-    const { f32, i32 } = this;
-    for (let p = table; p < table + 2 * count; p += 2)
+    const share = pooling === "average" ? 0.25 : 1, floor = activation === "relu" ? 0 : -Infinity, { f32, i32 } = this;
+    const max = pooling === "max", tanh = activation === "tanh", many = members.length;
+    for (let p = table; p < table + 2 * count; p += 2) {
+      const at = d + i32[p], to = result + i32[p + 1];
       for (let l = 0; l < lanes; l++) {
-        const at = d + i32[p] + l;
-        let sum = 0, winner = -1;
-        for (let m = 0; m < members.length; m++) {
-          const i = at + members[m], before = f32[i];
-          const value = relu ? Math.max(before, 0) : tanh ? Math.tanh(before) : before;
-          f32[i] = relu ? (before > 0 ? share : 0) : tanh ? share * (1 - value * value) : share;
-          if (pooling !== "max") sum += value;
-          else if (m && value <= sum) f32[i] = 0; // the first of the largest wins, as in PyTorch
+        let sum = 0, winner = 0;
+        for (let m = 0; m < many; m++) {
+          const i = at + members[m] + l, before = f32[i];
+          const value = tanh ? Math.tanh(before) : before > floor ? before : floor;
+          const slope = tanh ? 1 - value * value : before > floor ? share : 0;
+          if (!max) {
+            sum += value;
+            f32[i] = tanh ? share * slope : slope;
+          } else if (m && value <= sum) f32[i] = 0; // the first of the largest wins, as in PyTorch
           else {
             if (m) f32[winner] = 0;
+            f32[i] = slope;
             sum = value;
             winner = i;
           }
         }
-        f32[result + i32[p + 1] + l] = share * sum;
+        f32[to + l] = share * sum;
       }
+    }
   }
 
   /** g[to_p + l] = d[at_p + l] from[of_p + l]; the table holds (at, to, of) of each position. */
   multiply(d, g, from, { table, count }, lanes) {
     const { f32, i32 } = this;
-    for (let p = table; p < table + 3 * count; p += 3)
-      for (let l = 0; l < lanes; l++) f32[g + i32[p + 1] + l] = f32[d + i32[p] + l] * f32[from + i32[p + 2] + l];
+    for (let p = table; p < table + 3 * count; p += 3) {
+      const a = d + i32[p], b = g + i32[p + 1], c = from + i32[p + 2];
+      for (let l = 0; l < lanes; l++) f32[b + l] = f32[a + l] * f32[c + l];
+    }
   }
 }

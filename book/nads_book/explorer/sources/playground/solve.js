@@ -177,6 +177,7 @@ const SPLITS = Array.from({ length: 2 ** (GROUPS - 1) }, (_, bits) => [...Array(
   .filter((half) => half.length === GROUPS / 2).sort((a, b) => closed(b) - closed(a));
 const BALANCED = SPLITS.filter(closed).length;
 const LARGE = 64; // directions of a type, above which the other splits take too long
+const FEW = 3; // splits while more networks are drawn
 
 /**
  * The expected squared cosine of each eigenvector (rows) of the sum of the groups' blocks with the exact one, as in the library:
@@ -225,7 +226,7 @@ export function solve(config, groups, counts, { count = 8, last = true } = {}) {
       const along = project(basis, waves), rows = Float64Array.from({ length: n * PIXELS }, (_, i) => along[(i % n) * PIXELS + Math.floor(i / n)]);
       energiesOf(total, rows, n).forEach((energy, cell) => (energies[cell] += energy / networks));
     }
-    const { values, vectors } = eigen(total, n), splits = SPLITS.slice(0, last && n <= LARGE ? SPLITS.length : BALANCED);
+    const { values, vectors } = eigen(total, n), splits = SPLITS.slice(0, last ? (n <= LARGE ? SPLITS.length : BALANCED) : FEW);
     const certainties = counts.every(Boolean) && (last || n <= LARGE) ? certaintiesOf(blocks, vectors, n, splits) : null;
     for (let i = 0; i < Math.min(count, n); i++)
       for (const { pixels, values: weights } of members) {
