@@ -8,7 +8,6 @@ import pytest
 import torch
 from convergence import rotation
 from nads_book.studies.transforms import (
-    ORDERS,
     covariance,
     match,
     matrix_of,
@@ -25,6 +24,7 @@ import nads_core as nc
 GENERATOR = torch.Generator().manual_seed(0)
 
 
+ORDERS = ("kept", "reversed", "shuffled", "shuffled in octaves")
 A = rotation(64)
 B = rotation(64, seed=1)
 IMAGES = torch.rand(200, 3, 8, 8, generator=GENERATOR)

@@ -15,8 +15,8 @@ from typing import Any
 from nads_book.checkout import checkout_folder
 
 ROOT = checkout_folder("book/results").parents[1].resolve()  # also where a wheel runs
-# A claim of the book states what was found, so that it holds or is open. A statement of the paper may
-# be falsified: what the book says about it then holds.
+# A claim of the book states what was found, so that it holds or is open. A statement of the paper
+# may be falsified: what the book says about it then holds.
 SIGNS = {"verified": "✓", "falsified": "✓", "toy": "◐", "inconclusive": "?"}
 IN_WORDS = {
     "verified": "holds",

@@ -240,11 +240,13 @@ def lost_by_holm(claims: Iterable[Claim], level: float = 0.05) -> tuple[int, lis
     """
     chances = {}
     for claim in claims:
-        if claim.null is None or claim.value is None or None in (claim.interval or [None]):
+        if claim.null is None or claim.value is None:
             continue
-        low, high = claim.interval  # type: ignore[misc]
+        low, high = claim.interval or (None, None)
+        if low is None or high is None:
+            continue
         distance = abs(claim.value - claim.null)
-        half = claim.value - low if claim.null < claim.value else high - claim.value  # type: ignore[operator]
+        half = claim.value - low if claim.null < claim.value else high - claim.value
         chances[claim.id] = 2 * NormalDist().cdf(-1.96 * distance / half) if half else 0.0
     decided = sorted((chance, key) for key, chance in chances.items() if chance < level)
     for place, (chance, _) in enumerate(decided):

@@ -8,7 +8,6 @@ from nads_book.pages.nad_computation.definitions import plot_definitions
 from nads_book.pages.nad_computation.estimators import (
     plot_along_a_line,
     show_published,
-    show_similarity,
     stored_beside,
 )
 

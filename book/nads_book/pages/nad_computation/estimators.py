@@ -14,7 +14,7 @@ from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_nads, load_study
 from nads_book.pages import published_spectra
 from nads_book.pages.scored_rows import registered, rows_of
-from nads_book.studies.mixed_derivative import KINDS, NETWORKS
+from nads_book.studies.mixed_derivative import NETWORKS
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.runtime.seeds import seeded
@@ -89,33 +89,6 @@ def point_flat() -> Evidence:
     energies = load_study("estimator-orders.json")["energies"]["DFT"]
     ratio = max(energies["point"]) / min(energies["point"])
     return evidence(ratio < 1.2 and max(energies["smoothed"]) > 10, ratio, size="paper")
-
-
-def show_similarity(
-    architecture: Source, num_networks: int, image_shape: tuple[int, ...], seed: int = 0
-) -> None:
-    """Display how well two runs of each estimator agree with each other, and with one of another
-    estimator.
-    """
-    runs = {
-        label: [
-            nc.compute_nads(
-                architecture,
-                image_shape,
-                num_networks,
-                estimator=estimator,
-                seed=seed + turn,
-                progress=False,
-            )
-            for turn in (10, 11)
-        ]
-        for label, estimator in KINDS.items()
-    }
-    rows = [
-        [label, *(f"{first.overlap(second, k=10):.2f}" for _, second in runs.values())]
-        for label, (first, _) in runs.items()
-    ]
-    report.table(rows, [f"{label_of(architecture)}: overlap of the first ten, two runs", *runs])
 
 
 def of_mixed(criterion: str) -> Evidence:

@@ -91,7 +91,10 @@ def plot_pairs() -> Figure:
 
 
 def _centred_ranks(values: np.ndarray) -> np.ndarray:
-    """Return midranks of architectures with mean 0: (..., data sets, variants, n) -> (..., cells, n)."""
+    """Return midranks of architectures with mean 0.
+
+    (..., data sets, variants, n) -> (..., cells, n)
+    """
     cells = values.reshape(*values.shape[:-3], -1, values.shape[-1])
     return rankdata(cells, axis=-1) - (cells.shape[-1] + 1) / 2
 
