@@ -70,7 +70,8 @@ def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
     assert same(computed(name), computed())
 
 
-def test_a_second_interrupt_does_not_wait():
+def test_a_second_interrupt_does_not_wait(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(KeyboardInterrupt) as caught:
         computed(estimator=Interrupted(20, times=2))
     assert "after 16 of 60" in str(caught.value)
