@@ -21,6 +21,7 @@ from torch.testing import assert_close
 
 import nads_core as nc
 
+ORDERS = ("kept", "reversed", "shuffled in octaves", "shuffled")
 GENERATOR = torch.Generator().manual_seed(0)
 
 
