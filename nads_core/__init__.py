@@ -8,7 +8,7 @@ import lazy_loader
 
 from nads_core.runtime import __version__ as __version__
 
-SUBPACKAGES = {"data", "directions", "kernels", "networks", "runtime", "theory", "training"}
+SUBPACKAGES = {"data", "directions", "kernels", "networks", "runtime", "training"}
 
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = [name for name in _names if name not in SUBPACKAGES]

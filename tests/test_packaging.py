@@ -33,7 +33,7 @@ BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
 LAYERS = {
     "nads_core": (
         {"runtime"},
-        {"kernels", "theory"},
+        {"kernels"},
         {"networks"},
         {"directions"},
         {"data"},
