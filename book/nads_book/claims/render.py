@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 NUMBER = re.compile(r"<!-- (number|percent): ([\w-]+) -->")
 
 
+def _card(name: str) -> str:
+    """Return a link to the card of a claim on the same page, whose anchor Sphinx does not see."""
+    return f'<a href="#{name}">{name}</a>'
+
+
 def words(claim: Claim | Retired) -> str:
     """Return the small words behind the sign of a claim."""
     found = ["predicted otherwise"] if claim.prediction == "failed" else []
@@ -189,7 +194,7 @@ def outcomes(claims: Iterable[Claim | Retired]) -> str:
     rows = [
         [
             came[claim.prediction],
-            f"[{claim.id}](#{claim.id})" if isinstance(claim, Claim) else claim.id,
+            _card(claim.id) if isinstance(claim, Claim) else claim.id,
             claim.statement,
             "holds" if isinstance(claim, Claim) and claim.holds else claim.label,
             number(claim) or "–",
@@ -210,9 +215,7 @@ def table_of_retired(claims: Iterable[Retired]) -> str:
             claim.statement,
             claim.label,
             number(claim) or "–",
-            f"{claim.reason}: [{claim.merged_into}](#{claim.merged_into})"
-            if claim.merged_into
-            else claim.reason,
+            f"{claim.reason}: {_card(claim.merged_into)}" if claim.merged_into else claim.reason,
         ]
         for claim in claims
     ]
@@ -258,7 +261,7 @@ def lost_by_holm(claims: Iterable[Claim], level: float = 0.05) -> tuple[int, lis
 def multiplicity(claims: Sequence[Claim]) -> str:
     """Return how many decisions there are, and what a correction for their number changes."""
     total, lost = lost_by_holm(claims)
-    named = ", ".join(f"[{key}](#{key})" for key in lost) or "none"
+    named = ", ".join(map(_card, lost)) or "none"
     return (
         f"Of {len(claims)} decisions {total} rest on an interval and a limit. "
         f"The others are formulas, counts, maxima and registered limits, for which no chance of "
