@@ -95,6 +95,10 @@ def test_merged_runs_are_one_run():
         one.merge(third)
     with pytest.raises(ValueError, match="seed 0"):
         one.merge(summed(second, description=seeds[0]))
+    with pytest.raises(ValueError, match="seed 1"):
+        merged.merge(other)
+    with pytest.raises(ValueError, match="flip_rows"):
+        merged.nads("flip_rows")
 
 
 def test_runs_with_other_seeds_are_merged():

@@ -153,15 +153,18 @@ class Moments:
         Raises:
             ValueError: if the runs differ in more than their seeds, or share one.
         """
-        seeds = [moment.description.get("seed") for moment in (self, other)]
         mine = {**self.description, "seed": None}
         if changed := differences(mine, {**other.description, "seed": None}):
             raise ValueError(f"the second moments are of different runs: {changed}")
-        if seeds[0] == seeds[1]:
-            raise ValueError(f"both runs have the seed {seeds[0]}: their networks are the same")
+        seeds = [
+            np.ravel(np.asarray(moment.description.get("seed"))).tolist()
+            for moment in (self, other)
+        ]
+        if common := {*seeds[0]} & {*seeds[1]}:
+            raise ValueError(f"both runs have the seed {common.pop()}: their networks are the same")
         merged = type(self)(
             self.image_shape,
-            {**self.description, "seed": [seeds[0], seeds[1]]},
+            {**self.description, "seed": seeds[0] + seeds[1]},
             self.symmetries,
             self.provenance,
             scale=self.scale,

@@ -12,7 +12,7 @@ from nads_core.directions.certainty import FEWEST_NETWORKS
 from nads_core.directions.eigenpairs import Uncertainty, eigenpairs
 from nads_core.directions.moments import Moments
 from nads_core.directions.nads import NADs
-from nads_core.directions.symmetry import SymmetryType, symmetry_types
+from nads_core.directions.symmetry import SymmetryType, require_symmetries, symmetry_types
 from nads_core.directions.symmetry_tests import accepted, symmetry_tests
 from nads_core.runtime.arguments import Facts
 
@@ -70,7 +70,8 @@ def chosen_symmetries(
     moment: SecondMoment, shares: Tensor, symmetries: tuple[str, ...] | str
 ) -> tuple[tuple[str, ...], Facts]:
     """Return the symmetries to average over, and the results of tests."""
-    if not isinstance(symmetries, str):
+    if symmetries != "auto":
+        require_symmetries(moment.image_shape, symmetries)  # type: ignore[arg-type]  # a str, too
         return tuple(symmetries), {}
     if moment.symmetries is not None:
         return moment.symmetries, {}
