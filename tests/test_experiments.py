@@ -11,6 +11,7 @@ import time
 import nads_book as nb
 import pytest
 from conftest import ROOT
+from loky import get_reusable_executor
 from nads_book.cli import main
 from nads_book.experiments.results import results_path, writing
 from nads_book.studies import FIGURES, experiment, merge_results, run_experiment, study_class
@@ -53,6 +54,7 @@ def test_every_figure_runs(figure, monkeypatch, tmp_path):
         monkeypatch.setenv("NADS_DATA", str(tmp_path))  # where there are no photos
         monkeypatch.setenv("NADS_DOWNLOAD", "0")
         load_photos.cache_clear()
+        get_reusable_executor().shutdown(kill_workers=True)  # processes of the environment before
     job = experiment(f"{figure}-logreg", "smoke")
     results = run_experiment(job.name, "smoke", **HERE)
     load_photos.cache_clear()
