@@ -62,25 +62,25 @@ def evaluated(
         interrupts: once it is not empty, only chunks that are ready are yielded, and the others are
             given up.
     """
-    todo = deque(chunks)
+    remaining = deque(chunks)
     if workers is None:
         begin = time.perf_counter()
-        if todo:
-            yield job.vectors(todo.popleft())
-        left = (time.perf_counter() - begin) * len(todo)
+        if remaining:
+            yield job.vectors(remaining.popleft())
+        left = (time.perf_counter() - begin) * len(remaining)
         cores = num_cores() if device.type == "cpu" else 1
-        workers = min(cores, len(todo)) if left > _WORTH else 1
+        workers = min(cores, len(remaining)) if left > _WORTH else 1
     if not isinstance(workers, Executor) and workers <= 1:
-        while todo and not interrupts:
-            yield job.vectors(todo.popleft())
+        while remaining and not interrupts:
+            yield job.vectors(remaining.popleft())
         return
     content = _pickled(job)
     waiting: deque[Future[Tensor]] = deque()
     with executor_of(workers) as pool:
         at_once = _WINDOW * (workers if isinstance(workers, int) else _size(pool))
-        while todo or waiting:
-            while todo and len(waiting) < at_once and not interrupts:
-                waiting.append(pool.submit(vectors_of, content, todo.popleft()))
+        while remaining or waiting:
+            while remaining and len(waiting) < at_once and not interrupts:
+                waiting.append(pool.submit(vectors_of, content, remaining.popleft()))
             if not waiting or (interrupts and not waiting[0].done()):
                 break
             yield waiting.popleft().result()
