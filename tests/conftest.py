@@ -34,6 +34,7 @@ if not torch.cuda.is_available():
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "_build" / "test"  # the book that the tests build
+EMPTY = BOOK / "empty"  # a folder without photos
 
 # Tests of the book are left out where what builds it is not installed: pip install -e .[book]
 if importlib.util.find_spec("jupytext") is None:
@@ -121,7 +122,7 @@ def distributions(tmp_path_factory) -> Path:
 # Variables of a situation: whatever this machine has, or neither photos nor published directions.
 SITUATIONS = {
     "here": {},
-    "no data": {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""},
+    "no data": {"NADS_DATA": str(EMPTY), "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""},
 }
 
 
@@ -156,7 +157,8 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     if failure := _failures.get((chapter, situation)):
         raise failure
     folder = BOOK if situation == "here" else BOOK / situation.replace(" ", "-")
-    folder.mkdir(parents=True, exist_ok=True)
+    for path in (folder, EMPTY):
+        path.mkdir(parents=True, exist_ok=True)
     with (
         FileLock(folder / f"{chapter}.lock", timeout=-1 if wait else 0),
         pytest.MonkeyPatch.context() as patch,

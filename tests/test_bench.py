@@ -4,7 +4,6 @@ import math
 import pytest
 import tables
 import torch
-from conftest import ROOT
 from costs import main
 from nads_book.benchmarks import load_costs, measure_network, prepared
 from nads_book.benchmarks.measuring import CASES
@@ -178,14 +177,3 @@ def test_what_is_expected_of_a_case_can_fail():
     equal = torch.full((5,), 2.0)
     assert z_score(2.00001, equal, 10) == 0 and abs(z_score(2.1, equal, 10)) == math.inf
     assert z_score(4.0, torch.tensor([1.0, 3.0]), 2) == pytest.approx(2**0.5)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("set_threads")
-@pytest.mark.filterwarnings("ignore")
-def test_cases_are_as_stored(tmp_path):
-    unexpected = pytest.importorskip("cases").main(tmp_path)
-    names = [
-        [row["case"] for row in outcomes(path)] for path in (tmp_path, ROOT / "benchmarks/results")
-    ]
-    assert not unexpected and names[0] == names[1]
