@@ -47,6 +47,7 @@ OTHERS = {
     "calibration": "nads_book.studies.calibration.Calibration",
     "definitions": "nads_book.studies.definitions.DefinitionMoments",
     "mixed-derivative": "nads_book.studies.mixed_derivative.MixedDerivativeStudy",
+    "network-numbers": "nads_book.studies.network_numbers.NetworkNumbers",
     "estimator-orders": "nads_book.studies.estimator_orders.EstimatorOrders",
     "law-trained": "nads_book.studies.law_predictions.LawTrainings",
     "published-spectra": "nads_book.studies.published_nads.PublishedSpectra",
