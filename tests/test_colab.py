@@ -124,11 +124,13 @@ def needed(names):
             ]
 
 
-def bare_environment(folder):
-    """Make an environment with Colab's kind of packages; return its Python and its packages."""
+def bare_environment(folder, *more):
+    """Make an environment with Colab's kind of packages, and more; return its Python and its
+    packages.
+    """
     venv.EnvBuilder(symlinks=True).create(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for package in needed(COLAB):
+    for package in needed([*COLAB, *more]):
         for part in {
             file.parts[0] for file in package.files if file.parts[0] not in ("..", "__pycache__")
         }:
@@ -256,12 +258,12 @@ def test_first_cell_stops_with_a_sentence_where_nothing_can_be_fetched(tmp_path)
 def with_wheel(tmp_path_factory, distributions):
     """Make a bare environment that has the wheel; return the folder of its Jupyter kernel."""
     folder = tmp_path_factory.mktemp("bare")
-    python, packages = bare_environment(folder / "environment")
+    python, packages = bare_environment(folder / "environment", "loky")  # from the first cell
     (wheel,) = distributions.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     look = "import importlib.util as u, nads_core, sys; print(*filter(u.find_spec, sys.argv[1:]))"
-    assert run([python, "-c", look, *MISSING], folder).split() == ["nads_core"]
+    assert run([python, "-c", look, *MISSING], folder).split() == ["nads_core", "loky"]
     kernel = folder / "kernels" / "bare"
     kernel.mkdir(parents=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -299,7 +301,7 @@ def test_a_chapter_runs_in_a_bare_environment(with_wheel):
 
     assert [figure for figure, kinds in figures(notebook).items() if "image/png" not in kinds] == []
     assert [row for row in rows(notebook) if row[0] == "LeNet"]
-    concluded = json.dumps(outputs)
+    concluded = json.dumps(outputs, ensure_ascii=False)
     assert "verified" in concluded or "✓" in concluded, "claims are decided by stored results"
     errors = [output.text for output in outputs if output.get("name") == "stderr"]
     assert not unexpected_warnings("".join(errors))

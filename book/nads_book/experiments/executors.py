@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -65,24 +65,19 @@ def compute_units(
 
     Raises:
         DeadlinePassedError: if the deadline of the context passes first.
-        KeyboardInterrupt: on Ctrl-C; units that are not finished are cancelled.
+        KeyboardInterrupt: on Ctrl-C; who opened the executor then ends what is not finished.
     """
-    pending: dict[Future[tuple[list[Row], Facts]], Unit] = {}
-    try:
-        bar = progress_bar(len(units), study.name, "unit", context.progress)
-        with bar, deferred_interrupt("stopping ...") as interrupted:
-            pending = {pool.submit(run_unit, study, unit, context): unit for unit in units}
-            while pending:
-                ready, _ = wait(pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-                for future in sorted(
-                    ready, key=lambda one: one.exception() is not None
-                ):  # rows come before errors
-                    keep(pending[future], *future.result())
-                    del pending[future]
-                    bar.update()
-                if interrupted:
-                    raise KeyboardInterrupt
-                context.check_deadline(f"{len(pending)} of {len(units)} units are left")
-    finally:
-        for future in pending:
-            future.cancel()
+    bar = progress_bar(len(units), study.name, "unit", context.progress)
+    with bar, deferred_interrupt("stopping ...") as interrupted:
+        pending = {pool.submit(run_unit, study, unit, context): unit for unit in units}
+        while pending:
+            ready, _ = wait(pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+            for future in sorted(
+                ready, key=lambda one: one.exception() is not None
+            ):  # rows come before errors
+                keep(pending[future], *future.result())
+                del pending[future]
+                bar.update()
+            if interrupted:
+                raise KeyboardInterrupt
+            context.check_deadline(f"{len(pending)} of {len(units)} units are left")
