@@ -24,7 +24,6 @@ from nads_book.benchmarks.outcomes import (
 )
 from nads_book.parameters import check_parameters
 from nads_book.photos import load_images
-from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -32,6 +31,7 @@ from torch.utils.checkpoint import checkpoint
 import nads_core as nc
 
 pytestmark = pytest.mark.slow
+Image = pytest.importorskip("PIL.Image")
 PICTURE = Image.new("RGB", (40, 40))
 
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from convergence import normal
 from nads_book.experiments import load_registered
-from nads_book.pages.rival_theory import THEORIES
 from nads_book.studies import rival_theory
 from nads_book.studies.rival_theory import FAMILIES, NETWORKS, Linearised, Predicted
 from torch import nn
@@ -128,6 +127,8 @@ def predicted(noise, seed=0, count=48):
     rng = np.random.default_rng(seed)
     trained = np.linspace(0.5, 1, count)
     values = {}
+    from nads_book.pages.rival_theory import THEORIES  # which needs matplotlib
+
     for name in THEORIES:
         size = noise.get(name, 0.0)
         values[name] = -trained if np.isinf(size) else trained + size * rng.normal(size=count)
