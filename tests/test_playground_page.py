@@ -162,7 +162,7 @@ def test_the_python_of_a_comparison_draws_both_networks(reader, capsys):
     reader.button("Show the Python").click()
     exec(reader.page.locator("nad-playground code").inner_text(), names := {})  # noqa: S102
     layers = [[type(layer).__name__ for layer in names[f"build_{x}"]()] for x in "ab"]
-    assert "Skip" not in layers[0] and "Skip" in layers[1]
+    assert "SkipConv2d" not in layers[0] and "SkipConv2d" in layers[1]
     assert capsys.readouterr().out.count("tensor") == 2
 
 
