@@ -120,7 +120,8 @@ class Moments:
         """Return the shares C_k of the groups, (8, D, D) in float64; they add up to C."""
         self._multiply()
         assert self.sums is not None
-        return (self.sums + self.sums.mT) / (2 * self.num_vectors * self.scale**2)
+        shares = self.sums + self.sums.mT
+        return shares.div_(2 * self.num_vectors * self.scale**2)
 
     def energy(self, direction: Tensor | np.ndarray) -> Energy:
         """Return v^T C v of a unit direction, ``(*image_shape)``, with its standard error and interval.

@@ -4,9 +4,10 @@ signs of groups of networks.
 A map g that is its own inverse changes the share C_k of group k in the second moment by
 A_k = C_k - g C_k g^T. If networks are as likely before as after g, each A_k is as likely as -A_k:
 T = ||sum_k A_k||^2 without the terms of a group with itself is compared with its values under all
-2^7 changes of signs (Fisher's exact test). Since g g = 1,
+2^7 changes of signs (Fisher's exact test). With B_k, the block of C_k between the images that g
+keeps and those whose sign it changes,
 
-    <A_k, A_l> = 2 <C_k, C_l> - 2 <C_k, g C_l g^T>.
+    <A_k, A_l> = 8 <B_k, B_l>.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from nads_core.directions.symmetry import as_image
 from nads_core.runtime.arguments import Shape
 
 _REJECTED = 2 / 128  # p-value up to which a symmetry is rejected
-_ROWS = 256  # of the matrices, mapped at a time
 _NEGLIGIBLE = 0.01  # the antisymmetric part then has at most 0.07 of the norm of C
 
 
@@ -60,8 +60,7 @@ def symmetry_tests(shares: Tensor, image_shape: Shape) -> dict[str, SymmetryTest
         shares: shares of the groups in C, (8, D, D).
         image_shape: (C, H, W) or (C, L); inputs of other shapes have no symmetries.
     """
-    every = torch.arange(shares.shape[1])
-    own = _products(shares, every, torch.ones(len(every)).double())  # <C_k, C_l>, (8, 8)
+    own = _products(shares)  # <C_k, C_l>, (8, 8)
     groups = len(own)
     between = (own.sum() - own.trace()) / (groups * (groups - 1))  # ||C||^2 / 8^2 without bias
     energy = float(between) * groups**2
@@ -72,7 +71,8 @@ def symmetry_tests(shares: Tensor, image_shape: Shape) -> dict[str, SymmetryTest
     results: dict[str, SymmetryTest] = {}
     tried: dict[str, int] = {}
     for symmetry, pixels, sign in _maps(image_shape):
-        changes = 2 * (own - _products(shares, pixels, sign))
+        blocks = torch.stack([_between(share, pixels, sign) for share in shares])
+        changes = 8 * _products(blocks)  # <A_k, A_l>
         changes.fill_diagonal_(0)
         null = ((signs @ changes) * signs).sum(1)  # (128,), that of the networks first
         quantile = float(null.quantile(0.95))
@@ -100,13 +100,22 @@ def accepted(tests: dict[str, SymmetryTest]) -> tuple[str, ...]:
     return tuple(holding)
 
 
-def _products(shares: Tensor, pixels: Tensor, sign: Tensor) -> Tensor:
-    """Return <C_k, g C_l g^T>, (8, 8), of a map g: x -> sign * x[pixels]."""
-    total = shares.new_zeros(len(shares), len(shares))
-    for rows in torch.arange(len(pixels)).split(_ROWS):
-        images = shares[:, pixels[rows]][:, :, pixels] * (sign[rows, None] * sign)
-        total += shares[:, rows].flatten(1) @ images.flatten(1).T
-    return (total + total.T) / 2
+def _products(matrices: Tensor) -> Tensor:
+    """Return the inner products of the groups' matrices, (8, n, m) -> (8, 8)."""
+    return matrices.flatten(1) @ matrices.flatten(1).T
+
+
+def _between(share: Tensor, pixels: Tensor, sign: Tensor) -> Tensor:
+    """Return B_k, (even, odd), of a map g: x -> sign * x[pixels]."""
+    places = torch.arange(len(pixels))
+    one = places[places < pixels]  # of a pair of pixels that g exchanges
+    other, signs, fixed = pixels[one], sign[one], places == pixels
+    # Images that g keeps: (e_p + sign e_q) / sqrt(2), and fixed pixels of sign 1
+    even = (share[one] + signs[:, None] * share[other]) / 2**0.5
+    even = torch.cat([even, share[fixed & (sign > 0)]])
+    # Those whose sign it changes: (e_p - sign e_q) / sqrt(2), and fixed pixels of sign -1
+    odd = (even[:, one] - signs * even[:, other]) / 2**0.5
+    return torch.cat([odd, even[:, fixed & (sign < 0)]], 1)
 
 
 def _maps(image_shape: Shape) -> Iterator[tuple[str, Tensor, Tensor]]:

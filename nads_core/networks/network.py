@@ -7,7 +7,6 @@ whatever it holds in attributes, buffers or lists is its own.
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -128,15 +127,14 @@ class Networks:
         if self.shared:
             network = copy.deepcopy(network)
         network.eval()  # whose own train may return nothing
-        for parameter in network.parameters():  # a scripted module lacks requires_grad_
+        parameters = list(network.parameters())
+        for parameter in parameters:  # a scripted module lacks requires_grad_
             parameter.requires_grad_(False)
 
         def converted(tensor: Tensor) -> Tensor:  # Module.to(dtype) makes complex tensors real
             return tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
 
-        if any(
-            converted(p) is not p for p in itertools.chain(network.parameters(), network.buffers())
-        ):
+        if any(converted(tensor) is not tensor for tensor in [*parameters, *network.buffers()]):
             network._apply(converted)
         if self.device.type == "cuda":
             for layer in network.modules():
