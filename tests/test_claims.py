@@ -10,7 +10,6 @@ import nbformat
 import numpy as np
 import pytest
 from nads_book import claims, pages, report
-from nads_book.claims import paper
 from nads_book.claims.render import lost_by_holm
 from nads_book.evidence import (
     Evidence,
@@ -271,23 +270,6 @@ def test_a_share_of_few_has_its_exact_interval():
 def test_rows_of_a_study_give_seeds_and_trainings():
     one = evidence(None, rows=[{"seed": 0}, {"seed": 1}, {"seed": 1}], size="laptop")
     assert (one.num_seeds, one.num_trainings, one.holds) == (2, 3, None)
-
-
-# The page of errata
-
-
-def test_statements_that_fail_come_first_and_one_without_evidence_is_an_error():
-    answers = {"eq1-indivisible": "fails", "lemma1": "changed constant", "zeta": "as printed"}
-    found = {}
-    for key, answer in reversed(answers.items()):
-        facts = {"answer": answer, "measured": "24 settings"}
-        found[f"errata-{key}"] = claims.Claim(f"errata-{key}", "falsified", **facts)
-    assert [claim.id for claim in paper.tables(found).numbered] == [
-        *map("errata-{}".format, answers)
-    ]
-    found["errata-all"] = claims.Claim("errata-all", "falsified")
-    with pytest.raises(claims.ClaimError, match="errata-all"):
-        paper.tables(found)
 
 
 def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):

@@ -1,4 +1,6 @@
-"""The recipes of `book/how_to.md`, executed as printed, from top to bottom in one empty folder."""
+"""The first report, the recipes and the page about clusters, executed as printed, from top to bottom
+in one empty folder; Slurm's `srun` is played by a script that starts two workers.
+"""
 
 import os
 import re
@@ -9,34 +11,47 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from nads_book.experiments import Results
 
-PAGE = ROOT / "book" / "how_to.md"
+PAGES = [ROOT / "book" / f"{name}.md" for name in ("first_report", "how_to", "clusters")]
+SRUN = '#!/bin/sh\n"$@" &\n"$@" &\nwait\n'
 FENCE = re.compile(
     r"^```(?:\{code-block\} )?(python|bash)\n(?::caption: (\S+)\n\n)?(.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
 
+def blocks_of(page):
+    """Return page, line, language, file and code of each block of a page."""
+    text = page.read_text("utf8")
+    found = [(page, text.count("\n", 0, m.start()) + 1, *m.groups()) for m in FENCE.finditer(text)]
+    assert len(found) == len(re.findall(r"^```(?!\{figure\})\S", text, re.MULTILINE)) > 1, (
+        f"a block of {page.name} would not be executed"
+    )
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:nothing is claimed")  # of so few networks
 def test_recipes_run_as_printed(tmp_path, monkeypatch):
-    text = PAGE.read_text("utf8")
-    blocks = [(match.start(), *match.groups()) for match in FENCE.finditer(text)]
-    assert len(blocks) == len(re.findall(r"^```\S", text, re.MULTILINE)) > 10, (
-        "a block would not be executed"
-    )
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "srun").write_text(SRUN)
+    (tmp_path / "bin" / "srun").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mynet", raising=False)
     monkeypatch.setenv("MPLBACKEND", "agg")
     commands = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(
+            [f"{tmp_path}/bin", str(Path(sys.executable).parent), os.environ["PATH"]]
+        ),
         "OMP_NUM_THREADS": "1",
     }
     commands["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     shell = shutil.which("bash") or "sh"
     namespace = {}
-    for start, language, file, code in blocks:
+    for path, line, language, file, code in [one for page in PAGES for one in blocks_of(page)]:
         if file:
             Path(file).write_text(code, "utf8")
         elif language == "bash":
@@ -46,14 +61,16 @@ def test_recipes_run_as_printed(tmp_path, monkeypatch):
             )
             assert result.returncode == 0, f"{code}\n{result.stdout}{result.stderr}"
         else:
-            line = text.count("\n", 0, start) + 1
-            exec(
-                compile("\n" * line + code, str(PAGE), "exec"), namespace
-            )  # an error names the line of the page
+            # An error names the line of the page
+            exec(compile("\n" * line + code, str(path), "exec"), namespace)
     assert namespace["nads"].directions.shape == (1024, 1, 32, 32)
     assert namespace["larger"].provenance["num_networks"] == 128
-    alone, shared = namespace["nc"].load_nads("mynet.npz"), namespace["shared"]
-    assert alone.overlap(shared, k=10) > 0.999
+    alone = namespace["nc"].load_nads("mynet.npz")
+    for name in ("shared", "by_dask"):
+        assert alone.overlap(namespace[name], k=10) > 0.999
+    assert Results.load("study.json").complete
+    assert namespace["merged"].nads().provenance["num_networks"] == 128
+    assert "No NAD is known yet" in Path("report.html").read_text("utf8")
     assert (
         len(namespace["train"].class_names) == 10
         and len(namespace["train"]) == len(namespace["test"]) == 1_000

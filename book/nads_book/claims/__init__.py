@@ -9,6 +9,7 @@ page *Claims* and in ``claims.json`` (`render`).
 
 from nads_book.claims.decide import decide, decided, places
 from nads_book.claims.history import first_in_history
+from nads_book.claims.paper import place_paper
 from nads_book.claims.register import (
     ROOT,
     SIGNS,

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nads_book.claims.history import first_in_history
-from nads_book.claims.register import REDUCED, ROOT, Claim, ClaimError, load, verdict
+from nads_book.claims.register import PREFIX, REDUCED, ROOT, Claim, ClaimError, load, verdict
 from nads_book.claims.statements import marked, records, texts
 from nads_book.evidence import Evidence
 
@@ -75,7 +75,7 @@ def decide(
                 if key not in worded:
                     claims[key].statement = sentence
         for claim in claims.values():
-            if page == "book/errata" and claim.id.startswith("errata-"):
+            if page == "book/paper" and claim.id.startswith(PREFIX):
                 claim.pages.append(page)
     in_history = functools.cache(first_in_history)
     for claim in claims.values():

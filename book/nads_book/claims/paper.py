@@ -1,69 +1,205 @@
-"""The page *Errata*: the statements of the paper with their verdicts, those that fail first."""
+"""The page *The paper, figure by figure*: what the paper shows, in its order, and ours beside it.
+
+``book/paper.toml`` lists what the paper shows, by section, and what its reviewers asked. What was
+found is taken from the register, and what was trained from the stored results.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from typing import NamedTuple
+import base64
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from nads_book.checks.errata import STATEMENTS
-from nads_book.claims.register import Claim, ClaimError
+import numpy as np
 
-PREFIX = "errata-"
-NUMBERED, OTHERS = "<!-- errata: numbered -->", "<!-- errata: sentences -->"
-FAILURES_FIRST = ("falsified", "toy", "inconclusive", "verified")
-# Words that a verdict may contain, in the order of the page; what has none of them comes last but
-# what holds.
-ORDER = ("fails", "changed constant", "not exact", "not settled", "not printed", "", "as printed")
+from nads_book.analysis import published
+from nads_book.analysis.frequency_maps import by_frequency, published_accuracies
+from nads_book.analysis.prediction import accuracies_by
+from nads_book.analysis.statistics import rank_correlation
+from nads_book.claims.register import PREFIX, ROOT, Claim, ClaimError
+from nads_book.claims.render import badge, facts
+from nads_book.experiments import Results
+from nads_book.report import LABELS, fixed
+from nads_book.studies import load_results, stored_figures
+
+MARK = "<!-- paper -->"
+OPTIONS = ":header-rows: 1\n:widths: 25 17 24 34\n:class: paper-cards"
+HEAD = "* - In the paper\n  - Here\n  - How much, how close\n  - What was found"
 
 
-class Tables(NamedTuple):
-    """What the page *Errata* lists.
+@dataclass(frozen=True)
+class Item:
+    """Something that the paper shows or states, or that a reviewer asked.
 
     Args:
-        lead: how many numbered statements have which verdict.
-        numbered: the numbered statements.
-        others: the other sentences.
-        measured: id of a statement -> what was measured about it.
+        where: place in the paper.
+        says: what it shows there, with its size, in a line.
+        claims: claims that say what was found, by name.
+        figure: label of our figure in a chapter.
+        trained: figures whose trainings are counted, such as "fig1" or "fig1-lenet".
+        page: page that has more, from the folder of the pages.
+        supplement: part of the supplement that would decide it, and what it would decide.
+        note: what was found, where no claim says it.
     """
 
-    lead: str
-    numbered: list[Claim]
-    others: list[Claim]
-    measured: dict[str, str]
+    where: str
+    says: str
+    claims: list[str] = field(default_factory=list)
+    figure: str = ""
+    trained: list[str] = field(default_factory=list)
+    page: str = ""
+    supplement: str = ""
+    note: str = ""
 
 
-def measured(claim: Claim, claims: Mapping[str, Claim]) -> str:
-    """Return what was measured about a statement: the sentence of its evidence, or the claims that
-    it follows from.
+class Thumbnail(NamedTuple):
+    """A figure of an executed chapter: its picture as PNG, and what it shows."""
+
+    picture: bytes
+    alt: str
+
+
+def load_items(claims: Mapping[str, Claim], root: Path = ROOT) -> dict[str, list[Item]]:
+    """Return what the paper shows, by section, in its order.
 
     Raises:
-        ClaimError: if there is neither.
+        ClaimError: for an unknown field or claim, an item of which nothing says what was found, or
+            a statement of the paper in the register that no item has.
     """
-    found = claim.measured or " ".join(claims[key].statement for key in claim.follows)
-    if not (found or claim.condition):
-        raise ClaimError(f"nothing says what was measured about {claim.id}")
-    return found or claim.condition
+    content = tomllib.loads((root / "book" / "paper.toml").read_text("utf8"))
+    try:
+        sections = {name: [Item(**entry) for entry in items] for name, items in content.items()}
+    except TypeError as error:
+        raise ClaimError(f"paper.toml: {error}") from None
+    items = [item for items in sections.values() for item in items]
+    named = {name for item in items for name in item.claims}
+    problems = [f"no claim {name!r}" for name in sorted(named - claims.keys())]
+    problems += [f"nothing was found about {i.says!r}" for i in items if not (i.claims or i.note)]
+    stated = {name for name in claims if name.startswith(PREFIX)}
+    problems += [f"no item has {name!r}" for name in sorted(stated - named)]
+    if problems:
+        raise ClaimError(f"paper.toml: {'; '.join(problems)}")
+    return sections
 
 
-def place_of(claim: Claim) -> int:
-    """Return where a numbered statement stands on the page."""
-    known = (place for place, word in enumerate(ORDER) if word and word in claim.label)
-    return next(known, ORDER.index(""))
+def thumbnails(executed: Iterable[Path]) -> dict[str, Thumbnail]:
+    """Return the figures of executed chapters by label."""
+    import nbformat
+
+    found = {}
+    for path in executed:
+        for cell in nbformat.read(path, as_version=4).cells:
+            options: Any = cell.metadata.get("mystnb", {})
+            label = options.get("figure", {}).get("name")
+            data = (output.get("data", {}) for output in cell.get("outputs", []))
+            pictures = [one["image/png"] for one in data if "image/png" in one]
+            if label and pictures:
+                alt = options.get("image", {}).get("alt", "")
+                found[label] = Thumbnail(base64.b64decode(pictures[0]), alt)
+    return found
 
 
-def tables(claims: Mapping[str, Claim]) -> Tables:
-    """Return the statements of the paper, in the order of the page.
+def trained(figures: Iterable[str]) -> Iterator[str]:
+    """Yield what was trained for figures of the paper, one network and size after another, and how
+    close it is to what was published.
+    """
+    for name, preset in stored_figures():
+        figure, _, model = name.partition("-")
+        if not {figure, name} & set(figures):
+            continue
+        results = load_results(name, preset)
+        assert results is not None  # it is stored
+        size = "" if preset == "paper" else f" at `{preset}`"
+        count = f"{LABELS[model]}{size}: {len(results.rows)} of {results.num_units} networks"
+        pairs = compared(results, figure, model)
+        yield f"{count}; {closeness(pairs)}" if len(pairs) else count
+
+
+def compared(results: Results, figure: str, model: str) -> np.ndarray:
+    """Return the accuracies that we and the authors found along the same directions, (n, 2), where
+    theirs are known: of Figs. 1, 6, 7 and 8.
+    """
+    ours: Mapping[Any, Any] = {}
+    theirs: Mapping[Any, float] = {}
+    if figure == "fig1":
+        ours, theirs = by_frequency(results), published_accuracies(model)
+    elif figure == "fig6" and model != "logreg":
+        ours, theirs = accuracies_by("index", results), published.nad_accuracies(model)
+    elif figure == "fig7" and model == "resnet18":
+        ours, theirs = accuracies_by("index", results), published.POISON_RESNET18
+    elif figure == "fig8":
+        ours = accuracies_by("flipped", results)
+        theirs = dict(zip((False, True), published.FLIP[model], strict=True))
+    common = [key for key in ours if key in theirs]
+    return np.array([[np.mean(ours[key]), theirs[key]] for key in common])
+
+
+def closeness(pairs: np.ndarray) -> str:
+    """Return how close accuracies (n, 2) are: the largest difference, and their rank correlation
+    where there are more than two.
+    """
+    largest = 100 * np.abs(pairs[:, 0] - pairs[:, 1]).max()
+    text = f"at most {largest:.0f} points from the authors’ along {len(pairs)} directions"
+    correlation = rank_correlation(*pairs.T) if len(pairs) > 2 else np.nan
+    return text if np.isnan(correlation) else f"{text}, rank correlation {fixed(correlation, 2)}"
+
+
+def verdict(claim: Claim) -> str:
+    """Return what was found, in Markdown: the verdict on a statement of the paper and what was
+    measured, or the claim itself; and the files and the function that decide it.
+    """
+    found = claim.statement
+    if claim.id.startswith(PREFIX):
+        label, _, more = claim.answer.partition(";")
+        found = f"**{label or claim.label}**{more and f';{more}'}. "
+        found += claim.measured or claim.condition
+        if claim.counterexample not in ("", "none"):
+            found += f" *Smallest counter-example:* {claim.counterexample}."
+    decided_by = [Path(source).name for source in claim.sources] + [claim.function]
+    names = ", ".join(f"`{name}`" for name in decided_by if name)
+    return f"{badge(claim)} {found} <small>{names}</small>"
+
+
+def row(item: Item, claims: Mapping[str, Claim], pictures: Mapping[str, Thumbnail]) -> str:
+    """Return the row of an item in a table of four columns, as items of a nested list.
 
     Raises:
-        ClaimError: if nothing says what was measured about a statement.
+        ClaimError: if no chapter has its figure.
     """
-    mine = [claim for key, claim in claims.items() if key.startswith(PREFIX)]
-    numbered = [claim for claim in mine if claim.id.removeprefix(PREFIX) in STATEMENTS]
-    numbered.sort(key=place_of)
-    others = [claim for claim in mine if claim not in numbered]
-    others.sort(key=lambda claim: FAILURES_FIRST.index(claim.known))
-    counted = Counter(claim.label for claim in numbered)
-    lead = "; ".join(f"{word} (**{count}**)" for word, count in counted.items())
-    lead = f"The {len(numbered)} numbered statements, in one reading each: {lead}."
-    return Tables(lead, numbered, others, {claim.id: measured(claim, claims) for claim in mine})
+    paper = [f"**{item.where}.** {item.says}"]
+    if item.supplement:
+        paper.append(f"*The supplement would help ({item.supplement}).*")
+    here = [f"{{doc}}`{item.page}`"] if item.page else []
+    if item.figure:
+        if item.figure not in pictures:
+            raise ClaimError(f"paper.toml: no chapter has the figure {item.figure!r}")
+        image = f"```{{image}} thumbnails/{item.figure}.png\n:alt: {pictures[item.figure].alt}\n```"
+        here += [f"{{numref}}`{item.figure}`", image]
+    mine = [claims[name] for name in item.claims]
+    amounts = [*trained(item.trained), *filter(None, map(facts, mine))]
+    found = [*map(verdict, mine), *filter(None, [item.note])]
+    cells = ["\n\n".join(cell or ["–"]) for cell in (paper, here, amounts, found)]
+    return "* " + "\n  ".join("- " + cell.replace("\n", "\n    ") for cell in cells)
+
+
+def place_paper(
+    stage: Path, claims: Mapping[str, Claim], executed: Iterable[Path], root: Path = ROOT
+) -> None:
+    """Write the page, and the thumbnails of our figures, into the staging folder.
+
+    Raises:
+        ClaimError: as `load_items` and `row`.
+    """
+    path, pictures = stage / "book" / "paper.md", thumbnails(executed)
+    folder = stage / "book" / "thumbnails"
+    folder.mkdir(exist_ok=True)
+    for label, thumbnail in pictures.items():
+        (folder / f"{label}.png").write_bytes(thumbnail.picture)
+    parts = []
+    for section, items in load_items(claims, root).items():
+        rows = "\n".join(row(item, claims, pictures) for item in items)
+        parts.append(f"## {section}\n\n````{{list-table}}\n{OPTIONS}\n\n{HEAD}\n{rows}\n````")
+    path.write_text(path.read_text("utf8").replace(MARK, "\n\n".join(parts)), "utf8")

@@ -24,6 +24,7 @@ IN_WORDS = {
     "toy": "holds in a smaller experiment",
     "inconclusive": "open",
 }
+PREFIX = "errata-"  # of claims about statements of the paper
 OUTCOMES = ("met", "failed", "open")  # of a prediction that was registered before the results
 FULL = ("paper", "theory")
 # `live` and `smoke` decide nothing
@@ -97,11 +98,12 @@ class Claim:
             otherwise.
         post_hoc: whether the claim, its limit or its selection was chosen after seeing the results.
         answer: verdict on a statement of the paper in words; what follows a semicolon is on the
-            page of errata only.
+            page of the paper only.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.
         measured: sentence of the evidence, where the statement is a quotation.
+        function: function that decides it.
         counterexample: smallest counter-example to a numbered statement, in words.
         pages: pages that state it.
         cell: page and anchor of the cell that shows it.
@@ -122,6 +124,7 @@ class Claim:
     sources: list[str] = field(default_factory=list)
     statement: str = ""
     measured: str = ""
+    function: str = ""
     counterexample: str = ""
     pages: list[str] = field(default_factory=list)
     cell: str | None = None
@@ -164,7 +167,7 @@ class Claim:
 
     @property
     def label(self) -> str:
-        """The verdict in words: of a statement of the paper those of the page of errata."""
+        """The verdict in words: of a statement of the paper those of its page."""
         if answer := self.answer.partition(";")[0]:
             return answer
         return IN_WORDS[self.known]

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from nads_book.claims import paper
 from nads_book.claims.register import (
     OUTCOMES,
+    PREFIX,
     ROOT,
     SIGNS,
     Claim,
@@ -85,7 +85,7 @@ def with_badges(text: str, claims: Mapping[str, Claim]) -> str:
 
 def sentence(claim: Claim) -> str:
     """Return the sentence of a claim; one of the paper with the verdict on it."""
-    of_paper = claim.id.startswith(paper.PREFIX)
+    of_paper = claim.id.startswith(PREFIX)
     return f"{claim.statement} – *{claim.label}*" if of_paper else claim.statement
 
 
@@ -178,7 +178,6 @@ def rendered(template: str, **content: Any) -> str:
     """Return a page, or a part of it, from a template of this folder."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["emphasised"] = lambda text: re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
     for function in (address, badge, facts, classes, sentence):
         environment.globals[function.__name__] = function
     return environment.get_template(f"{template}.md.jinja").render(**content)
@@ -278,7 +277,7 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
     """
     names = titles(root)
     order = list(names)
-    of_paper = [claim for claim in claims.values() if claim.id.startswith(paper.PREFIX)]
+    of_paper = [claim for claim in claims.values() if claim.id.startswith(PREFIX)]
     own = [claim for claim in claims.values() if claim not in of_paper]
     used = {name for claim in claims.values() for name in places(claim)}
     retired = list(load_retired(root).values())
@@ -305,8 +304,7 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
 
 
 def place(stage: Path, claims: Mapping[str, Claim], root: Path = ROOT) -> None:
-    """Write the pages *Claims* and *Errata* into the staging folder, and replace the marks of other
-    pages there.
+    """Write the page *Claims* into the staging folder, and replace the marks of other pages there.
 
     Args:
         stage: staging folder.
@@ -316,18 +314,8 @@ def place(stage: Path, claims: Mapping[str, Claim], root: Path = ROOT) -> None:
     for path in (stage / "book").rglob("*.md"):
         text = path.read_text("utf8")
         changed = page(text, claims, root) if path.stem == "claims" else with_badges(text, claims)
-        if path.stem == "errata":
-            changed = errata_page(changed, claims)
         if changed != text:
             path.write_text(changed, "utf8")
-
-
-def errata_page(text: str, claims: Mapping[str, Claim]) -> str:
-    """Return the page *Errata* with its tables: see `paper.tables`."""
-    lead, numbered, others, measured = paper.tables(claims)
-    first = rendered("errata", claims=numbered, measured=measured, numbered=True)
-    second = rendered("errata", claims=others, measured=measured, numbered=False)
-    return text.replace(paper.NUMBERED, f"{lead}\n\n{first}").replace(paper.OTHERS, second)
 
 
 def write(path: Path, claims: Mapping[str, Claim]) -> None:

@@ -52,6 +52,14 @@ def decisions() -> dict[str, Decide]:
     return {key: decide for name in MODULES for key, decide in _claims(name).items()}
 
 
+def name_of(decide: Decide) -> str:
+    """Return module and name of a function that decides a claim; the module of one without a
+    name.
+    """
+    function = getattr(decide, "func", decide)  # of a partial
+    return f"{function.__module__}.{function.__name__}".removesuffix(".<lambda>")
+
+
 def _claims(name: str) -> dict[str, Decide]:
     """Return the functions of one page that decide claims, by id."""
     found: dict[str, Decide] = {}

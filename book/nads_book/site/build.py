@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
-from nads_book.pages import decisions
+from nads_book.pages import decisions, name_of
 from nads_book.site import pages, sharing
 from nads_book.site.dependencies import results_folder
 from nads_book.site.execution import (
@@ -104,6 +104,8 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
         functions = decisions() if root == ROOT else {}
         evidence = {key: decide() for key, decide in functions.items()}
         register = claims.decide(evidence, claims.places(executed), root)
+        for key, decide in functions.items():
+            register[key].function = name_of(decide)
     except (claims.ClaimError, FileNotFoundError) as error:
         raise BuildError(str(error)) from None
     flipped = claims.problems((claim for claim in register.values() if claim.flipped), root)
@@ -136,9 +138,12 @@ def write_claims(folder: Path, preset: str, root: Path) -> dict[str, claims.Clai
     Raises:
         BuildError: if a verdict flips, or a page cannot be made.
     """
-    register = decided(executed(folder, preset, root).values(), root)
+    notebooks = executed(folder, preset, root).values()
+    register = decided(notebooks, root)
     try:
         claims.place(folder / "stage", register, root)
+        if (root / "book" / "paper.toml").is_file():
+            claims.place_paper(folder / "stage", register, notebooks, root)
     except claims.ClaimError as error:
         raise BuildError(str(error)) from None
     return register

@@ -1,31 +1,62 @@
-"""Notebooks with gaps, for a course: ``python -m nads_book.site.gaps FOLDER``.
+"""Notebooks with gaps that check themselves, for a course: ``python -m nads_book.site.gaps FOLDER``.
 
 In each live cell of a chapter that a reader sees, the last assignment that calls the library loses
-its right side. The name of the function stays as a hint; the chapter has the answer.
+its right side. The name of the function stays as a hint. The cell ends there; a folded cell below it
+says in words what is wrong, and goes on with the chapter's answer if it has to.
 """
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import nbformat
+import numpy as np
+import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from nads_book.checkout import checkout_folder
 
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "parameters"}
-CALL = re.compile(r"\bnc(?:\.(?!load_)\w+)+(?=\()")
+CALL = re.compile(r"\b(?:nc|nb\.pooling)(?:\.(?!load_)\w+)+(?=\()")
 MARK = re.compile(r"<!-- gaps: (\w+) -->")
-NOTE = "*A notebook with gaps: replace each `...` by a call that fits. The chapter has one answer.*"
+NOTE = (
+    "*A notebook with gaps: replace each `...` by a call that fits, and run the folded cell below, "
+    "which checks it and contains one answer.*"
+)
+CHECK = """#@title Check {{ display-mode: "form" }}
+from nads_book.site.gaps import checked
+
+{target} = checked({name}, lambda: {answer}, "{function}")"""
+TOLERANCE = 0.02  # relative difference of numbers that counts as none: of repeated trainings
 
 
-def with_gap(source: str) -> str | None:
+class Gap(NamedTuple):
+    """A cell with a gap.
+
+    Args:
+        cell: source up to the gap.
+        solved: the same with the answer.
+        check: source of the cell that checks it.
+        rest: what follows in the chapter's cell; may be empty.
+    """
+
+    cell: str
+    solved: str
+    check: str
+    rest: str
+
+
+def with_gap(source: str) -> Gap | None:
     """Return a cell whose last assignment from a call of the library is a gap, or None if it has no
     such line.
 
-    >>> with_gap("hole = nc.poison(images, labels, nads, 0, 0)")
+    >>> with_gap("hole = nc.poison(images, labels, nads, 0, 0)").cell
     'hole = ...  # nc.poison'
     """
     if any(line.startswith(("%", "!")) for line in source.splitlines()):
@@ -33,30 +64,103 @@ def with_gap(source: str) -> str | None:
     found = None
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and (names := CALL.findall(ast.unparse(node.value))):
-            found = node.value, names[-1]
+            found = node, names[-1]
     if found is None:
         return None
-    value, function = found
+    node, function = found
     lines = source.splitlines()
-    first, last = value.lineno - 1, (value.end_lineno or value.lineno) - 1
-    before, after = lines[first][: value.col_offset], lines[last][value.end_col_offset :]
-    comment = after.strip().removeprefix("#").strip()
-    hint = f"  # {function}" + (f": {comment}" if comment else "")
-    return "\n".join([*lines[:first], f"{before}...{hint}", *lines[last + 1 :]])
+    last = node.end_lineno or node.lineno
+    comment = lines[last - 1][node.value.end_col_offset :].strip().removeprefix("#").strip()
+    target, answer = ast.unparse(node.targets[0]), ast.unparse(node.value)
+    # `a, b = ...` and `a["b"] = ...` would be errors or hard to check
+    name = target if isinstance(node.targets[0], ast.Name) else "answer"
+    hint = function + (f", for {target}" if name != target else "")
+    hint += f": {comment}" if comment else ""
+    before = "".join(f"{line}\n" for line in lines[: node.lineno - 1])
+    return Gap(
+        f"{before}{name} = ...  # {hint}",
+        f"{before}{name} = {answer}",
+        CHECK.format(target=target, name=name, answer=answer, function=function),
+        "\n".join(lines[last:]).strip("\n"),
+    )
 
 
-def notebook_with_gaps(notebook: nbformat.NotebookNode) -> int:
-    """Put gaps into the live cells of a notebook, and a note below its title;
-    return their number.
+def notebook_with_gaps(notebook: nbformat.NotebookNode, solved: bool = False) -> int:
+    """Put gaps, or their answers, into the live cells of a notebook, with a check below each and a
+    note below its title; return their number.
     """
-    count = 0
+    cells, count = [], 0
     for cell in notebook.cells:
         shown = not HIDDEN & set(cell.metadata.get("tags", []))
-        if cell.cell_type == "code" and shown and (changed := with_gap(cell.source)):
-            cell.source, count = changed, count + 1
+        gap = with_gap(cell.source) if cell.cell_type == "code" and shown else None
+        if gap is None:
+            cells.append(cell)
+            continue
+        count += 1
+        cells.append(new_code_cell(gap.solved if solved else gap.cell))
+        folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
+        cells.append(new_code_cell(gap.check, metadata=folded))
+        if gap.rest:
+            cell.source = gap.rest
+            cells.append(cell)
+    notebook.cells = cells
     if count:
-        notebook.cells.insert(1, nbformat.v4.new_markdown_cell(NOTE))
+        notebook.cells.insert(1, new_markdown_cell(NOTE))
     return count
+
+
+def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
+    """Print in words what is wrong with what fills a gap, and return what the next cells go on with.
+
+    Args:
+        found: what fills the gap.
+        answer: function that returns the chapter's answer.
+        function: name of the function that the answer calls.
+    """
+    expected = answer()
+    if found is ...:
+        print(f"Still a gap: replace `...` by a call of {function}. Until then, ours is used.")
+        return expected
+    wrong, usable = difference(found, expected)
+    if not wrong:
+        print("Right.")
+    elif usable:
+        print(f"This is not the chapter's answer: {wrong}. Is this what you meant?")
+    else:
+        print(f"Not yet: {wrong}. Until then, ours is used.")
+    return found if usable else expected
+
+
+def difference(found: Any, expected: Any, name: str = "it") -> tuple[str, bool]:
+    """Return in words the first difference of two values, empty if there is none, and whether one
+    can take the place of the other: it has the same type and shape.
+    """
+    if type(found) is not type(expected):
+        kinds = [type(value).__name__ for value in (found, expected)]
+        return f"{name} has the type {kinds[0]}, expected {kinds[1]}", False
+    if isinstance(expected, torch.Tensor | np.ndarray):
+        if found.shape != expected.shape:
+            return f"{name} has the shape {(*found.shape,)}, expected {(*expected.shape,)}", False
+        a, b = (np.asarray(value, dtype=float) for value in (found, expected))
+        far = np.abs(a - b).max(initial=0) > TOLERANCE * np.abs(b).max(initial=0)
+        return (f"{name} has other values: look at the arguments" if far else ""), True
+    if isinstance(expected, Mapping):
+        if found.keys() != expected.keys():
+            return f"{name} has the keys {[*found]}, expected {[*expected]}", False
+        parts = [(found[key], expected[key], f"{name}[{key!r}]") for key in expected]
+    elif isinstance(expected, list | tuple):
+        if len(found) != len(expected):
+            return f"{name} has {len(found)} elements, expected {len(expected)}", False
+        parts = [(found[i], expected[i], f"{name}[{i}]") for i in range(len(expected))]
+    elif dataclasses.is_dataclass(expected):
+        fields = [field.name for field in dataclasses.fields(expected)]
+        parts = [(getattr(found, f), getattr(expected, f), f"{name}.{f}") for f in fields]
+    elif isinstance(expected, int | float | str) and found != expected:
+        return f"{name} is {found!r}, expected {expected!r}", True
+    else:
+        return "", True
+    differences = [difference(*part) for part in parts]
+    return next((one for one in differences if one[0]), ("", True))
 
 
 def write(folder: Path, root: Path) -> dict[str, int]:

@@ -1,0 +1,97 @@
+"""The page *The paper, figure by figure*: every item has a row, and all that a row names exists."""
+
+import base64
+import re
+
+import nbformat
+import numpy as np
+import pytest
+from conftest import ROOT
+from nads_book import claims
+from nads_book.claims import paper
+
+CHAPTERS = sorted(ROOT.glob("book/chapters/*.md"))
+LABELS = {
+    name for path in CHAPTERS for name in re.findall(r"name: (fig-[\w-]+)", path.read_text("utf8"))
+}
+PICTURES = {label: paper.Thumbnail(b"", f"alt of {label}") for label in LABELS}
+ITEM = '[["1"]]\nwhere = "Fig. 1"\nsays = "x"\n'
+
+
+@pytest.fixture(scope="module")
+def register():
+    return claims.load()
+
+
+def test_every_item_has_a_row_with_the_signs_of_the_register(register):
+    sections = paper.load_items(register)
+    items = [item for section in sections.values() for item in section]
+    assert len(items) == (ROOT / "book" / "paper.toml").read_text("utf8").count("\nsays = ")
+    for item in items:
+        row = paper.row(item, register, PICTURES)
+        assert row.count("\n  - ") == 3 and item.where in row
+        for name in item.claims:
+            assert paper.badge(register[name]) in row
+        if item.figure:
+            assert f"thumbnails/{item.figure}.png\n" in row
+        if item.page:
+            path = (ROOT / "book" / item.page).resolve()
+            assert any(path.with_suffix(ending).exists() for ending in (".md", ".ipynb")), item.page
+        for figure in item.trained:
+            assert re.search(r"\d+ of \d+ networks", row), figure
+
+
+def test_all_figures_of_the_paper_its_lemmas_and_equations_are_there(register):
+    places = " ".join(item.where for items in paper.load_items(register).values() for item in items)
+    assert {f"Fig. {number}" for number in range(1, 9)} <= set(re.findall(r"Fig\. \d", places))
+    for place in ("Theorem 1", "Lemma 1", "Lemma 2", "Definition 1", "ζ"):
+        assert place in places
+    assert {*"123456"} <= set(re.findall(r"[Ee]q\. \((\d)\)", places))
+    assert {*"12345"} <= set(re.findall(r"Footnote (\d)", places))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (ITEM, "nothing was found"),
+        (ITEM + 'claims = ["gone"]', "no claim 'gone'"),
+        (ITEM + 'note = "x"', "no item has 'errata-eq1'"),
+        (ITEM + 'notes = "x"', "notes"),
+    ],
+)
+def test_what_the_list_lacks_is_an_error(tmp_path, register, text, problem):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "paper.toml").write_text(text)
+    with pytest.raises(claims.ClaimError, match=problem):
+        paper.load_items({"errata-eq1": register["errata-eq1"]}, tmp_path)
+
+
+def test_a_statement_of_the_paper_has_its_verdict_and_what_was_measured(register):
+    claim = claims.Claim("errata-x", "falsified", answer="no; it does not", measured="24 settings.")
+    claim.counterexample, claim.function = "D = 3", "module.function"
+    text = paper.verdict(claim)
+    assert "**no**; it does not. 24 settings." in text and "D = 3" in text
+    assert "`module.function`" in text
+
+
+def test_a_figure_that_no_chapter_has_is_an_error(register):
+    with pytest.raises(claims.ClaimError, match="fig-gone"):
+        paper.row(paper.Item("1", "x", note="y", figure="fig-gone"), register, PICTURES)
+
+
+def test_thumbnails_are_the_pictures_of_executed_chapters(tmp_path):
+    picture = {"image/png": base64.b64encode(b"picture").decode()}
+    output = nbformat.v4.new_output("display_data", picture)
+    options = {"figure": {"name": "fig-a"}, "image": {"alt": "what it shows"}}
+    cells = [nbformat.v4.new_code_cell("1", outputs=[output], metadata={"mystnb": options})]
+    cells.append(nbformat.v4.new_code_cell("2"))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    found = paper.thumbnails([tmp_path / "a.ipynb"])
+    assert found == {"fig-a": paper.Thumbnail(b"picture", "what it shows")}
+
+
+def test_accuracies_are_compared_by_their_largest_difference_and_their_order():
+    ours = np.linspace(0.5, 0.9, 9)
+    text = paper.closeness(np.stack([ours, ours[::-1]], 1))
+    assert text == "at most 40 points from the authors’ along 9 directions, rank correlation −1.00"
+    assert "correlation" not in paper.closeness(np.array([[0.5, 0.6], [0.7, 0.7]]))
