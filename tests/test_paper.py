@@ -23,13 +23,13 @@ def register():
     return claims.load()
 
 
-def test_every_item_has_a_row_with_the_signs_of_the_register(register):
+def test_every_item_has_a_card_with_the_signs_of_the_register(register):
     sections = paper.load_items(register)
     items = [item for section in sections.values() for item in section]
     assert len(items) == (ROOT / "book" / "paper.toml").read_text("utf8").count("\nsays = ")
     for item in items:
-        row = paper.row(item, register, PICTURES)
-        assert row.count("\n  - ") == 3 and item.where in row
+        row = paper.card(item, register, PICTURES)
+        assert item.where in row and item.says in row and item.note in row
         for name in item.claims:
             assert paper.badge(register[name]) in row
         if item.figure:
@@ -69,14 +69,14 @@ def test_what_the_list_lacks_is_an_error(tmp_path, register, text, problem):
 def test_a_statement_of_the_paper_has_its_verdict_and_what_was_measured(register):
     claim = claims.Claim("errata-x", "falsified", answer="no; it does not", measured="24 settings.")
     claim.counterexample, claim.function = "D = 3", "module.function"
-    text = paper.verdict(claim)
+    text, small = paper.verdict(claim)
     assert "**no**; it does not. 24 settings." in text and "D = 3" in text
-    assert "`module.function`" in text
+    assert "`module.function`" in small
 
 
 def test_a_figure_that_no_chapter_has_is_an_error(register):
     with pytest.raises(claims.ClaimError, match="fig-gone"):
-        paper.row(paper.Item("1", "x", note="y", figure="fig-gone"), register, PICTURES)
+        paper.card(paper.Item("1", "x", note="y", figure="fig-gone"), register, PICTURES)
 
 
 def test_thumbnails_are_the_pictures_of_executed_chapters(tmp_path):

@@ -26,8 +26,6 @@ from nads_book.report import LABELS, fixed
 from nads_book.studies import load_results, stored_figures
 
 MARK = "<!-- paper -->"
-OPTIONS = ":header-rows: 1\n:widths: 25 17 24 34\n:class: paper-cards"
-HEAD = "* - In the paper\n  - Here\n  - How much, how close\n  - What was found"
 
 
 @dataclass(frozen=True)
@@ -147,42 +145,46 @@ def closeness(pairs: np.ndarray) -> str:
     return text if np.isnan(correlation) else f"{text}, rank correlation {fixed(correlation, 2)}"
 
 
-def verdict(claim: Claim) -> str:
+def verdict(claim: Claim) -> list[str]:
     """Return what was found, in Markdown: the verdict on a statement of the paper and what was
-    measured, or the claim itself; and the files and the function that decide it.
+    measured, or the claim itself; below it the number, and the files and the function that decide.
     """
     found = claim.statement
     if claim.id.startswith(PREFIX):
         label, _, more = claim.answer.partition(";")
         found = f"**{label or claim.label}**{more and f';{more}'}. "
-        found += claim.measured or claim.condition
+        found += claim.measured or f"{claim.condition[:1].upper()}{claim.condition[1:]}."
         if claim.counterexample not in ("", "none"):
             found += f" *Smallest counter-example:* {claim.counterexample}."
-    decided_by = [Path(source).name for source in claim.sources] + [claim.function]
-    names = ", ".join(f"`{name}`" for name in decided_by if name)
-    return f"{badge(claim)} {found} <small>{names}</small>"
+    names = [Path(source).name for source in claim.sources] + [claim.function]
+    small = [facts(claim), *(f"`{name}`" for name in names if name)]
+    return [f"{badge(claim)} {found}", f"<small>{'; '.join(filter(None, small))}</small>"]
 
 
-def row(item: Item, claims: Mapping[str, Claim], pictures: Mapping[str, Thumbnail]) -> str:
-    """Return the row of an item in a table of four columns, as items of a nested list.
+def card(item: Item, claims: Mapping[str, Claim], pictures: Mapping[str, Thumbnail]) -> str:
+    """Return an item with what was found, in Markdown.
 
     Raises:
         ClaimError: if no chapter has its figure.
     """
-    paper = [f"**{item.where}.** {item.says}"]
-    if item.supplement:
-        paper.append(f"*The supplement would help ({item.supplement}).*")
-    here = [f"{{doc}}`{item.page}`"] if item.page else []
+    parts, head = [":::{div} paper-card"], f"**{item.where}.** {item.says}"
     if item.figure:
         if item.figure not in pictures:
             raise ClaimError(f"paper.toml: no chapter has the figure {item.figure!r}")
-        image = f"```{{image}} thumbnails/{item.figure}.png\n:alt: {pictures[item.figure].alt}\n```"
-        here += [f"{{numref}}`{item.figure}`", image]
-    mine = [claims[name] for name in item.claims]
-    amounts = [*trained(item.trained), *filter(None, map(facts, mine))]
-    found = [*map(verdict, mine), *filter(None, [item.note])]
-    cells = ["\n\n".join(cell or ["–"]) for cell in (paper, here, amounts, found)]
-    return "* " + "\n  ".join("- " + cell.replace("\n", "\n    ") for cell in cells)
+        alt = pictures[item.figure].alt
+        parts.append(f"```{{image}} thumbnails/{item.figure}.png\n:alt: {alt}\n```")
+    if item.supplement:
+        head += f" *The supplement would help: {item.supplement}.*"
+    parts.append(head)
+    links = [f"{{numref}}`{item.figure}`"] if item.figure else []
+    links += [f"{{doc}}`{item.page}`"] if item.page else []
+    if links:
+        parts.append(f"Ours: {', '.join(links)}.")
+    if amounts := [f"- {line}" for line in trained(item.trained)]:
+        parts.append("\n".join(amounts))
+    for name in item.claims:
+        parts += verdict(claims[name])
+    return "\n\n".join([*parts, *filter(None, [item.note]), ":::"])
 
 
 def place_paper(
@@ -191,7 +193,7 @@ def place_paper(
     """Write the page, and the thumbnails of our figures, into the staging folder.
 
     Raises:
-        ClaimError: as `load_items` and `row`.
+        ClaimError: as `load_items` and `card`.
     """
     path, pictures = stage / "book" / "paper.md", thumbnails(executed)
     folder = stage / "book" / "thumbnails"
@@ -200,6 +202,5 @@ def place_paper(
         (folder / f"{label}.png").write_bytes(thumbnail.picture)
     parts = []
     for section, items in load_items(claims, root).items():
-        rows = "\n".join(row(item, claims, pictures) for item in items)
-        parts.append(f"## {section}\n\n````{{list-table}}\n{OPTIONS}\n\n{HEAD}\n{rows}\n````")
+        parts += [f"## {section}", *(card(item, claims, pictures) for item in items)]
     path.write_text(path.read_text("utf8").replace(MARK, "\n\n".join(parts)), "utf8")
