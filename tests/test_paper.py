@@ -3,6 +3,7 @@
 import base64
 import re
 
+import nads_book as nb
 import nbformat
 import numpy as np
 import pytest
@@ -69,9 +70,9 @@ def test_what_the_list_lacks_is_an_error(tmp_path, register, text, problem):
 def test_a_statement_of_the_paper_has_its_verdict_and_what_was_measured(register):
     claim = claims.Claim("errata-x", "falsified", answer="no; it does not", measured="24 settings.")
     claim.counterexample, claim.function = "D = 3", "module.function"
-    text, small = paper.verdict(claim)
+    text, folded = paper.verdict(claim), paper.decided_by(claim)
     assert "**no**; it does not. 24 settings." in text and "D = 3" in text
-    assert "`module.function`" in small
+    assert "`module.function`" in folded
 
 
 def test_a_figure_that_no_chapter_has_is_an_error(register):
@@ -95,3 +96,10 @@ def test_accuracies_are_compared_by_their_largest_difference_and_their_order():
     text = paper.closeness(np.stack([ours, ours[::-1]], 1))
     assert text == "at most 40 points from the authors’ along 9 directions, rank correlation −1.00"
     assert "correlation" not in paper.closeness(np.array([[0.5, 0.6], [0.7, 0.7]]))
+
+
+def test_a_function_that_decides_is_named():
+    functions = nb.pages.decisions()
+    assert nb.pages.name_of(functions["errata-eq1"]) == "nads_book.checks.errata.STATEMENTS['eq1']"
+    assert nb.pages.name_of(functions["dark-lines"]).endswith(".dark_lines")
+    assert nb.pages.name_of(lambda: None) == __name__

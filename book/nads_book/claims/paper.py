@@ -26,6 +26,7 @@ from nads_book.report import LABELS, fixed
 from nads_book.studies import load_results, stored_figures
 
 MARK = "<!-- paper -->"
+FOLD = '<details class="claim-card"><summary>numbers, files and functions</summary>'
 
 
 @dataclass(frozen=True)
@@ -145,20 +146,25 @@ def closeness(pairs: np.ndarray) -> str:
     return text if np.isnan(correlation) else f"{text}, rank correlation {fixed(correlation, 2)}"
 
 
-def verdict(claim: Claim) -> list[str]:
+def verdict(claim: Claim) -> str:
     """Return what was found, in Markdown: the verdict on a statement of the paper and what was
-    measured, or the claim itself; below it the number, and the files and the function that decide.
+    measured, or the claim itself.
     """
-    found = claim.statement
-    if claim.id.startswith(PREFIX):
-        label, _, more = claim.answer.partition(";")
-        found = f"**{label or claim.label}**{more and f';{more}'}. "
-        found += claim.measured or f"{claim.condition[:1].upper()}{claim.condition[1:]}."
-        if claim.counterexample not in ("", "none"):
-            found += f" *Smallest counter-example:* {claim.counterexample}."
+    if not claim.id.startswith(PREFIX):
+        return f"{badge(claim)} {claim.statement}"
+    label, _, more = claim.answer.partition(";")
+    measured = claim.measured or f"{claim.condition[:1].upper()}{claim.condition[1:]}."
+    found = f"{badge(claim)} **{label or claim.label}**{more and f';{more}'}. {measured}"
+    if claim.counterexample in ("", "none"):
+        return found
+    return f"{found} *Smallest counter-example:* {claim.counterexample}."
+
+
+def decided_by(claim: Claim) -> str:
+    """Return the number behind a claim, and the files and the function that decide it."""
     names = [Path(source).name for source in claim.sources] + [claim.function]
-    small = [facts(claim), *(f"`{name}`" for name in names if name)]
-    return [f"{badge(claim)} {found}", f"<small>{'; '.join(filter(None, small))}</small>"]
+    texts = [facts(claim), *(f"`{name}`" for name in names if name)]
+    return f"- {badge(claim)} {'; '.join(filter(None, texts))}"
 
 
 def card(item: Item, claims: Mapping[str, Claim], pictures: Mapping[str, Thumbnail]) -> str:
@@ -182,9 +188,11 @@ def card(item: Item, claims: Mapping[str, Claim], pictures: Mapping[str, Thumbna
         parts.append(f"Ours: {', '.join(links)}.")
     if amounts := [f"- {line}" for line in trained(item.trained)]:
         parts.append("\n".join(amounts))
-    for name in item.claims:
-        parts += verdict(claims[name])
-    return "\n\n".join([*parts, *filter(None, [item.note]), ":::"])
+    found = [claims[name] for name in item.claims]
+    parts += [*map(verdict, found), *filter(None, [item.note])]
+    if found:
+        parts += [FOLD, "\n".join(map(decided_by, found)), "</details>"]
+    return "\n\n".join([*parts, ":::"])
 
 
 def place_paper(

@@ -17,6 +17,7 @@ chapter, make the module, and add its name to `MODULES`. A verdict that flips is
 ``make verify`` and of the build.
 """
 
+import functools
 import importlib
 import inspect
 import sys
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from nads_book import claims
+from nads_book.checks import errata
 from nads_book.evidence import Evidence
 from nads_book.publishing import publishing
 from nads_book.report import publish, show
@@ -53,11 +55,12 @@ def decisions() -> dict[str, Decide]:
 
 
 def name_of(decide: Decide) -> str:
-    """Return module and name of a function that decides a claim; the module of one without a
-    name.
+    """Return where a function that decides a claim is: module and name, the entry of a table of
+    checks, or the module of one without a name.
     """
-    function = getattr(decide, "func", decide)  # of a partial
-    return f"{function.__module__}.{function.__name__}".removesuffix(".<lambda>")
+    if isinstance(decide, functools.partial):
+        return f"{errata.__name__}.STATEMENTS[{decide.args[-1]!r}]"
+    return f"{decide.__module__}.{decide.__name__}".removesuffix(".<lambda>")
 
 
 def _claims(name: str) -> dict[str, Decide]:
