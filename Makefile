@@ -49,7 +49,7 @@ sync: $(READY)
 	$(BIN)/python -m nads_book.site.sync
 
 address: $(READY)
-	$(BIN)/python -m nads_book.site address $(URL)
+	$(BIN)/nads-book address $(URL)
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -36,8 +36,8 @@ def _short(value: float | None) -> str:
 
 
 def _where(*results: dict[str, Any]) -> str:
-    dates = sorted({one["date"] for one in results})
-    return f"*{results[0]['device']}, {' and '.join(dates)}*"
+    made = sorted({f"{one['date']} at {one['commit'][:7]}" for one in results})
+    return f"*{results[0]['device']}, {' and '.join(made)}*"
 
 
 def _stored(name: str) -> Any:
@@ -75,21 +75,6 @@ def pixels() -> str:
         )
     head = f"input | limit, ms | measured | stored | eigenvectors of {last['num_vectors']}, s | GB"
     return f"{_table(head, rows)}\n\n{_where(*results)}"
-
-
-def large() -> str:
-    """Return what the first NADs at 3 x 224 x 224 took, and what halves of the networks share."""
-    (result,) = load_costs("large")
-    seconds, first = result["seconds"], result["first_directions"]
-    shared = ", ".join(
-        f"first {count} {one['half_overlap']:.1e} ({one['chance']:.1e})"
-        for count, one in first.items()
-    )
-    return (
-        f"The {result['problem']}: {result['num_networks']} networks in {result['dtype']} took "
-        f"{seconds['networks']:.0f} s, the eigenvectors {seconds['eigenvectors']:.0f} s. Overlap "
-        f"between halves of the networks (by chance): {shared}. {_where(result)}"
-    )
 
 
 def own_loop() -> str:
@@ -130,36 +115,6 @@ def zoo() -> str:
     return _table("source | models | ran | rejected | largest difference, standard errors", rows)
 
 
-def cases() -> str:
-    """Return how many cases there are, how far ratios are from 1, and what else was as expected."""
-    rows = _stored("cases")["rows"]
-    ratios = [row for row in rows if "ratio" in row]
-    scores = [abs(row["ratio"] - 1) / row["standard_error"] for row in ratios]
-    right = sum(row["as_expected"] for row in rows)
-    return (
-        f"{len({row['case'] for row in rows})} cases, {right} of {len(rows)} outcomes as expected; "
-        f"{len(ratios)} ratios, at most {max(scores):.1f} standard errors from 1."
-    )
-
-
-def gpu_kernels() -> str:
-    """Return the times of kernels and of PyTorch, on a GPU."""
-    rows, table = _stored("gpu-kernels")["rows"], []
-    for problem in dict.fromkeys(row["problem"] for row in rows):
-        of_problem = [row for row in rows if row["problem"] == problem]
-        found = {row["method"]: row for row in of_problem}
-        kernels = [row for row in of_problem if row["method"].startswith("triton")]
-        tile = "triton, PIXELS 256, warps 4"  # the one that is used
-        kernel = found.get(tile) or min(kernels, key=lambda row: row["seconds"])
-        plain = found.get("vmap") or found["torch, as shipped"]
-        block = found.get("torch, one block")
-        times = [kernel["seconds"], plain["seconds"], block and block["seconds"]]
-        cells = [_short(seconds and 1e6 * seconds) for seconds in times]
-        table.append([problem, *cells, f"{100 * kernel['share_of_limit']:.0f} %"])
-    head = "problem | kernel, µs | PyTorch | PyTorch, one block | kernel's share of the limits"
-    return f"{_table(head, table)}\n\n{_where(rows[0])}"
-
-
 def gpu_calls() -> str:
     """Return seconds of whole calls and of an own loop, on a GPU."""
     rows, table = _stored("gpu-own_loop")["rows"], []
@@ -175,10 +130,7 @@ def gpu_calls() -> str:
     return f"{_table(head, table)}\n\n{_where(rows[0])}"
 
 
-TABLES = {
-    each.__name__: each
-    for each in (costs, pixels, large, own_loop, playground, zoo, cases, gpu_kernels, gpu_calls)
-}
+TABLES = {each.__name__: each for each in (costs, pixels, own_loop, playground, zoo, gpu_calls)}
 
 
 def rewrite(text: str) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from nads_book.benchmarks.outcomes import plain_vectors, z_score
+from nads_book.benchmarks.plain_loop import plain_vectors, z_score
 from nads_book.theory.reference import average_gradient
 from torch import Tensor, nn
 

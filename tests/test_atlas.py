@@ -16,7 +16,6 @@ from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.similarity import NADS_FOLDER
 from nads_book.atlas.small_networks import SmallCNN, Tokens
-from nads_book.cli import main
 from torch import nn
 from torch.testing import assert_close
 
@@ -312,14 +311,6 @@ def test_parts_are_means_over_every_eighth_network_and_the_symmetries(computed):
     )
 
 
-def test_the_command_line_computes_an_entry(tmp_path, capsys):
-    options = ["atlas", "cnn-width4", "--folder", str(tmp_path), "--num-networks", "64"]
-    assert main(options) == 0
-    assert "effective" in capsys.readouterr().out and (tmp_path / "cnn-width4.npz").exists()
-    assert main(["atlas", "cnn-wide"]) == 2
-    assert "the atlas has no cnn-wide: choose from cnn, " in capsys.readouterr().err
-
-
 # Predictions
 
 
@@ -394,11 +385,10 @@ def test_nads_are_their_own_nearest():
         assert (one.num_directions, one.chance) == (5, pytest.approx(5 / 1024))
 
 
-def test_what_has_no_neighbours_is_refused(tmp_path):
+def test_what_has_no_neighbours_is_refused():
     nads = nc.load_nads("lenet")
     with pytest.raises(ValueError, match="uncertaint"):
         nb.atlas.most_similar(nc.NADs(nads.directions, nads.eigenvalues))
     small = nc.NADs(torch.eye(16).view(16, 1, 4, 4), torch.ones(16))
     with pytest.raises(ValueError, match=r"\(1, 32, 32\), these of \(1, 4, 4\)"):
         nb.atlas.most_similar(small)
-    assert main(["similar", str(tmp_path / "none.npz")]) == 2

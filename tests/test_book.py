@@ -19,7 +19,8 @@ import pytest
 from conftest import ROOT
 from draw_maps import draw_maps
 from filelock import FileLock
-from nads_book.site import build, execution, pages, sync
+from nads_book.claims.statements import TAKEAWAY
+from nads_book.site import build, execution, html_pages, notebooks, sync
 from PIL import Image
 
 import nads_core
@@ -55,8 +56,7 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
     given = {keyword.arg for keyword in check.keywords}
     assert names - {"preset"} <= given
     assert {"dataset", "preset"} <= given or not names & {"dataset", "data_root"}
-    page = "\n".join(cell.source for cell in pages.with_takeaway(notebook).cells)
-    assert page.count(":::{admonition} Takeaway\n:class: takeaway\n") == 1
+    assert sum(len(TAKEAWAY.findall(cell.source)) for cell in notebook.cells) == 1
 
 
 def test_sync_takes_the_newer_file_and_writes_captions_into_the_notebook_alone(
@@ -65,7 +65,7 @@ def test_sync_takes_the_newer_file_and_writes_captions_into_the_notebook_alone(
     text, notebook = tmp_path / "chapter.md", tmp_path / "chapter.ipynb"
     monkeypatch.setattr(sync, "CHAPTERS", tmp_path)
     monkeypatch.setattr(sync, "NOTEBOOKS", tmp_path)
-    options = ':mystnb: {figure: {caption: "Why so red?", name: fig-red}}'
+    options = ":mystnb: {figure: {caption: 'Why so red?', name: fig-red}}"
     written = f"# Title\n\n```{{code-cell}} ipython3\n{options}\nplot()\n```\n"
     text.write_text(written)
     sync.main()
@@ -151,23 +151,19 @@ def test_api_page_names_everything_public():
 # The build itself, on a book of small chapters
 
 
-# What `nads_book.site.stage` does for a book without explorers, whose data take it seconds.
-STAGE = """
-import pathlib, shutil, sys
-folder, root = map(pathlib.Path, sys.argv[1:])
-shutil.copytree(root / "book", folder / "stage" / "book", dirs_exist_ok=True)
-for name in ("_config.yml", "_toc.yml"):
-    shutil.copy(root / name, folder / "stage" / name)
-"""
+def stage_small(target, root):
+    """Stage a book without explorers, whose data take `nads_book.site.stage` seconds."""
+    shutil.rmtree(target, ignore_errors=True)
+    ignore = shutil.ignore_patterns("results")
+    shutil.copytree(root / "book", target / "book", ignore=ignore)
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(root / name, target / name)
 
 
 @pytest.fixture
 def small_book(tmp_path, monkeypatch):
     """Return a function that writes a chapter of a book; it returns the root of that book."""
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
-    (scripts / "stage.py").write_text(STAGE)
-    monkeypatch.setattr(build, "STAGE", (scripts / "stage.py",))
+    monkeypatch.setattr(build, "stage", stage_small)
     monkeypatch.delenv("NADS_RESULTS", raising=False)
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", paths)  # the library, and not the book's folder of that name
@@ -205,6 +201,9 @@ def test_a_failing_cell_fails_the_build_and_is_shown(small_book):
     assert "\x1b" not in str(failure.value)
     assert not (root / "_build" / "executed" / "smoke" / "small.ipynb").exists()
     assert not (root / "_build" / "html").exists()
+    (root / "notebooks" / "small.ipynb").unlink()
+    with pytest.raises(build.BuildError, match="notebooks/small"):
+        build.build(root / "_build", "smoke", root)
 
 
 def test_what_a_page_cannot_show_fails_the_build_and_leaves_the_last_book(small_book):
@@ -221,37 +220,51 @@ def test_what_a_page_cannot_show_fails_the_build_and_leaves_the_last_book(small_
     assert last.read_text() == "the last book"
 
 
-def test_a_cell_that_stalled_or_printed_too_much_fails_the_build():
-    cells = [nbformat.v4.new_code_cell(f"print({number})") for number in range(3)]
-    for cell in cells:
-        cell.outputs = [nbformat.v4.new_output("stream", text="x" * 2_000_000)]
-    execution.check(nbformat.v4.new_notebook(cells=cells[:2]), timeout=100)
-    with pytest.raises(build.BuildError, match=r"print\(2\)(.|\n)*6.0 MB"):
-        execution.check(nbformat.v4.new_notebook(cells=cells), timeout=100)
-    variant = {"application/x-dark-png": "x" * 6_000_000}  # of a figure
-    cells[0].outputs = [nbformat.v4.new_output("display_data", variant)]
-    cells[0].metadata["papermill"] = {"duration": 96.0}
-    execution.check(nbformat.v4.new_notebook(cells=cells[:2]), timeout=110)
+def test_a_page_shows_pictures_that_fit_and_says_what_it_is_about(small_book):
+    draw = """
+import base64, io
+import matplotlib.pyplot as plt
+from IPython.display import publish_display_data
+def png(colour):
+    file = io.BytesIO()
+    plt.figure(figsize=(2, 1), facecolor=colour).savefig(file)
+    return base64.b64encode(file.getvalue()).decode()
+kinds = {"image/png": "white", "application/x-dark-png": "black", "application/x-narrow-png": "red"}
+publish_display_data({kind: png(colour) for kind, colour in kinds.items()})
+plt.close("all")"""
+    text = (
+        "# A “chapter”\n\nShort.\n\nWhich of the $\\sigma$ waves does it learn, at 5 %? "
+        + 40 * "So. "
+    )
+    index = build.build((root := small_book(draw, text=text)) / "_build", "smoke", root)
+    page = (index.parent / "notebooks" / "small.html").read_text("utf8")
+    tags = r'<meta (?:name|property)="([^"]+)" content="([^"]*)">'
+    meta = dict(re.findall(tags, page))
+    assert meta["og:title"] == meta["citation_title"] == "A “chapter”"
+    assert meta["description"].startswith("Which of the σ waves") and 150 < len(meta["description"])
+    assert len(meta["description"]) <= 201 and meta["description"].endswith("…")
+    (light,) = re.findall(r'class="enlarge for-light" href="../(_images/\w+).png"', page)
+    assert meta["og:image"].endswith(f"{light}.png") and "5\u00a0%" in page
+    for name, pixel in (("", 255), (".dark", 0), (".narrow", 255)):
+        with Image.open(index.parent / f"{light}{name}.png") as picture:
+            assert picture.convert("RGB").getpixel((5, 5))[0] == pixel
+            size = 'width="{}" height="{}"'.format(*picture.size)
+        assert re.search(rf'(src|srcset)="../{light}{name}.png" {size}', page)
+    assert page.count("(max-width: 576px)") == 1, "there is no dark narrow one"
+    intro = dict(re.findall(tags, (index.parent / "book" / "intro.html").read_text("utf8")))
+    assert intro["og:image"].endswith("/_static/question.png") and "description" not in intro
+    assert ("searchindex.js" in page, "search_text.js" in page) == (False, False)
+    assert "search_text.js" in (index.parent / "search.html").read_text("utf8")
+    icons = (index.parent / "_static" / "scripts" / "fontawesome.js").stat().st_size
+    assert 2e4 < icons < 2e5
+
+
+def test_a_cell_that_stalled_fails_the_build():
+    cell = nbformat.v4.new_code_cell("print(0)", metadata={"papermill": {"duration": 96.0}})
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    execution.check(notebook, timeout=110)
     with pytest.raises(build.BuildError, match=r"print\(0\)(.|\n)*took 96 s"):
-        execution.check(nbformat.v4.new_notebook(cells=cells[:2]), timeout=100)
-
-
-def test_a_notebook_of_another_run_or_none_is_not_kept(small_book):
-    root = small_book(name="a")
-    chapter = execution.Chapter("notebooks/a", root / "_build", "smoke", root)
-    chapter.start(1)
-    chapter.process.wait()
-    notebook = nbformat.read(chapter.run / "notebook.ipynb", as_version=4)
-    notebook.metadata["run"] = ".a.other"
-    nbformat.write(notebook, chapter.run / "notebook.ipynb")
-    for status, message in ((1, "status 1"), (0, "another run")):
-        chapter.process.returncode = status
-        with pytest.raises(build.BuildError, match=message):
-            chapter.finish()
-    assert not chapter.target.exists()
-    (root / "notebooks" / "a.ipynb").unlink()
-    with pytest.raises(build.BuildError, match="notebooks/a"):
-        build.build(root / "_build", "smoke", root)
+        execution.check(notebook, timeout=100)
 
 
 # Chapters side by side
@@ -281,7 +294,6 @@ time.sleep(600)
 
 
 def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, monkeypatch, capsys):
-    monkeypatch.setattr(execution, "num_cores", lambda: 4)
     for name in (names := ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")):
         monkeypatch.delenv(name, raising=False)
     limits = f"import os; print(*map(os.environ.get, {names}))"
@@ -291,10 +303,15 @@ def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, m
     monkeypatch.setattr(build, "render", lambda *_: root)
     build.build(root / "_build", "smoke", root, jobs=2)
     assert re.findall(r"notebooks/(\w) +executed in", capsys.readouterr().out)[2] == "0"
-    for name, cores in (("a", "2 of 4 cores ("), ("b", "2 of 4 cores ("), ("0", "4 cores (")):
+    cores = execution.num_cores()
+    share = max(1, cores // 2)
+    for name in "ab0":
         notebook = nbformat.read(root / f"_build/executed/smoke/{name}.ipynb", as_version=4)
-        assert notebook.metadata["machine"].startswith(cores)
-        assert notebook.cells[-1].outputs[0].text == ("None None\n" if name == "0" else "2 2\n")
+        shared = name != "0" and share < cores
+        text = f"{share} of {cores} cores (" if shared else f"{cores} cores ("
+        assert notebook.metadata["machine"].startswith(text)
+        limit = share if shared else None
+        assert notebook.cells[-1].outputs[0].text == f"{limit} {limit}\n"
     build.build(root / "_build", "smoke", root)
     assert capsys.readouterr().out.count("unchanged") == 3
 
@@ -308,57 +325,50 @@ def test_a_chapter_that_fails_stops_the_others(small_book):
     until(lambda: not alive(int((root / "b.pid").read_text())), "the other one still runs")
 
 
-def started_build(root):
-    """Start a build of two chapters as a program; return it once the second one waits."""
-    code = f"""
-import signal
+PROGRAM = f"""
+import signal, sys
+sys.path[:0] = {[str(ROOT / name) for name in ("tests", "tools")]!r}
+from pathlib import Path
 from nads_book.site import build
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored after &
-build.ROOT = build.Path({str(root)!r})
-build.STAGE = (build.ROOT / "scripts" / "stage.py",)
-raise SystemExit(build.main())
+from test_book import stage_small
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored after &
+    build.ROOT, build.stage = Path(__file__).parent, stage_small
+    raise SystemExit(build.main())
 """
-    options = ["--preset", "smoke", "--jobs", "2", "--folder", str(root / "_build")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *options],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    waited_for = root / "_build" / "executed" / "smoke" / "a.ipynb", root / "b.pid"
-    until(
-        lambda: all(path.exists() for path in waited_for) or process.poll() is not None,
-        "never so far",
-    )
-    return process
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_an_interrupt_keeps_finished_chapters_and_leaves_no_kernel(small_book, way):
-    """A kernel of a killed build would write into the next one."""
+    """A kernel of a killed build would take a core from the next one."""
     small_book("1", name="a")
     root = small_book(f"{WAIT}print('old')", name="b")
-    process = started_build(root)
+    (root / "program.py").write_text(PROGRAM)
+    options = ["--preset", "smoke", "--jobs", "2", "--folder", str(root / "_build")]
+    process = subprocess.Popen(
+        [sys.executable, str(root / "program.py"), *options],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    executed = root / "_build" / "executed" / "smoke"
+    begun = executed / "a.ipynb", root / "b.pid"
+    until(
+        lambda: all(path.exists() for path in begun) or process.poll() is not None, "never so far"
+    )
     process.send_signal(getattr(signal, way))
     output, _ = process.communicate(timeout=240)
-    executed = root / "_build" / "executed" / "smoke"
     assert (executed / "a.ipynb").exists() and "Traceback" not in output
     assert way == "SIGKILL" or process.returncode == 130 and "are kept" in output, output
     kernel = int((root / "b.pid").read_text())
-    small_book("print('new')", name="b")
-    assert execution.execute("notebooks/b", root / "_build", "smoke", root) > 0
     until(lambda: not alive(kernel), "the kernel of the chapter is still there")
+    small_book("print('new')", name="b")
+    chapter = execution.Chapter("notebooks/b", root / "_build", "smoke", root)
+    execution.execute_together([chapter], 1)
     assert "old" not in (executed / "b.ipynb").read_text()
 
 
-# Stored results
-
-
-STORED = ROOT / "book" / "results"
-
-
-@pytest.mark.stored
 def test_two_builds_in_one_folder_do_not_mix(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["build.py", "--folder", str(tmp_path)])
     monkeypatch.setattr(build, "build", lambda *args, **options: pytest.fail("it began"))
@@ -367,64 +377,44 @@ def test_two_builds_in_one_folder_do_not_mix(tmp_path, monkeypatch, capsys):
     assert str(tmp_path) in capsys.readouterr().err
 
 
-def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book):
-    root = small_book("raise SystemExit('a chapter was executed')")
-    folder = root / "book" / "results"
-    whole = (STORED / "fig6-lenet.json").read_text()
-    cases = {
-        "fig9-lenet.json": whole,  # no job has this name
-        "fig6-vgg11.json": whole,  # the name of another
-        "fig6-lenet.laptop.json": whole,  # another size
-        "notes.txt": "remember",
-    }
-    for name, content in cases.items():
-        (folder / name).write_text(content)
-        with pytest.raises(build.BuildError, match=re.escape(name)):
-            build.build(root / "_build", "smoke", root)
-        (folder / name).unlink()
-    (folder / "fig6-lenet.json").write_text(whole)
-    # Somebody's work, as it is
-    for work in (".fig6-lenet.json.lock", "fig1-lenet.demo.json", "fig1-lenet.1of2.json"):
-        (folder / work).write_text("")
-    assert build.stored_results(folder) == {"fig6-lenet.json"}
-
-
-def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book, monkeypatch):
-    root = small_book("open('book/results/fig1-logreg.json').close()")
-    for name in ("fig2-lenet.json", "fig1-logreg.json"):
-        shutil.copy(STORED / name, root / "book" / "results" / name)
-    with pytest.raises(build.BuildError, match=r"loads fig2-lenet\.json of"):
-        build.build(root / "_build", "smoke", root)
-    (root / "book" / "results" / "fig2-lenet.json").unlink()
-    monkeypatch.setattr(build, "render", lambda *_: "rendered")
-    assert build.build(root / "_build", "smoke", root) == "rendered"
-
-
-def test_results_of_the_book_are_those_that_every_reader_has(tmp_path):
-    names = {"a.json", "b.json"}
-    for name in names:
-        (tmp_path / name).write_text("")
-    assert build.of_the_book(names, tmp_path) == names  # without git this is unknown
-    for command in (["init"], ["add", "a.json"]):
-        subprocess.run(["git", *command], cwd=tmp_path, check=True, capture_output=True)
-    assert build.of_the_book(names, tmp_path) == {"a.json"}
-
-
 # Pages
 
 
-def test_a_page_begins_with_its_byline_and_what_must_be_said_first():
+def test_a_page_of_a_chapter(monkeypatch):
+    """It begins with its byline, hides calls that teach nothing and folds details."""
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
-    note = nbformat.v4.new_code_cell("shown", metadata={"tags": ["remove-input", "under-title"]})
-    note.outputs = [nbformat.v4.new_output("display_data", {"text/markdown": "**No photos.**"})]
-    cells = [nbformat.v4.new_markdown_cell("# Title\n\nText."), note]
+    code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    cells = [
+        text(
+            "# Title\n\nText.\n\n<!-- takeaway -->\n**Takeaway**\n\nIt holds.\n<!-- end of takeaway -->"
+        ),
+        code('preset = "demo"', metadata={"tags": ["injected-parameters"]}),
+        code('nb.conclude("dark-lines")\nnb.pages.flip.plot_costs()'),
+        code('page.plot_maps("lenet")'),
+        code("carrier = 60\nnb.pages.poison.plot_own_number(carrier, lost)"),
+        text("## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded."),
+        code("CODE"),
+        text(
+            "Folded too.\n\n### Two\n\nSeen.\n\n<!-- details: More -->\n\nFolded.\n\n"
+            "<!-- end of details -->\nSeen.\n\n<!-- details: Last -->"
+        ),
+    ]
     metadata = {"papermill": record, "machine": execution.machine(1)}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
-    (first,) = pages.with_byline(notebook).cells
-    assert first.source.startswith("# Title\n")
-    assert first.source.endswith("\n\n**No photos.**\n\nText.")
+    cells = notebooks.page_of(nbformat.v4.new_notebook(cells=cells, metadata=metadata)).cells
+    first = cells[0].source
+    assert first.startswith("# Title\n\n:::{div} byline\n") and "\n:::\n\nText." in first
     for fact in ("41 s", execution.provenance.cpu_name(), "`demo`", "2026-03-01"):
-        assert fact in first.source
+        assert fact in first
+    assert first.endswith(":::{admonition} Takeaway\n:class: takeaway\nIt holds.\n:::")
+    hidden = ["remove-input" in cell.metadata.get("tags", []) for cell in cells]
+    assert hidden == [False, True, True, False, False, False, False, False]
+    page = "\n".join(cell.source for cell in cells)
+    assert page.count("<details") == page.count("</details>") == 3 and "preset =" not in page
+    for summary in ("How &amp; why", "More", "Last"):
+        assert f"\n<summary>{summary}</summary>\n" in page
+    folded = "".join(re.findall("<details.*?</details>", page, re.DOTALL))
+    assert folded.count("Folded") == 3 and "CODE" in folded
+    assert "Seen" not in folded and "## Two" not in folded
 
 
 def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
@@ -438,49 +428,6 @@ def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
     assert shown.shape == drawn.shape and np.abs(shown - drawn).mean() < 2
 
 
-@pytest.mark.parametrize(
-    ("source", "hidden"),
-    [
-        ('nb.conclude("dark-lines")\nnb.pages.flip.plot_costs()', True),
-        ('page.plot_maps("lenet")', True),
-        ("carrier = 60\nnb.pages.poison.plot_own_number(carrier, lost)", False),
-        ("nads = nc.compute_nads(network)", False),
-    ],
-)
-def test_a_page_hides_calls_that_teach_nothing(source, hidden):
-    cells = [nbformat.v4.new_markdown_cell("page.plot()"), nbformat.v4.new_code_cell(source)]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    pages.hide_calls(notebook)
-    assert ("remove-input" in cells[1].metadata.get("tags", [])) is hidden
-    assert "tags" not in cells[0].metadata
-
-
-def test_details_are_folded_up_to_the_next_heading_or_their_end():
-    cells = [
-        nbformat.v4.new_markdown_cell(
-            "## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded.\n\n"
-            "```bash\n# no heading\n```"
-        ),
-        nbformat.v4.new_code_cell("CODE"),
-        nbformat.v4.new_markdown_cell(
-            "Folded too.\n\n### Two\n\nSeen.\n\n<!-- details: More -->\n\nFolded.\n\n"
-            "<!-- end of details -->\nSeen.\n\n<!-- details: Last -->"
-        ),
-    ]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    page = "\n".join(cell.source for cell in pages.with_details(notebook).cells)
-    assert page.count("<details") == page.count("</details>") == 3
-    for summary in ("How &amp; why", "More", "Last"):
-        assert f"\n<summary>{summary}</summary>\n" in page
-    folded = "".join(re.findall("<details.*?</details>", page, re.DOTALL))
-    assert folded.count("Folded") == 3 and "CODE" in folded
-    assert "Seen" not in folded and "## Two" not in folded
-    inside = nbformat.v4.new_markdown_cell("<!-- details: a -->\n\n<!-- details: b -->")
-    nested = nbformat.v4.new_notebook(cells=[inside])
-    with pytest.raises(ValueError, match="within others"):
-        pages.with_details(nested)
-
-
 def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
     chart = np.full((200, 300, 3), 255, np.uint8)
     chart[50:60, 20:280] = (31, 119, 180)
@@ -489,6 +436,6 @@ def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
         path = tmp_path / "picture.png"
         Image.fromarray(pixels).convert("RGBA").save(path, compress_level=1)
         before = path.stat().st_size
-        pages.shrink(path)
+        html_pages.shrink(path)
         assert np.array_equal(np.asarray(Image.open(path).convert("RGB")), pixels)
         assert (path.stat().st_size < before) == (pixels is chart)

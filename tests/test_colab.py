@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import venv
 import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
@@ -18,7 +17,7 @@ import nbformat
 import pytest
 import yaml
 from conftest import ROOT
-from nads_book.site import address as site_address
+from nads_book.cli import main
 from nads_book.site import execution
 from packaging.requirements import Requirement
 
@@ -74,6 +73,7 @@ def fork(tmp_path):
         "README.md": f"[book]({PAGES}/) <{ADDRESS}/issues> {ADDRESS}. {ADDRESS}-other",
         "untracked.md": ADDRESS,
     }
+    (tmp_path / "notebooks").mkdir()
     for name, text in texts.items():
         (tmp_path / name).write_text(text, "utf8")
     (tmp_path / "picture.png").write_bytes(b"\xff\xfe")
@@ -84,22 +84,22 @@ def fork(tmp_path):
     return tmp_path
 
 
-def test_one_call_sets_the_address_everywhere(fork):
+def test_one_command_sets_the_address_everywhere(fork, monkeypatch, capsys):
+    monkeypatch.chdir(fork)
     for ending in ("", "/", ".git"):
-        changed = site_address.set_address(f"https://github.com/Me/my.fork{ending}", fork)
-        new = "https://github.com/Me/my.fork"
-        pages = "https://me.github.io/my.fork"
-        assert {path.name for path in changed} == {"_config.yml", "README.md"}
+        assert main(["address", f"https://github.com/Me/my.fork{ending}"]) == 0
+        assert capsys.readouterr().out == "2 files changed\n"
+        new, pages = "https://github.com/Me/my.fork", "https://me.github.io/my.fork"
         text = f"[book]({pages}/) <{new}/issues> {new}. {ADDRESS}-other"
         assert (fork / "README.md").read_text() == text
         config = yaml.safe_load((fork / "_config.yml").read_text())
         assert (config["repository"]["url"], config["html"]["baseurl"]) == (new, f"{pages}/")
         assert (fork / "untracked.md").read_text() == ADDRESS
-        site_address.set_address(ADDRESS, fork)
+        main(["address", ADDRESS])
         assert (fork / "README.md").read_text().startswith(f"[book]({PAGES}/)")
+        capsys.readouterr()
     for address in ("me/fork", "https://gitlab.com/me/fork", "https://github.com/me"):
-        with pytest.raises(ValueError, match=re.escape(address)):
-            site_address.set_address(address, fork)
+        assert main(["address", address]) == 2 and address in capsys.readouterr().err
 
 
 # The environment
@@ -252,56 +252,3 @@ def test_first_cell_stops_with_a_sentence_where_nothing_can_be_fetched(tmp_path)
     told = done.stdout + done.stderr
     assert "SystemExit" in told and ADDRESS in told and "went on" not in told
     assert "Traceback" not in told
-
-
-@pytest.fixture(scope="module")
-def with_wheel(tmp_path_factory, distributions):
-    """Make a bare environment that has the wheel; return the folder of its Jupyter kernel."""
-    folder = tmp_path_factory.mktemp("bare")
-    python, packages = bare_environment(folder / "environment", "loky")  # from the first cell
-    (wheel,) = distributions.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
-    look = "import importlib.util as u, nads_core, sys; print(*filter(u.find_spec, sys.argv[1:]))"
-    assert run([python, "-c", look, *MISSING], folder).split() == ["nads_core", "loky"]
-    kernel = folder / "kernels" / "bare"
-    kernel.mkdir(parents=True)
-    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (kernel / "kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "bare", "language": "python"})
-    )
-    return folder
-
-
-@pytest.mark.slow
-def test_a_chapter_runs_in_a_bare_environment(with_wheel):
-    """There are no photos, and the leading published directions: the rest is left out."""
-    name = "09_nad_computation"
-    # The wheel has no results and no register; a clone has them.
-    for folder in ("book", "benchmarks"):
-        (with_wheel / folder).mkdir()
-    for part in ("book/results", "book/claims.toml", "benchmarks/results"):
-        (with_wheel / part).symlink_to(ROOT / part)
-    result = with_wheel / f"{name}.ipynb"
-    options = "-k bare -p preset smoke --execution-timeout 300 --no-progress-bar".split()
-    run(
-        [sys.executable, "-m", "papermill", ROOT / "notebooks" / f"{name}.ipynb", result, *options],
-        with_wheel,
-        JUPYTER_PATH=str(with_wheel),
-        HOME=str(with_wheel),
-        MPLBACKEND="module://matplotlib_inline.backend_inline",
-        OMP_WAIT_POLICY="PASSIVE",
-    )
-    notebook = nbformat.read(result, as_version=4)
-    execution.check(notebook, timeout=300)
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 4
-    assert not install_cell(result).outputs
-    from test_chapters import figures, rows, unexpected_warnings
-
-    assert [figure for figure, kinds in figures(notebook).items() if "image/png" not in kinds] == []
-    assert [row for row in rows(notebook) if row[0] == "LeNet"]
-    concluded = json.dumps(outputs, ensure_ascii=False)
-    assert "verified" in concluded or "✓" in concluded, "claims are decided by stored results"
-    errors = [output.text for output in outputs if output.get("name") == "stderr"]
-    assert not unexpected_warnings("".join(errors))

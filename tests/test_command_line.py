@@ -3,7 +3,6 @@ import importlib.metadata
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -13,9 +12,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from nads_book.atlas.similarity import NADS_FOLDER
 from nads_book.cli import main as book_main
-from nads_book.cli.run import run_one
+from nads_book.cli.run import join, run_one
 
 import nads_core as nc
 from nads_core.cli import main
@@ -218,8 +216,7 @@ def test_a_command_that_fails_does_not_wait_for_torch(folder):
 
 CALLED = {
     "compute": [nc.compute_nads],
-    "run": [nb.run_experiment, nb.run_study, run_one],
-    "atlas": [nb.atlas.compute_entry],
+    "run": [nb.run_experiment, nb.run_study, run_one, join],
     "report": [nc.compute_nads],
 }
 
@@ -243,18 +240,6 @@ def test_help_lists_every_command(capsys, package):
                 continue
             assert action.dest in parameters and action.help
         assert name in listing
-
-
-def test_similar_networks(folder, capsys):
-    shutil.copy(NADS_FOLDER / "cnn.npz", "a.npz")
-    assert book_main(["similar", "a.npz", "--num-directions", "7", "--count", "3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 and lines[0].startswith("atlas/cnn") and "first 7" in lines[0]
-    assert book_main(["similar", "atlas/cnn", "--count", "0"]) == 2
-    assert "count must be a positive integer, got 0" in capsys.readouterr().err
-    assert compute("lenet", "--num-inputs", "4", networks=16) == 0
-    assert book_main(["similar", "x.npz"]) == 2
-    assert "no leading subspace of x.npz is certain" in capsys.readouterr().err
 
 
 def test_ctrl_c_and_resume(folder, capsys):

@@ -77,7 +77,7 @@ def book(small_book):  # noqa: F811
             for name in ("scores", "looks")
         ]
 
-    execution.execute_together(chapters(), 2, lambda chapter, seconds: None)
+    execution.execute_together(chapters(), 2)
     return root, lambda *preset: {one.source.stem for one in chapters(*preset) if one.changed}
 
 

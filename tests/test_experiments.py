@@ -96,7 +96,10 @@ def test_different_rows_of_one_unit_are_not_merged(whole, tmp_path, capsys, chan
     for results, file in zip((whole, other), files, strict=True):
         results.save(file)
     for order in (files, files[::-1]):
-        assert main(["merge", *order, "--out", str(tmp_path / "all.json")]) == 2 * rejected
+        assert (
+            main(["run", whole.job, "--merge", *order, "--out", str(tmp_path / "all.json")])
+            == 2 * rejected
+        )
         assert (f"was {whole.rows[0][next(iter(change))]}" in capsys.readouterr().err) == (
             order == files and rejected
         )

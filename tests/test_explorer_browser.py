@@ -10,10 +10,8 @@ from explorer_pages import (
     DEAD,
     FOURIER,
     HOSTILE,
-    MODEL,
     NADS,
     PHOTOS,
-    Raw,
     Reader,
     assert_photo,
     assert_signed,
@@ -22,7 +20,7 @@ from explorer_pages import (
     write_page,
 )
 from nads_book.analysis import frequency_maps
-from nads_book.explorer import data, views
+from nads_book.explorer import data
 
 import nads_core as nc
 from nads_core.directions import Band, Uncertainty
@@ -228,16 +226,6 @@ def test_touch_on_a_narrow_screen(browser, site):
         assert reader.get("frequency") == [-8, 8] and not reader.troubles
 
 
-def test_it_plays_until_it_is_paused(reader):
-    reader.open("all.html")
-    reader.button("Play", exact=False).click()
-    reader.page.wait_for_function(f"{MODEL}.get('index') > 3")
-    reader.button("Pause", exact=False).click()
-    index = reader.get("index")
-    reader.page.wait_for_timeout(300)
-    assert reader.get("index") == index
-
-
 # Addresses
 
 
@@ -261,19 +249,6 @@ def test_the_view_is_in_the_address(reader, tables):
     assert reader.get("index") == 9
     reader.go("explorer.index=4")
     assert_direction(reader, tables, "lenet", "LeNet", 4)
-
-
-def test_a_link_leads_to_the_part_that_it_names(reader):
-    reader.page.set_viewport_size({"width": 1000, "height": 500})
-    top = "(e) => e.getBoundingClientRect().top"
-    reader.open("all.html#explorer.part=photo&explorer.index=1000")
-    assert 0 <= reader.part("photo").evaluate(top) < 200 and reader.get("index") == 1000
-    reader.go("explorer.part=fourier&explorer.frequency=[0,8]")
-    assert 0 <= reader.part("fourier").evaluate(top) < 200
-    reader.go("explorer.part=toString")
-    reader.slide("NADs kept", 70)
-    reader.page.wait_for_function("location.hash.includes('kept=70')")
-    assert "explorer.part=photo" in reader.page.url
 
 
 def test_a_number_is_typed_and_a_link_copied(reader):
@@ -348,21 +323,6 @@ def test_a_network_that_cannot_be_loaded_can_be_tried_again(reader, tables, name
     assert not reader.page.locator(ALERT).is_visible()
     assert all("ERR_FAILED" in trouble for trouble in reader.troubles)
     reader.troubles.clear()
-
-
-def test_what_nobody_comes_to_is_not_loaded(reader, site_folder):
-    first, last = (
-        views.Page(views.View(("direction",), name), views.Source(), book=True)
-        for name in ("lenet", "vgg11")
-    )
-    write_page(site_folder, "long.html", first, Raw("<div style='height: 4000px'></div>"), last)
-    asked = []
-    reader.page.on("request", lambda request: asked.append(request.url.split("/")[-1]))
-    reader.open("long.html")
-    reader.page.locator("canvas[aria-label^='NAD 0 of LeNet, in pixels']").wait_for()
-    assert "lenet.js" in asked and "vgg11.js" not in asked
-    reader.page.locator("nad-explorer").last.scroll_into_view_if_needed()
-    reader.page.locator("canvas[aria-label^='NAD 0 of VGG-11, in pixels']").wait_for()
 
 
 # Images and NADs of the reader

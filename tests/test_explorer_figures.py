@@ -164,20 +164,6 @@ def test_a_bet_has_an_address(reader):
         assert "4" in proceed(reader).inner_text()
 
 
-def test_the_images_of_a_task_differ_along_its_wave_only(reader):
-    """Classes are noise plus and minus the wave, of the strength of the paper, or 100 times it."""
-    reader.open("guess.html")
-    wave = nc.fourier_direction((0, 2), 32)[0].double().numpy()
-
-    def size(label):
-        return float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42
-
-    # 1, next to rounding and clipping of noise
-    assert abs(size("Noise plus")) < 4 and abs(size("Noise minus")) < 4
-    reader.button("100 times stronger", exact=False).click()
-    assert size("Noise plus") > 50 and size("Noise minus") < -50
-
-
 # The atlas
 
 
@@ -251,19 +237,6 @@ def test_networks_stack_up_by_keyboard(reader, tables):
             assert_signed(seen, nc.load_nads("lenet")[index][0], tables)
     assert texts == ["3 networks", "1,000 networks", "the library"]
     assert "100 %" in reader.page.locator("nad-stack p").inner_text()
-
-
-def test_directions_of_networks_that_train(reader):
-    """The slider shows its step's pictures and cosines; fewer steps move it to the last."""
-    reader.open("trained.html")
-    for step, (start, signal) in enumerate((("1.00", "–"), ("0.50", "0.10"), ("−0.25", "0.90"))):
-        reader.slide("Step", step)
-        assert f"G₀ {start}, with the signal {signal}" in told(reader, "nad-trained")
-        pixels = reader.see(f"direction 1 at step {(0, 1, 10)[step]}", "nad-trained").astype(float)
-        across = np.abs(np.fft.rfft((pixels[..., 0] - pixels[..., 2]).sum(0)))
-        assert across.argmax() == 2 + step
-    reader.page.get_by_role("combobox", name="Network").select_option("cnn")
-    assert told(reader, "nad-trained") == "At step 1, the cosine of G with G₀ 0.75."
 
 
 # Pictures that a reader changes

@@ -24,16 +24,13 @@ PATIENCE = 300_000  # milliseconds, for a busy machine
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """Start JupyterLab in a folder with chapters 02 and 15 at smoke; yield its address."""
+    """Start JupyterLab in a folder with the explorer's chapter at smoke; yield its address."""
     folder = tmp_path_factory.mktemp("lab")
-    for title in ("nads_in_one_page", "explorer"):
-        (path,) = (ROOT / "notebooks").glob(f"*_{title}.ipynb")
-        notebook = nbformat.read(path, as_version=4)
-        (parameters,) = (
-            cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])
-        )
-        parameters.source += '\npreset = "smoke"'
-        nbformat.write(notebook, folder / f"{title}.ipynb")
+    (path,) = (ROOT / "notebooks").glob("*_explorer.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    (parameters,) = (c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
+    parameters.source += '\npreset = "smoke"'
+    nbformat.write(notebook, folder / "explorer.ipynb")
     for name, values in SETTINGS.items():
         file = folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -79,28 +76,6 @@ def lab(tmp_path_factory):
         server.wait(60)
 
 
-@pytest.fixture
-def opened(lab, browser):
-    """Give a function that opens a notebook and runs its cells; the page may throw no error."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    troubles = []
-
-    def run_all(name):
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.goto(f"{lab}/lab/tree/{name}.ipynb?reset")
-        page.wait_for_function(IDLE)
-        page.evaluate(
-            "void jupyterapp.commands.execute('notebook:run-all-cells')"
-        )  # void: do not wait for the end
-        return page
-
-    yield run_all
-    context.close()
-    assert not troubles
-
-
 def drag(page, slider, share):
     """Press the mouse on a slider's handle and move it to a share of the width; do not let go."""
     slider.scroll_into_view_if_needed()
@@ -118,28 +93,14 @@ def drag(page, slider, share):
 
 
 @pytest.mark.slow
-def test_adding_networks_changes_the_directions(opened):
-    page = opened("nads_in_one_page")
-    slider = page.get_by_role("slider", name="Number of random networks")
-    picture = page.locator("nad-stack canvas").first
-    seen = []
-    look = "c => [c.getAttribute('aria-label'), c.toDataURL()]"
-    slider.wait_for()
-    seen.append(picture.evaluate(look))
-    slider.press("ArrowRight")
-    seen.append(picture.evaluate(look))
-    drag(page, slider, 0.99)
-    seen.append(picture.evaluate(look))  # the button is still down
-    page.mouse.up()
-    labels, pixels = zip(*seen, strict=True)
-    assert len(set(labels)) == len(set(pixels)) == 3 and all(
-        label.startswith("direction 0 from") for label in labels
-    )
-
-
-@pytest.mark.slow
-def test_the_explorer_and_the_sliders_move_their_pictures(opened):
-    page = opened("explorer")
+def test_the_explorer_and_the_sliders_move_their_pictures(lab, browser):
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page, troubles = context.new_page(), []
+    page.set_default_timeout(PATIENCE)
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(f"{lab}/lab/tree/explorer.ipynb?reset")
+    page.wait_for_function(IDLE)
+    page.evaluate("void jupyterapp.commands.execute('notebook:run-all-cells')")
 
     # The explorer computes in the browser.
     explorer = (
@@ -182,3 +143,5 @@ def test_the_explorer_and_the_sliders_move_their_pictures(opened):
     third = picture.evaluate(source)  # the button is still down
     page.mouse.up()
     assert len({first, second, third}) == 3
+    context.close()
+    assert not troubles

@@ -72,7 +72,7 @@ def test_a_network_of_which_little_is_certain_has_its_own_row(monkeypatch):
 
 
 def test_the_picture_of_certainties_has_a_bar_for_each_direction():
-    from nads_book.site.pages import plot_certainty
+    from nads_book.pages.intro import plot_certainty
 
     upper, lower = plot_certainty(nc.load_nads("lenet"), "++s").axes
     assert len(lower.patches) == 48 and upper.get_yscale() == "log"

@@ -272,20 +272,6 @@ def test_certainties_are_those_of_the_library(ask, outlier):
     assert (expected > 0).any() and (expected == 0).any() == bool(outlier)
 
 
-def test_certainty_is_the_squared_cosine_with_the_limit(ask):
-    """Certainties of the first NADs of 4 runs, against 4,000 networks."""
-    config = DEFAULT | {"pooling": "max", "blocks": 1, "channels": 4}
-    limit = unpack(ask("ensemble", config=config, networks=4000, seed=9)["directions"], 8, PIXELS)
-    stated = []
-    measured = []
-    for seed in range(4):
-        run = ask("ensemble", config=config, networks=160, seed=seed)
-        stated += run["certainties"][:3]
-        found = unpack(run["directions"], 8, PIXELS)[:3]
-        measured += (found @ limit[:3].T).diagonal().square().tolist()
-    assert abs(np.mean(stated) - np.mean(measured)) < 0.12
-
-
 def test_no_direction_of_networks_without_preference_is_certain(ask):
     """All eigenvalues of these networks are equal: what a sample shows is chance."""
     config = {"activation": "none", "pooling": "none", "padding": "circular", "blocks": 1}
@@ -331,37 +317,6 @@ def test_a_direction_is_pushed_through_all_layers_as_in_pytorch(ask, config, see
     assert relative_error(unpack(values, -1), filtered.detach().flatten()) < 1e-4
 
 
-def test_the_second_average_removes_a_wave_and_a_stride_does_not(ask):
-    """What the tour says of wave (4, 4): after two averages nothing is left."""
-    waves = nc.fourier_basis(16)[0].flatten(1).double()
-    one, coarse = waves[12 * 16 + 12], waves[8 * 16 + 9]  # (4, 4) and (0, 1)
-    for pooling in ("average", "stride"):
-        found = ask(
-            "look",
-            config=DEFAULT | {"pooling": pooling},
-            seed=1,
-            directions=pack(torch.stack([one, coarse])),
-        )
-        left = {(part["layer"], part["step"]): part["values"] for part in found["amplitudes"]}
-        (strong, reference) = left[2, "features"]
-        assert (strong < 0.1 * reference) == (pooling == "average")
-        if pooling == "average":
-            assert left[0, "pool"][0] / left[0, "activation"][0] == pytest.approx(0.5, abs=0.05)
-
-
-def test_amplitudes_of_features_are_square_roots_of_energies(ask):
-    config = DEFAULT | {"head": "global", "pooling": "stride"}
-    run = ask("ensemble", config=config, networks=400, seed=1)
-    energies = unpack(run["energies"], 16, 16)
-    waves = nc.fourier_basis(16)[0].flatten(1)
-    cells = [8 * 16 + 8, 12 * 16 + 12, 4 * 16 + 12]
-    found = ask("look", config=config, seed=1, directions=pack(waves[cells]))
-    values = torch.tensor(found["amplitudes"][-1]["values"]).square()
-    shares = values / values[0]
-    expected = energies.flatten()[cells] / energies.flatten()[cells[0]]
-    assert (shares / expected - 1).abs().max() < 0.7  # 6 networks against 400
-
-
 ARCHITECTURES = {
     "default": {},
     "stride": {"pooling": "stride"},
@@ -402,49 +357,6 @@ def test_energies_are_those_of_compute_nads(ask, name):
     variance = per_network.var(0) / 400 + products[:, 0].var(0) / 2_000
     z = (per_network.mean(0) - nads.energy(waves)) / variance.sqrt()
     assert abs(z.mean()) < 1 and z.square().mean() < 1.8 and z.abs().max() < 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "default",
-        "comb",
-        "linear",
-        "max, tanh",
-        "skip",
-        "patches",
-        "dense",
-        "normalised",
-    ],
-)
-def test_the_python_gives_the_map_also_at_low_energies(ask, name, capsys):
-    """400 networks of the page against the 1,600 of its Python: correlations and ratios."""
-    config = DEFAULT | ARCHITECTURES[name]
-    run = ask("ensemble", config=config, networks=400, seed=1, last=False)
-    ours = unpack(run["energies"], -1)
-    exec(ask("python", config=config), names := {})  # noqa: S102
-    theirs = names["energies"].flatten().double()
-    capsys.readouterr()
-    shares = theirs / theirs.max()
-    ours = ours / theirs.max() * theirs.sum() / ours.sum()
-    seen = (shares > 1e-3) & (ours > 1e-3)
-    logs = (ours[seen].log(), shares[seen].log())
-    ratios = (shares[seen] / ours[seen]).quantile(torch.tensor([0.1, 0.5, 0.9]).double())
-    low = shares < max(0.01, float(shares.quantile(0.2)))
-    figures = {
-        "correlation": float(torch.corrcoef(torch.stack([ours, shares]))[0, 1]),
-        "of logarithms": float(torch.corrcoef(torch.stack(logs))[0, 1]),
-        "Python over page at 10, 50, 90 %": [round(float(x), 2) for x in ratios],
-        "lowest waves": int(low.sum()),
-        "their sums, Python over page": float(shares[low].sum() / ours[low].sum()),
-    }
-    with capsys.disabled():
-        print(f"\n{name}: {figures}")
-    alike = 0.9 < ratios[0] and ratios[2] < 1.1  # a flat map has no correlation
-    assert alike or figures["correlation"] > 0.99
-    assert 0.8 < ratios[1] < 1.25
-    assert 0.7 < figures["their sums, Python over page"] < 1.4
 
 
 PAIRS = [

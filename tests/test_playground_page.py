@@ -80,15 +80,6 @@ def test_the_map_shows_the_engines_energies(reader, assert_energies, tables):
     assert f"({row - 8}, {column - 8})" in words and str(int((share > 0.01).sum())) in words
 
 
-def test_the_same_networks_without_workers(browser, site, assert_energies):
-    with browser.new_context() as context:
-        context.add_init_script("delete globalThis.Worker")
-        reader = Reader(context.new_page(), site)
-        reader.open(f"playground.html#playground.network={address(**SMALL)}", wait=False)
-        assert_energies(drawn(reader)[0], **SMALL)
-        assert not reader.troubles
-
-
 def test_training_by_keyboard(reader, ask, assert_energies):  # noqa: F811
     reader.open(f"playground.html#playground.network={address(**SMALL)}", wait=False)
     share = assert_energies(drawn(reader)[0], **SMALL)
@@ -304,22 +295,6 @@ def test_a_training_steps_pauses_and_has_several_networks(reader):
     reader.page.get_by_role("combobox", name="Noise").select_option("1.4")
     assert reader.page.evaluate(epoch) is None, "what was trained had other noise"
     reader.page.wait_for_function("() => location.hash.includes('playground.noise=1.4')")
-
-
-def test_a_shortened_training_says_so(reader):
-    large = address(blocks=3, channels=16, kernel=5, pooling="none")
-    reader.open(f"playground.html#playground.network={large}", wait=False)
-    texts = reader.page.locator("nad-playground .curve, nad-playground .status").all_text_contents()
-    assert "shortened" in texts[1] and re.search(r"\d of 20 epochs", texts[0])
-
-
-def test_where_there_is_no_energy_there_is_no_nad(reader):
-    single = {"blocks": 1, "pooling": "none", "activation": "none", "head": "global"}
-    only = address(**single, padding="circular", channels=4)
-    reader.open(f"playground.html#playground.network={only}", wait=False)
-    drawn(reader)
-    assert "1 NAD; the rest has no energy" in reader.page.locator(".side.a .count").inner_text()
-    assert reader.page.locator("nad-playground .first.a figure:visible").count() == 1
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (375, 812)])

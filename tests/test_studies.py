@@ -239,7 +239,7 @@ def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, monkeypat
         assert main([*run, file]) == 0
     assert "part 1 of 2" in capsys.readouterr().out
     merged = tmp_path / "all.json"
-    command = ["merge", *files, "--study", "squares", "--out", str(merged)]
+    command = ["run", "squares", "--merge", *files, "--out", str(merged)]
     assert main(command) == 0
     content = json.loads(merged.read_text("utf8"))
     assert [row["square"] for row in content["rows"]] == [0, 1, 4, 9, 9]
@@ -265,10 +265,13 @@ def test_a_study_waits_for_the_results_that_it_needs(name, need, monkeypatch, tm
 
 @pytest.mark.stored
 def test_the_registered_rule_is_applied_by_a_command(capsys):
-    assert main(["score", "small-components"]) == 0
+    assert main(["run", "small-components", "--score"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[-3].split()[:2] == ["no", "few"] and printed[0].endswith("(0.149 to 0.189)")
-    assert main(["score", "fig1-lenet"]) == 2 and "no registered rule" in capsys.readouterr().err
+    assert (
+        main(["run", "fig1-lenet", "--score"]) == 2
+        and "no registered rule" in capsys.readouterr().err
+    )
 
 
 def test_the_trainer_is_that_of_the_library():

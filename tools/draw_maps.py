@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nads_book import figures
 from nads_book.explorer.wave_bet import MAPS, NETWORKS, guess_data
-from nads_book.site.pages import shrink
+from nads_book.site.html_pages import shrink
 
 
 def draw_maps(path: Path) -> None:

@@ -1,7 +1,7 @@
 """Ship the atlas: measure all computed entries, and copy the NADs that the book ships.
 
-``nads-book atlas --folder _build/atlas`` computes the entries; then
-``python tools/ship_atlas.py _build/atlas``.
+``nads_book.atlas.compute_entry(entry, FOLDER)`` computes each of `nads_book.atlas.ATLAS`; then
+``python tools/ship_atlas.py FOLDER``.
 """
 
 import argparse
@@ -24,7 +24,7 @@ folder = parser.parse_args().folder
 computed = {}
 for name, entry in ATLAS.items():
     if not (folder / f"{name}.npz").exists():
-        sys.exit(f"{folder} has no {name}: nads-book atlas {name} --folder {folder}")
+        sys.exit(f"{folder} has no {name}: compute it with nads_book.atlas.compute_entry")
     computed[name] = compute_entry(entry, folder)
 write_atlas(assemble(computed), study_path("atlas.json").parent)
 shipped = NADS_FOLDER

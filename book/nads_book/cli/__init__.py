@@ -9,12 +9,9 @@ from nads_core.cli import run_command
 
 COMMANDS = {
     "run": "compute the units of a study: the trainings of a figure, or another one",
-    "merge": "join the results files of shards",
-    "score": "apply the registered rule of a study to its stored results",
-    "atlas": "compute entries of the atlas",
-    "similar": "list the known architectures with the most similar NADs",
     "report": "describe what a network prefers before training, on one page",
     "doctor": "list available optional features",
+    "address": "set the address of the repository in all its files",
 }
 
 

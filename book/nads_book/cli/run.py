@@ -1,19 +1,22 @@
 """``nads-book run``: compute the units of a study, or list all studies."""
 
 import argparse
+import math
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments.results import results_path
+from nads_book.experiments.results import Results, results_path, writing
+from nads_book.experiments.results import merge as merge_rows
 from nads_book.photos import DatasetNotFoundError
 from nads_book.studies import (
     FIGURES,
     OTHERS,
     experiment,
     load_results,
+    merge_results,
     run_experiment,
     stored_figures,
     study_class,
@@ -28,64 +31,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"studies: {names}; --list says what each asks"
     add = parser.add_argument
     add("study", nargs="?", help="name of a study, such as fig1-lenet or forgetting")
-    add(
-        "--list",
-        action="store_true",
-        help="list all studies: what each needs, and how many units are stored",
-    )
+    what = "list all studies: what each needs, and how many units are stored"
+    add("--list", action="store_true", help=what)
     add("--pending", action="store_true", help="run all studies of the list that are not complete")
-    add("--preset", choices=SIZES, help="size of a figure (default: demo)")
+    what = "apply the registered rule to the stored results, and compute nothing"
+    add("--score", action="store_true", help=what)
+    what = "join the results files of shards into that of --out, and compute nothing"
+    add("--merge", type=Path, nargs="+", metavar="FILE", help=what)
+    add("--preset", choices=SIZES, help="size of a figure (default: demo; of --score: paper)")
     add("--count", type=int, help="number of units, from the first of the study; all by default")
-    add(
-        "--out",
-        type=output_file,
-        help="results file; by default in book/results, named after study, preset and shard",
+    what = "results file; by default in book/results, named after study, preset and shard"
+    add("--out", type=output_file, help=what)
+    what = "part of the study, such as 2/8; the whole study by default"
+    add("--shard", type=_shard, metavar="I/N", help=what)
+    what = "processes, sequential, or dask:ADDRESS of a Dask scheduler (default: processes)"
+    add("--executor", help=what)
+    what = "run layers in bfloat16, or in float32"
+    add("--mixed-precision", action=argparse.BooleanOptionalAction, help=what)
+    what = "time after which to stop; the job can resume"
+    add("--time-limit", type=float, metavar="SECONDS", help=what)
+    what = "folder with the images, for jobs on photos; NADS_DATA by default"
+    add("--root", type=Path, help=what)
+    what = "networks trained in parallel on a CPU; one per core by default"
+    add("--workers", type=int, help=what)
+    what = (
+        "cpu, cuda, ...; by default a GPU if available, for studies that use one; with --pending, "
     )
-    add(
-        "--shard",
-        type=_shard,
-        metavar="I/N",
-        help="part of the study, such as 2/8; the whole study by default",
-    )
-    add(
-        "--executor",
-        help="processes, sequential, or dask:ADDRESS of a Dask scheduler (default: processes)",
-    )
-    add(
-        "--mixed-precision",
-        action=argparse.BooleanOptionalAction,
-        help="run layers in bfloat16, or in float32",
-    )
-    add(
-        "--time-limit",
-        type=float,
-        metavar="SECONDS",
-        help="time after which to stop; the job can resume",
-    )
-    add(
-        "--root", type=Path, help="folder with the images, for jobs on photos; NADS_DATA by default"
-    )
-    add(
-        "--workers", type=int, help="networks trained in parallel on a CPU; one per core by default"
-    )
-    add(
-        "--device",
-        help="cpu, cuda, ...; by default a GPU if available, for studies that use one; with "
-        "--pending, others run on a CPU",
-    )
+    add("--device", help=f"{what}others run on a CPU")
 
 
-def run(study: str | None = None, list: bool = False, pending: bool = False, **options: Any) -> int:
+def run(
+    study: str | None = None,
+    list: bool = False,
+    pending: bool = False,
+    score: bool = False,
+    **options: Any,
+) -> int:
     """Run a study, or resume it from its results file.
 
     Args:
         study: name of the study.
         list: whether to list all studies instead.
         pending: whether to run all incomplete studies instead.
-        **options: options of `run_one`.
+        score: whether to apply the registered rule of the study instead.
+        **options: options of `run_one`, `join` or `show_score`.
     """
-    chosen = [bool(study), list, pending]
-    if sum(chosen) != 1:
+    if [bool(study), list, pending].count(True) != 1:
         raise ValueError("name one study, or give --list or --pending: nads-book run fig1-lenet")
     if list:
         if options:
@@ -96,8 +87,45 @@ def run(study: str | None = None, list: bool = False, pending: bool = False, **o
     if pending:
         return run_pending(**options)
     assert study is not None
-    run_one(study, **options)
+    if "merge" in options:
+        join(study, **options)
+    elif score:
+        show_score(study, **options)
+    else:
+        run_one(study, **options)
     return 0
+
+
+def join(study: str, merge: list[Path], out: Path) -> None:
+    """Join results files of a study, and the units that ``out`` already holds."""
+    with writing(out):
+        paths = dict.fromkeys([*merge, *([out] if out.exists() else [])])
+        if study in OTHERS:
+            job = experiment(study)
+            results = merge_rows([job.stored(path) for path in paths], job)
+        else:
+            results = merge_results([Results.load(path) for path in paths])
+        results.save(out)
+    print(f"{results} -> {out}")
+
+
+def show_score(study: str, preset: str = "paper") -> None:
+    """Print the estimates of a registered rule with their intervals, and which criteria are met."""
+    if study in OTHERS:
+        job = experiment(study)
+        rows = job.stored(job.path).rows
+    else:
+        results = load_results(study, preset)
+        if results is None:
+            raise ValueError(f"{study} has no results at preset {preset}: run it first")
+        job, rows = results.experiment(), results.rows
+    scored = job.score(rows)
+    for group, estimates in scored.estimates.items():
+        for name, (value, low, high) in estimates.items():
+            interval = f" ({low:.3f} to {high:.3f})" if math.isfinite(low) else ""
+            print(f"{group}: {name}: {value:.3f}{interval}")
+    for name, holds in scored.met.items():
+        print(f"{'open' if holds is None else 'yes' if holds else 'no':<5} {name}")
 
 
 def run_one(

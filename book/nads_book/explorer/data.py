@@ -72,16 +72,13 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
         "count": count,
         "energies": _energies(nads, height),
         "certificates": _certificates(nads),
+        "published": False,
     }
-    measured = {"fourier": ("fig1", "frequency"), "accuracies": ("fig6", "index")}
-    for key, (figure, field) in measured.items() if name in ARCHITECTURES else ():
-        results = load_results(f"{figure}-{name}")
-        header[key] = (
-            _placed(_rows(results, field), results, nads) if results and results.rows else None
-        )
-    header["published"] = False
-    if name in ARCHITECTURES and not header["fourier"]:
-        header |= {"fourier": _published_rows(name), "published": True}
+    if name in ARCHITECTURES:
+        header["accuracies"] = _measured(name, "fig6", "index", nads)
+        header["fourier"] = _measured(name, "fig1", "frequency", nads)
+        if not header["fourier"]:
+            header |= {"fourier": _published_rows(name), "published": True}
     return header, b"".join(array.tobytes() for array in arrays)
 
 
@@ -180,15 +177,18 @@ def _literal(value: object) -> str:
     )
 
 
-def _rows(results: Results, field: str) -> list[list[Any]]:
+def _measured(name: str, figure: str, field: str, nads: NADs) -> list[list[Any]] | None:
     """Return [key, accuracy, low, high] for each frequency, or NAD index (None for training on
-    clean photos).
+    clean photos), of a figure's results; None where there are none.
     """
+    results = load_results(f"{figure}-{name}")
+    if not results or not results.rows:
+        return None
     num_test, found = results.settings["num_test"], accuracies_by(field, results)
     rows = [
         _row(key, float(np.mean(values)), num_test * len(values)) for key, values in found.items()
     ]
-    return sorted(rows, key=_by_key)
+    return _placed(sorted(rows, key=_by_key), results, nads)
 
 
 def _by_key(row: list[Any]) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,62 +18,7 @@ _KEPT = np.vstack([np.ones(PARTS), 1 - np.eye(PARTS)])  # all parts, and all but
 _DRAWN, _LISTED = 3, 200  # pairs that are drawn or named, and pairs among the numbers
 
 
-def classes(sample: Sample, images: ImageSet) -> Section:
-    """Describe the energy along differences of classes, and the pairs where it is smallest."""
-    overall, pairs, means = class_pairs(images, sample)
-    names = images.class_names
-    kind = "images" if len(sample.shape) == 3 else "inputs"
-    known = [pair for pair in pairs if pair.known]
-    deaf = [pair for pair in known if pair.energy.high < 1]
-    sentences = []
-    if overall.differs_from(1):
-        sentences.append(
-            f"Between classes the energy is {overall} times that along a random direction (all "
-            f"pairs of classes, weighted by squared distance; {len(images):,} {kind}, "
-            f"{images.source})."
-        )
-    if deaf and len(pairs) > 1:
-        least = [f"{' – '.join(names[i] for i in pair.classes)}, {pair.energy}" for pair in deaf]
-        sentences.append(
-            f"Deaf: {len(deaf)} of {len(pairs)} pairs differ along directions to which the network "
-            "responds less than to a random one (intervals of all pairs hold together). The "
-            f"lowest: {'; '.join(least[:_DRAWN])}."
-        )
-    opening = sentences[-1] if sentences else ""
-    sentences.append(
-        f"The {kind} distinguish the means of {len(known)} of {len(pairs)} pairs, and no statement "
-        "about single pairs includes others. Only class means count here, not what else "
-        "distinguishes classes."
-    )
-    numbers = [
-        {"classes": [names[i] for i in pair.classes], "sensitivity": pair.energy}
-        for pair in pairs[:_LISTED]
-    ]
-    drawn = known[:_DRAWN] if overall.low > 0 else []  # otherwise the networks are too few
-    return Section(
-        "What your classes ask for",
-        sentences,
-        [_figure(pair, means, names) for pair in drawn],
-        {"lift": overall, "pairs": numbers},
-        opening,
-    )
-
-
-def _figure(pair: Pair, means: Tensor, names: tuple[str, ...]) -> Figure:
-    """Draw the means of two classes, and their difference."""
-    first, second = (means[label].numpy() for label in pair.classes)
-    pictures = [
-        picture(first, names[pair.classes[0]], signed=False),
-        picture(second, names[pair.classes[1]], signed=False),
-        picture(first - second, "difference"),
-    ]
-    caption = f"energy {pair.energy} times that of a random direction"
-    width = least_width(70, tuple(first.shape))
-    return Figure(pictures, caption, width, narrow=means.dim() == 4)
-
-
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """Two classes.
 
     Args:
@@ -86,6 +31,50 @@ class Pair:
     classes: tuple[int, int]
     energy: Estimate
     known: bool
+
+
+def classes(sample: Sample, images: ImageSet) -> Section:
+    """Describe the energy along differences of classes, and the pairs where it is smallest."""
+    overall, pairs, means = class_pairs(images, sample)
+    named = [" – ".join(images.class_names[i] for i in pair.classes) for pair in pairs]
+    known = [pair for pair in pairs if pair.known]
+    deaf = [pair for pair in known if pair.energy.high < 1]
+    sentences = []
+    if overall.differs_from(1):
+        sentences.append(
+            f"Between classes the energy is {overall} times that along a random direction (all "
+            f"pairs of classes, weighted by squared distance; {len(images):,} inputs, "
+            f"{images.source})."
+        )
+    if deaf and len(pairs) > 1:
+        least = [f"{named[pairs.index(pair)]}, {pair.energy}" for pair in deaf[:_DRAWN]]
+        sentences.append(
+            f"Deaf: {len(deaf)} of {len(pairs)} pairs differ along directions to which the network "
+            "responds less than to a random one (intervals of all pairs hold together). The "
+            f"lowest: {'; '.join(least)}."
+        )
+    opening = sentences[-1] if sentences else ""
+    sentences.append(
+        f"The inputs distinguish the means of {len(known)} of {len(pairs)} pairs, and no statement "
+        "about single pairs includes others. Only class means count here, not what else "
+        "distinguishes classes."
+    )
+    figures = []
+    for pair in known[:_DRAWN] if overall.low > 0 else []:  # otherwise the networks are too few
+        shown = [
+            picture(means[i].numpy(), images.class_names[i], signed=False) for i in pair.classes
+        ]
+        first, second = (means[i].numpy() for i in pair.classes)
+        shown.append(picture(first - second, "difference"))
+        caption = f"energy {pair.energy} times that of a random direction"
+        width = least_width(70, tuple(first.shape))
+        figures.append(Figure(shown, caption, width, narrow=means.dim() == 4))
+    numbers = [
+        {"classes": name.split(" – "), "sensitivity": pair.energy}
+        for name, pair in zip(named[:_LISTED], pairs, strict=False)
+    ]
+    title = "What your classes ask for"
+    return Section(title, sentences, figures, {"lift": overall, "pairs": numbers}, opening)
 
 
 def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair], Tensor]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from nads_book.photos import DatasetNotFoundError, load_folder
@@ -14,68 +12,34 @@ from nads_book.photos.on_disk import open_folder
 from nads_core.data import ImageSet
 from nads_core.networks.architectures import Architecture, Factory, architecture_named
 
-_SIDES = (32, 64, 224, 28, 128, 299)  # of images, in pixels
-_LENGTHS = (1_024, 1_000, 16_000)  # of sequences
 _LARGEST = 224  # side of photos, above which they are scaled down
 
 
 def input_shape(model: str, folder: Path | None = None) -> tuple[int, ...]:
-    """Return a shape that a model accepts: of the images, of its settings, or a usual one.
+    """Return the shape of the images of a folder, or of those that a model of a library takes.
 
     Args:
         model: name, as `compute_nads` takes it.
         folder: folder of images.
 
     Raises:
-        ValueError: if the model accepts none of them.
+        ValueError: if neither is known.
     """
-    photo = (3, _LARGEST, _LARGEST)  # models of libraries keep their own number of channels
-    if isinstance(factory := architecture_named(model, photo), Architecture):
+    # Models of libraries keep their own number of channels
+    factory = architecture_named(model, (3, _LARGEST, _LARGEST))
+    if isinstance(factory, Architecture):
         return 1, 32, 32
-    try:
-        candidates = [*_candidates(model, factory(), folder)]
-    except TypeError as error:
-        raise ValueError(
-            f"{model}: {error}: name a function without arguments that returns a new network"
-        ) from None
-    reasons = []
-    for shape in candidates:
-        try:
-            network = architecture_named(model, shape)()  # type: ignore[operator]  # a function
-            with torch.no_grad():
-                network.eval()
-                network(torch.zeros(2, *shape))
-            return shape
-        except Exception as error:  # whatever the model's author chose to raise
-            reasons.append(f"{shape}: {error}")
-    raise ValueError(
-        f"{model} accepts no usual input ({reasons[0]}): pass --image-shape, or a wrapper of one "
-        "input"
-    )
-
-
-def _candidates(model: str, network: nn.Module, folder: Path | None) -> Iterator[tuple[int, ...]]:
-    """Yield shapes in the order in which they are tried."""
-    kinds = (nn.Conv2d, nn.Conv1d, nn.Linear)
-    first = next((layer for layer in network.modules() if isinstance(layer, kinds)), None)
-    settings = getattr(network, "default_cfg", None) or {}  # of timm
-    trained = [224] if model.startswith("torchvision:") else settings.get("input_size", [])[-1:]
-    sides = [*_side_of(folder), *trained, *_SIDES]
-    channels = getattr(first, "in_channels", 3)
-    if isinstance(first, nn.Conv1d):
-        yield from ((channels, length) for length in _LENGTHS)
-    if isinstance(first, nn.Linear):
-        if folder and first.in_features == channels * sides[0] ** 2:
-            yield channels, sides[0], sides[0]
-        yield (first.in_features,)
-    yield from ((channels, side, side) for side in sides)
-
-
-def _side_of(folder: Path | None) -> list[int]:
-    """Return the side of the first image, at most that of photos for trained networks."""
-    if not folder:
-        return []
-    return [min(_LARGEST, *open_folder(images_folder(folder), None).read(0).size)]
+    network = factory()
+    first = next((layer for layer in network.modules() if isinstance(layer, nn.Conv2d)), None)
+    if folder:
+        side = min(_LARGEST, *open_folder(images_folder(folder), None).read(0).size)
+    elif model.startswith("torchvision:"):
+        side = _LARGEST
+    elif settings := getattr(network, "default_cfg", None):  # of timm
+        side = settings["input_size"][-1]
+    else:
+        raise ValueError(f"the shape of the inputs of {model} is not known: pass --image-shape")
+    return getattr(first, "in_channels", 3), side, side
 
 
 def images_folder(folder: Path) -> Path:
@@ -108,20 +72,18 @@ def drawn_head(model: str, shape: tuple[int, ...]) -> str | Factory:
     output is constant, a factory whose networks draw that layer as ``nn.Linear`` does.
     """
     factory = architecture_named(model, shape)
-    if isinstance(factory, Architecture) or not _zero_heads(factory()):
+    if isinstance(factory, Architecture) or (head := _last(factory())) is None or head.weight.any():
         return model
 
     @functools.wraps(factory)
     def build() -> nn.Module:
         network = factory()
-        for layer in _zero_heads(network):
-            layer.reset_parameters()
+        _last(network).reset_parameters()  # type: ignore[union-attr]  # as in the first network
         return network
 
     return build
 
 
-def _zero_heads(network: nn.Module) -> list[nn.Linear]:
-    """Return the last linear layer, if its weight is zero."""
-    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
-    return [layer for layer in layers[-1:] if not layer.weight.any()]
+def _last(network: nn.Module) -> nn.Linear | None:
+    """Return the last linear layer."""
+    return next((one for one in [*network.modules()][::-1] if isinstance(one, nn.Linear)), None)

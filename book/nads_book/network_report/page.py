@@ -20,7 +20,7 @@ from nads_book.network_report.preferences import preferences
 from nads_book.network_report.sample import Sample
 from nads_book.report import fixed, readable
 from nads_core.data import ImageSet
-from nads_core.directions import NADs, SecondMoment
+from nads_core.directions import SecondMoment
 from nads_core.runtime.files import atomic_write
 
 _FOLDER = Path(__file__).parent
@@ -35,7 +35,6 @@ class Report:
         sections: sections in their order.
         facts: provenance of the NADs.
         warnings: warnings of the run.
-        code: Python that computes it again, if known.
         status: sentence about a computation that goes on; "" when it is done.
     """
 
@@ -43,7 +42,6 @@ class Report:
     sections: list[Section]
     facts: dict[str, Any]
     warnings: Sequence[str] = ()
-    code: str = ""
     status: str = ""
 
     @property
@@ -80,45 +78,30 @@ class Report:
         )
 
 
-def report_on(
-    source: NADs | SecondMoment,
-    images: ImageSet | None = None,
-    *,
-    code: str = "",
-    status: str = "",
-) -> Report:
+def report_on(moment: SecondMoment, images: ImageSet | None = None, *, status: str = "") -> Report:
     """Describe what a network prefers before training, and what that means for classes of inputs.
 
     Args:
-        source: second moment of the networks, whose groups give estimates without bias and their
-            intervals; or NADs whose uncertainty is known. Those give intervals of energies from the
-            errors of eigenvalues, which are wider.
-        images: labelled inputs of the shape of the NADs, of at least two classes with 20 each.
-        code: Python that made the report, to be shown.
+        moment: second moment of the networks, whose groups give estimates without bias and their
+            intervals.
+        images: labelled inputs of the shape of the networks', of at least two classes with 20 each.
         status: sentence about a computation that goes on.
 
     Raises:
-        ValueError: for NADs without an uncertainty, for a part of a basis, or for inputs that do
-            not fit.
+        ValueError: for inputs that do not fit.
 
     Example:
         >>> import nads_core as nc
-        >>> sorted(report_on(nc.load_nads("lenet")).numbers)[:2]
+        >>> moment = nc.second_moment(nc.LOGREG, (1, 8, 8), 16, workers=1, progress=False)
+        >>> sorted(report_on(moment).numbers)[:2]
         ['At which frequencies', 'What was drawn']
     """
     with warnings.catch_warnings(record=True) as caught:  # which the page shows
         warnings.simplefilter("always", UserWarning)
-        nads = source if isinstance(source, NADs) else source.nads()
+        nads = moment.nads()
     texts = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
-    if nads.uncertainty is None:
-        raise ValueError("these NADs have no uncertainty: compute them again")
-    if source is nads and len(nads) < nads.basis.shape[0]:
-        raise ValueError(
-            f"{len(nads)} of {nads.basis.shape[0]:,} directions hold only a part of the energy: "
-            "pass the second moment, or compute all"
-        )
-    sample = Sample.of_nads(nads) if isinstance(source, NADs) else Sample.of_moment(source)
+    sample = Sample.of_moment(moment)
     sections = [preferences(nads, sample), frequencies(sample, nads.name)]
     if images:
         sections.append(classes(sample, images))
-    return Report(nads.name, sections, nads.provenance, texts, code, status)
+    return Report(nads.name, sections, nads.provenance, texts, status)

@@ -1,4 +1,4 @@
-"""What a network prefers: its first NADs with their certainty, and the share of each channel."""
+"""What a network prefers: its first NADs with their certainty."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import unique_consecutive
 
 from nads_book.network_report.parts import Figure, Section, least_width, picture
 from nads_book.network_report.sample import Estimate, Sample, outwards
-from nads_book.report import fixed, percent
+from nads_book.report import fixed
 from nads_core.directions import NADs
 
 CERTAIN = 0.9  # certainty from which on a NAD counts as known
 _DRAWN = 0.3  # certainty from which on it is drawn
 _SHOWN = 10  # directions that are drawn; of interchangeable ones the first
-_RANGES = 10  # of NADs that are listed
+_LISTED = 10  # ranges of NADs, at most
 _CAPTION = (
     "The directions to which random networks respond most, in order; of interchangeable ones the "
     "first. The sign of a whole direction has no meaning. One of low certainty will change with "
@@ -30,14 +30,33 @@ _SIGNS = {  # by the number of axes of an input
 
 
 def preferences(nads: NADs, sample: Sample) -> Section:
-    """Describe the first NADs, and the shares of the channels."""
+    """Describe the first NADs, and which are known."""
     shape, groups = sample.shape, interchangeable(nads)[:_SHOWN]
     known = (nads.certainty >= CERTAIN).nonzero().flatten().tolist()
-    sentences = _what_is_known(nads, known, groups)
+    if known:
+        sentences = [
+            f"NADs known with a certainty of at least {CERTAIN}: {listed(known)}. More networks "
+            "hardly change these, but can turn others."
+        ]
+    else:
+        sentences = [
+            "No NAD is known yet.",
+            f"The certainty of NAD 0 is {_two_digits(float(nads.certainty[0]))}, and {CERTAIN} is "
+            "needed. Draw more networks: --minutes of the command, or num_networks in Python. No "
+            "number of networks separates equal eigenvalues. Where a few networks hold most of "
+            "the energy, equal_weights=True in Python gives all the same weight.",
+        ]
+    if equal := [listed(of) for of in groups if len(of) > 1 and of[0] in known]:
+        maps = ", ".join(nads.provenance.get("symmetries", [])).replace("_", " ")
+        sentences.append(
+            f"Interchangeable NADs: {'; '.join(equal)}. The symmetries of the network ({maps}) map "
+            "those of each set to one another: their energies are equal, and what has a meaning "
+            "is their span."
+        )
     # The mean energy is known better than that of any direction: its error is left out
     mean = float(sample.energies.mean()) / math.prod(shape)
     value, error = (float(of[0]) / mean for of in (nads.eigenvalues, nads.eigenvalue_std))
-    along = Estimate.student(value, error, len(sample))
+    along = Estimate.student(value, error, len(sample.x))
     if 0 in known and along.differs_from(1):
         sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
     numbers = {
@@ -46,29 +65,14 @@ def preferences(nads: NADs, sample: Sample) -> Section:
         "eigenvalues": nads.eigenvalues[:_SHOWN].tolist(),
         "first to mean": along,
     }
-    opening = sentences[0] if known else ""
-    if len(shape) > 1 and shape[0] > 1:
-        *shares, common = sample.estimate(
-            sample.channels(), lambda energy: energy / energy[..., :-1].sum(-1, keepdims=True)
-        )
-        numbers |= {"channels": shares, "common": common}
-        even = 1 / len(shares)
-        if common.differs_from(even):
-            sentences.append(
-                f"What the channels have in common, their mean, holds {common.percent} of the "
-                f"energy. Channels with independent weights would give {percent(even)}."
-            )
-    pictures = [
-        picture(
-            nads[of[0]].numpy(),
-            f"NAD {_listed([of])}",
-            f"certainty {_two_digits(float(nads.certainty[of[0]]))}",
-        )
-        for of in groups
-        if nads.certainty[of[0]] >= _DRAWN
-    ]
+    pictures = []
+    for of in groups:
+        if (certainty := float(nads.certainty[of[0]])) >= _DRAWN:
+            note = f"certainty {_two_digits(certainty)}"
+            pictures.append(picture(nads[of[0]].numpy(), f"NAD {listed(of)}", note))
     caption = f"{_CAPTION} {_SIGNS[len(shape)]}"
     figures = [Figure(pictures, caption, least_width(104, shape))] if pictures else []
+    opening = sentences[0] if known else ""
     return Section("What your network prefers", sentences, figures, numbers, opening)
 
 
@@ -80,45 +84,14 @@ def interchangeable(nads: NADs) -> list[range]:
     return [range(*ends) for ends in pairwise([0, *counts.cumsum(0).tolist()])]
 
 
-def _what_is_known(nads: NADs, known: list[int], groups: list[range]) -> list[str]:
-    """Return which NADs are known, and which of these are interchangeable; or why none is."""
-    if not known:
-        return [
-            "No NAD is known yet.",
-            f"The certainty of NAD 0 is {_two_digits(float(nads.certainty[0]))}, and {CERTAIN} is "
-            "needed. Draw more networks: --minutes of the command, or num_networks in Python. No "
-            "number of networks separates equal eigenvalues. Where a few networks hold most of "
-            "the energy, equal_weights=True in Python gives all the same weight.",
-        ]
-    sentences = [
-        f"NADs known with a certainty of at least {CERTAIN}: {_listed(_runs(known))}. More networks "
-        "hardly change these, but can turn others."
-    ]
-    if equal := [of for of in groups if len(of) > 1 and of[0] in known]:
-        maps = ", ".join(nads.provenance.get("symmetries", [])).replace("_", " ")
-        sentences.append(
-            f"Interchangeable NADs: {_listed(equal)}. The symmetries of the network ({maps}) map "
-            "those of each set to one another: their energies are equal, and what has a meaning "
-            "is their span."
-        )
-    return sentences
-
-
-def _listed(groups: list[range]) -> str:
-    """Return indices as text, such as "0–2, 5 and 8–9"; of many groups the first."""
-    texts = [f"{of[0]:,}" + f"–{of[-1]:,}" * (len(of) > 1) for of in groups[:_RANGES]]
-    if len(groups) > _RANGES:
-        texts.append(f"others up to {groups[-1][-1]:,}")
-    *others, last = texts
-    return " and ".join(filter(None, [", ".join(others), last]))
-
-
-def _runs(indices: Sequence[int]) -> list[range]:
-    """Return ascending indices as ranges of consecutive ones."""
+def listed(indices: Sequence[int]) -> str:
+    """Return ascending indices as text, such as "0–2, 5, 8–9"; of many ranges the first."""
     present = set(indices)
     starts = [i for i in indices if i - 1 not in present]
-    ends = [i + 1 for i in indices if i + 1 not in present]
-    return [range(start, end) for start, end in zip(starts, ends, strict=True)]
+    ends = [i for i in indices if i + 1 not in present]
+    pairs = zip(starts, ends, strict=True)
+    texts = [f"{start:,}–{end:,}" if end > start else f"{start:,}" for start, end in pairs]
+    return ", ".join(texts[:_LISTED]) + ", …" * (len(texts) > _LISTED)
 
 
 def _two_digits(certainty: float) -> str:

@@ -20,12 +20,11 @@ from scipy.stats import t
 from torch import Tensor
 
 from nads_book.report import estimate, readable
-from nads_core.directions import NADs, SecondMoment
+from nads_core.directions import SecondMoment
 from nads_core.directions.certainty import FEWEST_NETWORKS, GROUPS
 
 FEWEST_GROUPS = 4  # of 8, that have to hold the energy, so that something is decided
 NEGLIGIBLE = 0.05  # relative difference that is not worth a sentence
-_KNOWN_RANKS = 64  # whose errors stand for those of all energies
 
 
 class Estimate(NamedTuple):
@@ -52,14 +51,10 @@ class Estimate(NamedTuple):
         """Whether the interval leaves out another number, and all within 5 % of it."""
         return self.low > (1 + NEGLIGIBLE) * other or self.high < (1 - NEGLIGIBLE) * other
 
-    def map(self, function: Callable[[float], float]) -> Estimate:
-        """Return an increasing function of the number and of its interval."""
-        return Estimate(*map(function, self))
-
     @property
     def percent(self) -> str:
         """The share in percent, such as "12 % (11 to 13)"."""
-        return str(self.map(lambda share: 100 * share)).replace(" (", " % (")
+        return str(Estimate(*(100 * share for share in self))).replace(" (", " % (")
 
     def __str__(self) -> str:
         """Return the number and its interval with as many digits as the interval deserves."""
@@ -98,15 +93,12 @@ class Sample:
         x: first factors, (n, R, D), R for each of n groups.
         y: second factors, (n, R, D).
         shape: shape of an input.
-        relative_errors: relative standard error of the energy in each row, (n,), where x and y are
-            no groups but scaled NADs; None for groups, which are left out one at a time.
         num_networks: number of networks in all groups.
     """
 
     x: Tensor
     y: Tensor
     shape: tuple[int, ...]
-    relative_errors: np.ndarray | None = None
     num_networks: int = FEWEST_NETWORKS
 
     @classmethod
@@ -115,52 +107,31 @@ class Sample:
         shape, count = tuple(moment.image_shape), moment.num_networks
         if not moment.is_large:
             x = (GROUPS * moment.shares()).float()
-            return cls(x, torch.eye(x.shape[1]).expand_as(x), shape, None, count)
+            return cls(x, torch.eye(x.shape[1]).expand_as(x), shape, count)
         vectors = torch.cat(moment.rows)[: count // GROUPS * GROUPS]  # equal groups
         halves = vectors.unflatten(0, (-1, GROUPS)).transpose(0, 1)  # (8, m, J, R, D)
         x, y = (halves[:, :, half].flatten(1, 2).float() for half in (0, -1))  # (8, m R, D)
-        return cls(x / (x.shape[1] * moment.scale**2), y, shape, None, count)
-
-    @classmethod
-    def of_nads(cls, nads: NADs) -> Sample:
-        """Return vectors whose second moment is that of NADs, where there are no networks.
-
-        The relative error of an energy is then that of the leading eigenvalues, root mean square.
-        An eigenvalue whose error is not known has 1 in addition.
-        """
-        values, errors = nads.eigenvalues.double().clamp(min=0), nads.eigenvalue_std.double()
-        rows = ((len(nads) * values).sqrt()[:, None] * nads.basis.T.double())[:, None].float()
-        leading = errors.isfinite().nonzero()[:_KNOWN_RANKS]
-        known = len(leading) > 0  # else nothing is known of any energy
-        relative = float(errors[leading].norm() / values[leading].norm()) if known else math.inf
-        return cls(rows, rows, tuple(nads.directions.shape[1:]), relative + errors.isnan().numpy())
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    @cached_property
-    def num_effective(self) -> float:
-        """Number of groups of equal weight that hold the energy, (sum e)^2 / sum e^2."""
-        energies = self.energies.clip(min=0)
-        squares = float(np.square(energies).sum())
-        return float(energies.sum()) ** 2 / squares if squares else float(len(self))
+        return cls(x / (x.shape[1] * moment.scale**2), y, shape, count)
 
     @cached_property
     def energies(self) -> np.ndarray:
         """Energy of all directions in each group, tr C_k, (n,)."""
-        return np.array(
-            [float((x * y).double().sum()) for x, y in zip(self.x, self.y, strict=True)]
-        )
+        pairs = zip(self.x, self.y, strict=True)
+        return np.array([float((x * y).double().sum()) for x, y in pairs])
+
+    @cached_property
+    def decides(self) -> bool:
+        """Whether there are enough networks, and no few of them hold the energy: the number of
+        groups of equal weight that would, (sum e)^2 / sum e^2, is large enough.
+        """
+        energies = self.energies.clip(min=0)
+        fewest = FEWEST_GROUPS * float(np.square(energies).sum())
+        return self.num_networks >= FEWEST_NETWORKS and float(energies.sum()) ** 2 >= fewest
 
     @property
     def grid(self) -> tuple[int, ...]:
         """Shape of one channel: (H, W) or (L,); (F,) of rows of a table."""
         return self.shape[1:] or self.shape
-
-    def _energies(self, function: Callable[[Tensor, Tensor], Tensor]) -> np.ndarray:
-        """Return a function of the factors (R, C, *grid) of each group, summed over R."""
-        x, y = (half.unflatten(2, (-1, *self.grid)) for half in (self.x, self.y))
-        return torch.stack([*map(function, x, y)]).double().numpy()
 
     def spectra(self) -> np.ndarray:
         """Return each group's energy of each wave of unit norm, summed over channels: (n, *grid).
@@ -169,28 +140,14 @@ class Sample:
         of features.
         """
 
-        def of_waves(x: Tensor, y: Tensor) -> Tensor:
+        def of_waves(*factors: Tensor) -> Tensor:
+            x, y = (half.unflatten(1, (-1, *self.grid)) for half in factors)  # (R, C, *grid)
             if len(self.shape) > 1:
                 axes = tuple(range(2, x.dim()))
                 x, y = (torch.fft.fftn(half, dim=axes, norm="ortho") for half in (x, y))
             return (x.conj() * y).real.sum((0, 1))
 
-        return self._energies(of_waves)
-
-    def channels(self) -> np.ndarray:
-        """Return each group's energy in each channel, and in their mean image: (n, C + 1)."""
-
-        def of_channels(x: Tensor, y: Tensor) -> Tensor:
-            x, y = x.flatten(2), y.flatten(2)  # (R, C, P)
-            common = (x.sum(1) * y.sum(1)).sum(1, keepdim=True) / x.shape[1]  # (R, 1)
-            return torch.cat([(x * y).sum(2), common], dim=1).sum(0)
-
-        return self._energies(of_channels)
-
-    @property
-    def decides(self) -> bool:
-        """Whether there are enough networks, and no few of them hold the energy."""
-        return self.num_networks >= FEWEST_NETWORKS and self.num_effective >= FEWEST_GROUPS
+        return torch.stack([*map(of_waves, self.x, self.y)]).double().numpy()
 
     def estimate(
         self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], num_compared: int = 1
@@ -215,9 +172,6 @@ class Sample:
         count, total = len(rows), rows.sum(0)
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN where there is no such wave
             values = function(total / count)
-            if self.relative_errors is not None:  # each energy is moved by its error, one at a time
-                moved = (total + np.diag(self.relative_errors @ rows)) / count
-                return values, np.sqrt(np.square(function(moved) - values).sum(0))
             if not self.decides:
                 return values, np.full_like(values, np.inf)
             left_out = function((total - rows) / (count - 1))  # (n, k)

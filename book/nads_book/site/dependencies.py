@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -27,7 +28,8 @@ PHOTOS = (  # folders in that of the photos, or anywhere
     "/usr/share/datasets/fashion-mnist",
 )
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
-NEVER = {"_build", "site-packages", "__pycache__"}  # parts of paths that no result depends on
+# Parts of relative paths that no result depends on
+NEVER = re.compile(r"(^|/)(_build|site-packages|__pycache__|\.(?!\.?/)|[^/]*\.egg-info)")
 
 
 def results_folder(root: Path) -> Path:
@@ -41,11 +43,12 @@ def traced(record: Path, folders: Iterable[Path]) -> dict[str, str]:
     """Return the environment variables with which a Python process records what it reads below some
     folders.
     """
-    path = os.pathsep.join(filter(None, (str(TRACED), os.environ.get("PYTHONPATH"))))
+    paths = [str(TRACED), *filter(None, [os.environ.get("PYTHONPATH")])]
+    folders = os.pathsep.join(map(str, folders))
     return {
         "NADS_TRACE": str(record),
-        "NADS_TRACED": os.pathsep.join(map(str, folders)),
-        "PYTHONPATH": path,
+        "NADS_TRACED": folders,
+        "PYTHONPATH": os.pathsep.join(paths),
     }
 
 
@@ -59,10 +62,7 @@ def read(record: Path, root: Path) -> set[str]:
         if kind == "code" and name.endswith(".pyc"):
             name = importlib.util.source_from_cache(name)
         relative = os.path.relpath(name, root)
-        parts = [part for part in Path(relative).parts if part != ".."]
-        if not any(
-            part in NEVER or part.startswith(".") or part.endswith(".egg-info") for part in parts
-        ):
+        if not NEVER.search(relative):
             keys.add(f"{kind} {relative}")
     return keys
 
@@ -72,14 +72,14 @@ def digest(key: str, root: Path) -> str:
     folder.
     """
     kind, _, name = key.partition(" ")
-    path = root / name
     try:
-        return _digest(kind, path, path.stat().st_mtime_ns, path.stat().st_size)
+        state = (root / name).stat()
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
+    return _digest(kind, root / name, state.st_mtime_ns, state.st_size)
 
 
-def digests(keys: Iterable[str], root: Path, began: float = float("inf")) -> dict[str, str]:
+def digests(keys: Iterable[str], root: Path, began: float) -> dict[str, str]:
     """Return the hash of each; of one that has changed since ``began``, in seconds, "changed",
     which it never is.
     """
@@ -100,33 +100,22 @@ def surroundings(preset: str) -> list[object]:
     there are.
     """
     photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
-    return [
-        preset,
-        *map(os.environ.get, DATA_VARIABLES),
-        *[(photos / name).is_dir() for name in PHOTOS],
-    ]
+    variables = [os.environ.get(name) for name in DATA_VARIABLES]
+    return [preset, *variables, *[(photos / name).is_dir() for name in PHOTOS]]
 
 
 @functools.cache
 def _digest(kind: str, path: Path, modified: int, size: int) -> str:
     """Return the hash of a file or folder, as of its time of modification and size."""
     if path.is_dir():  # also where a program tried to open it
-        names = sorted(
-            name for name in os.listdir(path) if not name.startswith((".", "__pycache__"))
-        )
-        content = "\0".join(names).encode()
-    elif kind == "code":
-        content = _code(path.read_bytes())
+        names = (name for name in os.listdir(path) if not name.startswith((".", "__pycache__")))
+        content = "\0".join(sorted(names)).encode()
+    elif kind == "code":  # what a module says to Python, without docstrings
+        tree = ast.parse(path.read_bytes())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
+        content = ast.dump(tree).encode()
     else:
         content = path.read_bytes()
     return hashlib.sha256(content).hexdigest()
-
-
-def _code(source: bytes) -> bytes:
-    """Return what a module says to Python: its syntax tree without docstrings."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:]
-    return ast.dump(tree).encode()

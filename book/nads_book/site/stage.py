@@ -1,49 +1,68 @@
-"""Stage the files of the book that do not come from a chapter: ``python -m nads_book.site.stage
-FOLDER ROOT``.
-"""
+"""Stage the files of the book that do not come from a chapter, as Sphinx reads them."""
+
+from __future__ import annotations
 
 import shutil
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from nads_book import explorer
+from matplotlib.figure import Figure
+
+from nads_book import explorer, figures
+from nads_book.explorer.wave_bet import Guess
+from nads_book.figures.variants import VARIANTS, Variants
+from nads_book.pages import intro
 from nads_book.pages.nad_computation import certainty
-from nads_book.site import gaps, pages, sharing
+from nads_book.report import LABELS
+from nads_book.site import gaps
+from nads_core import load_nads
 
 
-def stage(folder: Path, root: Path) -> None:
+def stage(target: Path, root: Path) -> None:
     """Write the files that Sphinx needs in addition to the chapters.
 
     Args:
-        folder: folder of the build.
+        target: folder, which is emptied.
         root: root of the repository.
     """
-    target = folder / "stage"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(
-        root / "book",
-        target / "book",
-        ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"),
-    )
+    left_out = shutil.ignore_patterns("chapters", "results", "__pycache__", "*.py")
+    shutil.copytree(root / "book", target / "book", ignore=left_out)
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(root / name, target / name)
-    sharing.configure(target / "_config.yml", root)
-    pages.draw_intro(target / "book" / "_static" / "nads.png")
-    pages.draw_question(target / "book" / "_static" / "question.png")
-    pages.draw_strip(target / "book" / "_static" / "strip.png")
-    explorer.write_pages_data(target / "book" / "_static" / "explorer")
-    pages.draw_certainty(target / "book" / "_static" / "certainty.png")
-    content = {mark: table() for mark, table in certainty.TABLES.items()}
-    counts = gaps.write(target / "book" / "_static" / "gaps", root)
+    (target / "variants").mkdir()
+    static = target / "book" / "_static"
+    explorer.write_pages_data(static / "explorer")
+    nads = {LABELS[name]: load_nads(name) for name in ("lenet", "vgg11", "resnet18", "densenet121")}
+    draw(target, "nads", figures.plot_directions, nads)
+    draw(target, "strip", intro.plot_strip, intro.how_nads_are_made())
+    draw(target, "certainty", intro.plot_certainty, nads["LeNet"], "++s")
+    content = {f"<!-- {mark} -->": table() for mark, table in certainty.TABLES.items()}
+    counts = gaps.write(static / "gaps", root)
     for name in ("certainty", "course"):
         page = target / "book" / f"{name}.md"
         text = gaps.with_links(page.read_text("utf8"), counts)
         for mark, part in content.items():
-            text = text.replace(f"<!-- {mark} -->", part)
+            text = text.replace(mark, part)
         page.write_text(text, "utf8")
-    for name, figure in pages.page_figures().items():
+    view, source = explorer.View, explorer.Source()
+    moving: dict[str, Guess | explorer.Page | explorer.Playground] = {
+        "guess": Guess(),
+        "photo": explorer.Page(view(("photo",), photo=8, kept=20), source, book=True),
+        "directions": explorer.Page(
+            view(("direction",), second="resnet18", index=3), source, book=True
+        ),
+        "playground": explorer.Playground(wave=(2, 1), small=False, shared=True, book=True),
+    }
+    for name, figure in moving.items():
         (target / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
 
 
-if __name__ == "__main__":
-    stage(*map(Path, sys.argv[1:]))
+def draw(target: Path, name: str, plot: Callable[..., Figure], *arguments: object) -> None:
+    """Save a figure of a page, and its variants for dark and narrow pages."""
+    variants = Variants(plot, *arguments)
+    drawn = {target / f"variants/{name}.{kind}.png": variants.variant(kind) for kind in VARIANTS}
+    drawn[target / f"book/_static/{name}.png"] = variants.light
+    for path, figure in drawn.items():
+        assert figure is not None, f"{path.name} is missing"
+        figure.savefig(path, dpi=200, facecolor=figure.get_facecolor())

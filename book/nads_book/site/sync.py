@@ -11,11 +11,10 @@ line, so that code cells stay readable; jupytext reads both forms.
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import jupytext
 import nbformat
@@ -42,16 +41,6 @@ OPTIONS = re.compile(
 )
 
 
-def flow(value: Any) -> str:
-    """Write a value as YAML on a single line, with quotes only around text that needs them."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(flow, value)) + "]"
-    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w .–-]*", value)
-    return value if plain else json.dumps(value, ensure_ascii=False)
-
-
 def compact(text: str) -> str:
     """Write the options of every code cell of a chapter as one line each, without a blank line
     after them.
@@ -60,9 +49,9 @@ def compact(text: str) -> str:
     def lines(match: re.Match[str]) -> str:
         fence, block, colons = match.groups()
         options = yaml.safe_load(block or re.sub("^:", "", colons, flags=re.MULTILINE))
-        return fence + "".join(
-            f":{key}: {flow(options[key])}\n" for key in sorted(options, reverse=True)
-        )
+        style = {"default_flow_style": True, "allow_unicode": True, "width": math.inf}
+        texts = {key: yaml.safe_dump(value, **style).strip() for key, value in options.items()}
+        return fence + "".join(f":{key}: {texts[key]}\n" for key in sorted(texts, reverse=True))
 
     return OPTIONS.sub(lines, text)
 
@@ -97,13 +86,16 @@ def notebook_of(text: Path) -> nbformat.NotebookNode:
 
 
 def main() -> int:
-    """Write text and notebook of each chapter, from the newer file of both."""
+    """Write the older one of text and notebook of each chapter from the newer one, where they
+    differ.
+    """
     for text in sorted(CHAPTERS.glob("*.md")):
         notebook = NOTEBOOKS / f"{text.stem}.ipynb"
-        newer = max(filter(Path.exists, (text, notebook)), key=lambda path: path.stat().st_mtime)
-        config = jupytext.config.load_jupytext_config(str(text))
-        written = jupytext.writes(read(newer), "md:myst", config=config)
-        text.write_text(compact(written), "utf8")
+        newer = notebook.exists() and notebook.stat().st_mtime > text.stat().st_mtime
+        if newer and nbformat.read(notebook, as_version=4).cells != notebook_of(text).cells:
+            config = jupytext.config.load_jupytext_config(str(text))
+            written = jupytext.writes(read(notebook), "md:myst", config=config)
+            text.write_text(compact(written), "utf8")
         nbformat.write(notebook_of(text), notebook)
     return 0
 

@@ -12,29 +12,28 @@ import time
 
 from nads_book import claims, pages
 from nads_book.evidence import Evidence
-from nads_book.site import execution
 from nads_core.runtime.threads import one_thread
 
 
 def by_functions() -> tuple[dict[str, Evidence], list[str]]:
     """Return the evidence of all functions, and what went wrong in those that gave none."""
     found, problems = {}, []
-    for key, decide in pages.decisions().items():
-        try:
-            found[key] = decide()
-        except Exception as error:  # whatever it is, the other claims are decided
-            problems.append(f"{key} cannot be decided ({type(error).__name__}): {error}")
+    with one_thread():  # the operations are small: beside another program two threads only wait
+        for key, decide in pages.decisions().items():
+            try:
+                found[key] = decide()
+            except Exception as error:  # whatever it is, the other claims are decided
+                problems.append(f"{key} cannot be decided ({type(error).__name__}): {error}")
     return found, problems
 
 
 def verify() -> int:
     """Decide every claim, print what is wrong, and return the status."""
-    began, root = time.perf_counter(), execution.ROOT
-    claims.check_pages(root)
-    with one_thread():  # the operations are small: beside another program two threads only wait
-        found, problems = by_functions()
-    register = claims.decide(found, root=root)
-    problems += claims.problems(register.values(), root)
+    began = time.perf_counter()
+    claims.check_pages()
+    found, problems = by_functions()
+    register = claims.decide(found)
+    problems += claims.problems(register.values())
     for claim in register.values():
         if claim.history.startswith("not checked"):
             print(f"  {claim.id}: preregistration {claim.history}")
@@ -50,5 +49,5 @@ def verify() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(verify())
-    except (claims.ClaimError, execution.BuildError) as error:
+    except claims.ClaimError as error:
         sys.exit(f"error: {error}")

@@ -1,6 +1,6 @@
 """The atlas: whether what random weights prefer is what training learns.
 
-``nads-book atlas`` computes the entries, and the study ``atlas-trained`` trains some of them.
+`nads_book.atlas.compute_entry` computes the entries, and the study ``atlas-trained`` trains some of them.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,83 @@
+"""The figures of the introduction, and those of the page on certainty."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from nads_book.explorer.wave_bet import guess_data
+from nads_book.theory.reference import average_gradient
+from nads_core import RESNET18, load_nads
+from nads_core.directions import NADs
+
+
+def how_nads_are_made() -> dict[str, np.ndarray]:
+    """Compute what the strip shows of ResNet-18: title -> signed picture, or logarithms of
+    energies.
+
+    These are the first filters of one random network, its gradient, the energies of the waves in
+    the gradients of thousands of networks, and the first directions.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = RESNET18.build().eval()
+        gradient = average_gradient(network, torch.randn(16, 1, 32, 32)).view(32, 32)
+    filters = next(weight for weight in network.parameters() if weight.dim() == 4).detach()[:, 0]
+    waves = np.empty((16, 16))
+    for ky, kx, energy, _ in guess_data("resnet18")["tasks"]:
+        for sign in (-1, 1):
+            waves[(sign * ky + 16) % 32 // 2, (sign * kx + 16) % 32 // 2] = energy
+    first = load_nads("resnet18").directions[:4, 0]
+    return {
+        "One network with\nrandom weights": mosaic(filters.numpy()),
+        "Its gradient: how much\neach pixel matters": gradient.numpy(),
+        "Thousands of gradients:\nthe energy of each wave": np.log10(waves),
+        "What they share:\nthe first four NADs": mosaic(first.numpy()),
+    }
+
+
+def mosaic(pictures: np.ndarray) -> np.ndarray:
+    """Put n pictures (n, H, W) into a square, each scaled to its largest value, with a line of NaN
+    between them.
+    """
+    side = math.isqrt(len(pictures))
+    scaled = pictures / np.abs(pictures).max((1, 2), keepdims=True)
+    padded = np.pad(scaled, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    return np.block([[*row] for row in np.split(padded, side)])[:-1, :-1]
+
+
+def plot_strip(pictures: dict[str, np.ndarray]) -> Figure:
+    """Draw how NADs are made, one picture after another."""
+    figure, axes = plt.subplots(1, len(pictures), figsize=(7.6, 2.25), layout="constrained")
+    for axis, (number, (title, picture)) in zip(axes, enumerate(pictures.items(), 1), strict=True):
+        if np.nanmax(picture) <= 0:
+            axis.imshow(picture, cmap="magma")
+        else:
+            largest = np.nanmax(np.abs(picture))
+            axis.imshow(picture, cmap="RdBu_r", vmin=-largest, vmax=largest)
+        axis.set_title(f"{number}. {title}", fontsize=8, loc="left")
+        axis.set(xticks=[], yticks=[])
+        axis.spines[:].set_visible(False)
+        if number < len(pictures):
+            place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
+            axis.annotate("→", (1.02, 0.5), fontsize=14, **place)
+    return figure
+
+
+def plot_certainty(nads: NADs, kind: str) -> Figure:
+    """Draw the eigenvalues of one symmetry type with their errors, above the certainties."""
+    chosen = [index for index, name in enumerate(nads.types) if name == kind][:48]
+    ranks = range(len(chosen))
+    figure, (upper, lower) = plt.subplots(
+        2, 1, sharex=True, figsize=(7.6, 3.6), layout="constrained"
+    )
+    values, errors = nads.eigenvalues[chosen].numpy(), nads.eigenvalue_std[chosen].numpy()
+    upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
+    upper.set(yscale="log", ylabel="eigenvalue")
+    lower.bar(ranks, nads.certainty[chosen].numpy(), color="tab:blue", width=0.7)
+    lower.set(ylim=(0, 1), ylabel="certainty", xlabel=f"rank within the type {kind}")
+    return figure
