@@ -1,6 +1,6 @@
 """Build the gallery of reports: ``python tools/report_gallery.py FOLDER [NAME ...]``.
 
-The how-to links the small ones, in ``book/_static/reports``. Models of timm need ``pip install
+The page *Your first report* links one, in ``book/_static/reports``. Models of timm need ``pip install
 timm``. Photos are those of CIFAR-10 (``NADS_DATA``), scaled to the size of the inputs.
 """
 
