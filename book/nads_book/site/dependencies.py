@@ -17,16 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 TRACED = Path(__file__).parent / "traced"
-PHOTOS = (  # folders in that of the photos, or anywhere
-    "cifar-10-batches-py",
-    "train",
-    "cifar10",
-    "fashion-mnist",
-    "FashionMNIST",
-    "imagenette64",
-    "imagenette2-160",
-    "/usr/share/datasets/fashion-mnist",
-)
+DEBIAN = Path("/usr/share/datasets/fashion-mnist")
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
 # Parts of relative paths that no result depends on
 NEVER = re.compile(r"(^|/)(_build|site-packages|__pycache__|\.(?!\.?/)|[^/]*\.egg-info)")
@@ -100,8 +91,8 @@ def surroundings(preset: str) -> list[object]:
     there are.
     """
     photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
-    variables = [os.environ.get(name) for name in DATA_VARIABLES]
-    return [preset, *variables, *[(photos / name).is_dir() for name in PHOTOS]]
+    names = sorted(path.name for path in photos.glob("[!.]*"))
+    return [preset, *map(os.environ.get, DATA_VARIABLES), names, DEBIAN.is_dir()]
 
 
 @functools.cache
