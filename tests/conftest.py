@@ -20,8 +20,6 @@ import pytest
 import torch
 from hypothesis import settings
 
-from nads_core.runtime.provenance import canonical, fingerprint
-
 # On a busy machine two threads that wait for each other make a network ten times slower.
 # `make test-slow` repeats what is marked `stored` with other threads and instructions.
 torch.set_num_threads(int(os.environ.get("NADS_TEST_THREADS", "1")))
@@ -360,8 +358,6 @@ def edit_stored(monkeypatch):
         rows = [row for part in parts for row in content[part]]
         for row in rows:
             change(row)
-        if content.pop("fingerprint", None):
-            content["fingerprint"] = fingerprint(canonical(content))
         texts[name] = json.dumps(content)
         clear()
         return rows

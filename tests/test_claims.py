@@ -86,7 +86,9 @@ def test_nothing_is_decided_at_smoke_or_at_an_unknown_size(size):
 
 def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them():
     rows = [{"seed": 0}, {"seed": 1}, {"seed": 1}]
-    small, full = (Results("fig1-lenet", preset, {}, 3, rows, []) for preset in ("laptop", "paper"))
+    small, full = (
+        Results({"job": "fig1-lenet", "preset": preset}, rows, []) for preset in ("laptop", "paper")
+    )
     a = evidence(np.bool_(True), np.float32(0.5), 0, np.nan, results=[full, small])
     b = evidence(False, results=[full])
     assert (a.holds, a.value, a.interval) == (True, 0.5, (0.0, None))

@@ -85,7 +85,7 @@ def test_a_killed_workers_units_run_again_and_give_the_same_numbers(tmp_path):
         assert workers[0].wait(timeout=600) == -signal.SIGKILL and workers[1].poll() is None
     alone = nb.run_experiment(*STUDY, device="cpu", progress=False)
     assert results.complete and repr(measured(results)) == repr(measured(alone))
-    assert {row["run"] for row in results.rows} == {results.provenance[0]["started"]}
+    assert {row["run"] for row in results.rows} == {results.runs[0]["started"]}
 
 
 @pytest.mark.parametrize("name", ["dask:", "threads", "dask"])

@@ -14,7 +14,6 @@ import nads_core as nc
 
 # The first forward derivative imports functions that torch compiles in a way that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
-STUDY = exact_first_step.ExactFirstStep()
 
 
 def small_network(norm):
@@ -89,62 +88,6 @@ def test_the_law_is_found_where_it_holds():
     found = exact_first_step.first_change(gradients, changes, laws)
     assert found["change"]["cosine"][LAW][0] == pytest.approx(-1, abs=0.05)
     assert found["growth"][2] < 0 and found["change"]["law ahead"]["G_0"][1] > 0
-
-
-def rows(cosine=-0.95, growth=-0.05, lead=0.5, signal=0.9, rival=0.4):
-    """Return rows that meet all criteria, with intervals of .1 on each side."""
-    ends = lambda value: [value, value - 0.1, value + 0.1]  # noqa: E731
-    found = []
-    for network in ("lenet", "cnn", "mlp", "resnet"):
-        own = -0.1 if network == "resnet" else cosine
-        change = {"cosine": {LAW: ends(own)}, "law ahead": {"G_0": ends(lead)}}
-        shrinks = [growth, 2 * growth, growth / 2]
-        found.append(
-            {"network": network, "measured": "derivative", "change": change, "growth": shrinks}
-        )
-    for network in ("lenet", "cnn"):
-        for step in (10, 30):
-            cosines = {"signal": ends(signal), LAW: ends(rival), "class means": ends(rival - 0.1)}
-            found.append(
-                {
-                    "network": network,
-                    "measured": "balanced",
-                    "step": step,
-                    "change": {"cosine": cosines},
-                }
-            )
-    return found
-
-
-def test_the_rule_is_met():
-    evidence = STUDY.score(rows())
-    assert all(evidence.met.values()) and len(evidence.met) == 10
-    assert evidence.estimates["lenet"]["growth of log tr G"][0] == -0.05
-
-
-@pytest.mark.parametrize(
-    ("change", "failing"),
-    [
-        ({"cosine": -0.6}, {"lenet, opposite", "mlp, opposite"}),
-        ({"growth": 0.05}, {"lenet, shrinks", "cnn, shrinks", "mlp, shrinks"}),
-        ({"lead": 0.05}, {"lenet, law before pure shrinking"}),
-        ({"signal": 0.55}, {"lenet, signal", "cnn, signal"}),
-    ],
-)
-def test_each_rule_can_fail(change, failing):
-    met = STUDY.score(rows(**change)).met
-    assert {name for name, holds in met.items() if not holds} == failing
-
-
-def test_what_is_missing_or_unresolved_is_undecided():
-    some = rows()
-    some[3]["change"]["cosine"][LAW] = [None, None, None]
-    some[-1]["change"]["cosine"] |= dict.fromkeys(("signal", LAW), [None, None, None])
-    met = STUDY.score(some[1:]).met
-    undecided = {name for name, holds in met.items() if holds is None}
-    own = {name for name in met if name.startswith("lenet,") and name != "lenet, signal"}
-    assert undecided == own | {"resnet, neither", "cnn, signal"}
-    assert met["cnn, opposite"] is True
 
 
 def test_networks_are_kept_in_parts_and_a_deadline_stops_between_them(tmp_path, monkeypatch):

@@ -13,7 +13,8 @@ import pytest
 from conftest import ROOT
 from loky import get_reusable_executor
 from nads_book.cli import main
-from nads_book.experiments.results import results_path, writing
+from nads_book.experiments import results_path
+from nads_book.experiments.results import writing
 from nads_book.studies import FIGURES, experiment, merge_results, run_experiment, study_class
 from nads_book.studies.poison_and_flip import load_photos
 
@@ -64,7 +65,7 @@ def test_every_figure_runs(figure, monkeypatch, tmp_path):
             unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] >= 0
         )
         assert ("iterations" in row) == (figure == "fig2") and ("use" in row) == (figure == "fig7")
-    assert results.provenance[0]["networks"] == len(job.units())
+    assert results.runs[0]["units"] == len(job.units())
     assert results.photos == ("generated images, not photos" if job.on_photos else None)
     assert results.experiment() == job
 
@@ -103,12 +104,12 @@ def test_different_rows_of_one_unit_are_not_merged(whole, tmp_path, capsys, chan
         assert (f"was {whole.rows[0][next(iter(change))]}" in capsys.readouterr().err) == (
             order == files and rejected
         )
-    assert rejected or nb.Results.load(tmp_path / "all.json").complete
+    assert rejected or len(nb.Results.load(tmp_path / "all.json").rows) == len(whole.rows)
 
 
 @pytest.mark.parametrize(
     ("row", "named"),
-    [({}, "1 rows of units"), ({"frequency": [5, 5]}, r"1 rows .*'frequency': \[5, 5\]")],
+    [({}, "1 rows of units"), ({"frequency": [5, 5]}, r"1 rows .*\[\[5, 5\], ")],
 )
 def test_rows_of_no_unit_and_second_rows_are_named_and_kept(whole, tmp_path, row, named):
     out = tmp_path / "fig1-logreg.smoke.json"
@@ -152,7 +153,7 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
     assert main(command) == 0
     assert "(complete)" in capsys.readouterr().out
     again = nb.Results.load(out)
-    assert again.complete and measured(again) == measured(whole)
+    assert measured(again) == measured(whole)
     assert again.rows[: len(first.rows)] == first.rows
     stamp = out.stat().st_mtime_ns
     assert main(command) == 0 and out.stat().st_mtime_ns == stamp  # nothing was left to do
@@ -189,7 +190,6 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
         ended = process.returncode == 0
     assert main(arguments) == 0
     results = nb.Results.load(out)
-    assert results.complete
     assert measured(results) == measured(run_experiment("random-logreg", "demo", **HERE))
 
 
@@ -230,10 +230,9 @@ def test_bad_requests_are_refused(whole, tmp_path, capsys):
 
 
 def edited(path, **settings):
-    """Change the settings of a results file, whose fingerprint fits again."""
+    """Change the settings of a results file."""
     content = json.loads(path.read_text())
-    del content["fingerprint"]
-    nb.Results(**content | {"settings": content["settings"] | settings}).save(path)
+    path.write_text(json.dumps(content | {"settings": content["settings"] | settings}))
 
 
 @pytest.fixture
@@ -243,17 +242,6 @@ def shelf(tmp_path, monkeypatch):
     path = tmp_path / "fig6-lenet.json"
     path.write_bytes((ROOT / "book" / "results" / path.name).read_bytes())
     return path
-
-
-@pytest.mark.parametrize("old", ['"seed": 1', '"test_accuracy": 1.0', '"fingerprint": "'])
-def test_a_file_with_another_character_is_refused_by_name(shelf, old):
-    text = shelf.read_text()
-    assert old in text
-    shelf.write_text(text.replace(old, f"{old[:-1]}2", 1))
-    with pytest.raises(
-        ValueError, match="fig6-lenet.json is (damaged or was edited|not a results)"
-    ):
-        nb.load_results("fig6-lenet")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{", "null", "{}", "\ufeff{}"])
@@ -269,7 +257,7 @@ def test_files_of_something_else_are_refused_by_name(tmp_path, text):
 def test_a_file_about_other_directions_is_refused_by_name(shelf):
     nads = nb.load_results("fig6-lenet").settings["nads"]
     for change, shown in (
-        ({"fingerprint": "0" * 16}, "nads.fingerprint was '0000"),
+        ({"fingerprint": "0" * 16}, "settings.nads.fingerprint was '0000"),
         ({"version": 99}, "version 99 .*lenet"),
     ):
         edited(shelf, nads=nads | change)
@@ -301,7 +289,7 @@ def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
     job = experiment("fig8-lenet", "demo")
     row = {"test_accuracy": 0.5, "train_accuracy": 0.5, "final_loss": 1.0, "seconds": 1.0}
     real, generated = (
-        nb.Results(job.name, "demo", job.settings(source), len(job.units()), [{**unit, **row}], [])
+        nb.Results(job.facts(source), [{**unit, **row}], [])
         for source, unit in zip(
             ("CIFAR-10 (JPEG copy)", "generated images, not photos"), job.units(), strict=True
         )
@@ -347,6 +335,6 @@ def test_shipped_results_belong_to_their_job(path):
     assert results_path(results.job, results.preset).name == path.name
     assert results.settings["numbers"] == RNG_VERSION
     assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos
-    assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)
-    assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.provenance)
+    assert sum(entry["units"] for entry in results.runs) == len(results.rows)
+    assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.runs)
     assert path.stat().st_size < 1e6

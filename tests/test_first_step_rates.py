@@ -38,19 +38,3 @@ def test_traces_are_those_of_plain_training(kind):
             after.append(trace(network))
         expected = sum(after) / 2
         assert float(found[1 + (i + 1) * len(RATES) - 1]) == pytest.approx(expected, rel=1e-4)
-
-
-def test_a_criterion_is_met_where_every_interval_is_on_its_side():
-    study = first_step_rates.FirstStepRates()
-
-    def rows(growth):
-        settings = [{"clip": clip, "rate": rate} for clip in CLIPS for rate in RATES]
-        return [u | one | {"growth": growth} for u in study.units() for one in settings]
-
-    falls = study.score(rows([0.9, 0.8, 0.99])).met
-    grows = study.score(rows([1.1, 1.01, 1.2])).met
-    neither = study.score(rows([1.0, 0.9, 1.1])).met
-    assert all(falls[name] == ("falls" in name) for name in falls)
-    assert all(grows[name] == ("grows" in name) for name in grows)
-    assert set(neither.values()) == {None}
-    assert set(study.score([]).met.values()) == {None}

@@ -63,29 +63,6 @@ def test_balanced_photos(monkeypatch):
     assert torch.equal(labels[chosen.flatten().long()], kept)
 
 
-def test_the_order_of_energies():
-    """It is 1 for the start itself, and survives a signal that is removed; shuffled energies have
-    none.
-    """
-    generator = torch.Generator().manual_seed(0)
-    values = torch.linspace(1, 2, 150, dtype=torch.float64)
-    start = torch.diag(values).expand(16, -1, -1)
-    signal = torch.randn(150, generator=generator, dtype=torch.float64)
-    signal = torch.outer(signal, signal)
-    data = torch.diag(values.flip(0))
-    assert geometry.order_kept(start, start, data, None) == {
-        "order kept": [1, 1, 1],
-        "order of data": [-1, -1, -1],
-    }
-    kept, removed = (
-        geometry.order_kept(start + 3 * signal, start, data, one)["order kept"][0]
-        for one in (None, signal)
-    )
-    assert abs(kept) < 0.3 and removed > 0.9
-    shuffled = torch.diag(values[torch.randperm(150, generator=generator)]).expand(16, -1, -1)
-    assert abs(geometry.order_kept(shuffled, start, data, None)["order kept"][0]) < 0.3
-
-
 def _measured(folder):
     out = folder / "geometry.json"
     return run_study(
@@ -103,9 +80,7 @@ def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monke
     monkeypatch.setattr(geometry, "STEPS", (10, 30))
     rows = {row["step"]: row for row in _measured(tmp_path)}
     assert [row["num_networks"] for row in rows.values()] == [64, 64, 64, 32]
-    assert (
-        rows[0]["change"] is None and rows[0]["growth"] == [1, 1, 1] and "order kept" not in rows[0]
-    )
+    assert rows[0]["change"] is None and rows[0]["growth"] == [1, 1, 1]
     assert rows[30]["accuracy"][0] > rows[0]["accuracy"][0] + 0.1
     assert (
         rows[10]["change"]["cosine"]["signal"][0] > 0.5 > abs(rows[10]["change"]["cosine"]["S"][0])

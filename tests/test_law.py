@@ -7,10 +7,8 @@ import pytest
 import torch
 from nads_book.analysis.prediction import (
     GainCorrection,
-    Responses,
     filter_gain,
     predicted_accuracy,
-    signal_to_noise,
 )
 from nads_book.experiments import load_nads
 from numpy.testing import assert_allclose
@@ -28,20 +26,6 @@ def test_the_gain_is_that_of_the_best_filter():
     others /= others.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
     responses = torch.nn.functional.conv2d(direction, others).square().sum((2, 3))
     assert float(responses.max()) <= heard + 1e-6
-
-
-def test_responses_of_a_covariance_are_those_of_its_eigenpairs():
-    nads = load_nads("lenet")
-    random = torch.randn(5, 1, 32, 32, generator=GENERATOR)
-    directions = torch.cat(
-        [nads.directions[[3, 200]], random / random.flatten(1).norm(dim=1).view(-1, 1, 1, 1)]
-    )
-    basis = nads.basis.double()
-    covariance = (basis * nads.eigenvalues) @ basis.T
-    for num_train, noise_std in ((100, 1.0), (10_000, 3.0)):
-        found = Responses.of(covariance, directions).signal_to_noise(num_train, noise_std)
-        expected = signal_to_noise(nads, directions, num_train, noise_std)
-        assert_allclose(found, expected, rtol=1e-3)
 
 
 def test_a_fit_finds_the_powers_that_made_accuracies():

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.analysis.prediction import GainCorrection, filter_gain, predicted_accuracy
+from nads_book.analysis.prediction import filter_gain
 from nads_book.experiments import Context
 from nads_book.studies import experiment, trainings
-from nads_book.studies.gain import first_layer, frozen_network, judge, load_design
+from nads_book.studies.gain import first_layer, frozen_network, load_design
 from nads_book.studies.presets import MODELS
 from numpy.testing import assert_allclose
 
@@ -112,57 +112,3 @@ def test_energy_and_gain_of_a_design_are_those_of_its_directions(name, side):
         nads = nc.load_nads(name)
         energies = nads.energy(directions) / nads.eigenvalues.mean()
         assert_allclose(energies, design["energies"], rtol=1e-3)
-
-
-def rows_of(design, **arms):
-    """Return rows in which the accuracy of each arm follows a law up to the noise of trainings."""
-    rng = np.random.default_rng(0)
-    count = len(design["gains"])
-    noisy = {
-        arm: np.clip(values + rng.normal(0, 0.01, (2, count)), 0, 1) for arm, values in arms.items()
-    }
-    rows = []
-    for seed, index in np.ndindex(2, count):
-        found = {arm: {"test_accuracy": values[seed, index]} for arm, values in noisy.items()}
-        rows.append({"index": index, "seed": seed} | found.pop("free") | found)
-    return rows
-
-
-GAIN = {"gain matters, free", "gain brings the law closer, free"}
-GAIN |= {"closer than any function of energy, free"}
-HALF = "gain matters less than half as much, frozen"
-TAUGHT = "gain matters, taught"
-FROZEN = {"law is close, frozen", "law is closer than a step, frozen"}
-
-
-@pytest.mark.parametrize(
-    ("free", "frozen", "taught", "failing"),
-    [
-        ("gain", "law", "gain", set()),
-        ("law", "law", "law", GAIN | {HALF, TAUGHT}),
-        ("gain", "gain", "law", FROZEN | {HALF, TAUGHT}),  # random filters see the gain, too
-        ("none", "none", "none", GAIN | FROZEN | {HALF, TAUGHT, "new directions, free"}),
-    ],
-)
-def test_the_score_meets_the_criteria_of_the_rule_that_accuracies_follow(
-    free, frozen, taught, failing
-):
-    design = load_design("lenet")
-    correction = GainCorrection(tuple(REGISTERED["constants"]["with_gain"]))
-    ratios = design["ratios"]
-    follow = {
-        "law": predicted_accuracy(ratios),
-        "gain": correction.accuracies(ratios, design["gains"]),
-        "none": np.random.default_rng(1).uniform(0.55, 0.95, len(ratios)),
-    }
-    arms = {"free": follow[free], "frozen": follow[frozen], "taught": follow[taught]}
-    rows = rows_of(design, **arms)
-    evidence = judge(rows, design, REGISTERED)
-    assert len(evidence.met) == 8
-    assert {name for name, holds in evidence.met.items() if not holds} == failing
-    if not failing:
-        found = evidence.estimates
-        assert found["free"]["with_gain, all"][0] < 1 < 5 < found["free"]["isotonic, held_out"][0]
-        assert found["frozen"]["law, all"][0] < 1 and abs(found["frozen"]["slope"][0]) < 0.3
-        with pytest.raises(ValueError, match="2 of 480 .*'index': 7"):
-            experiment("law-lenet", "paper").score([row for row in rows if row["index"] != 7])

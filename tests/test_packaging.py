@@ -22,6 +22,7 @@ BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
     "jupyter_book",
     "jupytext",
     "matplotlib",
+    "pandas",
     "papermill",
     "PIL",
     "sphinx_external_toc",

@@ -31,15 +31,6 @@ def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypat
     assert found.holds is False and found.value > 8
 
 
-def test_labels_that_do_not_decide_refute_the_registered_claim(edit_stored):
-    def law_at_the_end(row):
-        if row["data"] == "photos" and row["network"] in ("lenet", "mlp") and row["step"] == 1_000:
-            row["change"]["law ahead"]["signal"] = [0.3, 0.2, 0.4]
-
-    met = experiment("geometry").score(edit_stored(GEOMETRY, law_at_the_end)).met
-    assert met["then labels decide"] is False
-
-
 def test_a_treatment_in_the_opposite_order_refutes_lower_rates(edit_stored):
     energies = dict(
         zip(optimisers.forgetting.waves(), optimisers.forgetting.wave_energies(), strict=True)

@@ -40,19 +40,19 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
         nb.run_experiment("fig1-logreg", "smoke", count=-1, progress=False)
     assert used == [True, True, False]
     parts = [nb.Results.load(tmp_path / name) for name in ("a.json", "b.json")]
-    assert [len(part.provenance) for part in parts] == [1, 1]
+    assert [len(part.runs) for part in parts] == [1, 1]
     with pytest.raises(ValueError, match="bfloat16"):
         nb.merge_results(parts)
 
 
 def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_gpu():
     def of(**run):
-        return nb.Results("fig1-logreg", "paper", {}, 260, [], [run]).precisions
+        return nb.Results({}, [], [run]).precisions
 
-    assert of(device="2 CPU threads", networks=1) == {False}
-    assert of(device="NVIDIA H200", networks=1) == set()
-    assert of(device="NVIDIA H200", networks=1, mixed_precision=None) == set()
-    assert of(device="NVIDIA H200", networks=1, mixed_precision=True) == {True}
+    assert of(device="2 CPU threads", units=1) == {False}
+    assert of(device="NVIDIA H200", units=1) == set()
+    assert of(device="NVIDIA H200", units=1, mixed_precision=None) == set()
+    assert of(device="NVIDIA H200", units=1, mixed_precision=True) == {True}
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_a_study_without_its_photos_is_left_out_and_the_next_begins(shelf, capsy
     monkeypatch.setenv("NADS_DATA", str(shelf / "empty"))
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     job = experiment("fig8-logreg", "laptop")
-    settings = job.settings("CIFAR-10 (JPEG copy)")
-    nb.Results(job.name, "laptop", settings, 2, [], []).save(shelf / "fig8-logreg.laptop.json")
+    results = nb.Results(job.facts("CIFAR-10 (JPEG copy)"), [], [], job)
+    results.save(shelf / "fig8-logreg.laptop.json")
     both = [("fig8-logreg", "laptop"), ("fig1-logreg", "smoke")]
     monkeypatch.setattr("nads_book.cli.run.stored_figures", lambda: both)
     assert main(["run", "--pending", "--device", "cpu"]) == 1
     output = capsys.readouterr().out
     assert "skipped fig8-logreg: fig8-logreg at preset laptop needs the photos" in output
-    assert "6 of 6 networks" in output
+    assert "6 of 6 units" in output

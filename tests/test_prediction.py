@@ -46,9 +46,7 @@ def test_family_averages_seeds():
         for i in (3, 0)
     ]
     job = nb.experiment("fig6-lenet", "paper")
-    family = prediction.Family.of(
-        nb.Results(job.name, job.preset, job.settings(), 2, rows, [], study=job)
-    )
+    family = prediction.Family.of(nb.Results(job.facts(), rows, [], study=job))
     assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
     assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)

@@ -1,13 +1,11 @@
 """The repair of architectures: its waves, its networks, and that a prediction is written once."""
 
-import json
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from nads_book.benchmarks.roofline import count_work
-from nads_book.experiments import load_study, run_study
 from nads_book.studies import repair
 
 import nads_core as nc
@@ -54,33 +52,3 @@ def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
         work = count_work(networks, nc.PointGradient())
         found.append((work.weights, work.forward))
     assert found[0] == found[1] and found[0][1] > 2 * 10**7
-
-
-def test_no_registered_prediction_of_a_repair_is_met():
-    """A repair needs enough waves and a small cost; some have one of these."""
-    met = repair.Repair().score(load_study("repair.json")["rows"]).met
-    assert len(met) == 7 and not any(met.values())
-
-
-def test_a_prediction_is_written_once_and_kept_beside_trainings(tmp_path, monkeypatch):
-    out = tmp_path / "repair.json"
-    monkeypatch.setattr(repair, "NUM_NETWORKS", 64)
-    monkeypatch.setattr(repair, "NETWORKS", {"linear": nc.LOGREG.build})
-    for study in (repair.RepairPredictions, repair.Repair):
-        monkeypatch.setattr(study, "design", study.design | {"network": ["linear"]})
-    options = {"out": out, "executor": "sequential", "device": "cpu", "progress": False}
-    (row,) = run_study(repair.RepairPredictions(), **options).rows
-    assert np.mean(row["energies"]) == pytest.approx(
-        1, abs=0.2
-    )  # logistic regression has no preference
-    before = out.read_bytes()
-    assert (
-        run_study(repair.RepairPredictions(), **options).rows == [row]
-        and out.read_bytes() == before
-    )
-    run_study(repair.Repair(), count=1, **options)
-    stored = json.loads(out.read_text())
-    assert stored["prediction"] == [row]
-    (trained,) = stored["rows"]
-    assert (trained["network"], trained["task"], trained["seed"]) == ("linear", "waves", 0)
-    assert len(trained["accuracies"]) == 16 and trained["run"] == stored["runs"][-1]["started"]

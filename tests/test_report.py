@@ -45,7 +45,7 @@ def test_names_in_results_files_are_text_on_pages(shown, name):
     """Rendered as a page is: no element, no comment and no block begins in the name of a device."""
 
     class Results:
-        provenance = [{"device": name, "date": "2026-01-02"}]
+        runs = [{"device": name, "date": "2026-01-02"}]
 
     report.show(f"LeNet: {report.place_of_run(Results())}.")
     report.table([["LeNet", name]], ["", "computed on"])
@@ -81,7 +81,7 @@ def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, name, wa
 
 def test_runs_say_their_place():
     class Results:
-        provenance = [
+        runs = [
             {"device": "GPU", "date": "2026-01-02"},
             {"device": "CPU", "date": "2026-01-01"},
         ]

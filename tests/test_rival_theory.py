@@ -2,19 +2,16 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from convergence import normal
-from nads_book.experiments import load_registered
 from nads_book.studies import rival_theory
-from nads_book.studies.rival_theory import FAMILIES, NETWORKS, Linearised, Predicted
+from nads_book.studies.rival_theory import Linearised
 from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
 
-CRITERIA = load_registered("rival_theory")["criteria"]
 # The first forward derivative imports functions that torch compiles in a way that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
 
@@ -120,88 +117,3 @@ def energy_of(single, row):
         for one in single
         if all(one[name] == row[name] for name in ("network", "family", "key"))
     )
-
-
-def predicted(noise, seed=0, count=48):
-    """Return predictions with this noise by theory: 0 by default, and infinite if reversed."""
-    rng = np.random.default_rng(seed)
-    trained = np.linspace(0.5, 1, count)
-    values = {}
-    from nads_book.pages.rival_theory import THEORIES  # which needs matplotlib
-
-    for name in THEORIES:
-        size = noise.get(name, 0.0)
-        values[name] = -trained if np.isinf(size) else trained + size * rng.normal(size=count)
-    values["kernel"] = 0.5 + 0.1 * (values["kernel"] - 0.5).clip(0, 0.9)
-    return Predicted(values, trained)
-
-
-EXPECTED = {
-    "waves": {"energy": 0.02, "alignment": 0.02, "frequency": 1.0},
-    "designed": {"energy": 1.0, "alignment": 0.1, "frequency": 2.0},
-}
-
-
-def found(**noise):
-    return {
-        (name, family): predicted(EXPECTED[family] | noise.get(family, {}))
-        for name in NETWORKS
-        for family in FAMILIES
-    }
-
-
-def test_the_rule_is_met_as_expected():
-    evidence = rival_theory.judge(found(), CRITERIA)
-    assert all(evidence.met.values()) and len(evidence.met) == 7
-    assert evidence.estimates["lenet, waves"]["gain"][0] == pytest.approx(1)
-
-
-ALIGNMENT = ("alignment not worse than energy", "alignment ahead of frequency")
-
-
-@pytest.mark.parametrize(
-    ("noise", "failing"),
-    [
-        ({"waves": {"alignment": np.inf}}, {f"waves, {name}" for name in ALIGNMENT}),
-        (
-            {"waves": {"frequency": 0.0}},
-            {f"waves, {name} ahead of frequency" for name in ("alignment", "energy")},
-        ),
-        (
-            {"designed": {"alignment": np.inf}},
-            {f"{name}, alignment ahead of energy" for name in ("designed", "cnn designed")},
-        ),
-        ({"designed": {"gain": np.inf}}, {"designed, gain ahead of alignment"}),
-    ],
-)
-def test_each_criterion_can_fail(noise, failing):
-    met = rival_theory.judge(found(**noise), CRITERIA).met
-    assert {name for name, holds in met.items() if not holds} == failing
-
-
-def test_a_kernel_that_reaches_training_or_missing_cells():
-    cells = found()
-    one = cells["lenet", "waves"]
-    cells["lenet", "waves"] = one._replace(values=one.values | {"kernel": one.trained})
-    met = rival_theory.judge(cells, CRITERIA).met
-    assert met["waves, kernel far below training"] is False
-    del cells["cnn", "designed"]
-    assert (
-        rival_theory.judge(cells, CRITERIA).met["cnn designed, alignment ahead of energy"] is None
-    )
-
-
-def test_seeds_that_are_complete_are_averaged():
-    wanted = rival_theory.keys("cnn", "waves")
-    facts = {"energy": 1.0, "ratio": 1.0, "gain": 2.0, "frequency": 3.0}
-    base = {"network": "cnn", "family": "waves", "alignment": 1.0} | facts
-    rows = [
-        base | {"key": key, "seed": seed, "accuracies": [0.5, 0.5, 0.6 + 0.1 * seed]}
-        for seed in (0, 1)
-        for key in wanted
-    ]
-    both = rival_theory.predictions(rows, "cnn", "waves")
-    assert both.values["kernel"] == pytest.approx(np.full(16, 0.65))
-    one = rival_theory.predictions(rows[:-1], "cnn", "waves")
-    assert one.values["kernel"] == pytest.approx(np.full(16, 0.6))
-    assert rival_theory.predictions(rows[:10], "cnn", "waves") is None

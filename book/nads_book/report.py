@@ -182,8 +182,8 @@ def publish(id: str, shown: bool = False) -> None:
 
 def place_of_run(results: Results) -> str:
     """Return the devices that results were computed on, and the latest date."""
-    devices = sorted({run["device"] for run in results.provenance})
-    place = f"on {', '.join(devices)}, {max(run['date'] for run in results.provenance)}"
+    devices = sorted({run["device"] for run in results.runs})
+    place = f"on {', '.join(devices)}, {max(run['date'] for run in results.runs)}"
     return " ".join(place.split())  # one line, so that no name begins a block of Markdown
 
 

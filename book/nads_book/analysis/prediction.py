@@ -109,17 +109,6 @@ class Responses:
     squares: np.ndarray
     total: float
 
-    @classmethod
-    def of(cls, covariance: Tensor, directions: Tensor) -> Responses:
-        """Measure them with a second moment C, (D, D), along directions (m, C, H, W)."""
-        vectors = directions.flatten(1).to(covariance)
-        moved = vectors @ covariance  # (m, D)
-        return cls(
-            (moved * vectors).sum(1).numpy(),
-            moved.square().sum(1).numpy(),
-            float(covariance.square().sum()),
-        )
-
     def signal_to_noise(self, num_train: float, noise_std: float) -> np.ndarray:
         """Return the ratios z of the first-step law, (m,), see `signal_to_noise`."""
         skewed = np.clip(self.squares - self.energies**2, 0, None)  # norm(P C v)^2

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments.results import Results, results_path, writing
-from nads_book.experiments.results import merge as merge_rows
+from nads_book.experiments import Results, open_results
+from nads_book.experiments.results import writing
 from nads_book.photos import DatasetNotFoundError
 from nads_book.studies import (
     FIGURES,
@@ -100,11 +100,7 @@ def join(study: str, merge: list[Path], out: Path) -> None:
     """Join results files of a study, and the units that ``out`` already holds."""
     with writing(out):
         paths = dict.fromkeys([*merge, *([out] if out.exists() else [])])
-        if study in OTHERS:
-            job = experiment(study)
-            results = merge_rows([job.stored(path) for path in paths], job)
-        else:
-            results = merge_results([Results.load(path) for path in paths])
+        results = merge_results([Results.load(path) for path in paths], study)
         results.save(out)
     print(f"{results} -> {out}")
 
@@ -113,7 +109,7 @@ def show_score(study: str, preset: str = "paper") -> None:
     """Print the estimates of a registered rule with their intervals, and which criteria are met."""
     if study in OTHERS:
         job = experiment(study)
-        rows = job.stored(job.path).rows
+        rows = open_results(job, job.path).rows
     else:
         results = load_results(study, preset)
         if results is None:
@@ -159,7 +155,7 @@ def run_one(
         )
     part, parts = shard = shard or (1, 1)
     if out is None:
-        out = job.path if study in OTHERS else results_path(study, preset)
+        out = job.path
         out = out.with_suffix(f".{part}of{parts}.json") if parts > 1 else out
     results = run_experiment(study, preset, out=out, shard=shard, device=place, **options)
     job = results.experiment()
@@ -179,11 +175,11 @@ def overview() -> Iterator[tuple[str, str | None, int, int]]:
     for name, preset in stored_figures():
         results = load_results(name, preset)
         assert results is not None
-        yield name, preset, len(results.rows), results.num_units
+        yield name, preset, len(results.rows), len(results.experiment().units())
     for name in OTHERS:
         study = experiment(name)
         total = len(study.units())
-        yield name, None, total - len(study.missing(study.stored(study.path).rows)), total
+        yield name, None, total - len(study.missing(open_results(study, study.path).rows)), total
 
 
 def describe(name: str, preset: str | None, have: int, total: int) -> str:

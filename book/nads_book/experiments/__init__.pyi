@@ -1,15 +1,14 @@
 """The names of `nads_book.experiments`, which `__init__.py` imports when they are first used."""
 
-from .results import Results, results_path
-from .runner import run_study
-from .stored import load_nads, load_registered, load_study, study_path
+from .results import Results
+from .runner import open_results, run_study
+from .stored import load_nads, load_registered, load_study, results_path, study_path
 from .study import (
     Context,
     Criteria,
     Estimate,
     Estimates,
     Facts,
-    Keep,
     Met,
     Row,
     Rows,
@@ -23,7 +22,6 @@ from .study import (
     within,
     without_intervals,
 )
-from .study_files import FileStudy, KeyedStudy, StudyFile, less, write_compact
 from .trainer import (
     PHOTO_RECIPE,
     TrainingSize,
@@ -44,27 +42,23 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Facts",
-    "FileStudy",
-    "Keep",
-    "KeyedStudy",
     "Met",
     "Results",
     "Row",
     "Rows",
     "Scored",
     "Study",
-    "StudyFile",
     "TrainingSize",
     "Unit",
     "accuracies",
     "factorial",
     "kept",
-    "less",
     "load_nads",
     "load_registered",
     "load_study",
     "logit_difference",
     "matching",
+    "open_results",
     "reached",
     "recipe_steps",
     "results_path",
@@ -77,5 +71,4 @@ __all__ = [
     "train_on_photos",
     "within",
     "without_intervals",
-    "write_compact",
 ]

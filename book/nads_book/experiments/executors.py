@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,9 +18,10 @@ from nads_core.runtime.provenance import environment
 from nads_core.training.train_one import progress_bar
 
 if TYPE_CHECKING:
-    from nads_book.experiments.study import Context, Keep, Row, Study, Unit
+    from nads_book.experiments.study import Context, Row, Study, Unit
 
 _POLL_SECONDS = 0.5  # between two checks for an interrupt
+Keep = Callable[..., None]  # stores a unit, its rows, and the machine if it is another one
 machine = functools.cache(environment)  # of a worker, which computes many units
 
 

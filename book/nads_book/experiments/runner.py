@@ -6,6 +6,7 @@ last epoch next to the results, so that a killed training loses one epoch at mos
 """
 
 import glob
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 
 from nads_book.experiments.executors import compute_units, open_executor
-from nads_book.experiments.results import writing
+from nads_book.experiments.results import Results, merge, ordered, writing
 from nads_book.experiments.study import Context, DeadlinePassedError, Rows, Study, Unit
 from nads_core.runtime.arguments import Facts, require_integers
 from nads_core.runtime.provenance import environment
@@ -37,7 +38,7 @@ def run_study(
     mixed_precision: bool | None = None,
     root: str | os.PathLike[str] | None = None,
     progress: bool = True,
-) -> Any:
+) -> Results:
     """Run a study, or resume it.
 
     Args:
@@ -81,32 +82,55 @@ def run_study(
             workers=workers,
             deadline=deadline,
         )
-        results = study.stored(out, context.root)
+        results = open_results(study, out, context.root)
         units = study.missing(results.rows, study.units()[:count][part - 1 :: parts])
         if units:
-            study.prepare(units)
             chosen = study.choose_precision(results.precisions, context.device, mixed_precision)
             context = replace(
                 context, mixed_precision=chosen, source=results.photos, progress=progress
             )
         with _provenance(results, bool(units), context, start) as keep:
             try:
-                if executor == "processes":
-                    study.run_many(units, context, keep)
-                elif executor == "sequential":
-                    study.run_in_turn(units, context, keep)
+                if executor == "sequential":
+                    for done, unit in enumerate(units):
+                        context.check_deadline(f"{len(units) - done} of {len(units)} units left")
+                        rows = study.run(unit, context)
+                        keep(unit, rows if isinstance(rows, list) else [rows])
                 else:
-                    with open_executor(executor) as pool:
-                        compute_units(pool, study, units, replace(context, out=None), keep)
+                    if executor != "processes":  # other machines have other files
+                        context = replace(context, out=None)
+                    at_once = workers or (None if context.device.type == "cpu" else 1)
+                    with open_executor(executor, at_once) as pool:
+                        compute_units(pool, study, units, context, keep)
             except DeadlinePassedError:
                 pass
         if out is not None and results.complete:
             _forget_states(out)
-    return results.in_order()
+    return replace(results, rows=ordered(results.rows, study))
+
+
+def open_results(
+    study: Study, out: Path | None = None, root: str | os.PathLike[str] | None = None
+) -> Results:
+    """Return the content of a results file, or results without rows if there is none.
+
+    Raises:
+        ValueError: if the file holds something else, or states another design.
+    """
+    photos = study.photo_source(None if root is None else str(root))
+    facts = json.loads(json.dumps(study.facts(photos))) | {"num_units": len(study.units())}
+    results = Results(facts, [], [], study)
+    if out is None or not out.exists():
+        return results
+    known = Results.load(out)
+    try:
+        return merge([results, known])
+    except ValueError as error:
+        raise ValueError(f"{out} cannot be continued: {error}") from error
 
 
 @contextmanager
-def _provenance(results: Any, needed: bool, context: Context, start: float) -> Iterator[Any]:
+def _provenance(results: Results, needed: bool, context: Context, start: float) -> Iterator[Any]:
     """Add an entry for each machine to the provenance, and give the function that stores rows and
     names their entry.
 
@@ -119,25 +143,25 @@ def _provenance(results: Any, needed: bool, context: Context, start: float) -> I
         for entry in entries:
             if all(entry.get(name) == machine[name] for name in machine if name != "date"):
                 return entry  # also where its workers began on two days
-        entry = machine | {"started": datetime.now(UTC).isoformat(), results.counted: 0}
+        entry = machine | {"started": datetime.now(UTC).isoformat(), "units": 0}
         entry |= {"seconds": 0.0, "mixed_precision": context.mixed_precision}
         if context.workers is not None:
             entry["workers"] = context.workers
         entries.append(entry)
         return entry
 
-    before = [run for run in results.provenance if run.get(results.counted) != 0]
+    before = [run for run in results.runs if run.get("units") != 0]
     if needed:
-        results.provenance = [*before, entry_of(here)]
+        results.runs = [*before, entry_of(here)]
         if context.out is not None:
             results.save(context.out)  # the precision must outlive a kill in the first unit
 
     def keep(unit: Unit, rows: Rows, machine: Facts = here) -> None:
         entry = entry_of(machine)
         results.rows += [{**unit, **row, "run": entry["started"]} for row in rows]
-        entry[results.counted] += 1
+        entry["units"] += 1
         entry["seconds"] = round(time.monotonic() - start, 1)
-        results.provenance = before + [run for run in entries if run[results.counted]]
+        results.runs = before + [run for run in entries if run["units"]]
         if context.out is not None:
             results.save(context.out)
 

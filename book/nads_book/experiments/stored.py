@@ -1,8 +1,9 @@
-"""Stored results of studies, in ``book/results/studies/``, and the NADs that results refer to."""
+"""Where results of studies and registrations are, and the NADs that results refer to."""
 
 import contextlib
 import functools
 import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,18 @@ from nads_core.directions import NADs
 from nads_core.runtime.arguments import Facts
 
 
+def results_path(name: str, preset: str = "paper") -> Path:
+    """Return where the results of a figure are kept: ``book/results/`` of the checkout around the
+    working folder.
+
+    The environment variable ``NADS_RESULTS`` names another folder.
+    """
+    folder = Path(os.environ.get("NADS_RESULTS", checkout_folder("book/results")))
+    return folder / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
+
+
 def study_path(name: str) -> Path:
-    """Return the path of a study's results, such as ``law.json``."""
+    """Return the path of another study's results, such as ``law.json``."""
     return checkout_folder("book/results/studies") / name
 
 

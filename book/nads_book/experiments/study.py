@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import torch
 
 from nads_book.evidence import Estimate
-from nads_book.experiments.executors import compute_units, open_executor
+from nads_book.experiments.stored import load_registered, study_path
 from nads_core.runtime.arguments import Facts, usable_device
 from nads_core.runtime.files import atomic_write
 
@@ -30,7 +30,6 @@ Rows = Sequence[Row]
 Estimates = dict[str, dict[str, Estimate]]  # by group and name
 Met = dict[str, bool | None]  # whether each registered criterion holds; None where undecided
 Criteria = Mapping[str, Mapping[str, Any]]  # of a registration, by name
-Keep = Callable[..., None]  # stores a unit, its rows, and the machine if it is another one
 
 
 class DeadlinePassedError(Exception):
@@ -147,8 +146,10 @@ class Study(ABC):
     """
 
     summary: ClassVar[str]
+    design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
+    constants: ClassVar[Facts] = {}  # what the file states about the design
     many_rows: ClassVar[bool] = False  # whether a unit may have several rows
-    needs: ClassVar[tuple[str, ...]] = ()  # studies whose results a unit reads
+    needs: ClassVar[tuple[str, ...]] = ()  # figures whose results a unit reads
     on_photos: ClassVar[bool] = False
     on_gpu: ClassVar[bool] = True  # whether units use a GPU where there is one
     precisions: ClassVar[tuple[bool, ...]] = (False,)  # whether layers may run in bfloat16
@@ -159,12 +160,12 @@ class Study(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the study, as the command ``run`` takes it."""
+        """Name of the study, as the command ``run`` takes it, and of its file."""
         raise NotImplementedError
 
-    @abstractmethod
     def units(self) -> Sequence[Unit]:
-        """All units, in the order in which they are computed."""
+        """Return all units, in the order in which they are computed."""
+        return factorial(**self.design)
 
     @functools.cached_property
     def unit_fields(self) -> tuple[str, ...]:
@@ -177,37 +178,44 @@ class Study(ABC):
         runs, and wherever.
         """
 
-    @abstractmethod
-    def stored(self, out: Path | None, root: str | None = None) -> Any:
-        """Return the content of a results file, or results without rows if there is none."""
+    @property
+    def path(self) -> Path:
+        """The results file."""
+        return study_path(f"{self.name}.json")
 
-    def prepare(self, units: Sequence[Unit]) -> None:  # noqa: B027  # most studies need nothing
-        """Check and make what units need, before the first of them is computed."""
+    @property
+    def registered(self) -> Facts:
+        """What was registered before the study, see `load_registered`."""
+        return load_registered(self.name.replace("-", "_"))
 
-    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Compute units on this machine, one per process, and store the rows of each as soon as it
-        is finished.
+    def photo_source(self, root: str | None) -> str | None:
+        """Return `ImageSet.source` of the training images, where the facts state it."""
+        return None
 
-        Raises:
-            DeadlinePassedError: if the deadline of the context passes first.
+    def facts(self, photos: str | None = None) -> Facts:
+        """Return what the file states about the design: results can be continued and merged if it
+        agrees.
+
+        Args:
+            photos: `photo_source`.
         """
-        workers = context.workers or (None if context.device.type == "cpu" else 1)
-        with open_executor("processes", workers) as pool:
-            compute_units(pool, self, units, context, keep)
-
-    def run_in_turn(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Compute units one after the other in this process.
-
-        Raises:
-            DeadlinePassedError: if the deadline of the context passes first.
-        """
-        for done, unit in enumerate(units):
-            context.check_deadline(f"{len(units) - done} of {len(units)} units are left")
-            rows = self.run(unit, context)
-            keep(unit, rows if isinstance(rows, list) else [rows])
+        return self.constants
 
     def score(self, rows: Rows) -> Scored:
-        """Apply the registered rule to the rows of all units."""
+        """Apply the registered rule to the rows of all units.
+
+        Raises:
+            ValueError: if a unit has no row: an incomplete design has no score.
+        """
+        if missing := self.missing(rows):
+            raise ValueError(
+                f"{len(missing)} of {len(self.units())} units of {self.name} are missing, such as "
+                f"{missing[0]}: complete the design first"
+            )
+        return self.judge(rows)
+
+    def judge(self, rows: Rows) -> Scored:
+        """Return what the registered rule says about a complete design."""
         raise ValueError(f"{self.name} has no registered rule")
 
     def choose_device(self, requested: torch.device | str | None = None) -> torch.device:
@@ -230,7 +238,7 @@ class Study(ABC):
         """Return whether layers run in bfloat16: as in stored rows, as requested, or by default.
 
         Args:
-            before: precisions of the stored rows, see `Stored.precisions`.
+            before: precisions of the stored rows, see `Results.precisions`.
             device: device of the computation.
             requested: whether layers shall run in bfloat16.
 
@@ -253,14 +261,6 @@ class Study(ABC):
     def default_precision(self, device: torch.device) -> bool:
         """Return whether layers run in bfloat16 where nothing is stored."""
         return self.precisions[0]
-
-    def require_complete(self, rows: Iterable[Row]) -> None:
-        """Raise a ValueError if a unit has no row: an incomplete design has no score."""
-        if missing := self.missing(rows):
-            raise ValueError(
-                f"{len(missing)} of {len(self.units())} units of {self.name} are missing, such as "
-                f"{missing[0]}: complete the design first"
-            )
 
     def key(self, row: Mapping[str, Any]) -> str:
         """Return the identity of the unit that a row, or a unit, is about."""

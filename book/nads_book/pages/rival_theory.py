@@ -41,10 +41,8 @@ def plot_theories() -> Figure:
 
 def levels(network: str, family: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the percentages that kernel regression and training reach, by direction."""
-    found = predictions(rows_of(STUDY), network, family)
-    if found is None:
-        raise ValueError(f"no seed of {network}, {family} is complete")
-    return 100 * found.values["kernel"], 100 * found.trained
+    found = 100 * predictions(rows_of(STUDY), network, family)
+    return found["kernel"].to_numpy(), found["trained"].to_numpy()
 
 
 def lead(study: str) -> Evidence:

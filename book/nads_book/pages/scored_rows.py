@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from nads_book import evidence
-from nads_book.experiments import FileStudy, Row, Scored, load_study
+from nads_book.experiments import Row, Scored, load_study
 from nads_book.studies import experiment
 
 
@@ -16,8 +16,7 @@ def rows_of(name: str) -> list[Row]:
     Raises:
         FileNotFoundError: if there are none.
     """
-    study: FileStudy = experiment(name)
-    rows: list[Row] = load_study(study.file)["rows"]
+    rows: list[Row] = load_study(f"{name}.json")["rows"]
     return rows
 
 

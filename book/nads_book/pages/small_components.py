@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from nads_book.evidence import Evidence, otherwise
 from nads_book.figures.style import legend, panel_row, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
-from nads_book.studies.small_components import NUM_GROUPS, shares
+from nads_book.studies.responses import NUM_GROUPS, shares
 
 STUDY = "small-components"
 KINDS = {"nads": "along NADs 0 and 1", "random": "as much along random directions"}

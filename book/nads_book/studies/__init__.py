@@ -6,13 +6,15 @@ presets, which define their size. Other studies have one size. `run_experiment` 
 """
 
 import importlib
+import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments import Study, run_study
-from nads_book.experiments.results import Results, merge, results_path
+from nads_book.experiments import Results, open_results, results_path, run_study
+from nads_book.experiments.results import merge
 from nads_book.studies.presets import MODELS, SIZES
 
 # Trainings of figures; the architecture follows behind a hyphen.
@@ -40,18 +42,17 @@ OTHERS = {
     "adam-flip": "nads_book.studies.adam_flip.AdamFlip",
     "rival-theory": "nads_book.studies.rival_theory.RivalTheory",
     "mean-kernels": "nads_book.studies.rival_theory.MeanKernels",
-    "small-components": "nads_book.studies.small_components.SmallComponents",
-    "used-nads": "nads_book.studies.used_nads.UsedNADs",
-    "repair-predictions": "nads_book.studies.repair.RepairPredictions",
+    "small-components": "nads_book.studies.responses.SmallComponents",
+    "used-nads": "nads_book.studies.responses.UsedNADs",
     "repair": "nads_book.studies.repair.Repair",
     "calibration": "nads_book.studies.calibration.Calibration",
     "definitions": "nads_book.studies.definitions.DefinitionMoments",
     "mixed-derivative": "nads_book.studies.mixed_derivative.MixedDerivativeStudy",
     "network-numbers": "nads_book.studies.network_numbers.NetworkNumbers",
     "estimator-orders": "nads_book.studies.estimator_orders.EstimatorOrders",
-    "law-trained": "nads_book.studies.law_predictions.LawTrainings",
-    "published-spectra": "nads_book.studies.published_nads.PublishedSpectra",
-    "atlas-trained": "nads_book.studies.atlas_trainings.AtlasTrainings",
+    "law-trained": "nads_book.studies.law_trained.LawTrainings",
+    "published-spectra": "nads_book.studies.published_spectra.PublishedSpectra",
+    "atlas-trained": "nads_book.studies.atlas_trained.AtlasTrainings",
 }
 
 
@@ -124,23 +125,20 @@ def run_experiment(
     """
     if nads_version is None and out is not None and name not in OTHERS and Path(out).exists():
         stored = Results.load(out)
-        nads_version = stored.nads_version if stored.job == name else None
+        nads_version = version_of(stored) if stored.job == name else None
     study = experiment(name, preset, nads_version)
     for other in study.needs:
-        if not _is_complete(other):
+        needed = load_results(other)
+        if needed is None or not needed.complete:
             raise ValueError(
                 f"{name} needs the results of {other}: run nads-book run {other} first"
             )
     return run_study(study, out=out, **options)
 
 
-def _is_complete(name: str) -> bool:
-    """Whether all units of a study are stored, those of a figure at the paper's size."""
-    if name not in OTHERS:
-        results = load_results(name)
-        return results is not None and results.complete
-    study = experiment(name)
-    return not study.missing(study.stored(study.path).rows)
+def version_of(results: Results) -> int | None:
+    """Return the version of the NADs that a figure is about; None for other figures."""
+    return results.settings.get("nads", {}).get("version")
 
 
 def stored_figures() -> Iterator[tuple[str, str]]:
@@ -153,8 +151,12 @@ def stored_figures() -> Iterator[tuple[str, str]]:
             yield name, preset or "paper"
 
 
-def merge_results(parts: Sequence[Results]) -> Results:
-    """Join the results of shards of one figure; a unit that several hold counts once.
+def merge_results(parts: Sequence[Results], name: str | None = None) -> Results:
+    """Join the results of shards of one study; a unit that several hold counts once.
+
+    Args:
+        parts: results, read without their study.
+        name: name of the study; figures state it.
 
     Raises:
         ValueError: if the parts belong to different jobs, presets, settings or precisions, hold
@@ -163,8 +165,12 @@ def merge_results(parts: Sequence[Results]) -> Results:
     parts = list(parts)
     if not parts:
         raise ValueError("there are no results to merge")
-    first = parts[0]
-    return merge(parts, experiment(first.job, first.preset, first.nads_version))
+    name = parts[0].job if name is None else name
+    if name in OTHERS:
+        job = experiment(name)
+    else:
+        job = experiment(name, parts[0].preset, version_of(parts[0]))
+    return merge([replace(part, study=job) for part in parts])
 
 
 def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
@@ -181,8 +187,20 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
         ValueError: for an unknown job, or a file that is damaged or does not belong to it.
     """
     experiment(name, preset)
-    results: Results | None = study_class(name).load(name.partition("-")[2], preset, folder)
-    return results
+    path = results_path(name, preset)
+    path = path if folder is None else folder / path.name
+    try:
+        results = Results.load(path)  # opened in any case: the build sees what was looked for
+    except FileNotFoundError:
+        return None
+    try:
+        # Only who continues the trainings needs the same photos and random numbers.
+        job = experiment(name, preset, version_of(results))
+        facts = job.facts(results.photos)
+        facts["settings"]["numbers"] = results.settings["numbers"]
+        return results.of(job, json.loads(json.dumps(facts)))
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
 
 
 def stored(name: str, preset: str = "paper") -> Results:

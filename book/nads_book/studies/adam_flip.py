@@ -8,7 +8,7 @@ inputs of equal variance. ``book/preregistered/adam_flip.toml`` has what was exp
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -19,11 +19,10 @@ from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
     Estimates,
-    FileStudy,
-    Met,
     Row,
     Rows,
     Scored,
+    Study,
     Unit,
     accuracies,
     load_nads,
@@ -155,7 +154,7 @@ def trained(train: Dataset, test: Dataset, treatment: str, seed: int) -> Row:
     return accuracies(network, train, test)
 
 
-class AdamFlip(FileStudy):
+class AdamFlip(Study):
     """Why does Adam lose on flipped photos? Five bases, four treatments (``adam_flip.toml``)."""
 
     name = "adam-flip"
@@ -172,30 +171,21 @@ class AdamFlip(FileStudy):
         row = trained((train, labels), (test, truth), unit["treatment"], unit["seed"])
         return row | {"effective_inputs": round(effective, 1), "source": source}
 
-    def score(self, rows: Rows) -> Scored:
+    def judge(self, rows: Rows) -> Scored:
         """Return the points lost by treatment and basis, with Student's intervals, and the criteria
-        met; None where a basis was not trained.
+        met.
         """
+        fields = ["treatment", "basis", "seed"]
+        found = pd.DataFrame(rows).set_index(fields).test_accuracy.unstack("basis")
         estimates: Estimates = {}
-        for treatment, lost in points_lost(rows).items():
+        for treatment, own in found.groupby("treatment"):
+            lost = {basis: 100 * (own[BASES[0]] - own[basis]) for basis in BASES[1:]}
             variance = pooled_variance(lost.values())
             estimates[treatment] = {
-                basis: variance.around(np.mean(values), len(values))
-                for basis, values in lost.items()
+                basis: variance.around(values.mean(), len(values)) for basis, values in lost.items()
             }
-        met: Met = {}
-        for name, rule in self.registered["criteria"].items():
-            of = [estimates[rule["treatment"]].get(basis) for basis in rule["bases"]]
-            met[name] = None if None in of else all(within(one[0], rule) for one in of if one)
+        met = {
+            name: all(within(estimates[rule["treatment"]][one][0], rule) for one in rule["bases"])
+            for name, rule in self.registered["criteria"].items()
+        }
         return Scored(estimates, met)
-
-
-def points_lost(rows: Rows) -> dict[str, dict[str, list[float]]]:
-    """Return points lost against the images as they are: treatment -> basis -> one per seed."""
-    known = {(row["treatment"], row["basis"], row["seed"]): row["test_accuracy"] for row in rows}
-    found: dict[str, dict[str, list[float]]] = {name: {} for name in TREATMENTS}
-    for (treatment, basis, seed), accuracy in known.items():
-        before = known.get((treatment, BASES[0], seed))
-        if basis != BASES[0] and before is not None:
-            found[treatment].setdefault(basis, []).append(100 * (before - accuracy))
-    return found

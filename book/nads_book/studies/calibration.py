@@ -12,7 +12,7 @@ import torch
 
 import nads_core as nc
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments import Context, KeyedStudy, Row, Unit, rounded
+from nads_book.experiments import Context, Row, Study, Unit, rounded
 from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 from nads_core.directions import NADs, SecondMoment
 
@@ -158,14 +158,12 @@ def deep_linear(num_networks: int, count: int) -> list[Comparison]:
     return comparisons
 
 
-class Calibration(KeyedStudy):
+class Calibration(Study):
     """Are certainties kept? Runs of one architecture, each compared with what is known better."""
 
     name = "calibration"
     on_gpu = False
     design = {"entry": ENTRIES}
-
-    runs_key = "provenance"
 
     def run(self, unit: Unit, context: Context) -> Row:
         name, num_networks, count = ENTRIES[unit["entry"]]

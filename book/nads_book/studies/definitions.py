@@ -16,17 +16,14 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas.small_networks import Concatenated
 from nads_book.experiments import (
     Context,
-    KeyedStudy,
     Row,
+    Study,
     Unit,
     rounded,
-    train_along,
 )
-from nads_book.studies.presets import SIZES
 from nads_core.directions.estimators import Estimator
 from nads_core.networks import Network, Networks
 
@@ -76,13 +73,7 @@ DEFINITIONS: dict[str, Estimator] = {
     },
     **{f"dipole {arm:g}": nc.Dipole(step=arm) for arm in (1.0, 10.0, 100.0, 300.0)},
 }
-OURS, AUTHORS = "gradient 1", "dipole 100"
-TRAINED, SIDE = "max pooling, 3", 32
-NUM_NETWORKS, WAVES, AMONG, SEEDS = 512, 8, 20, (0, 1)
-# Networks of each seed; seed 4 was looked at before the others.
-DEEP, GROUP, DEEP_SEEDS = nc.VGG11, 16, range(5, 13)
-# Of D(v), as in Fig. 6; with 3, as in Fig. 1, a first trial left nearly all waves at chance.
-NOISE_STD = 1.0
+NUM_NETWORKS = 512
 
 
 def sampled_halves(
@@ -138,29 +129,12 @@ def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
     return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
 
 
-def trained(network: Build, waves: list[tuple[int, int]], context: Context) -> Row:
-    """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
-    size, build = SIZES["laptop"].separable, partial(network, num_classes=2)
-    directions = fourier_directions(waves, SIZE)
-    results = []
-    for seed in SEEDS:
-        data_seeds = (2 * seed, 2 * seed + 1)
-        reached = train_along(
-            build, directions, NOISE_STD, size, seed, context, data_seeds=data_seeds, paired=True
-        )
-        results.append(reached["test_accuracy"])
-    facts = {"noise_std": NOISE_STD, "num_test": size.num_test}
-    return {"waves": waves, "accuracies": results, "seeds": list(SEEDS)} | facts
-
-
-class DefinitionMoments(KeyedStudy):
+class DefinitionMoments(Study):
     """How much do second moments by different estimators differ? Twelve small networks."""
 
     name = "definitions"
     on_gpu = False
     design = {"network": NETWORKS}
-    rows_at = ("moments",)
-    empty = {"moments": {}, "trainings": {}}
 
     def run(self, unit: Unit, context: Context) -> Row:
         network = NETWORKS[unit["network"]]

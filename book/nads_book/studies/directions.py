@@ -2,7 +2,6 @@
 random directions.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -15,12 +14,12 @@ from nads_book.analysis.waves import grid_frequencies, spread, stratified_freque
 from nads_book.experiments import Context, Facts, TrainingSize, Unit, factorial
 from nads_book.experiments.stored import load_nads
 from nads_book.studies.presets import Size
-from nads_book.studies.trainings import Sets, TrainingStudy
+from nads_book.studies.trainings import TrainingStudy
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence
-from nads_core.training import TrainingResult
+from nads_core.training import Dataset, TrainingResult
 from nads_core.training.train_one import WINDOW
 
 # Candidates for "a small training loss" of Fig. 2; training stops at the last.
@@ -41,11 +40,13 @@ class DirectionStudy(TrainingStudy):
         """Return the unit image (1, 32, 32) along which a unit's data are separable."""
         raise NotImplementedError
 
-    def datasets(self, units: Sequence[Unit], seed: int, context: Context) -> Sets:
-        directions = torch.stack([self.direction(unit) for unit in units])  # (B, 1, 32, 32)
-        draw = partial(SeparableDatasets, directions, margin=MARGIN, noise_std=self.noise_std)
-        test = draw(self.num_test, seed=seed_sequence(seed, 6), paired=self.paired_test)
-        return draw(self.num_train, seed=seed_sequence(seed, 5)), test
+    def data(self, unit: Unit, train: bool, context: Context) -> Dataset:
+        draw = partial(SeparableDatasets, self.direction(unit)[None], margin=MARGIN)
+        seed = seed_sequence(unit["seed"], 5 if train else 6)
+        if train:
+            return draw(self.num_train, noise_std=self.noise_std, seed=seed)[0]
+        paired = self.paired_test
+        return draw(self.num_test, noise_std=self.noise_std, seed=seed, paired=paired)[0]
 
     def settings(self, photos: str | None = None) -> Facts:
         return super().settings() | {"margin": MARGIN, "noise_std": self.noise_std}

@@ -4,12 +4,9 @@ our NADs, for LeNet.
 The chapter on NADs and generalisation correlates them with stored accuracies of trained LeNets.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import nads_core as nc
 from nads_book.analysis.prediction import Family
-from nads_book.experiments import Context, Facts, FileStudy, Row, Unit, rounded
+from nads_book.experiments import Context, Facts, Row, Study, Unit, rounded
 from nads_book.studies import stored
 
 SEED = 7
@@ -28,32 +25,17 @@ def families() -> dict[str, Family]:
     return {label: Family.of(stored(name)) for label, name in FAMILIES.items()}
 
 
-class EstimatorOrders(FileStudy):
+class EstimatorOrders(Study):
     """In which order do estimators put directions that none of them chose?"""
 
     name = "estimator-orders"
     design = {"estimator": ESTIMATORS}
     needs = tuple(FAMILIES.values())
 
-    def facts(self) -> Facts:
+    def facts(self, photos: str | None = None) -> Facts:
         keys = {kind: list(family.keys) for kind, family in families().items()}
         counts = {label: count for label, (_, count) in ESTIMATORS.items()}
         return {"num_networks": counts, "seed": SEED, "keys": keys}
-
-    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        energies, runs = content.get("energies", {}), content.get("run", {})
-        return [
-            {"estimator": label, "run": runs.get(label)}
-            | {kind: values[label] for kind, values in energies.items()}
-            for label in next(iter(energies.values()), {})
-        ]
-
-    def with_rows(self, content: Facts, rows: list[Row]) -> Facts:
-        def column(name: str) -> Facts:
-            return {row["estimator"]: row[name] for row in rows}
-
-        energies = {kind: column(kind) for kind in FAMILIES}
-        return content | {"run": column("run"), "energies": energies}
 
     def run(self, unit: Unit, context: Context) -> Row:
         estimator, count = ESTIMATORS[unit["estimator"]]

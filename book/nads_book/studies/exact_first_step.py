@@ -23,13 +23,11 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_book.experiments import (
     Context,
-    Estimate,
-    Estimates,
-    FileStudy,
     Met,
     Row,
     Rows,
     Scored,
+    Study,
     Unit,
     logit_difference,
 )
@@ -187,7 +185,7 @@ def second_moment_of(nads: NADs) -> Tensor:
     return (basis * values) @ basis.T
 
 
-class ExactFirstStep(FileStudy):
+class ExactFirstStep(Study):
     """What does the first step change, exactly, and what do the next thirty
     with balanced classes?
     """
@@ -216,29 +214,20 @@ class ExactFirstStep(FileStudy):
         found = in_parts(differentiate, f"{network}, first", NUM_DERIVATIVES[network], context)
         return [first_change(*found, laws_of("photos", initial(network, context)))]
 
-    def score(self, rows: Rows) -> Scored:
-        """Return cosines and growth by network, and the registered criteria met; None where rows
-        are missing or a direction is not resolved.
-        """
+    def judge(self, rows: Rows) -> Scored:
+        """Return the registered criteria met; None where a direction is not resolved."""
         derived = {row["network"]: row for row in rows if row["measured"] == "derivative"}
         balanced = {(row["network"], row["step"]): row for row in rows if "step" in row}
-        estimates: Estimates = {}
-        for network, row in derived.items():
-            estimates[network] = known_cosines(row, "cosine with ")
-            estimates[network]["growth of log tr G"] = tuple(row["growth"])
-        for (network, step), row in balanced.items():
-            estimates[f"{network}, step {step}"] = known_cosines(row)
         met: Met = {}
         for name, rule in self.registered["criteria"].items():
             network = name.partition(",")[0]
             ((kind, limit),) = rule.items()
             if kind == "balanced":
-                found = [balanced.get((network, step)) for step in limit]
-                leads = [np.nan if row is None else signal_lead(row) for row in found]
-                met[name] = None if np.isnan(leads).any() else min(leads) > 0
+                lead = min(signal_lead(balanced[network, step]) for step in limit)
+                met[name] = None if np.isnan(lead) else lead > 0
             else:
-                met[name] = holds(derived[network], kind, limit) if network in derived else None
-        return Scored(estimates, met)
+                met[name] = holds(derived[network], kind, limit)
+        return Scored({}, met)
 
 
 def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) -> Row:
@@ -303,12 +292,6 @@ def balanced_steps(network: str, gradients: Tensor, accuracies: Tensor, start: T
     )
     kept = ("step", "num_networks", "accuracy", "growth", "change")
     return [{name: row[name] for name in kept} for row in rows if row["step"] in SHOWN_STEPS]
-
-
-def known_cosines(row: Row, prefix: str = "") -> dict[str, Estimate]:
-    """Return the cosines of a change with laws, with intervals, where they are resolved."""
-    cosines = row["change"]["cosine"].items()
-    return {f"{prefix}{law}": tuple(values) for law, values in cosines if None not in values}
 
 
 def holds(row: Row, kind: str, limit: Any) -> bool | None:

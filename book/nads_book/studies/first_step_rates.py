@@ -21,15 +21,15 @@ import nads_core as nc
 from nads_book.experiments import (
     Context,
     Estimates,
-    FileStudy,
     Met,
     Row,
     Rows,
     Scored,
+    Study,
     Unit,
     factorial,
 )
-from nads_book.studies.exact_first_step import SHOWN_STEPS, initial, known_cosines, signal_lead
+from nads_book.studies.exact_first_step import SHOWN_STEPS, initial, signal_lead
 from nads_book.studies.geometry import (
     BATCH,
     GROUPS,
@@ -119,7 +119,7 @@ def traces(
     return torch.cat([torch.tensor([before]), found.mean(0).flatten()])
 
 
-class FirstStepRates(FileStudy):
+class FirstStepRates(Study):
     """Up to which learning rate does the first step shrink the slopes?"""
 
     name = "first-step-rates"
@@ -162,9 +162,9 @@ class FirstStepRates(FileStudy):
             for (clip, rate), x in zip(settings, after, strict=True)
         ]
 
-    def score(self, rows: Rows) -> Scored:
+    def judge(self, rows: Rows) -> Scored:
         """Return tr G after a step, relative to that before it, and the registered criteria met;
-        None where an interval contains 1, or a cell is missing.
+        None where an interval contains 1.
         """
         estimates: Estimates = {}
         for row in rows:
@@ -173,8 +173,7 @@ class FirstStepRates(FileStudy):
             estimates.setdefault(cell, {})[setting] = tuple(row["growth"])
         met: Met = {}
         for name, rule in self.registered["criteria"].items():
-            missing = {rule["setting"]: (np.nan, np.nan, np.nan)}
-            found = [estimates.get(cell, missing)[rule["setting"]] for cell in rule["cells"]]
+            found = [estimates[cell][rule["setting"]] for cell in rule["cells"]]
             sides = {
                 "falls" if high < 1 else "grows" if low > 1 else None for _, low, high in found
             }
@@ -194,7 +193,7 @@ class FirstStepReplication(FirstStepRates):
         return [unit for one in (small, deep) for unit in factorial(seed=(1,), **one)]
 
 
-class PaperRates(FileStudy):
+class PaperRates(Study):
     """Does the change of the second moment follow the labels' signal at the paper's rates, too?"""
 
     name = "paper-rates"
@@ -225,18 +224,14 @@ class PaperRates(FileStudy):
             for step, now in zip(SHOWN_STEPS, later, strict=True)
         ]
 
-    def score(self, rows: Rows) -> Scored:
-        """Return cosines, and whether the signal leads all rivals, intervals apart; None where a
-        change is not resolved, or missing.
+    def judge(self, rows: Rows) -> Scored:
+        """Return whether the signal leads all rivals, intervals apart; None where a change is not
+        resolved.
         """
-        estimates: Estimates = {}
-        met: Met = {}
-        for row in rows:
-            cell = f"{row['network']}, {row['data']}, step {row['step']}"
-            estimates[cell] = known_cosines(row)
-            lead = signal_lead(row)
-            met[cell] = None if np.isnan(lead) else lead > 0
-        return Scored(estimates, {name: met.get(name) for name in self.registered["criteria"]})
+        leads = {
+            f"{row['network']}, {row['data']}, step {row['step']}": signal_lead(row) for row in rows
+        }
+        return Scored({}, {name: None if np.isnan(x) else x > 0 for name, x in leads.items()})
 
 
 def wave_data(data: str) -> tuple[Tensor, Tensor]:

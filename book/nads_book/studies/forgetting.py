@@ -1,43 +1,32 @@
 """When does training forget its NADs? Networks on D(v) by optimiser, learning rate, label noise and
 weight decay.
 
-On a GPU, networks of one treatment are trained together, with the same weights, data and batches as
-one by one. ``book/preregistered/forgetting.toml`` has what was expected.
+``book/preregistered/forgetting.toml`` has what was expected.
 """
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
-from torch.nn import functional as F
 
 import nads_core as nc
 from nads_book.analysis.frequency_maps import LEARNED
 from nads_book.analysis.statistics import (
     area_under_curve,
-    grouped,
     rank_correlation,
-    resampled,
-    with_interval,
 )
 from nads_book.analysis.waves import predicted_energies
 from nads_book.experiments import (
     Context,
-    Estimates,
     Facts,
-    FileStudy,
-    Keep,
-    Met,
     Row,
     Rows,
-    Scored,
+    Study,
     Unit,
     factorial,
     recipe_steps,
@@ -46,13 +35,11 @@ from nads_book.studies.presets import MODELS
 from nads_core.data.fourier import Frequency
 from nads_core.kernels import faster_layers
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training import Dataset, Recipe, batches
+from nads_core.training import Dataset, Recipe
 
 WAVES, SEEDS = 16, (0, 1)
 NUM_SAMPLES, NOISE_STD = 10_000, 3.0
 LOGGED = (1, 2, 5, 10, 20)  # epochs after which the test accuracy is measured
-DRAWS = 1_000  # of waves, for intervals
-MIDDLE = slice(WAVES // 4, -WAVES // 4)  # of the waves, ordered by energy
 RATES = {"sgd": (0.05, 0.5, 2.0), "momentum": (0.005, 0.05, 0.2), "adam": (1e-4, 1e-3, 1e-2)}
 LABEL_NOISE, WEIGHT_DECAY = (0.0, 0.2), (0.0, 5e-4)
 # Standard deviations of the margin, with mean 1: the classes overlap, and the best accuracy is 98,
@@ -82,7 +69,6 @@ class Cell:
     overlap: float = 0.0
 
 
-Task = tuple[Frequency, int]  # wave and seed
 FACTORIAL = [
     Cell("lenet", name, *rest)
     for name in RATES
@@ -138,54 +124,6 @@ def orders(energies: np.ndarray, table: np.ndarray) -> dict[str, float]:
         "correlation": rank_correlation(energies, means),
         "learned": int(learned.sum()),
     }
-
-
-def contrasts() -> dict[str, tuple[list[Cell], ...]]:
-    """Return the two sets of cells of the factorial that each registered effect compares."""
-
-    def where(**fields: Any) -> list[Cell]:
-        return [cell for cell in FACTORIAL if cell == replace(cell, **fields)]
-
-    def rates(optimiser: str, *places: int) -> tuple[list[Cell], ...]:
-        return tuple(where(optimiser=optimiser, rate=RATES[optimiser][place]) for place in places)
-
-    sgd = where(optimiser="sgd", rate=0.5)
-    return {
-        "label noise": (where(label_noise=0.2), where(label_noise=0.0)),
-        "weight decay": (where(weight_decay=5e-4), where(weight_decay=0.0)),
-        "low rate, sgd": rates("sgd", 0, 1),
-        "high rate, sgd": rates("sgd", 2, 1),
-        "momentum": (*rates("momentum", 1), sgd),
-        "adam": (*rates("adam", 1), sgd),
-        "high rate, adam": rates("adam", 2, 1),
-    }
-
-
-def effects(tables: Mapping[Cell, np.ndarray]) -> Estimates:
-    """Return each registered effect, the response, and the difference of the two sets' means with a
-    95 % interval.
-
-    Responses are ``middle``, the mean accuracy of the eight waves in the middle in points, and
-    ``correlation``. Intervals draw waves again, each with its own networks of all cells and seeds.
-    """
-
-    def middle(_: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-        return float(100 * first.mean() - 100 * second.mean())
-
-    def correlation(energies: np.ndarray, *sides: np.ndarray) -> float:
-        first, second = (rank_correlation(energies, side.mean(1)) for side in sides)
-        return first - second
-
-    found: Estimates = {}
-    for name, sides in contrasts().items():
-        means = (np.mean([tables[cell] for cell in cells], axis=0).T for cells in sides)
-        columns = (wave_energies(), *means)  # (waves,), and (waves, seeds) of each side
-        drawn = {
-            "middle": resampled(middle, *(one[MIDDLE] for one in columns), num_resamples=DRAWS),
-            "correlation": resampled(correlation, *columns, num_resamples=DRAWS),
-        }
-        found[name] = {response: with_interval(x) for response, x in drawn.items()}
-    return found
 
 
 def by_energy(tables: Mapping[Cell, np.ndarray]) -> dict[Cell, dict[str, float]]:
@@ -275,61 +213,13 @@ def train_one(cell: Cell, wave: Frequency, seed: int) -> Row:
     }
 
 
-def train_together(cell: Cell, tasks: Sequence[Task], device: torch.device) -> list[Row]:
-    """Train networks of one cell, B of them, in shared steps; each row is that of `train_one` up to
-    rounding.
-    """
-    torch.backends.cudnn.allow_tf32 = False  # as on a CPU
-    owns = [identity(*task) for task in tasks]
-    train, test = (
-        [torch.stack(tensors).to(device) for tensors in zip(*sets, strict=True)]
-        for sets in zip(*(data_of(cell, *task) for task in tasks), strict=True)
-    )  # images (B, N, 1, 32, 32) and labels (B, N)
-    networks = [built(cell, own).to(device) for own in owns]
-    weights, buffers = stack_module_state(networks)
-    if buffers:
-        raise ValueError(f"{cell.architecture} has buffers, which are not shared in a step")
-    recipe = replace(nc.SEPARABLE_RECIPE, learning_rate=cell.rate)
-    optimiser, total = optimiser_of(weights.values(), cell), recipe.num_steps(NUM_SAMPLES)
-    every = torch.arange(len(tasks), device=device)[:, None]
-    logits = vmap(lambda parameters, x: functional_call(networks[0], parameters, (x,)))
-
-    @torch.no_grad()
-    def accuracies(images: Tensor, labels: Tensor) -> list[float]:
-        parts = zip(images.split(500, 1), labels.split(500, 1), strict=True)
-        right = sum((logits(weights, x).argmax(2) == y).sum(1) for x, y in parts)
-        return [round(float(value), 5) for value in right / NUM_SAMPLES]
-
-    reached = {}
-    orders = zip(*(batches(NUM_SAMPLES, recipe, own % 2**31) for own in owns), strict=True)
-    for done, order in enumerate(orders, 1):
-        samples = every, torch.stack(order).to(device)
-        outputs, labels = logits(weights, train[0][samples]), train[1][samples]
-        optimiser.zero_grad()
-        losses = F.cross_entropy(outputs.flatten(0, 1), labels.flatten(), reduction="none")
-        losses.view(len(tasks), -1).mean(1).sum().backward()
-        if cell.optimiser != "adam":
-            gradients = [weight.grad.flatten(1) for weight in weights.values()]
-            norms = sum(gradient.square().sum(1) for gradient in gradients).sqrt()
-            for gradient in gradients:  # views of those that the optimiser reads
-                gradient.mul_((recipe.clip_norm / (norms + 1e-6)).clamp(max=1)[:, None])
-        optimiser.param_groups[0]["lr"] = recipe.rate(done - 1, total)
-        optimiser.step()
-        if epoch := logged(done, recipe):
-            reached[epoch] = accuracies(*test)
-    columns = [reached.get(epoch, [None] * len(tasks)) for epoch in LOGGED]
-    return [
-        {"train_accuracy": fitted, "test_accuracies": list(values)}
-        for fitted, *values in zip(accuracies(*train), *columns, strict=True)
-    ]
-
-
-class Forgetting(FileStudy):
+class Forgetting(Study):
     """When does training forget its NADs? 43 treatments, 16 waves,
     2 seeds (``forgetting.toml``).
     """
 
     name = "forgetting"
+    on_gpu = False
 
     def units(self) -> list[Unit]:
         """Return the whole design with the first seed, then with the second."""
@@ -339,35 +229,5 @@ class Forgetting(FileStudy):
     constants = {"epochs": list(LOGGED)}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        cell, task = Cell(**unit["cell"]), task_of(unit)
-        if context.device.type == "cpu":
-            return train_one(cell, *task)
-        return train_together(cell, [task], context.device)[0]
-
-    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
-        """Train networks in shared steps on a GPU, one per process on a CPU."""
-        if context.device.type == "cpu":
-            return super().run_many(units, context, keep)
-        for cell, tasks in grouped((Cell(**unit["cell"]), task_of(unit)) for unit in units).items():
-            rows = train_together(cell, tasks, context.device)
-            for (wave, seed), row in zip(tasks, rows, strict=True):
-                keep({"cell": asdict(cell), "wave": list(wave), "seed": seed}, [row])
-
-    def score(self, rows: Rows) -> Scored:
-        """Compare the registered effects with their predicted ranges, and order the waves of each
-        treatment.
-        """
-        self.require_complete(rows)
-        estimates = effects(accuracies(rows))
-        met: Met = {}
-        for effect, ranges in self.registered["effects"].items():
-            for response, (low, high) in ranges.items():
-                value = estimates[effect][response][0]
-                met[f"{effect}, {response}"] = bool(low <= value <= high)
-        return Scored(estimates, met)
-
-
-def task_of(unit: Unit) -> Task:
-    """Return wave and seed of a unit."""
-    ky, kx = unit["wave"]
-    return (ky, kx), unit["seed"]
+        ky, kx = unit["wave"]
+        return train_one(Cell(**unit["cell"]), (ky, kx), unit["seed"])

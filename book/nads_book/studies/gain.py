@@ -8,7 +8,6 @@ their random values, and again with them frozen at the values that the free netw
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,15 +19,12 @@ from nads_book.atlas.trained_waves import rising_fit
 from nads_book.checkout import checkout_folder
 from nads_book.experiments import (
     Context,
-    Estimate,
     Estimates,
     Facts,
-    Met,
     Rows,
     Scored,
     Unit,
     factorial,
-    load_registered,
 )
 from nads_book.studies.directions import DirectionStudy
 from nads_book.studies.presets import Size
@@ -127,56 +123,38 @@ class GainStudy(DirectionStudy):
         """
         first = {name: p.detach().clone() for name, p in first_layer(network).named_parameters()}
         row = {}
-        (train,), (test,) = self.datasets([unit], unit["seed"], context)
         for arm in load_design(self.architecture.name)["arms"].tolist():
             filters = first if arm == "taught" else None
             factory = partial(frozen_network, self.architecture, filters)
-            _, result = self.train(factory, unit, train, test, context)
+            _, result = self.train(factory, unit, context)
             row[arm] = self.row(result)
         return row
 
-    def score(self, rows: Rows) -> Scored:
+    def judge(self, rows: Rows) -> Scored:
         """Apply the registered rule (``law.toml``), see `judge`."""
-        self.require_complete(rows)
-        return judge(rows, load_design(self.architecture.name), load_registered("law"))
+        return judge(rows, load_design(self.architecture.name))
 
 
-def predictions(
-    design: Mapping[str, np.ndarray], accuracies: np.ndarray, constants: Mapping[str, Any]
-) -> dict[str, np.ndarray]:
-    """Return the accuracies that rules predict for all n directions; no rule sees the accuracy of a
-    held-out one.
+def predictions(design: Mapping[str, np.ndarray], accuracies: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the accuracies that fitted rules predict for all n directions; no rule sees the
+    accuracy of a held-out one.
 
-    The first three were fixed before the experiment. The others are fitted: the constants of the
-    law with the gain and of that without it; a step between two shells of energy; and the closest
-    function that does not fall with energy.
+    The rules are the law with the gain and that without it, and the closest function that does not
+    fall with energy.
 
     Args:
         design: directions, see `load_design`.
         accuracies: (n,) in [0, 1].
-        constants: ``with_gain`` and ``without_gain``, powers of a `GainCorrection`.
     """
     ratios, gains, energies = (design[name] for name in ("ratios", "gains", "energies"))
     seen = ~design["held_out"]
-    given = {"with_gain": gains, "without_gain": np.ones(len(gains))}
+    given = {"with gain": gains, "without gain": np.ones(len(gains))}
     x, y = energies[seen], accuracies[seen]
-    fixed = {
-        name: GainCorrection(tuple(constants[name])).accuracies(ratios, g)
-        for name, g in given.items()
-    }
-    fitted = {
-        f"fitted_{name}": GainCorrection.fit(ratios[seen], g[seen], y).accuracies(ratios, g)
-        for name, g in given.items()
-    }
-    steps = [np.where(energies > e, y[x > e].mean(), y[x <= e].mean()) for e in np.sort(x)[:-1]]
     order = np.argsort(x)
     return {
-        "law": predicted_accuracy(ratios),
-        **fixed,
-        **fitted,
-        "step": min(steps, key=lambda values: float(np.abs(values[seen] - y).sum())),
-        "isotonic": np.interp(energies, x[order], rising_fit(x, y)[order]),
-    }
+        name: GainCorrection.fit(ratios[seen], g[seen], y).accuracies(ratios, g)
+        for name, g in given.items()
+    } | {"isotonic": np.interp(energies, x[order], rising_fit(x, y)[order])}
 
 
 def causes(design: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -191,62 +169,48 @@ def causes(design: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def judge(rows: Rows, design: Mapping[str, np.ndarray], registered: Mapping[str, Any]) -> Scored:
-    """Return what the experiment measured, and which of the registered criteria it meets.
+def judge(rows: Rows, design: Mapping[str, np.ndarray]) -> Scored:
+    """Return what the experiment measured, and two of the registered criteria.
 
     Args:
-        rows: rows of every direction, see `Results`.
+        rows: rows of every direction.
         design: directions, see `load_design`.
-        registered: content of ``law.toml``: constants of the rules, and criteria.
 
     Returns:
-        Estimates by arm: mean absolute error of each rule over all directions and those held out,
-        in points, and the ``slope``, by how many points the accuracy minus that of the law grows
+        Estimates by arm: the ``slope``, by how many points the accuracy minus that of the law grows
         with one standard deviation of the logarithm of the gain, at equal energy and with the same
-        share at the border. Intervals draw directions again. Then the criteria by name.
+        share at the border; and of the free arm the mean absolute error of each fitted rule on the
+        directions held out, in points. Intervals draw directions again.
     """
-    index, need = np.array([row["index"] for row in rows]), registered["criteria"]
+    index = np.array([row["index"] for row in rows])
     predictors = {name: values[index] for name, values in causes(design).items()}
+    law = predicted_accuracy(design["ratios"])[index]
     found: Estimates = {}
-    errors: dict[str, dict[str, np.ndarray]] = {}
     for arm in ("free", *design["arms"].tolist()):
-        values = np.array([(row if arm == "free" else row[arm])["test_accuracy"] for row in rows])
-        means = np.bincount(index, values) / np.bincount(index)
-        rules = predictions(design, means, registered["constants"])
-        off = {name: 100 * np.abs(accuracies - means) for name, accuracies in rules.items()}
-        errors[arm] = {f"{name}, all": one for name, one in off.items()}
-        errors[arm] |= {f"{name}, held_out": one[design["held_out"]] for name, one in off.items()}
-        beyond = 100 * (values - rules["law"][index])
-        found[arm] = {"slope": regression(beyond, predictors, index.tolist())["gains"]}
-        found[arm] |= {name: _mean(one) for name, one in errors[arm].items()}
-    free, frozen = found["free"], found["frozen"]
-
-    def closer(first: str, second: str) -> bool:
-        """Whether the first rule is closer to free networks than the second one, on the same
-        directions.
-        """
-        return _mean(errors["free"][second] - errors["free"][first])[1] > 0
-
-    new = "fitted_with_gain, held_out"
-    met: Met = {
-        f"gain matters, {arm}": one["slope"][1] > need["least_slope"]
-        for arm, one in found.items()
-        if arm != "frozen"
+        values = accuracies_of(rows, arm)
+        found[arm] = {
+            "slope": regression(100 * (values - law), predictors, index.tolist())["gains"]
+        }
+    free = accuracies_of(rows, "free")
+    means = np.bincount(index, free) / np.bincount(index)
+    errors = {
+        name: 100 * np.abs(accuracies - means)[design["held_out"]]
+        for name, accuracies in predictions(design, means).items()
     }
-    met |= {
-        "gain matters less than half as much, frozen": frozen["slope"][2] < free["slope"][0] / 2,
-        "law is close, frozen": frozen["law, all"][0] < need["frozen_error"],
-        "law is closer than a step, frozen": (
-            frozen["law, held_out"][0] < frozen["step, held_out"][0]
+    found["free"] |= {name: with_interval(resampled(np.mean, one)) for name, one in errors.items()}
+    new = errors["with gain"]
+    met = {
+        "gain matters less than half as much, frozen": (
+            found["frozen"]["slope"][2] < found["free"]["slope"][0] / 2
         ),
-        "gain brings the law closer, free": closer("with_gain, all", "without_gain, all"),
-        "new directions, free": free[new][0] < need["new_error"],
         "closer than any function of energy, free": all(
-            closer(new, f"{rule}, held_out") for rule in ("isotonic", "fitted_without_gain")
+            with_interval(resampled(np.mean, errors[rule] - new))[1] > 0
+            for rule in ("isotonic", "without gain")
         ),
     }
     return Scored(found, met)
 
 
-def _mean(values: np.ndarray) -> Estimate:
-    return with_interval(resampled(np.mean, values))
+def accuracies_of(rows: Rows, arm: str) -> np.ndarray:
+    """Return the test accuracy of an arm in each row, (n,)."""
+    return np.array([(row if arm == "free" else row[arm])["test_accuracy"] for row in rows])

@@ -20,15 +20,12 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.statistics import rank_correlation
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
     Context,
     Facts,
-    FileStudy,
     Row,
-    Rows,
-    Scored,
+    Study,
     Unit,
 )
 from nads_book.photos import load_images
@@ -45,7 +42,6 @@ STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
 LEADING = 4  # directions whose pictures are stored
-NUM_ORDERED = 100  # first NADs, whose order at the start is compared with that of later energies
 
 
 class Linear(nn.Module):
@@ -99,7 +95,6 @@ NETWORKS = {
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
 SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
-JUDGED = ("lenet", "mlp", "linear", "cnn")  # networks of the registered claims
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
 # Added after the first results: photos of which E[yx] does not contain the mean; random labels that
 # do not average out
@@ -357,40 +352,6 @@ def laws_of_images(images: Tensor, labels: Tensor, start: Tensor) -> dict[str, T
     return {name: law[None] for name, law in laws.items()} | {"G_0": start}
 
 
-def order_kept(
-    moments: Tensor, start: Tensor, second_moment: Tensor, signal: Tensor | None
-) -> dict[str, list[float | None]]:
-    """Return the rank correlations of the energies along the first NADs with those at the start,
-    and of the data.
-
-    Args:
-        moments: (groups, D, D).
-        start: G_0 of other networks, (groups, D, D).
-        second_moment: S of the data, (D, D): the baseline, by whose order training might renew that
-            of the NADs.
-        signal: s s', whose direction is removed from the moments; None for nothing.
-    """
-    values, vectors = torch.linalg.eigh(start.mean(0))
-    directions = vectors.flip(1)[:, :NUM_ORDERED]
-    if signal is not None:
-        unit = torch.linalg.eigh(signal)[1][:, -1]
-        directions = directions - torch.outer(unit, unit @ directions)
-
-    def energies_of(matrix: Tensor) -> Tensor:
-        return (directions * (matrix @ directions)).sum(0)
-
-    energies = torch.stack([energies_of(one) for one in moments]).numpy()  # (groups, n)
-    orders = {
-        "order kept": values.flip(0)[:NUM_ORDERED].numpy(),
-        "order of data": energies_of(second_moment).numpy(),
-    }
-
-    def agreement(groups: Tensor, order: np.ndarray) -> float:
-        return rank_correlation(order, energies[groups.numpy()].mean(0))
-
-    return {name: with_jackknife(partial(agreement, order=order)) for name, order in orders.items()}
-
-
 def _mean(values: Tensor, groups: Tensor) -> float:
     return float(values[groups].mean())
 
@@ -416,7 +377,6 @@ def measured(
     """
     laws = laws_of(data, start)
     last = NETWORKS[network].last if last is None else last
-    signal = laws["signal"][0] if "signal" in laws else None
     reached = [step for step in STEPS if step <= last]
     for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
         before, now = moments_of(gradients[0][: len(after)]), moments_of(after)
@@ -429,8 +389,6 @@ def measured(
             "moment": compared(now, laws),
             "change": compared(now - before, laws) if step != 0 else None,
         }
-        if len(start) > 1:
-            row |= order_kept(now, start, laws["S"][0], signal)
         pictures = 127 * leading / leading.abs().amax(1, keepdim=True)
         yield row | {"leading": pictures.round().int().tolist()}
 
@@ -465,7 +423,7 @@ def initial(network: str, data: str, context: Context) -> Tensor:
     return torch.stack([symmetrize(one, (1, SIZE, SIZE), symmetries) for one in moments_of(others)])
 
 
-class Geometry(FileStudy):
+class Geometry(Study):
     """How do NADs change while networks train? See ``geometry.toml``."""
 
     name = "geometry"
@@ -490,28 +448,3 @@ class Geometry(FileStudy):
             for a, b in zip(late, early, strict=True)
         )
         return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
-
-    def score(self, rows: Rows) -> Scored:
-        """Apply the registered rules: what the first step does on photos, and whether labels
-        decide.
-
-        The first is open where a change cannot be distinguished from noise: that was not foreseen.
-        """
-        on_photos = {
-            (row["network"], row["step"]): row["change"] for row in rows if row["data"] == "photos"
-        }
-        first, leads = {}, {}
-        for network in JUDGED:
-            cosine = on_photos[network, "small"]["cosine"]["G_0 S G_0"]
-            if None not in cosine:
-                first[network] = tuple(cosine)
-            ahead = on_photos[network, NETWORKS[network].last]["law ahead"]["signal"]
-            leads[network] = tuple(-ahead[end] for end in (0, 2, 1))
-        claimed = [first.get(network) for network in ("linear", "mlp", "lenet")]
-        above = any(one is not None and one[2] > 0 for one in claimed)
-        shrinks = False if above else None if None in claimed else True
-        met = {
-            "at the start, training shrinks G along G_0 S G_0": shrinks,
-            "then labels decide": sum(lead > 0 for lead, *_ in leads.values()) >= 3,
-        }
-        return Scored({"first change": first, "lead of the signal at the last step": leads}, met)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 import nads_core as nc
-from nads_book.experiments import Context, FileStudy, Row, Rows, Scored, Unit
+from nads_book.experiments import Context, Row, Rows, Scored, Study, Unit
 from nads_core.directions import Estimator
 
 NETWORKS = {each.name: each for each in (nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121)}
@@ -48,7 +48,7 @@ def shared(row: Row, where: str) -> float:
     return float(row["overlaps"][where] / (gradient * mixed) ** 0.5)
 
 
-class MixedDerivativeStudy(FileStudy):
+class MixedDerivativeStudy(Study):
     """NADs from the mixed derivative and from the gradient, two runs each, in four networks."""
 
     name = "mixed-derivative"

@@ -16,10 +16,10 @@ from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.similarity import load_entry_nads
 from nads_book.experiments import (
     Context,
-    FileStudy,
     Row,
     Rows,
     Scored,
+    Study,
     Unit,
     factorial,
     load_nads,
@@ -61,7 +61,7 @@ def enough(rows: Rows, network: str, measure: str, limit: float) -> float:
     return min((count for count, mean in found.items() if mean >= limit), default=np.inf)
 
 
-class NetworkNumbers(FileStudy):
+class NetworkNumbers(Study):
     """How many networks does it take to predict what is learned, and to know NADs?"""
 
     name = "network-numbers"
@@ -110,7 +110,7 @@ class NetworkNumbers(FileStudy):
             4,
         )
 
-    def score(self, rows: Rows) -> Scored:
+    def judge(self, rows: Rows) -> Scored:
         """Judge by the registered rules."""
         *areas, last = self.registered["criteria"].items()
         met: dict[str, bool | None] = {

@@ -6,29 +6,20 @@ a product; and, as a control, a linear task of the same size.
 ``book/preregistered/nonlinear_tasks.toml`` has what was expected.
 """
 
-import itertools
 import math
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.analysis.statistics import means, rank_correlation
 from nads_book.experiments import (
     Context,
-    Estimates,
-    FileStudy,
-    Met,
     Row,
-    Rows,
-    Scored,
+    Study,
     Unit,
     load_nads,
-    matching,
     train_network,
-    without_intervals,
 )
 from nads_book.studies.presets import MODELS
 from nads_core.directions import NADs
@@ -45,9 +36,6 @@ MARGIN, NOISE_STD = 3.0, 1.0
 NUM_TRAIN, NUM_TEST = 10_000, 4_000
 RECIPE = replace(nc.SEPARABLE_RECIPE, epochs=4, batch_size=48, learning_rate=0.2)
 NUM_NETWORKS = 4_096  # for the NADs of the small CNN
-# Names of estimates.
-NADS_ORDER, FREQUENCY_ORDER = "rank correlation with NADs", "rank correlation with frequency"
-LAST = "last learned"
 
 
 def coordinates(task: str, signs: Tensor, generator: torch.Generator) -> Tensor:
@@ -123,7 +111,7 @@ def nads_of(network: str, context: Context) -> NADs:
     return NADs(*context.kept(f"nads of {network}, {NUM_NETWORKS}", compute))
 
 
-class NonlinearTasks(FileStudy):
+class NonlinearTasks(Study):
     """Do NADs order what is learned from tasks that are not
     linear? See ``nonlinear_tasks.toml``.
     """
@@ -151,46 +139,3 @@ class NonlinearTasks(FileStudy):
         row = train_network(network, train, test, RECIPE, own % 2**31, context)
         frequency = round(mean_frequency(directions), 4)
         return row | {"energy": round(energy, 6), "frequency": frequency}
-
-    def score(self, rows: Rows) -> Scored:
-        """Return rank correlations by network and task, and which registered criteria are met; None
-        where pairs are missing, or a task is too easy or too hard.
-        """
-        criteria = self.registered["criteria"]
-        learned, unlearned = (criteria["spread"][name] for name in ("learned", "unlearned"))
-        estimates: Estimates = {}
-        met: Met = {}
-        for network, task in itertools.product(NETWORKS, TASKS):
-            label, reached = f"{network}, {task}", by_pair(rows, network, task)
-            if task in NONLINEAR:
-                met[label] = None
-            if len(reached) < len(FIRST_NADS):
-                continue
-            accuracies = np.array(list(reached.values()))
-            frequencies = np.array(list(by_pair(rows, network, task, "frequency").values()))
-            values = {
-                NADS_ORDER: rank_correlation(accuracies, np.arange(len(reached))),
-                FREQUENCY_ORDER: rank_correlation(accuracies, frequencies),
-                LAST: max((i for i, mean in reached.items() if mean > unlearned), default=-1),
-            }
-            estimates[label] = without_intervals(values)
-            decided = (accuracies > learned).any() and (accuracies < unlearned).sum() >= 2
-            if task in NONLINEAR and decided:
-                met[label] = values[NADS_ORDER] <= criteria["order"]["at_most"]
-        cells = [
-            (estimates[label], estimates.get(f"{label.partition(',')[0]}, linear"))
-            for label in met
-            if label in estimates
-        ]
-        ahead = [one[NADS_ORDER] <= one[FREQUENCY_ORDER] for one, _ in cells]
-        later = [one[LAST] > linear[LAST] for one, linear in cells if linear]
-        count, name = len(met), "order ahead of frequency"
-        met[name] = sum(ahead) >= criteria[name]["cells"] if len(ahead) == count else None
-        met["no later than linear"] = not any(later) if len(later) == count else None
-        return Scored(estimates, met)
-
-
-def by_pair(rows: Rows, network: str, task: str, value: str = "test_accuracy") -> dict[int, float]:
-    """Return the mean of a field over seeds: index of the first NAD -> mean."""
-    own = matching(rows, network=network, task=task)
-    return means((row["first"], row[value]) for row in sorted(own, key=lambda row: row["first"]))

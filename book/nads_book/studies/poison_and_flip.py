@@ -1,8 +1,6 @@
 """Experiments on the photos of CIFAR-10: Fig. 7 (poison) and Fig. 8 (flip)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from torch import nn
@@ -12,7 +10,7 @@ from nads_book.analysis.waves import spread
 from nads_book.experiments import Context, Facts, TrainingSize, Unit, factorial, rounded
 from nads_book.photos import DatasetNotFoundError, load_images
 from nads_book.studies.presets import Size
-from nads_book.studies.trainings import Sets, TrainingStudy
+from nads_book.studies.trainings import TrainingStudy
 from nads_core.data.images import ImageSet, normalize
 from nads_core.data.poisoning import flip, poison
 from nads_core.training import Dataset
@@ -41,11 +39,11 @@ class PhotoStudy(TrainingStudy):
         """Return the normalised training or test images of a unit, and their labels."""
         raise NotImplementedError
 
-    def datasets(self, units: Sequence[Unit], seed: int, context: Context) -> Sets:
-        prepared = partial(
-            PhotoDatasets, self, tuple(units), root=context.root, source=context.source
-        )
-        return prepared(train=True), prepared(train=False)
+    def data(self, unit: Unit, train: bool, context: Context) -> Dataset:
+        source = self.photos(train, context.root).source
+        if source != context.source:  # a worker may have been started with another environment
+            raise ValueError(f"these images are {source}, but the results name {context.source}")
+        return self.dataset(unit, train, context.root)
 
     def settings(self, photos: str | None = None) -> Facts:
         return super().settings() | {"photos": photos}
@@ -77,35 +75,6 @@ class PhotoStudy(TrainingStudy):
                 "(NADS_DATA)"
             )
         return photos
-
-
-@dataclass(frozen=True)
-class PhotoDatasets(Sequence[Dataset]):
-    """The images of each unit, prepared in the process that trains the network.
-
-    Args:
-        job: job whose units these are.
-        units: units, one dataset for each.
-        root: folder with photos.
-        source: `ImageSet.source` that the results name; a worker may have been started with another
-            environment.
-        train: whether these are the training sets.
-    """
-
-    job: PhotoStudy
-    units: tuple[Unit, ...]
-    root: str | None
-    source: str | None
-    train: bool
-
-    def __len__(self) -> int:
-        return len(self.units)
-
-    def __getitem__(self, b: int) -> Dataset:  # type: ignore[override]  # no slices
-        source = self.job.photos(self.train, self.root).source
-        if source != self.source:
-            raise ValueError(f"these images are {source}, but the results name {self.source}")
-        return self.job.dataset(self.units[b], self.train, self.root)
 
 
 class Fig7(PhotoStudy):

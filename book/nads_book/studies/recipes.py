@@ -22,11 +22,10 @@ from nads_book.atlas.small_networks import SmallCNN, exchange_layers
 from nads_book.experiments import (
     Context,
     Estimates,
-    FileStudy,
-    Met,
     Row,
     Rows,
     Scored,
+    Study,
     Unit,
     rounded,
     train_along,
@@ -100,7 +99,7 @@ def energies(network: str, recipe: str, directions: Tensor) -> Tensor:
     return along * directions.shape[1] / total
 
 
-class Recipes(FileStudy):
+class Recipes(Study):
     """Do energies order what is learned with He and muP scales, other widths, and batch norm?"""
 
     name = "recipes"
@@ -124,21 +123,18 @@ class Recipes(FileStudy):
         )
         return reached | {"energies": rounded(found, 5, significant=True)}
 
-    def score(self, rows: Rows) -> Scored:
-        """Return how energies order accuracies, and the registered criteria met; None where a
-        recipe is missing.
-        """
+    def judge(self, rows: Rows) -> Scored:
+        """Return how energies order accuracies, and the registered criteria met."""
         estimates: Estimates = {}
-        met: Met = {}
         frequency = -np.array([np.hypot(*wave) for wave in waves()])
-        default = {
-            row["network"]: np.array(row["energies"]) for row in rows if row["recipe"] == "default"
-        }
+        default = {row["network"]: row["energies"] for row in rows if row["recipe"] == "default"}
         for row in rows:
             accuracy, energy = np.array(row["test_accuracy"]), np.array(row["energies"])
-            rules = {"energy": energy, "frequency": frequency}
-            if row["network"] in default:
-                rules["energy of the default"] = default[row["network"]]
+            rules = {
+                "energy": energy,
+                "frequency": frequency,
+                "energy of the default": np.array(default[row["network"]]),
+            }
             found = estimates[f"{row['network']}, {row['recipe']}"] = {
                 rule: with_interval(resampled_correlations(x, accuracy))
                 for rule, x in rules.items()
@@ -146,8 +142,8 @@ class Recipes(FileStudy):
             learned = accuracy > LEARNED
             found["area"] = (area_under_curve(energy, learned), np.nan, np.nan)
             found["learned"] = (float(learned.sum()), np.nan, np.nan)
-        for name, rule in self.registered["criteria"].items():
-            values = [estimates[cell][rule["by"]][0] for cell in rule["cells"] if cell in estimates]
-            complete = len(values) == len(rule["cells"])
-            met[name] = min(values) >= rule["at_least"] if complete else None
+        met = {
+            name: min(estimates[cell][rule["by"]][0] for cell in rule["cells"]) >= rule["at_least"]
+            for name, rule in self.registered["criteria"].items()
+        }
         return Scored(estimates, met)

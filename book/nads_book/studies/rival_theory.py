@@ -9,9 +9,10 @@ Energies, the gain correction and frequency are compared with it on the same dir
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.func import jvp, vjp
@@ -23,11 +24,11 @@ from nads_book.experiments import (
     Context,
     Criteria,
     Estimates,
-    FileStudy,
     Met,
     Row,
     Rows,
     Scored,
+    Study,
     Unit,
     load_registered,
     load_study,
@@ -48,6 +49,7 @@ NUM_TRAIN, NUM_TEST, ITERATIONS, CHUNK = 2_048, 2_000, 3, 512
 NUM_TRAINED = 10_000  # samples of the networks that are predicted
 RIDGE = 1e-3  # relative to the mean squared gradient
 NUM_DRAWS = 5_000
+THEORIES = ("kernel", "alignment", "energy", "gain", "frequency")
 NUM_KERNELS, NUM_PAIRED = 20, 512  # networks of a mean kernel, and samples of each of its two sets
 Weights = dict[str, Tensor]
 
@@ -157,7 +159,7 @@ def kernel_row(network: nn.Module, v: Tensor, noise_std: float, seed: int) -> Ro
     return {"accuracies": rounded(right, 4), "alignment": float(f"{alignment:.6g}")}
 
 
-class RivalTheory(FileStudy):
+class RivalTheory(Study):
     """Does a tangent kernel predict better than energies? See ``rival_theory.toml``."""
 
     name = "rival-theory"
@@ -189,9 +191,10 @@ class RivalTheory(FileStudy):
         return row | rounded(facts, 6, significant=True)
 
     def score(self, rows: Rows) -> Scored:
-        """Apply the registered rule (``rival_theory.toml``) to the cells that are complete."""
-        found = {cell: one for cell in cells() if (one := predictions(rows, *cell))}
-        return judge(found, self.registered["criteria"])
+        """Apply the registered rule (``rival_theory.toml``) to the seeds that were computed."""
+        return judge(
+            {cell: predictions(rows, *cell) for cell in cells()}, self.registered["criteria"]
+        )
 
 
 def alignments(name: str, v: Tensor, noise_std: float, seed: int) -> list[float]:
@@ -220,7 +223,7 @@ def alignments(name: str, v: Tensor, noise_std: float, seed: int) -> list[float]
     return found
 
 
-class MeanKernels(FileStudy):
+class MeanKernels(Study):
     """Does the mean tangent kernel of many networks predict better than one? See
     ``mean_kernels.toml``.
     """
@@ -240,22 +243,18 @@ class MeanKernels(FileStudy):
         found = alignments(name, v, noise_std, seed)
         return {"alignments": rounded(found, 4, significant=True)}
 
-    def score(self, rows: Rows) -> Scored:
-        """Apply the rule of `RivalTheory` to its rows, with mean kernels in place of single ones,
-        in the cells that are complete.
-        """
-        single = load_study(RivalTheory.file)["rows"]
-        found = {}
-        for network, family in cells():
-            own = {
-                str(row["key"]): np.mean(row["alignments"])
-                for row in matching(rows, network=network, family=family)
-            }
-            wanted = [str(key) for key in keys(network, family)]
-            one = predictions(single, network, family)
-            if one is not None and own.keys() == set(wanted):
-                means = np.array([own[key] for key in wanted])
-                found[network, family] = one._replace(values=one.values | {"alignment": means})
+    def judge(self, rows: Rows) -> Scored:
+        """Apply the rule of `RivalTheory` to its rows, with mean kernels in place of single ones."""
+        means = [row | {"alignment": np.mean(row["alignments"])} for row in rows]
+        single = {
+            (row["network"], row["family"], str(row["key"])): row
+            for row in load_study("rival-theory.json")["rows"]
+        }
+        both = [
+            single[row["network"], row["family"], str(row["key"])] | {"alignment": row["alignment"]}
+            for row in means
+        ]
+        found = {cell: predictions(both, *cell) for cell in cells()}
         return judge(found, self.registered["criteria"])
 
 
@@ -277,77 +276,54 @@ def trained_accuracies(network: str, family: str) -> dict[str, float]:
     return means((str(row["wave"]), row["test_accuracies"][-1]) for row in rows)
 
 
-class Predicted(NamedTuple):
-    """What theories say about n directions, and trained accuracies, (n,) each."""
-
-    values: dict[str, np.ndarray]
-    trained: np.ndarray
-
-
-def predictions(rows: Rows, network: str, family: str) -> Predicted | None:
-    """Return what theories predict for a cell, or None if no seed is complete.
+def predictions(rows: Rows, network: str, family: str) -> pd.DataFrame:
+    """Return what theories predict for the directions of a cell, and what training reached.
 
     Args:
-        rows: rows of the study; accuracies are means over the seeds that are complete.
+        rows: rows of the study; values are means over seeds.
         network: name of the network.
         family: family of directions.
     """
-    wanted = keys(network, family)
-    own = matching(rows, network=network, family=family)
-    by_seed = {seed: {str(row["key"]): row for row in own if row["seed"] == seed} for seed in SEEDS}
-    complete = [found for found in by_seed.values() if len(found) == len(wanted)]
-    if not complete:
-        return None
-    names = [str(key) for key in wanted]
-
-    def column(field: str) -> np.ndarray:  # (seeds, n, ...)
-        return np.array([[found[name][field] for name in names] for found in complete])
-
-    facts = {field: column(field)[0] for field in ("energy", "ratio", "gain", "frequency")}
+    own = pd.DataFrame(matching(rows, network=network, family=family))
+    own["name"], own["kernel"] = own["key"].map(str), own["accuracies"].str[-1]
+    fields = ["kernel", "alignment", "energy", "ratio", "gain", "frequency"]
+    found = own.groupby("name", sort=False)[fields].mean()
     correction = GainCorrection(tuple(load_registered("law")["constants"]["with_gain"]))
-    values = {
-        "kernel": column("accuracies").mean(0)[:, -1],
-        "alignment": column("alignment").mean(0),
-        "energy": facts["energy"],
-        "gain": correction.accuracies(facts["ratio"], facts["gain"]),
-        "frequency": -facts["frequency"],
-    }
-    trained = trained_accuracies(network, family)
-    return Predicted(values, np.array([trained[name] for name in names]))
+    found["gain"] = correction.accuracies(found["ratio"].to_numpy(), found["gain"].to_numpy())
+    found["frequency"] *= -1
+    found["trained"] = found.index.map(trained_accuracies(network, family))
+    return found.loc[[str(key) for key in keys(network, family)]]
 
 
-def judge(found: Mapping[tuple[str, str], Predicted], criteria: Criteria) -> Scored:
+def judge(found: Mapping[tuple[str, str], pd.DataFrame], criteria: Criteria) -> Scored:
     """Return rank correlations with trained accuracies, leads, and the criteria met.
 
     Args:
-        found: predictions of the cells that are complete.
+        found: predictions of all cells.
         criteria: table of the registration.
     """
     estimates: Estimates = {}
-    draws: dict[tuple[str, str], dict[str, np.ndarray]] = {}
-    for cell, one in found.items():
-        drawn = draws[cell] = {
-            name: resampled_correlations(values, one.trained, NUM_DRAWS)
-            for name, values in one.values.items()
+    draws = {
+        cell: {
+            name: resampled_correlations(one[name].to_numpy(), one["trained"].to_numpy(), NUM_DRAWS)
+            for name in THEORIES
         }
+        for cell, one in found.items()
+    }
+    for cell, drawn in draws.items():
         own = estimates[", ".join(cell)] = {name: with_interval(x) for name, x in drawn.items()}
         for name in ("kernel", "alignment", "gain", "frequency"):
             own[f"{name} before energy"] = with_interval(drawn[name] - drawn["energy"])
     met: Met = {}
     for name, rule in criteria.items():
         cell = rule["network"], rule["family"]
-        if cell not in found:
-            met[name] = None
-            continue
         if "kernel_below" in rule:
             one = found[cell]
-            learned = one.trained > rule["trained_above"]
-            below = bool((one.values["kernel"] < rule["kernel_below"]).all())
-            met[name] = below and int(learned.sum()) >= rule["directions"]
+            learned = one["trained"] > rule["trained_above"]
+            below = (one["kernel"] < rule["kernel_below"]).all()
+            met[name] = bool(below and learned.sum() >= rule["directions"])
             continue
-        drawn = draws[cell]
-        value, low, _ = with_interval(drawn[rule["first"]] - drawn[rule["second"]])
+        value, low, _ = with_interval(draws[cell][rule["first"]] - draws[cell][rule["second"]])
         above = rule.get("interval_above")
-        holds = value > rule["lead_above"] if above is None else low > above
-        met[name] = None if np.isnan(value) else bool(holds)
+        met[name] = bool(value > rule["lead_above"] if above is None else low > above)
     return Scored(estimates, met)

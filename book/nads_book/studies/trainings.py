@@ -19,8 +19,8 @@ from nads_book.experiments import (
     TrainingSize,
     Unit,
     load_nads,
+    results_path,
 )
-from nads_book.experiments.results import Results, merge, results_path
 from nads_book.studies.presets import ON_CPUS, SIZES, Size
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture, Factory
@@ -32,7 +32,6 @@ THIN = ("width", "growth")  # options of architectures that make them thin
 # A step in bfloat16 takes .68, .47 and .52 of the time in float32 for these on a CPU, but 1.4 for
 # LeNet and 1.7 for logistic regression (benchmarks/results/training_step-*.json).
 DEEP = ("vgg11", "resnet18", "densenet121")
-Sets = tuple[Sequence[Dataset], Sequence[Dataset]]  # a training and a test set for each unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,26 +83,6 @@ class TrainingStudy(TrainingSize, Study):
         )
 
     @classmethod
-    def load(cls, model: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
-        """Return the stored results of an architecture, see `nads_book.load_results`."""
-        name = f"{cls.figure}-{model}"
-        path = results_path(name, preset)
-        path = path if folder is None else folder / path.name
-        try:
-            results = Results.load(path)  # opened in any case: the build sees what was looked for
-        except FileNotFoundError:
-            return None
-        try:
-            if (results.job, results.preset) != (name, preset):
-                raise ValueError(f"it holds {results.job} at preset {results.preset}")
-            results.attach(cls.create(model, preset, results.nads_version))
-        except ValueError as error:
-            raise ValueError(
-                f"{path} does not belong to {name} at preset {preset}: {error}"
-            ) from error
-        return results
-
-    @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
         """Return the units of one seed, without the seed."""
         raise NotImplementedError
@@ -118,10 +97,8 @@ class TrainingStudy(TrainingSize, Study):
         """Return the architecture with the changes that the experiment is about."""
         return architecture
 
-    def datasets(self, units: Sequence[Unit], seed: int, context: Context) -> Sets:
-        """Return the training and the test sets of units of one seed, made when they
-        are asked for.
-        """
+    def data(self, unit: Unit, train: bool, context: Context) -> Dataset:
+        """Return the training or the test set of a unit."""
         raise NotImplementedError
 
     def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
@@ -175,21 +152,14 @@ class TrainingStudy(TrainingSize, Study):
         """Return all units, in the order of training."""
         return self.trainings
 
-    def stored(self, out: Path | None, root: str | None = None) -> Results:
-        """Return the content of the results file, or results without rows if there is none."""
-        settings = self.settings(self.photo_source(root))
-        results = Results(self.name, self.preset, settings, len(self.trainings), [], [], study=self)
-        if out is None or not out.exists():
-            return results
-        known = Results.load(out)
-        try:
-            return merge([results, known], self)
-        except ValueError as error:
-            raise ValueError(f"{out} cannot be continued: {error}") from error
+    @property
+    def path(self) -> Path:
+        """The results file."""
+        return results_path(self.name, self.preset)
 
-    def photo_source(self, root: str | None) -> str | None:
-        """Return `ImageSet.source` of the training images; None for studies without photos."""
-        return None
+    def facts(self, photos: str | None = None) -> Facts:
+        """Return name, size and settings of the job."""
+        return {"job": self.name, "preset": self.preset, "settings": self.settings(photos)}
 
     def default_precision(self, device: torch.device) -> bool:
         """Return whether layers of a new study run in bfloat16: on a GPU that has it, and on a CPU
@@ -201,9 +171,8 @@ class TrainingStudy(TrainingSize, Study):
 
     def run(self, unit: Unit, context: Context) -> Row:
         """Train the network of one unit, from its checkpoint if there is one."""
-        (train,), (test,) = self.datasets([unit], unit["seed"], context)
         checkpoint = None if context.out is None else self._checkpoint(unit, context, context.out)
-        network, result = self.train(self.build, unit, train, test, context, checkpoint)
+        network, result = self.train(self.build, unit, context, checkpoint)
         return self.row(result) | self.measure(unit, context, network)
 
     def build(self) -> nn.Module:
@@ -215,8 +184,6 @@ class TrainingStudy(TrainingSize, Study):
         self,
         factory: Factory,
         unit: Unit,
-        train: Dataset,
-        test: Dataset,
         context: Context,
         checkpoint: Path | None = None,
     ) -> tuple[nn.Module, TrainingResult]:
@@ -231,6 +198,7 @@ class TrainingStudy(TrainingSize, Study):
         )
         # What fixes the initial weights
         network_id = 0 if self.same_weights else self.trainings.index(unit)
+        train, test = (self.data(unit, part, context) for part in (True, False))
         return train_new(factory, network_id, train, test, config, checkpoint=checkpoint)
 
     def _checkpoint(self, unit: Unit, context: Context, out: Path) -> Path:

@@ -47,7 +47,7 @@ def agreement() -> dict[str, np.ndarray]:
 @cache
 def diagrams() -> dict[str, dict[str, Any]]:
     """Return the calibration of certainties, by set of runs."""
-    stored = load_study("calibration.json")
+    stored = {row["entry"]: row for row in load_study("calibration.json")["rows"]}
     return {name: stored[name] for name in ENTRIES if name in stored}
 
 

@@ -17,14 +17,13 @@ ARMS = np.array([1, 10, 100, 300])  # of dipoles
 @cache
 def stored() -> Any:
     """Return the comparison of the two definitions."""
-    return load_study("definitions.json")
+    return {row["network"]: row for row in load_study("definitions.json")["rows"]}
 
 
 def moved() -> dict[str, tuple[float, float]]:
     """Return the energy that dipoles find elsewhere, and what sampling alone gives, by network."""
     return {
-        label: tuple(facts["moved"]["gradient 1 | dipole 100"])
-        for label, facts in stored()["moments"].items()
+        label: tuple(facts["moved"]["gradient 1 | dipole 100"]) for label, facts in stored().items()
     }
 
 
@@ -38,7 +37,7 @@ def plot_definitions() -> Figure:
     }
     figure, ((axis,),) = subplots(height=3.2)
     for number, (label, network) in enumerate(networks.items()):
-        found = stored()["moments"][network]["moved"]
+        found = stored()[network]["moved"]
         pairs = [found[f"{KINDS['gradients']} | dipole {arm}"] for arm in ARMS]
         shares, chance = np.array(pairs).T
         axis.errorbar(ARMS * 1.03**number, shares, 2 * chance, elinewidth=0.7)

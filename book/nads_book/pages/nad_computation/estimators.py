@@ -86,7 +86,8 @@ def plot_along_a_line(architecture: Source, direction: Tensor, seed: int = 0) ->
 
 def point_flat() -> Evidence:
     """Decide whether gradients at a point prefer any wave, from 4,096 LeNets."""
-    energies = load_study("estimator-orders.json")["energies"]["DFT"]
+    rows = load_study("estimator-orders.json")["rows"]
+    energies = {row["estimator"]: row["DFT"] for row in rows}
     ratio = max(energies["point"]) / min(energies["point"])
     return evidence(ratio < 1.2 and max(energies["smoothed"]) > 10, ratio, size="paper")
 

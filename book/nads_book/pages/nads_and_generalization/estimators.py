@@ -22,7 +22,7 @@ JOBS = {"DFT": "fig1-lenet", "our NADs": "fig6-lenet"}
 @cache
 def study() -> Any:
     """Return the stored energies of waves and NADs, by estimator."""
-    return load_study("estimator-orders.json")
+    return {row["estimator"]: row for row in load_study("estimator-orders.json")["rows"]}
 
 
 @cache
@@ -38,7 +38,7 @@ def draws(kind: str, label: str) -> np.ndarray:
         cells = published.fourier_accuracies("lenet")
         scores = np.array([cells[key] for key in one.keys])  # type: ignore[index]
     else:
-        scores = np.array(study()["energies"][kind][label])
+        scores = np.array(study()[label][kind])
     return statistics.resampled_correlations(scores, one.accuracies)
 
 

@@ -38,8 +38,7 @@ def accuracies(name: str, arm: str) -> np.ndarray:
     """Return the mean accuracy along each direction, (n,)."""
     rows = results(name).rows
     index = np.array([row["index"] for row in rows])
-    values = [(row if arm == "free" else row[arm])["test_accuracy"] for row in rows]
-    return np.bincount(index, values) / np.bincount(index)
+    return np.bincount(index, gain.accuracies_of(rows, arm)) / np.bincount(index)
 
 
 def factor(name: str) -> float:
@@ -78,13 +77,7 @@ def share_left(name: str) -> Estimate:
     columns = np.stack([*gain.causes(design).values()], 1)[index]
     columns = np.column_stack([(columns - columns.mean(0)) / columns.std(0), np.ones(len(index))])
     law = predicted_accuracy(design["ratios"])[index]
-    off = np.stack(
-        [
-            [(row if arm == "free" else row[arm])["test_accuracy"] for row in rows] - law
-            for arm in ("free", "frozen")
-        ],
-        1,
-    )  # (rows, 2)
+    off = np.stack([gain.accuracies_of(rows, arm) - law for arm in ("free", "frozen")], 1)
     # Normal equations by direction: a draw of directions is a weighted sum of them.
     members = [index == direction for direction in range(len(design["gains"]))]
     left = np.stack([columns[one].T @ columns[one] for one in members])
@@ -122,6 +115,6 @@ def gain_with_random_filters() -> Evidence:
 def not_energy_alone() -> Evidence:
     """Decide by the registered criterion whether the gain improves on any curve of energy."""
     one = scored("lenet")
-    value = one.estimates["free"]["fitted_with_gain, held_out"][0]
+    value = one.estimates["free"]["with gain"][0]
     holds = one.met["closer than any function of energy, free"]
     return evidence(holds, value, results=[results("lenet")])

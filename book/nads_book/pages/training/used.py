@@ -6,7 +6,7 @@ from nads_book.evidence import Evidence, Facts, above
 from nads_book.experiments import Estimate, matching
 from nads_book.figures import style
 from nads_book.pages.scored_rows import registered, rows_of, scored
-from nads_book.studies.used_nads import SEEDS
+from nads_book.studies.responses import SEEDS
 
 STUDY = "used-nads"
 NAMES = {"resnet": "ResNet-18, quarter width", "vgg11": "VGG-11"}

@@ -17,8 +17,8 @@ from torch import Tensor
 from nads_book.analysis import published
 from nads_book.experiments import (
     Context,
-    FileStudy,
     Row,
+    Study,
     Unit,
     rounded,
 )
@@ -45,7 +45,7 @@ def authors_directions(name: str) -> Tensor:
 SPECTRA = {"lenet": "ln", "vgg11": "vgg", "resnet18": "rn", "densenet121": "dn"}  # their columns
 
 
-class PublishedSpectra(FileStudy):
+class PublishedSpectra(Study):
     """How fast do the authors' eigenvalues fall, and ours, and how far do they agree
     (NADS_REFERENCE)?
 
