@@ -286,11 +286,20 @@ def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
 
 
 def test_each_claim_is_decided_once_and_cells_decide_nothing():
-    assert set(pages.decisions()) <= set(claims.load())
+    register = claims.load().items()
+    assert set(pages.decisions()) == {key for key, claim in register if not claim.follows}
     for path in (claims.ROOT / "notebooks").glob("*.ipynb"):
         cells = nbformat.read(path, as_version=4).cells
         code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
         assert not re.search(r"\bclaim\(|^\s*assert\b", code, re.MULTILINE), path.name
+
+
+def test_a_decision_of_no_claim_or_a_second_one_is_an_error(monkeypatch):
+    with pytest.raises(claims.ClaimError, match="'gone' is decided"):
+        claims.decides("gone")
+    pages.decisions()
+    with pytest.raises(claims.ClaimError, match="two functions decide 'comb'"):
+        claims.decides("comb")(lambda: None)
 
 
 # What a reader sees

@@ -15,7 +15,7 @@ from nads_core.directions import Uncertainty
 matplotlib.use("Agg")
 
 from nads_book import figures  # noqa: E402
-from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
+from nads_book.figures.variants import MIME, VARIANTS  # noqa: E402
 
 
 def nads(size=8):
@@ -55,7 +55,6 @@ CALLS = {
         {"a": (nads(), differences()), "b": (nads(), differences())}
     ),
     "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
-    "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"found": [0.2, 0.4]}, 0.01),
     "plot_kinks": lambda: figures.plot_kinks(
         {"near": (torch.arange(8.0) - 4, WAVE), "far": (10 * torch.arange(8.0) - 40, WAVE)},
         {"here": 0.1, "far": -0.2},
@@ -155,9 +154,10 @@ VARIED = [
 
 
 @pytest.mark.parametrize("name", VARIED)
-def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_line(
+def test_a_figure_has_a_dark_variant_and_a_narrow_one_with_its_panels_below_each_other(
     name, monkeypatch
 ):
+    assert not hasattr(EVERY[name](), "_repr_mimebundle_")
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
     figure = EVERY[name]()
     dark = variants_of(figure).variant("dark")
@@ -166,86 +166,41 @@ def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_li
         assert not text.get_text() or contrast(text.get_color()) > 4.5, text
     for line in dark.findobj(matplotlib.lines.Line2D):
         assert line.get_alpha() or contrast(line.get_color()) > 1.5, line.get_color()
-    if (narrow := variants_of(figure).variant("narrow")) is not None:
-        narrow.canvas.draw()
-        panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
-        wide = [axis.get_window_extent().width / narrow.bbox.width for axis in panels]
-        # Nothing squeezes a panel, and nothing stands out, which would shrink the rest.
-        assert min(wide) > 0.4 / narrow.axes[0].get_gridspec().ncols, wide
-        assert narrow.get_tightbbox().width < 1.06 * NARROW
-        assert narrow.get_size_inches()[0] == NARROW
-        assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
-        rows = sorted(panels, key=lambda axis: axis.get_subplotspec().num1)
-        heights = [round(axis.get_position().y0, 3) for axis in rows]
-        assert heights == sorted(heights, reverse=True)  # the first one on top
-
-
-def narrow_panels(figure):
-    """The narrow variant of a figure, and its panels by row and column."""
     narrow = variants_of(figure).variant("narrow")
     narrow.canvas.draw()
     panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
-    places = {
-        (spec.rowspan.start, spec.colspan.start): axis
-        for axis in panels
-        if (spec := axis.get_subplotspec())
-    }
-    return narrow, places
+    wide = [axis.get_window_extent().width / narrow.bbox.width for axis in panels]
+    # Nothing squeezes a panel, and nothing stands out, which would shrink the rest.
+    assert min(wide) > 0.3 / narrow.axes[0].get_gridspec().ncols, wide
+    assert narrow.get_size_inches()[0] == 4 and narrow.get_tightbbox().width < 1.3 * 4
+    grid = figure.axes[0].get_gridspec()
+    if grid.nrows == 1:
+        assert narrow.axes[0].get_gridspec().ncols == 1
 
 
 def test_two_rows_of_maps_become_two_columns(monkeypatch):
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
     maps = {name: {(0, 2): 60.0 + 9 * place, (4, 4): 90.0} for place, name in enumerate("abc")}
     own = {"before": ("energy", (50, 100))}
-    narrow, places = narrow_panels(
-        figures.plot_frequency_maps({"before": maps, "after": maps}, own=own)
-    )
-    assert [places[line, 0].get_ylabel() for line in range(3)] == ["a", "b", "c"]
-    assert [places[0, column].get_title() for column in range(2)] == ["before", "after"]
+    figure = figures.plot_frequency_maps({"before": maps, "after": maps}, own=own)
+    narrow = variants_of(figure).variant("narrow")
+    narrow.canvas.draw()
+    panels = {
+        (spec.rowspan.start, spec.colspan.start): axis
+        for axis in narrow.axes
+        if axis.get_label() != "<colorbar>" and (spec := axis.get_subplotspec())
+    }
+    assert [panels[line, 0].get_title() for line in range(3)] == ["a", "b", "c"]
+    assert [panels[0, column].get_ylabel() for column in range(2)] == ["before", "after"]
     bars = [axis for axis in narrow.axes if axis.get_label() == "<colorbar>"]
-    lowest = min(axis.get_position().y0 for axis in places.values())
+    lowest = min(axis.get_position().y0 for axis in panels.values())
     assert len(bars) == 2 and all(bar.get_position().y1 < lowest for bar in bars)
 
 
-def shown_legends(figure):
-    """Return the labels of each legend that a figure draws."""
-    found = [*figure.legends, *(axis.get_legend() for axis in figure.axes if axis.get_legend())]
-    return [tuple(text.get_text() for text in one.get_texts()) for one in found]
-
-
-def test_a_narrow_figure_draws_each_legend_once():
-    name = "a name that is far too long for a panel of a narrow figure"
-    places = np.arange(3.0)
-    curves = {"a": ("live", places + 1, places + 1), name: ("model", places + 1, places + 1)}
-    narrow = Variants(figures.plot_scaling, {"seconds": curves}).variant("narrow")
-    ((_, second),) = shown_legends(narrow)
-    assert len(narrow.legends) == 1 and second == name
-    kinds = {"pooling": "abc", "convolution": "abcd"}
-    panels = {
-        kind: {f"{kind}, of number {n}": places for n in all_} for kind, all_ in kinds.items()
-    }
-    narrow = Variants(figures.plot_curves, places, panels, "share").variant("narrow")
-    assert not narrow.legends and len(shown_legends(narrow)) == 2  # which name different things
-    narrow.draw_without_rendering()
-    (upper, first), (lower, second) = (
-        (axis.get_window_extent(), axis.get_legend().get_window_extent()) for axis in narrow.axes
-    )
-    assert upper.y0 > first.y1 > first.y0 > lower.y1 and lower.y0 > second.y1
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("plot_forms", VARIANTS),
-        ("plot_directions", VARIANTS),
-        ("plot_class_differences", VARIANTS[:1]),
-    ],
-)
-def test_an_output_of_the_book_holds_the_variants(name, expected, monkeypatch):
-    assert not hasattr(CALLS[name](), "_repr_mimebundle_")
+def test_an_output_of_the_book_holds_the_variants(monkeypatch):
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    bundle = CALLS[name]()._repr_mimebundle_()
-    assert set(bundle) == {MIME.format(variant) for variant in expected}
+    bundle = CALLS["plot_forms"]()._repr_mimebundle_()
+    assert set(bundle) == {MIME.format(variant) for variant in VARIANTS}
 
 
 def test_signed_images_are_centred_at_zero():

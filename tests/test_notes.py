@@ -7,7 +7,6 @@ import torch
 from convergence import random_nads
 from nads_book.experiments import Context
 from nads_book.studies import experiment
-from nads_book.studies.injection_responses import by_epochs
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
@@ -175,15 +174,3 @@ def test_a_reader_follows_every_wrong_note():
     assert result["followed"] == {"class": 1} and result["unprompted"]["class"] < 0.5
     assert result["deviation"] == pytest.approx(shortcuts.carrier_moments[1], rel=0.01)
     assert "followed" not in job.measure(unit | {"written": "none"}, Context(), reader)
-
-
-# What came of it
-
-
-CONDITION = ("photos", "emptied", "added", 0.2)
-
-
-def test_stored_lengths_of_training_are_collected_by_epochs():
-    stored = by_epochs("notes-lenet")
-    assert list(stored) == sorted(stored) and {10, 50} <= set(stored)
-    assert by_epochs("notes-vgg11") == {}

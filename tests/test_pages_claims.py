@@ -12,17 +12,17 @@ TRAINED = "atlas-trained"
 MAPS = "maps-lenet.laptop"
 NARROW_MAPS = "maps-resnet18.narrow"
 KEPT = {"images": "photos", "background": "kept"}
-COMPONENTS = {"source": "pca", "target": "resnet18", "order": "kept"}
 START = {"network": "lenet", "data": "photos", "step": 0}
 FASHION = {"data": "fashion-mnist", "network": "lenet"}
-LAST = {"data": "imagenette", "network": "lenet", "index": 4_000, "background": "emptied"}
 
 ONE_SIZE = {"treatment": "adam, one step size"}
-EQUAL = {"treatment": "sgd, equal variances"}
 DECIDED = {"verified": True, "toy": True, "falsified": False, "inconclusive": None}
 FIRST = "exact-first-step"
 DERIVATIVE = {"measured": "derivative"}
 LOW = [0.2, 0.1, 0.3]
+FOLLOWED = {"background": "emptied", "written": "added", "size": 0.5}
+END = {"network": "lenet", "data": "photos", "step": 1_000}
+SERIES = {"data": "mnist1d", "variant": "as is", "architecture": "cnn"}
 
 # claim, file, rows that are changed, field, its new value
 CASES = [
@@ -71,6 +71,24 @@ CASES = [
     ("first-step-along-law", FIRST, DERIVATIVE, "change.cosine.G_0 S G_0", LOW),
     ("first-step-shrinks", FIRST, DERIVATIVE, "growth", LOW),
     ("first-step-grows", "first-step-rates", {"rate": 0.5}, "growth", [0.9, 0.8, 0.95]),
+    ("fits-noise", "fig1-lenet", {}, "train_accuracy", 0.55),
+    ("poison-not-steady", "fig7-lenet", {}, "test_accuracy", 0.5),
+    ("small-unread", LENETS, {"background": "emptied", "size": 0.05}, "followed.class", 0.9),
+    ("border-depends", "notes-lenet.epochs100", FOLLOWED, "followed.class", 0.0),
+    ("errata-poison-order", LENETS, FOLLOWED, "followed.class", 0.5),
+    ("errata-small-modification", LENETS, {"index": 0}, "mean", 0.01),
+    ("flip-full-lenet", "fig8-lenet", {"flipped": True}, "test_accuracy", 0.9),
+    ("errata-flip-training", "fig8-lenet", {}, "train_accuracy", 0.99),
+    ("match-with-smoothness", MAPS, {"order": "kept"}, "neighbours", -0.9),
+    ("match-open", NARROW_MAPS, {"order": "reversed"}, "test_accuracy", 0.2),
+    ("order-beats-shuffled", NARROW_MAPS, {"target": "random"}, "test_accuracy", 0.9),
+    ("samples-and-noise", "law-trained", {"num_train": 1_000}, "accuracy", 0.99),
+    ("fig6-lenet-close", "fig6-lenet", {}, "test_accuracy", 0.7),
+    ("falls-as-trend", "fig6-lenet", {}, "test_accuracy", 0.7),
+    ("nonlinear-order", "nonlinear-tasks", {"first": 0}, "test_accuracy", 0.5),
+    ("neither-at-the-end", "geometry", END, "change.cosine.signal", [0.5, 0.4, 0.6]),
+    ("low-energy-unlearned", "repair", {"network": "densenet"}, "accuracies", [0.9] * 16),
+    ("series-ridge-falls", "other-data-scores", SERIES, "scores.ridge.0", 0.9),
 ]
 
 

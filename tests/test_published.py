@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.analysis import frequency_maps as maps
-from nads_book.pages import published_spectra
+from nads_book.pages.scored_rows import rows_of
 
 pytestmark = pytest.mark.stored
 
@@ -25,12 +25,9 @@ def test_every_reader_has_the_map_of_every_architecture(name):
 
 
 @pytest.mark.parametrize("name", ALONG_NADS)
-def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(name):
-    every = nb.published.nad_accuracies(name, interpolated=True)
+def test_values_along_nads_are_those_that_were_measured(name):
     measured = nb.published.nad_accuracies(name)
-    assert list(every) == list(range(1023)) and len(measured) == 264
-    lines = np.interp(range(1023), list(measured), list(measured.values()))
-    np.testing.assert_allclose(list(every.values()), lines, rtol=0, atol=1e-9)
+    assert list(measured) == [*range(10), *range(10, 1023, 4)] and len(measured) == 264
     assert measured[0] > 0.97 and 0.48 < measured[1022] < 0.52
 
 
@@ -46,8 +43,11 @@ def test_accuracies_are_those_of_the_authors_files(name):
     theirs = waves[f"acc_{COLUMNS[name]}"] / 100
     assert [ours[place] for place in places] == pytest.approx(theirs, abs=1e-6)
     if name in ALONG_NADS:
-        along = nb.published.nad_accuracies(name, interpolated=True).values()
-        assert [*along] == pytest.approx(nads[f"acc_{COLUMNS[name]}"] / 100, abs=1e-9)
+        every = nads[f"acc_{COLUMNS[name]}"] / 100
+        measured = nb.published.nad_accuracies(name)
+        assert [*measured.values()] == pytest.approx(every[[*measured]], abs=1e-9)
+        lines = np.interp(range(1023), [*measured], [*measured.values()])
+        np.testing.assert_allclose(every, lines, rtol=0, atol=1e-9)
 
 
 def test_frequencies_are_vertical_then_horizontal():
@@ -72,24 +72,21 @@ def test_an_architecture_without_published_accuracies_is_named():
         nb.published.fourier_accuracies("ky")
 
 
-def test_directions_and_eigenvalues_are_theirs_and_the_leading_ones_ship(published, monkeypatch):
-    found = [nb.published.eigenvalues(name) for name in ("lenet", "vgg11", "resnet18")]
-    for name, values in zip(("lenet", "vgg11", "resnet18"), found, strict=True):
+def test_directions_are_theirs_and_the_leading_ones_ship(published, monkeypatch):
+    for name in ("lenet", "vgg11", "resnet18"):
         shown = nb.published.directions(name).double()
         torch.testing.assert_close(shown, published(name), atol=2e-4, rtol=0)
-        assert len(values) == 1023 and (values[:-1] >= values[1:]).all()
     monkeypatch.setenv("NADS_REFERENCE", os.devnull)  # a folder without them
-    for name, values in (("lenet", found[0]), ("resnet18", found[2])):
+    for name in ("lenet", "resnet18"):
         shown = nb.published.directions(name).double().flatten(1)
         theirs = published(name)[:64].flatten(1)
         assert shown.shape == theirs.shape and ((shown * theirs).sum(1) > 1 - 1e-6).all()
-        assert (nb.published.eigenvalues(name) == values[:64]).all()
         assert nb.published.directions(name, 1023) is None
     assert nb.published.directions("vgg11") is None is nb.published.directions("densenet121")
 
 
 def test_the_directions_that_are_kept_back_are_compared_with_nothing():
     """DenseNet-121's check other results later."""
-    found = published_spectra.rows()
+    found = {row["architecture"]: row for row in rows_of("published-spectra")}
     assert {name for name, row in found.items() if "overlaps" not in row} == {"densenet121"}
     assert found["lenet"]["overlaps"]["10"] == pytest.approx(0.948, abs=0.001)

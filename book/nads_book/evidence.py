@@ -56,7 +56,7 @@ def evidence(
     sentence: str = "",
     null: float | None = None,
     results: Sequence[Results] = (),
-    rows: Sequence[Mapping[str, Any]] = (),
+    rows: Any = (),
     size: str = "theory",
     num_seeds: int | None = None,
     num_trainings: int | None = None,
@@ -72,7 +72,7 @@ def evidence(
         null: number.
         results: stored results that decide the claim, which give size, seeds, trainings and
             sources.
-        rows: rows that decide it, of a study or some of those of ``results``, which give seeds and
+        rows: rows that decide it, a list or a table, of a study or some of those of ``results``, which give seeds and
             trainings.
         size: size, where there are no ``results``.
         num_seeds: number of seeds, where there are neither ``results`` nor ``rows``.
@@ -82,8 +82,9 @@ def evidence(
         size = next((one.preset for one in results if one.preset != "paper"), "paper")
         num_seeds = max(len({row["seed"] for row in one.rows}) for one in results)
         num_trainings = sum(len(one.rows) for one in results)
-    if rows:
-        num_seeds, num_trainings = len({row["seed"] for row in rows}), len(rows)
+    if len(rows):
+        seeds = rows["seed"] if hasattr(rows, "columns") else [row["seed"] for row in rows]
+        num_seeds, num_trainings = len(set(seeds)), len(rows)
     return Evidence(
         holds=None if holds is None else bool(holds),
         sentence=sentence,

@@ -9,13 +9,13 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Any, TypeVar
 
 import numpy as np
 
 from nads_book.evidence import Estimate, around
 
+MANY = 20_000  # draws after which an interval hardly depends on their seed
 Key = TypeVar("Key")
 
 
@@ -75,27 +75,9 @@ def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level
     )
 
 
-@dataclass(frozen=True, eq=False)
-class OrderTest:
-    """The distance of accuracies from a decreasing order; the result of `order_test`.
-
-    Args:
-        gaps: (n,) distances from the closest decreasing sequence.
-        deviations: (n,) the same in standard errors of the test set.
-        spread: root mean square of the deviations.
-        sampling_spread: 95 % quantile of that spread if the true accuracies decrease, up to
-            sampling noise.
-    """
-
-    gaps: np.ndarray
-    deviations: np.ndarray
-    spread: float
-    sampling_spread: float
-
-
 def order_test(
-    accuracies: Sequence[float], num_test: int | np.ndarray, inflation: float = 1.0
-) -> OrderTest:
+    accuracies: np.ndarray, num_test: int | np.ndarray, inflation: float = 1.0
+) -> tuple[float, float]:
     """Test whether accuracies decrease, up to sampling noise of test sets and variance between
     trainings.
 
@@ -104,20 +86,22 @@ def order_test(
         num_test: number of test samples behind each.
         inflation: ratio of the deviation between trainings, with their test sets, to that of test
             sets alone.
-    """
-    accuracies, fit = np.asarray(accuracies), isotonic_fit(accuracies)
 
-    def deviations(accuracies: np.ndarray) -> np.ndarray:
+    Returns:
+        The root mean square of the distances from the closest decreasing sequence, in standard
+        errors of the test set; and its 95 % quantile if the true accuracies decrease.
+    """
+
+    def spread(accuracies: np.ndarray) -> float:
         fit = isotonic_fit(accuracies)
         variances = np.maximum(fit * (1 - fit), 1 / num_test) / num_test
-        return (accuracies - fit) / np.sqrt(variances)
+        return float(np.sqrt(np.mean((accuracies - fit) ** 2 / variances)))
 
     # 100 test sets are drawn again from the fit.
+    fit = isotonic_fit(accuracies)
     redrawn = np.random.default_rng(0).binomial(num_test, fit, (100, len(fit))) / num_test
     redrawn = np.clip(fit + inflation * (redrawn - fit), 0, 1)
-    errors = deviations(accuracies)
-    spread, *spreads = (np.sqrt(np.mean(deviations(x) ** 2)) for x in (accuracies, *redrawn))
-    return OrderTest(accuracies - fit, errors, float(spread), float(np.quantile(spreads, 0.95)))
+    return spread(accuracies), float(np.quantile([spread(drawn) for drawn in redrawn], 0.95))
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8) -> float:
@@ -222,14 +206,8 @@ def with_interval(resampled: np.ndarray) -> Estimate:
 
 
 def exact_mean(values: Sequence[float] | np.ndarray) -> Estimate:
-    """Return the mean of n values and its exact 95 % bootstrap interval, from all n^n draws.
-
-    Raises:
-        ValueError: for more than 7 values.
-    """
+    """Return the mean of a few values and its exact 95 % bootstrap interval, from all n^n draws."""
     values = np.asarray(values, dtype=float)
-    if len(values) > 7:
-        raise ValueError(f"{len(values)} values have too many draws: use `student_mean`")
     draws = np.stack(np.meshgrid(*[values] * len(values)), -1).reshape(-1, len(values))
     low, high = np.quantile(draws.mean(1), (0.025, 0.975))
     return float(values.mean()), float(low), float(high)
@@ -307,7 +285,7 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
         return float("nan")
     # (positive, negative): 0, 1/2 or 1
     above = (np.sign(scores[positive][:, None] - scores[~positive]) + 1) / 2
-    return float(above.sum() / above.size)
+    return float(above.mean())
 
 
 def drawn_groups(groups: np.ndarray) -> Iterator[np.ndarray]:
@@ -351,34 +329,3 @@ def regression(
         [np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws]
     )
     return dict(zip(names, map(with_interval, fits.T), strict=True))
-
-
-MANY = 20_000  # draws after which an interval hardly depends on their seed
-_FEW = 8  # pairs of which all draws can be enumerated
-
-
-def correlation_interval(a: np.ndarray, b: np.ndarray) -> Estimate:
-    """Return the rank correlation of n pairs, and its 95 % interval over draws of pairs with
-    replacement.
-
-    Up to 8 pairs all draws are enumerated: how often each pair is drawn, with its probability.
-    Draws in which all values are equal have no correlation and do not count.
-
-    Args:
-        a: (n,).
-        b: (n,).
-    """
-    if len(a) > _FEW:
-        return with_interval(resampled_correlations(a, b, MANY))
-    chosen = combinations_with_replacement(range(len(a)), len(a))
-    counts = np.array([np.bincount(draw, minlength=len(a)) for draw in chosen])  # (draws, n)
-    # n! / (c_1! ... c_n!) of the n^n draws have the counts c.
-    ways = np.array(
-        [math.factorial(len(a)) / math.prod(map(math.factorial, draw)) for draw in counts.tolist()]
-    )
-    ranks = rank_correlations(a, b, counts)
-    order = np.argsort(ranks)[: np.isfinite(ranks).sum()]  # nan comes last
-    cumulative = ways[order].cumsum()
-    places = np.searchsorted(cumulative, np.array([0.025, 0.975]) * cumulative[-1])
-    low, high = ranks[order][places]
-    return rank_correlation(a, b, 2), float(low), float(high)

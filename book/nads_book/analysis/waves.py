@@ -79,6 +79,11 @@ def spectrum_of(nads: NADs) -> Tensor:
     return (spectrum(nads.directions[:, 0]) * nads.eigenvalues[:, None, None]).sum(0)
 
 
+def half_of_energy(nads: NADs) -> int:
+    """Return how many of the first NADs hold half of the energy."""
+    return int((nads.eigenvalues.cumsum(0) < nads.eigenvalues.sum() / 2).sum()) + 1
+
+
 @lru_cache
 def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency, float]:
     """Return the energy v^T C v that random weights predict for each wave of `grid_frequencies`,

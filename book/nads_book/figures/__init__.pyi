@@ -6,7 +6,6 @@ from .bases import (
     plot_directions,
     plot_eigenvalues,
     plot_kinks,
-    plot_overlaps,
     plot_scaling,
 )
 from .intervals import plot_intervals
@@ -51,7 +50,6 @@ __all__ = [
     "plot_learning_curves",
     "plot_lines",
     "plot_matrices",
-    "plot_overlaps",
     "plot_representations",
     "plot_scaling",
     "plot_signed_images",

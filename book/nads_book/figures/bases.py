@@ -15,9 +15,8 @@ from nads_book.analysis.class_differences import ClassDifferences
 from nads_book.figures.style import (
     bare,
     colours,
-    dotted,
+    is_narrow,
     legend,
-    log_ticks,
     panel_row,
     shade,
     show_spectrum,
@@ -58,27 +57,32 @@ def plot_directions(
         "linewidth": 2,
         "clip_on": False,
     }
-    ratios = [1] * count + ([0.25] + [1] * count) * images
-    figure, axes = subplots(
-        len(bases), len(ratios), 0.35 + 0.98 * len(bases), grid=None, width_ratios=ratios
-    )
-    for row, (label, nads) in zip(axes, bases.items(), strict=True):
-        for axis in row[count:]:
-            axis.axis("off")
+    if is_narrow():  # spectra below
+        rows, ratios = len(bases) * (1 + images), [1] * count
+    else:
+        rows, ratios = len(bases), [1] * count + ([0.25] + [1] * count) * images
+    height = 0.35 + 0.98 * rows * (1 + is_narrow())
+    figure, axes = subplots(rows, len(ratios), height, grid=None, width_ratios=ratios)
+    for axis in axes.flat:
+        axis.axis("off")
+    spectra = axes[len(bases) :] if is_narrow() else axes[:, count + 1 :]
+    for row, (label, nads) in enumerate(bases.items()):
         for column, index in enumerate(indices):
-            drawn = [row[column]]
-            draw_direction(row[column], nads[index])
-            bare(row[column])
+            drawn = [axes[row, column]]
+            draw_direction(drawn[0], nads[index])
+            bare(drawn[0])
             axes[0, column].set_title(f"NAD {index}")
             if nads.directions.dim() == 4:
-                drawn.append(row[count + 1 + column])
-                drawn[1].axis("on")
+                drawn.append(spectra[row, column])
                 show_spectrum(drawn[1], nads[index])
-                axes[0, count + 1 + column].set_title(f"spectrum {index}")
-            if nads.uncertainty is not None and nads.certainty[index] < 0.5:
-                for axis in drawn:
+                spectra[0, column].set_title(f"spectrum {index}")
+            for axis in drawn:
+                axis.axis("on")
+                if nads.uncertainty is not None and nads.certainty[index] < 0.5:
                     axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **frame))
-        row[0].set_ylabel(label)
+            if column == 0:
+                for axis in drawn if is_narrow() else drawn[:1]:
+                    axis.set_ylabel(label)
     return figure
 
 
@@ -102,28 +106,6 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
         axis.annotate(str(curve.get_label()), end, annotation_clip=False, **look)
     axis.set(xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
     axis.set(xscale="log", yscale="log")
-    return figure
-
-
-@styled
-def plot_overlaps(
-    counts: Sequence[int], overlaps: Mapping[str, Sequence[float]], chance: float
-) -> Figure:
-    """Draw the overlap of two runs against the number of networks; from the second curve on,
-    dashed.
-
-    Args:
-        counts: numbers of networks, (n,).
-        overlaps: label -> (n,).
-        chance: overlap of random subspaces, drawn as a line.
-    """
-    figure, ((axis,),) = subplots(height=3.0)
-    for (label, values), style in zip(overlaps.items(), ("o-", "s--"), strict=False):
-        axis.plot(counts, values, style, label=label)
-    axis.axhline(chance, **dotted("random directions"))
-    axis.set(xlabel="networks in each run", ylabel="overlap of two runs", ylim=(0, 1.02))
-    log_ticks(axis, counts)
-    axis.legend()
     return figure
 
 

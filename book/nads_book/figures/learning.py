@@ -17,6 +17,7 @@ from nads_book.figures.style import (
     bars,
     colours,
     dotted,
+    is_narrow,
     legend,
     name_rows,
     panel_row,
@@ -116,7 +117,7 @@ def plot_frequency_maps(
         len(rows), len(columns), 0.75 + side * len(rows), grid=None, sharex=True, sharey=True
     )
     figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
-    if len(columns) == 1:
+    if len(columns) == 1 and not is_narrow():
         figure.set_figwidth(2.2 + side)
     edge, half = SIZE // 2, step / 2
     ends, ticks = (-edge - half, edge - half), [-edge, -edge // 2, 0, edge // 2]
@@ -147,8 +148,10 @@ def plot_frequency_maps(
         figure.supxlabel("cycles across", fontsize=9)
         figure.supylabel("cycles down", fontsize=9)
     extend = "neither" if over is None else "max"
+    place = "bottom" if is_narrow() else "right"
+    look: dict[str, Any] = {"location": place, "shrink": 0.8, "aspect": 15}
     for title, (image, places) in colour_bars.items():
-        bar = figure.colorbar(image, ax=places, label=title, extend=extend, shrink=0.8, aspect=15)
+        bar = figure.colorbar(image, ax=places, label=title, extend=extend, **look)
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
     return figure

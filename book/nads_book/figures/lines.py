@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from nads_book.figures.style import bar_ends, legend, log_ticks, panel_row, rule, styled
 
-# Label -> places (n,), and values with the ends of their intervals (n, 3).
+# Label -> places (n,), and values (n,), or with the ends of their intervals (n, 3).
 Lines = Mapping[str, tuple[Sequence[float] | np.ndarray, Sequence[Any] | np.ndarray]]
 
 

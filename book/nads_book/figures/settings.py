@@ -30,10 +30,12 @@ LOOK: dict[Any, Any] = STYLE | {
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
     "image.interpolation": "nearest",
+    "figure.figsize": (7.6, 3.0),  # inches: the text width of the book
 }
 GROUND, INK = "0.07", "0.87"  # the colours of a dark page and of its text
 # A blue of a contrast of at least 4.5 with a dark page; the widgets' dark colours are as bright.
 BRIGHT_BLUE = "#4da3e0"
+SLIM: dict[Any, Any] = {"figure.figsize": (4.0, 3.0)}  # inches, on the screen of a phone
 DARK: dict[Any, Any] = {
     "axes.prop_cycle": cycler(color=(BRIGHT_BLUE, *COLOURS[1:])),
     **dict.fromkeys(
@@ -46,17 +48,9 @@ DARK: dict[Any, Any] = {
 }
 
 
-def drawn_with(
-    settings: dict[Any, Any],
-    draw: Callable[[], Figure],
-    arrange: Callable[[Figure], None] | None = None,
-) -> Figure:
-    """Return a figure that is drawn with other matplotlib settings than the reader's, and maybe
-    arranged with these.
-    """
+def drawn_with(settings: dict[Any, Any], draw: Callable[[], Figure]) -> Figure:
+    """Return a figure that is drawn with other matplotlib settings than the reader's."""
     with plt.rc_context(settings):
         figure = draw()
         plt.close(figure)  # a notebook shows the returned figure once, not twice
-        if arrange:
-            arrange(figure)
     return figure

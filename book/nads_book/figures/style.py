@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -18,7 +19,9 @@ from nads_book.figures.variants import Variants
 from nads_book.publishing import draws_variants
 from nads_core.data.fourier import spectrum
 
-WIDTH = 7.6  # inches: the text width of the book
+WIDTH = LOOK["figure.figsize"][0]
+TURNED = {"width_ratios": "height_ratios", "height_ratios": "width_ratios", "row": "col"}
+LONGEST = 6
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
 
 
@@ -82,6 +85,8 @@ def subplots(
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure of the text width and its axes as a (rows, columns) array.
 
+    In a narrow figure one or two rows of up to `LONGEST` panels are drawn as columns.
+
     Args:
         rows: number of rows.
         columns: number of columns.
@@ -89,13 +94,24 @@ def subplots(
         grid: axis whose ticks have faint lines, "x", "y" or "both"; None for no lines.
         **options: options of `matplotlib.pyplot.subplots`.
     """
-    size = (WIDTH, height)
+    width, narrow = rcParams["figure.figsize"][0], is_narrow()
+    turned = narrow and rows < 3 and 1 < columns <= LONGEST
+    if turned:
+        rows, columns, height = columns, rows, 0.85 * columns * height / rows
+        options = {TURNED.get(k, k): TURNED.get(str(v), v) for k, v in options.items()}
+    elif narrow and columns > 1:
+        height *= 0.3 + width / WIDTH
     figure, axes = plt.subplots(
-        rows, columns, figsize=size, layout="constrained", squeeze=False, **options
+        rows, columns, figsize=(width, height), layout="constrained", squeeze=False, **options
     )
     for axis in axes.flat if grid else ():
         axis.grid(alpha=0.3, axis=grid)
-    return figure, axes
+    return figure, axes.T if turned else axes
+
+
+def is_narrow() -> bool:
+    """Return whether the settings are those of a narrow figure."""
+    return bool(rcParams["figure.figsize"][0] < WIDTH)
 
 
 def panel_row(
@@ -120,7 +136,8 @@ def panel_row(
     figure, (axes,) = subplots(1, len(titles), height, **options)
     for axis, title in zip(axes, titles, strict=True):
         axis.set(title=title, xlabel=xlabel)
-    axes[0].set_ylabel(ylabel)
+    for axis in axes if is_narrow() else axes[:1]:
+        axis.set_ylabel(ylabel)
     return figure, axes
 
 
@@ -140,6 +157,8 @@ def legend(
         handles |= {
             label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }
+    if is_narrow():
+        options["ncols"] = 1
     figure.legend(list(handles.values()), list(handles), loc=loc, **options)
 
 
@@ -183,9 +202,10 @@ def bar_ends(estimates: np.ndarray | Sequence[Sequence[float]]) -> tuple[np.ndar
     takes them; an end that is not finite has none.
 
     Args:
-        estimates: (n, 3), each a value with the ends of its interval.
+        estimates: (n, 3), each a value with the ends of its interval; or values (n,).
     """
-    value, low, high = np.reshape(estimates, (-1, 3)).astype(float).T
+    found = np.asarray(estimates, dtype=float).reshape(len(estimates), -1)  # (n, 1 or 3)
+    value, low, high = found[:, [0, 1 % found.shape[1], -1]].T
     lengths = np.stack([value - low, high - value])
     return value, np.where(np.isfinite(lengths), lengths, 0).clip(0)
 
@@ -211,7 +231,7 @@ def log_ticks(axis: Axes, ticks: Sequence[float] | np.ndarray, labels: Iterable[
 
 def name_rows(axis: Axes, names: Iterable[str]) -> None:
     """Make a vertical axis of rows, the first on top."""
-    names = list(names)
+    names = [fill(name, 20) if is_narrow() else name for name in names]
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.5, -0.5)
 

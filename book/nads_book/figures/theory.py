@@ -12,6 +12,7 @@ from nads_book.figures.style import (
     WIDTH,
     colours,
     dotted,
+    is_narrow,
     legend,
     log_ticks,
     name_rows,
@@ -110,7 +111,7 @@ def plot_curves(
     labels = [axis.get_legend_handles_labels()[1] for axis in axes]
     if any(own != labels[0] for own in labels):
         for axis in axes:
-            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2 - is_narrow())
     elif len(labels[0]) > 1:
         axes[-1].legend()
     return figure

@@ -12,6 +12,7 @@ import nads_core as nc
 from nads_book import checks, figures, report
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.checks import Check, errata
+from nads_book.claims import decides
 from nads_book.evidence import Estimate, Evidence, evidence, fitted_slope
 from nads_book.figures.style import DIVERGING, legend, panel_row, shade, styled
 from nads_book.theory import deep_linear, lemma2, pooling
@@ -244,7 +245,8 @@ def eigenvalues_at_start() -> dict[int, Tensor]:
     return dict(zip(starts, torch.linalg.eigvalsh(matrices), strict=True))
 
 
-def zeta_order() -> Evidence:
+@decides("zeta-order")
+def _() -> Evidence:
     """Decide whether frequencies converge in the order of ζ at one small learning rate."""
     iterations = descend(FREQUENCIES, response_of(), safe_rate(response_of()))
     zetas = deep_linear.zeta(FREQUENCIES, response_of(), MARGIN, NOISE_STD)
@@ -256,7 +258,8 @@ def zeta_order() -> Evidence:
     return evidence(holds, correlation, num_seeds=STARTS["num_runs"])
 
 
-def saddle_pull() -> Evidence:
+@decides("saddle-pull")
+def _() -> Evidence:
     """Decide whether the negative eigenvalue at the start follows the response."""
     response = response_of("average", SMALL)
     ratios = [
@@ -267,13 +270,15 @@ def saddle_pull() -> Evidence:
     return evidence(0.6 < min(ratios) and max(ratios) < 1, min(ratios))
 
 
-def pull_not_zeta() -> Evidence:
+@decides("pull-not-zeta")
+def _() -> Evidence:
     """Decide whether steps grow as the inverse response and not as the inverse of ζ."""
     slope, low, high = exponent()
     return evidence(abs(slope - 1) < 0.3 and high < 2, slope, low, high, null=2)
 
 
-def errata_zeta_speed() -> Evidence:
+@decides("errata-zeta-speed")
+def _() -> Evidence:
     """Decide the paper's sentence about ζ ≲ 1, against which speaks a small ζ without a cost."""
     example = steps_of_example()
     (_, first), (zeta, few), (low, slow) = (example[key] for key in (1.0, 16.0, 1_024.0))
@@ -288,4 +293,5 @@ def errata_zeta_speed() -> Evidence:
     return evidence(stands, zeta, sentence=text)
 
 
-CLAIMS = errata.decisions(results, STATEMENTS)
+for _id, _decide in errata.decisions(results, STATEMENTS).items():
+    decides(_id)(_decide)

@@ -13,6 +13,7 @@ from nads_book import figures
 from nads_book.analysis import statistics, waves
 from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.checks import Check, errata
+from nads_book.claims import decides
 from nads_book.evidence import Evidence, evidence
 from nads_book.report import markdown_table, readable, show
 from nads_book.theory import pooling, regression
@@ -24,7 +25,6 @@ FREQUENCIES = torch.arange(SIZE // 2 + 1)
 NUM_NOISE = 100_000  # white-noise signals, to measure what a layer keeps
 NUM_FILTERS = 100  # random filters
 ROUNDING = 1e-14
-FEW_TAPS, ENOUGH = "16 filters of 3 taps", "4 filters of 5 taps"
 
 
 # The opening picture
@@ -103,7 +103,8 @@ def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
     return figures.plot_curves(FREQUENCIES, panels, "share q that can be recovered")
 
 
-def pooling_budget() -> Evidence:
+@decides("pooling-budget")
+def _() -> Evidence:
     """Decide whether the shares of every prefilter sum to the number of outputs."""
     errors = [abs(budget(impulse) - NUM_OUTPUTS) for impulse in impulses().values()]
     return evidence(max(errors) < 1e-9)
@@ -187,14 +188,16 @@ def plot_other_layers() -> Figure:
     )
 
 
-def pooling_share() -> Evidence:
+@decides("pooling-share")
+def _() -> Evidence:
     """Decide whether the measured shares of average pooling are those of the formula."""
     shares, errors = measured_shares()["average"]
     deviations = (shares - kept_shares()["average"]).abs()
     return evidence((deviations < 6 * errors + 1e-9).all(), float(deviations.max()))
 
 
-def max_pooling_keeps() -> Evidence:
+@decides("max-pooling-keeps")
+def _() -> Evidence:
     """Decide whether max pooling keeps less than average pooling, with a curve of the same
     shape.
     """
@@ -236,7 +239,8 @@ def plot_dark_lines() -> Figure:
     return figures.plot_frequency_maps(rows, own=own)
 
 
-def silent_waves() -> Evidence:
+@decides("silent-waves")
+def _() -> Evidence:
     """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does
     not learn.
     """
@@ -246,11 +250,15 @@ def silent_waves() -> Evidence:
     return evidence(set(silent()) == set(lines) and clear and most < LEARNED, most, size="paper")
 
 
-def response_orders() -> Evidence:
+@decides("response-orders")
+def _() -> Evidence:
     """Decide whether accuracy beside the dark lines follows the response."""
-    pairs = np.array([(responses()[k], published_accuracies("lenet")[k]) for k in beside()]).T
-    rank = statistics.correlation_interval(*pairs)
+    pairs = np.array([(responses()[k], published_accuracies("lenet")[k]) for k in beside()])
+    x, y = pairs.T
+    draws = statistics.resampled_correlations(x, y, num_resamples=statistics.MANY)
+    rank = statistics.with_interval(draws)
     return evidence(rank[0] > 0.8, *rank, size="paper")
 
 
-CLAIMS = errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible"))
+for _id, _decide in errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible")).items():
+    decides(_id)(_decide)

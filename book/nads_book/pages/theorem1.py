@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nads_book import checks, figures
 from nads_book.checks import Check, errata
+from nads_book.claims import decides
 from nads_book.evidence import Evidence, evidence
 from nads_book.theory import classifiers, pooling
 
@@ -181,7 +182,8 @@ def show_verdicts() -> None:
 # Claims
 
 
-def angle_formula() -> Evidence:
+@decides("angle-formula")
+def _() -> Evidence:
     """Decide whether the closed form equals the angle, for all settings."""
     frequencies = torch.arange(1, SIZE // 2)
     largest = 0.0
@@ -197,4 +199,5 @@ def angle_formula() -> Evidence:
     return evidence(largest < ROUNDING, largest)
 
 
-CLAIMS = errata.decisions(results, CHECKS)
+for _id, _decide in errata.decisions(results, CHECKS).items():
+    decides(_id)(_decide)

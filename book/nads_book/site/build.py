@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
-from nads_book.pages import decisions, name_of
+from nads_book.pages import name_of
 from nads_book.site import notebooks
 from nads_book.site.execution import (
     PRESETS,
@@ -54,8 +54,8 @@ def decided(book: list[Chapter], root: Path) -> dict[str, claims.Claim]:
     """
     found, problems = by_functions() if root == ROOT else ({}, [])
     register = claims.decide(found, claims.places([one.target for one in book]), root)
-    for key, decide in decisions().items() if found else ():
-        register[key].function = name_of(decide)
+    for key in found:
+        register[key].function = name_of(key)
     if "NADS_RESULTS" not in os.environ:
         problems += claims.problems((claim for claim in register.values() if claim.flipped), root)
     if problems:

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from nads_book import explorer, figures
 from nads_book.explorer.wave_bet import Guess
 from nads_book.figures.variants import VARIANTS, Variants
-from nads_book.pages import intro
-from nads_book.pages.nad_computation import certainty
+from nads_book.pages import intro, nad_computation
 from nads_book.report import LABELS
 from nads_book.site import gaps
 from nads_core import load_nads
@@ -37,7 +36,7 @@ def stage(target: Path, root: Path) -> None:
     draw(target, "nads", figures.plot_directions, nads)
     draw(target, "strip", intro.plot_strip, intro.how_nads_are_made())
     draw(target, "certainty", intro.plot_certainty, nads["LeNet"], "++s")
-    content = {f"<!-- {mark} -->": table() for mark, table in certainty.TABLES.items()}
+    content = {f"<!-- {mark} -->": table() for mark, table in nad_computation.TABLES.items()}
     counts = gaps.write(static / "gaps", root)
     for name in ("certainty", "course"):
         page = target / "book" / f"{name}.md"

@@ -73,42 +73,21 @@ def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
     return _column("fig1", ("ky", "kx"), architecture)
 
 
-def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int, float]:
+def nad_accuracies(architecture: str) -> dict[int, float]:
     """Return the test accuracy on D(u_i) at NAD indices i of Fig. 6, in [0, 1].
 
     The published table has a value at each of 1,023 indices. Those above 10 that are not 10 + 4 n
     lie on straight lines between their neighbours, to the last digit, so 264 directions were
-    measured.
+    measured: these.
 
     Args:
         architecture: "lenet", "vgg11", "resnet18" or "densenet121".
-        interpolated: whether to return the values on the straight lines as well.
 
     Raises:
         ValueError: for another one.
     """
-    values = {index: value for (index,), value in _column("fig6", ("index",), architecture).items()}
-    return {
-        index: value
-        for index, value in values.items()
-        if interpolated or index <= 10 or (index - 10) % 4 == 0
-    }
-
-
-def _path(architecture: str) -> Path:
-    complete = Path(
-        os.environ.get("NADS_REFERENCE") or os.devnull,
-        f"{_FILES.get(architecture)}_published_nads.npz",
-    )
-    return complete if complete.exists() else Path(__file__).with_name(f"{architecture}.npz")
-
-
-def _array(architecture: str, name: str, num_required: int) -> Tensor | None:
-    if not (path := _path(architecture)).exists():
-        return None
-    with np.load(path) as file:
-        values = torch.from_numpy(file[name]).float() if name in file else torch.empty(0)
-    return values if len(values) >= num_required else None
+    values = _column("fig6", ("index",), architecture).items()
+    return {i: value for (i,), value in values if i <= 10 or (i - 10) % 4 == 0}
 
 
 def directions(architecture: str, num_required: int = 1) -> Tensor | None:
@@ -120,15 +99,13 @@ def directions(architecture: str, num_required: int = 1) -> Tensor | None:
         num_required: number of directions below which the result is None, such as 1,023 for a
             complete set.
     """
-    array = _array(architecture, "nads", num_required)
-    return (
-        None if array is None else torch.nn.functional.normalize(array, dim=1).view(-1, 1, 32, 32)
-    )
-
-
-def eigenvalues(architecture: str) -> Tensor | None:
-    """Return the eigenvalues (n,) of these NADs, up to a common factor; None if fewer than required
-    are available.
-    """
-    array = _array(architecture, "singular_values", 1)
-    return None if array is None else array.square()
+    folder = os.environ.get("NADS_REFERENCE") or os.devnull
+    complete = Path(folder, f"{_FILES.get(architecture)}_published_nads.npz")
+    path = complete if complete.exists() else Path(__file__).with_name(f"{architecture}.npz")
+    if not path.exists():
+        return None
+    with np.load(path) as file:
+        found = torch.from_numpy(file["nads"]).float()
+    if len(found) < num_required:
+        return None
+    return torch.nn.functional.normalize(found, dim=1).view(-1, 1, 32, 32)

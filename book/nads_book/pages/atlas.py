@@ -1,15 +1,19 @@
-"""What one change of an architecture does to its directions: figures and claims of the stored
-atlas.
+"""The page ``10_atlas``: what one change of an architecture does to its directions, and which waves
+trained entries learned.
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from textwrap import fill
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 import nads_core as nc
+from nads_book.analysis.frequency_maps import LEARNED
+from nads_book.analysis.statistics import area_under_curve
 from nads_book.analysis.waves import spectrum_of
 from nads_book.atlas import (
     Measured,
@@ -21,17 +25,21 @@ from nads_book.atlas import (
     predictions,
     score,
 )
+from nads_book.claims import decides
 from nads_book.evidence import Evidence, evidence
+from nads_book.experiments import load_study
 from nads_book.figures.style import (
     SEQUENTIAL,
     bar_ends,
     bare,
+    colours,
+    legend,
     name_rows,
     show_signed,
     styled,
     subplots,
 )
-from nads_book.report import show
+from nads_book.report import estimate, show, table
 
 POOLING = ("cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool")
 LATTICE = ("resnet", "resnet-average", "resnet-flat", "resnet-noskip")
@@ -47,17 +55,12 @@ TITLES = {
     "vit": "ViT, patches of 4",
     "vit-patch8": "ViT, patches of 8",
 }
+COARSEST = (0, 2)
 
 
 def measured(name: str, measure: str) -> Measured:
     """Return a measure of an entry."""
     return load_atlas().measures[name][measure]
-
-
-def waves(name: str) -> np.ndarray:
-    """Return the energies of waves of an entry, (32, 32), relative to their mean."""
-    found = load_atlas()
-    return found.waves[list(found.entries).index(name)]
 
 
 def _decided(holds: object, found: Measured | float) -> Evidence:
@@ -67,7 +70,7 @@ def _decided(holds: object, found: Measured | float) -> Evidence:
     return evidence(holds, found, size="narrow")
 
 
-# Figures
+# Directions of entries
 
 
 def effective_number(nads: nc.NADs) -> float:
@@ -86,9 +89,10 @@ def plot_entries(names: Sequence[str], yours: nc.NADs | None = None) -> Figure:
         names: entries of the atlas.
         yours: NADs that were computed now, in the first row.
     """
-    entries = load_atlas().entries
+    atlas = load_atlas()
+    waves = dict(zip(atlas.entries, atlas.waves, strict=True))  # relative to their mean
     rows = [
-        (TITLES.get(name, entries[name].change), load_entry_nads(name), waves(name))
+        (TITLES.get(name, atlas.entries[name].change), load_entry_nads(name), waves[name])
         for name in names
     ]
     if yours:
@@ -126,6 +130,9 @@ def plot_yours(nads: nc.NADs) -> Figure:
     return plot_entries((known or ["cnn"])[:2], nads)
 
 
+# Effects of changes
+
+
 @styled
 def plot_largest_effects() -> Figure:
     """Draw the changes that move the second moment most, each beside the first NAD of the changed
@@ -147,9 +154,6 @@ def plot_largest_effects() -> Figure:
     return figure
 
 
-# Claims
-
-
 def largest_by_factor(base: str) -> dict[str, float]:
     """Return the largest effect of each factor on the entries of a base, the largest first."""
     found = load_atlas()
@@ -161,7 +165,8 @@ def largest_by_factor(base: str) -> dict[str, float]:
     return dict(sorted(effects.items(), key=lambda item: -item[1]))
 
 
-def downsampling_first() -> Evidence:
+@decides("downsampling-first")
+def _() -> Evidence:
     """Decide whether downsampling comes first in the small CNN and in ResNet-18, and what
     follows.
     """
@@ -186,7 +191,8 @@ def show_counts() -> None:
     )
 
 
-def nonlinearities_down() -> Evidence:
+@decides("nonlinearities-down")
+def _() -> Evidence:
     """Decide whether none of the three predictions held that nonlinearities move energy to low
     frequencies.
     """
@@ -198,7 +204,8 @@ def nonlinearities_down() -> Evidence:
     return _decided(len(verdicts) == 3 and "held" not in verdicts, verdicts.count("held"))
 
 
-def comb_parts() -> Evidence:
+@decides("comb-parts")
+def _() -> Evidence:
     """Decide whether the global average, strides and skip connections each add to the lattice of
     ResNet-18.
     """
@@ -209,10 +216,99 @@ def comb_parts() -> Evidence:
     return _decided(low > 5 and less and singled, whole)
 
 
-def patches_two_levels() -> Evidence:
+@decides("patches-two-levels")
+def _() -> Evidence:
     """Decide whether two levels explain networks on exchangeable patches, up to 5 % of the
     energy.
     """
     found = [measured(name, "unlike levels") for name in EXCHANGEABLE]
     holds = all(one.interval[0] <= 0.02 and one.interval[1] < 0.05 for one in found)
     return _decided(holds, max(one.value for one in found))
+
+
+def written(found: Measured) -> str:
+    """Return a measure with its interval."""
+    size = abs(found.value)
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2
+    return estimate((found.value, *found.interval), digits)
+
+
+def show_entries() -> None:
+    """Display each entry with its effective number, its effect, and how many networks resolve the
+    effect.
+    """
+    atlas = load_atlas()
+    rows = []
+    for name, entry in atlas.entries.items():
+        effect = known = "–"
+        if entry.base:
+            effect = written(atlas.effect(name))
+            needed = atlas.networks_to_know(name)
+            if needed <= atlas.facts[name]["num_networks"]:
+                known = f"{max(100, round(needed, -2)):,.0f}"
+        rows.append([name, entry.change, written(measured(name, "effective")), effect, known])
+    head = ["entry", "change", "effective number", "effect, 1 − cosine", "networks that resolve it"]
+    table(rows, head)
+
+
+# Trained entries
+
+
+@cache
+def trained() -> pd.DataFrame:
+    """Return the trained waves of all entries: accuracy (mean over seeds), energy before training
+    relative to the mean direction, and whether a wave was learned.
+    """
+    study = load_study("atlas-trained.json")
+    rows, predicted = (
+        pd.DataFrame(part).assign(wave=lambda part: part["wave"].map(tuple))
+        for part in (study["rows"], study["prediction"]["rows"])
+    )
+    reached = rows.groupby(["entry", "wave"], as_index=False)["accuracy"].mean()
+    found = predicted[["entry", "wave", "energy"]].merge(reached)
+    # An estimate of almost nothing can be negative.
+    found["energy"] = found["energy"].clip(lower=0.01)
+    return found.assign(learned=found["accuracy"] > LEARNED)
+
+
+@styled
+def plot_learned() -> Figure:
+    """Draw the waves of each trained entry by their energy in random weights, filled where they
+    were learned.
+    """
+    rows, changes = trained(), load_atlas().entries
+    count = rows.groupby("entry", sort=False)["learned"].sum()
+    names = list(count.sort_values(ascending=False, kind="stable").index)
+    figure, ((axis,),) = subplots(height=0.9 + 0.28 * len(names), grid="x")
+    for label, style, part in (
+        ("learned", "full", rows[rows["learned"]]),
+        ("not learned", "none", rows[~rows["learned"]]),
+    ):
+        places = part["entry"].map(names.index)
+        (dots,) = axis.plot(part["energy"], places, "o", label=label)
+        dots.set(fillstyle=style, color=colours()[0], markersize=6)
+    titles = {name: changes[name].change for name in names}
+    name_rows(
+        axis,
+        (
+            f"CNN, {title}" if name.startswith("cnn-") else title.removeprefix("a ")
+            for name, title in titles.items()
+        ),
+    )
+    label = "energy of the wave in random weights, relative to the mean direction"
+    axis.set(xscale="log", xlabel=label)
+    legend(figure, axis, ncols=2)
+    return figure
+
+
+@decides("most-energy-learned")
+def _() -> Evidence:
+    """Decide whether selective networks learned the waves of most energy, and all but one only the
+    coarsest.
+    """
+    parts = [part for _, part in trained().groupby("entry") if 0 < part["learned"].mean() < 1]
+    areas = [area_under_curve(part["energy"], part["learned"]) for part in parts]
+    alone = sum((part["learned"] == part["wave"].isin([COARSEST])).all() for part in parts)
+    holds = min(areas) == 1 and alone + 1 >= len(parts)
+    rows = load_study("atlas-trained.json")["rows"]
+    return evidence(holds, min(areas), size="laptop", rows=rows)

@@ -1,4 +1,4 @@
-"""The reader's run: photos, NADs, a network, and a line that says what trainings take."""
+"""The reader's run in ``07_poison``: photos, NADs, a network, and a line that says what trainings take."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.pages.poison.parts import stored_beside
+from nads_book.pages.poison import stored_beside
 from nads_book.parameters import check_parameters, choose_network, choose_preset
 from nads_book.photos import load_images
 from nads_core.networks.architectures import ARCHITECTURES, Architecture

@@ -1,0 +1,534 @@
+"""What pages draw and compute from a reader's choices, and verdicts that follow from more than one
+changed row.
+"""
+
+import copy
+import dataclasses
+import html
+import json
+import math
+import zlib
+from base64 import b64decode
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import nads_book as nb
+import numpy as np
+import pytest
+import torch
+from convergence import normal, random_nads
+from nads_book.atlas import load_entry_nads
+from nads_book.experiments import load_study
+from nads_book.pages import (
+    atlas,
+    directional_bias,
+    explorer,
+    flip,
+    lemma1_hessian,
+    nad_computation,
+    nads_and_generalization,
+    poison,
+    poison_trial,
+    pooling_theory,
+    theorem1,
+    training,
+    what_nads_do_not_tell,
+)
+from nads_book.studies import experiment, forgetting
+from nads_book.theory import deep_linear, pooling
+from nads_book.theory.descent import gradient_descent
+from nads_book.theory.reference import compute_reference_nads
+from torch import nn
+from torch.testing import assert_close
+
+import nads_core as nc
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "02_nads_in_one_page.ipynb"
+
+
+def decide(claim):
+    return nb.pages.decisions()[claim]()
+
+
+def tiny():
+    """Return a network that is none of the book's."""
+    return nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 2))
+
+
+# 01, 02, 03
+
+
+@pytest.mark.parametrize("wave", [(3, 5), (-3, -5), (0, 9)])
+def test_the_stored_wave_beside_the_readers_is_the_closest_one(wave):
+    labels = list(directional_bias.stored_beside(wave))
+    (nearest,) = {label.partition(", (")[2] for label in labels}
+    ky, kx = map(int, nearest.rstrip(")").split(", "))
+    assert min(np.hypot(s * ky - wave[0], s * kx - wave[1]) for s in (1, -1)) <= np.sqrt(2)
+    assert len(labels) == 6
+
+
+@pytest.mark.parametrize(
+    ("network", "wave", "shown"),
+    [
+        ("logreg", (0, 16), "−16 to 15"),
+        ("logreg", (-17, 3), "−16 to 15"),
+        (lambda: nn.Sequential(nn.Conv2d(3, 2, 32), nn.Flatten()), (0, 2), "1 × 32 × 32"),
+    ],
+)
+def test_a_wave_or_a_network_that_does_not_fit_is_rejected(network, wave, shown):
+    with pytest.raises(ValueError, match=shown):
+        directional_bias.plot_your_training(network, wave, nc.Recipe(epochs=1), num_images=40)
+
+
+def test_steps_that_are_never_reached_are_the_most():
+    steps = {(0, 2): np.inf, (0, 4): 3.0, **{(2, k): 1.0 - k / 99 for k in range(6)}}
+    coarse = {key: -step if np.isfinite(step) else -9.0 for key, step in steps.items()}
+    assert directional_bias.rank_correlation(steps, coarse) == pytest.approx(-1)
+
+
+def test_the_lines_on_the_page_are_the_reference():
+    cells = json.loads(NOTEBOOK.read_text("utf8"))["cells"]
+    (source,) = [text for c in cells if "def compute_nads" in (text := "".join(c["source"]))]
+    names = {"torch": torch}
+    exec(source, names)
+
+    def lenet():
+        return nc.LENET.build(1, 16, 1)
+
+    expected = compute_reference_nads(lenet, 5, (1, 16, 16), num_inputs=4, seed=3)
+    torch.manual_seed(3)
+    eigenvalues, directions = names["compute_nads"](lenet, 5, 4, (1, 16, 16))
+    assert_close(eigenvalues, expected[0])
+    first = (directions[:4] * expected[1][:4]).flatten(1).sum(1)
+    assert_close(first.abs(), torch.ones(4, dtype=first.dtype))
+
+
+def test_shuffled_energies_do_not_separate_learned_waves(monkeypatch):
+    rng, real = np.random.default_rng(0), nads_and_generalization.energies
+    monkeypatch.setattr(
+        nads_and_generalization, "energies", lambda *names: rng.permutation(real(*names))
+    )
+    found = decide("energy-predicts")
+    assert found.holds is False and 0.2 < found.value < 0.8
+
+
+def test_the_readers_wave_is_a_star_among_the_published_ones():
+    energy = torch.from_numpy(nads_and_generalization.energies("lenet"))
+    (axis,) = nads_and_generalization.plot_energies("lenet", energy, (0.5, 0.75)).axes
+    lines = {line.get_marker(): line for line in axis.lines}
+    assert (lines["*"].get_xdata(), lines["*"].get_ydata()) == ([0.5], [75])
+    assert len(lines["o"].get_xdata()) == 130
+
+
+def test_the_figure_has_a_panel_for_each_arm_and_a_curve_for_each_energy():
+    figure = nads_and_generalization.plot_arms()
+    assert [len(axis.containers) for axis in figure.axes[:3]] == [3, 3, 3]
+    free, random = (figure.axes[i].lines[1].get_ydata() for i in (0, 1))
+    assert np.ptp(free) > 2 * np.ptp(random)  # the middle energies
+
+
+# 04, 05, 06
+
+
+def test_rings_have_one_centre_and_all_symmetries():
+    plate = pooling_theory.zone_plate(32)
+    assert plate[16, 16] == plate.max() == 1
+    assert_close(plate, plate.T)
+    assert_close(plate[1:], plate[1:].flip(0))
+
+
+def test_a_budget_is_the_number_of_classes_that_pass():
+    assert pooling_theory.budget(pooling.prefilter("average", 24, 4), 4) == pytest.approx(6)
+    constant = torch.full((24,), 1 / 24, dtype=torch.float64)  # passes the zero frequency alone
+    assert pooling_theory.budget(constant, 4) == pytest.approx(1)
+    titles = [axis.get_title() for axis in pooling_theory.plot_shares_with_yours([1] * 4).axes]
+    assert "sum to 16" in titles[0]
+
+
+def test_signal_to_noise_is_the_library_s_where_a_wave_does_not_fold_onto_itself():
+    impulse = pooling.prefilter("average", 128, 4)
+    for frequency in (1, 5, 20, 41):
+        expected = pooling.gamma(frequency, impulse, 4)
+        assert pooling_theory.signal_to_noise()[4][frequency - 1] == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("claim", ["silent-waves", "response-orders"])
+def test_other_accuracies_change_the_verdicts(claim, monkeypatch):
+    known = pooling_theory.published_accuracies("lenet")
+    other = {k: 1 - value for k, value in known.items()}
+    if claim == "silent-waves":
+        other = known | {pooling_theory.silent()[0]: 0.9}
+    monkeypatch.setattr(pooling_theory, "published_accuracies", lambda name: other)
+    assert decide(claim).holds is False
+
+
+def test_the_distance_of_the_class_means_gives_the_accuracy_by_the_angle():
+    layer = normal(10, 64).double()
+    for frequency in (1, 7, 20):
+        v = nb.pooling.direction(frequency, 64)
+        by_angle = nb.pooling.bayes_accuracy_after(layer, v[None], 1.0, 1.0)
+        assert theorem1.mahalanobis_accuracy(layer, v) == pytest.approx(float(by_angle), abs=1e-9)
+
+
+def test_any_filter_and_stride_can_be_drawn():
+    figure = theorem1.plot_accuracies("binomial", (2, 16), num_samples=200)
+    assert [axis.get_title() for axis in figure.axes] == ["binomial, S = 2", "binomial, S = 16"]
+    figure = theorem1.plot_phases([("lowpass", 3)], num_samples=200)
+    assert figure.axes[0].get_title() == "lowpass, S = 4, ℓ = 3"
+
+
+def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
+    """At t = p = 0 the signal is ignored: 1 plus the noise of the other weights, as samples say."""
+    response = lemma1_hessian.response_of("average", 16)
+    generator = torch.Generator().manual_seed(0)
+    theta = torch.randn(4, generator=generator).double() / 2
+    phi = torch.randn(16, generator=generator).double() / 2
+    theta[2], phi[2] = 0.7, -0.3
+    x = 0.8 * torch.randn(200_000, 16, generator=generator).double()
+    y = torch.randn(200_000, generator=generator).sign().double()
+    x[:, 2] += y
+    losses = (y - deep_linear.deep_linear_output(theta, phi, x, response, 4)).square()
+    at = torch.tensor([0.7, -0.3]).double()
+    expected = float(lemma1_hessian.loss_at(*at, 2, response, 0.8))
+    error = 4 * float(losses.std()) / 200_000**0.5
+    assert float(losses.mean()) == pytest.approx(expected, abs=error)
+
+
+def test_a_rate_that_is_safe_for_one_filter_is_safe_for_another():
+    for prefilter in ("identity", "binomial"):
+        response = lemma1_hessian.response_of(prefilter)
+        options = {"num_steps": 50, "num_runs": 2, "theta_std": 0.5, "phi_std": 0.5}
+        options["learning_rate"] = lemma1_hessian.safe_rate(response)
+        losses = gradient_descent(torch.tensor([1]), response, 4, 1.0, 0.5, **options).losses
+        assert torch.isfinite(losses).all() and (losses[..., -1] < losses[..., 0]).all()
+
+
+# 07: what a reader runs
+
+
+def own():
+    """Return a network of the reader's own."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
+
+
+def one_channel():
+    """Return a network that cannot take photos."""
+    return nn.Sequential(nn.Conv2d(1, 10, 32), nn.Flatten())
+
+
+def two_outputs():
+    """Return a network with too few outputs."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"index": 1023}, "index.*1023"),
+        ({"strength": 0}, "strength.*0"),
+        ({"architecture": "foo"}, "architecture.*'foo'"),
+        ({"preset": "x"}, "preset.*'x'"),
+        ({"nads_of": "/nope.npz"}, "nads_of.*'/nope.npz'"),
+        ({"architecture": f"{__name__}:one_channel"}, "3 × 32 × 32"),
+        ({"architecture": f"{__name__}:two_outputs"}, "3 × 32 × 32"),
+    ],
+)
+def test_parameters_are_checked_before_any_training(options, shown, monkeypatch):
+    monkeypatch.setattr(nc, "train_network", lambda *_, **__: pytest.fail("trained"))
+    with pytest.raises(ValueError, match=shown):
+        poison_trial.Trial(**{"preset": "smoke", "dataset": "generated"} | options)
+
+
+@pytest.fixture
+def trial(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    return poison_trial.Trial("smoke", f"{__name__}:own", 50, 0.1, dataset="generated")
+
+
+def test_a_network_of_the_reader_is_trained_on_each_version(trial):
+    images = trial.train.images
+    found = trial.accuracies({"clean": images, "again": images, "black": images * 0})
+    assert found["clean"] == found["again"]  # the same first weights and batches
+    assert found["black"] == pytest.approx(0.1, abs=0.02)
+    trial.stored = {"clean": [0.5, 0.55]}
+    (axis,) = trial.plot(found).axes
+    squares = next(line for line in axis.lines if line.get_marker() == "s")
+    dots = [x for container in axis.containers for x in container.lines[0].get_xdata()]
+    shown = [50, 55, *(100 * x for x in found.values())]
+    assert [*squares.get_xdata(), *dots] == pytest.approx(shown)
+
+
+def test_an_added_number_changes_one_coordinate_by_its_size(trial):
+    change = (trial.add_number(50, 0.7) - trial.train.images).flatten(2) @ trial.nads.basis
+    largest = change.abs().amax((1, 2))
+    assert_close(largest, torch.full_like(largest, 0.7), atol=1e-4, rtol=0)
+    assert ((change.abs() > 1e-4).sum((1, 2)) == 1).all()
+    coordinates = trial.train.images.flatten(2) @ trial.nads.basis[:, 50]
+    assert trial.deviation(50) == pytest.approx(float(coordinates.std(0).mean()))
+
+
+def test_the_time_of_a_training_is_that_of_its_steps_and_evaluations(trial, monkeypatch):
+    """A batch takes four seconds here, of which one is for the accuracy after training."""
+    trial.recipe = nc.Recipe(epochs=10, batch_size=20)
+    took = lambda _, data, **__: SimpleNamespace(seconds=4.0 * len(data[1]) / 20)  # noqa: E731
+    monkeypatch.setattr(nc, "train_network", took)
+    steps = trial.recipe.num_steps(len(trial.train))
+    evaluated = (len(trial.train) + len(trial.test)) / 20
+    assert trial.seconds_of_training() == pytest.approx(3 * steps + evaluated)
+
+
+@pytest.mark.parametrize(("seconds", "workers", "announced"), [(40, 3, 80), (4, 1, 16)])
+def test_the_announced_time_is_that_of_as_many_trainings_at_once_as_are_made(
+    seconds, workers, announced, monkeypatch, request
+):
+    monkeypatch.setattr(poison_trial, "num_cores", lambda: 3)
+    monkeypatch.setattr(poison_trial.Trial, "seconds_of_training", lambda _: float(seconds))
+    run = request.getfixturevalue("trial")
+    assert f"**{poison_trial.in_words(announced)}**" in run.announcement()
+    options, result = {}, SimpleNamespace(test_accuracy=torch.ones(1))
+    monkeypatch.setattr(nc, "train_networks", lambda *_, **given: options.update(given) or result)
+    run.accuracies({"clean": run.train.images})
+    assert options["workers"] == workers
+
+
+def test_stored_trainings_are_shown_for_the_same_poison_alone(trial):
+    assert not trial.stored and "No stored" in trial.announcement()
+    for other in (("resnet18", 60, 0.05), ("lenet", 50, 0.05), ("lenet", 60, 0.1)):
+        assert not poison.stored_beside(*other)
+    stored = poison.stored_beside("lenet", 60, 0.05)
+    assert set(stored) == {"clean", "poisoned", "hole", "number"}
+    assert np.mean(stored["poisoned"]) < np.mean(stored["number"]) - 0.1
+
+
+def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others():
+    nads, labels = random_nads(1, 8, 8), torch.arange(40) % 10
+    images = torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    for index in (0, 30):
+        poisoned = nc.poison(images, labels, nads, index, 0.05)
+        assert (poison.read_classes(poisoned, nads, index, 0.05) == labels).all()
+    assert (poison.read_classes(images, nads, 0, 0.05) == labels).double().mean() < 0.6
+
+
+# 08
+
+
+def test_each_map_does_to_coordinates_what_its_name_says():
+    nads, images = random_nads(1, 4, 4), normal(5, 3, 4, 4, seed=1)
+    before = images.flatten(2) @ nads.basis
+    after = {name: flip.mapped(images, nads, name).flatten(2) @ nads.basis for name in flip.MAPS}
+    assert_close(after.pop("as is"), before)
+    assert_close(after["flipped"], before.flip(-1))
+    assert_close(after["random signs"].abs(), before.abs())
+    assert_close(after["shuffled"].sort().values, before.sort().values)
+    assert not any(torch.allclose(one, before) for one in after.values())
+    with pytest.raises(ValueError, match="'reversed'"):
+        flip.mapped(images, nads, "reversed")
+
+
+def test_kinds_of_maps_cover_the_stored_results_and_several_draws_widen_an_interval():
+    rows, kinds = flip.maps("lenet"), flip.kinds_of("lenet")
+    assert len(kinds) == 16 and kinds["points"].idxmax() == flip.AS_THEY_ARE
+    assert set(kinds["does"]) == set(flip.ORDERS) and rows["kind"].isin(kinds.index).all()
+    pca = {"source": "pca", "target": "lenet"}
+    value, low, high = flip.difference(
+        "lenet", pca | {"order": "kept"}, pca | {"order": "reversed"}
+    )
+    assert 0 < low < value and value - low == pytest.approx(high - value)
+
+
+# 09
+
+
+def test_a_run_stands_below_the_stored_one_of_its_architecture_if_there_is_one():
+    run = nc.compute_nads("lenet", (1, 32, 32), 16, progress=False)
+    stored, label = nad_computation.stored_beside(run)
+    assert "stored" in stored and "16" in label and label.startswith("LeNet")
+    run = nc.compute_nads(tiny, (1, 8, 8), 16, progress=False)
+    (label,) = nad_computation.stored_beside(run)
+    assert label.startswith("tiny")
+
+
+def test_a_line_through_any_network_and_two_runs_of_it_are_drawn():
+    direction = torch.zeros(1, 8, 8)
+    direction[0, 2, 3] = 1
+    figure = nad_computation.plot_along_a_line(tiny, direction)
+    assert [axis.get_title() for axis in figure.axes[:2]] == ["near the image", "from afar"]
+    figure = nad_computation.plot_two_runs(tiny, (16, 32), image_shape=(1, 8, 8), k=3)
+    found, predicted, chance = (line.get_ydata() for line in figure.axes[0].lines)
+    assert len(found) == len(predicted) == 2 and chance[0] == pytest.approx(3 / 64)
+
+
+def test_only_strides_with_a_global_average_make_a_comb():
+    comb, neither, other = (
+        nad_computation.comb_share(
+            nc.compute_nads(
+                partial(nad_computation.small_network, *parts), (1, 32, 32), 24, progress=False
+            )
+        )
+        for parts in ((True, True), (True, False), (False, True))
+    )
+    assert comb > 0.5 and max(neither, other) < 0.15
+
+
+def test_the_page_about_certainties_shows_the_stored_calibration():
+    rows = nad_computation.table_by_certainty().splitlines()[2:]
+    assert len(rows) == nad_computation.calibration().index.get_level_values("set").nunique()
+    for row in rows:
+        cells = [cell.split("→") for cell in row.strip("| ").split(" | ")[2:-1] if "→" in cell]
+        claimed = [float(one) for one, _ in cells]
+        assert claimed == sorted(claimed) and all(0.3 <= one <= 1 for one in claimed)
+
+
+def test_the_picture_of_certainties_has_a_bar_for_each_direction():
+    from nads_book.pages.intro import plot_certainty
+
+    upper, lower = plot_certainty(nc.load_nads("lenet"), "++s").axes
+    assert len(lower.patches) == 48 and upper.get_yscale() == "log"
+    assert lower.patches[0].get_height() > 0.9
+
+
+# 10
+
+
+def test_energies_of_waves_are_where_the_directions_are():
+    directions = torch.stack([nc.fourier_direction(wave, 32) for wave in ((0, 3), (5, 0))])
+    nads = nc.NADs(directions, torch.ones(2), {})
+    energies = atlas.wave_energies(nads)
+    assert energies.mean() == pytest.approx(1)
+    places = {(0, 3), (0, 29), (5, 0), (27, 0)}  # a real wave has two places
+    assert all(energies[place] == pytest.approx(1024 / 4, rel=1e-4) for place in places)
+    assert atlas.effective_number(nads) == pytest.approx(2)
+
+
+def test_the_readers_network_is_drawn_above_two_entries():
+    figure = atlas.plot_yours(load_entry_nads("cnn"))
+    labels = [axis.get_ylabel() for axis in figure.axes if axis.get_ylabel()]
+    assert labels[0] == "yours" and len(labels) == 3
+
+
+@pytest.mark.parametrize(
+    ("claim", "name", "measure", "value"),
+    [
+        ("downsampling-first", "cnn-global", "alignment", 0.01),
+        ("comb-parts", "resnet-flat", "comb", 14.0),
+        ("patches-two-levels", "mixer", "unlike levels", 0.2),
+        ("nonlinearities-down", "cnn-linear", "high", 0.9),
+    ],
+)
+def test_an_altered_measure_falsifies_the_claim(monkeypatch, claim, name, measure, value):
+    found = atlas.load_atlas()
+    measures = copy.deepcopy(found.measures)
+    sharp = dataclasses.replace(measures[name][measure], value=value, error=1e-6)
+    measures[name][measure] = sharp
+    other = dataclasses.replace(found, measures=measures)
+    monkeypatch.setattr(atlas, "load_atlas", lambda: other)
+    assert not decide(claim).holds
+
+
+# 11
+
+
+def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypatch):
+    assert training.first_step_closed_form(count=4_000).holds
+    right = training.first_change
+    monkeypatch.setattr(training, "first_change", lambda *arguments: 1.2 * right(*arguments))
+    found = training.first_step_closed_form(count=4_000)
+    assert found.holds is False and found.value > 8
+
+
+def test_a_treatment_in_the_opposite_order_refutes_lower_rates(edit_stored):
+    energies = dict(zip(forgetting.waves(), forgetting.wave_energies(), strict=True))
+    cell = training.LOWER[0]
+
+    def turn(row):
+        if training.Cell(**row["cell"]) == cell:
+            row["test_accuracies"][-1] = 0.65 - 0.8 * energies[tuple(row["wave"])]
+
+    edit_stored("forgetting.json", turn)
+    claims = ("lower-rates-keep-order", "optimisers-not-frequency")
+    assert [decide(claim).holds for claim in claims] == [False, False]
+    assert cell in forgetting.refuting(training.tables())
+
+
+def test_ratios_decide_by_the_registered_limits_in_both_seeds(edit_stored):
+    def larger(row):
+        if (row["network"], row["seed"]) == ("resnet", 1):
+            for one in row["directions"]:
+                one["nad"]["turn"] = 1.3 * one["wave"]["turn"]
+
+    rows = edit_stored("used-nads.json", larger)
+    found = decide("trained-follow-data")
+    assert found.holds is False and found.interval[0] < found.value < found.interval[1]
+    met = experiment("used-nads").score(rows).met
+    assert met["vgg11: does not use NADs more"] and not met["vgg11: uses NADs more"]
+
+
+def test_the_widget_holds_the_pictures_of_each_condition():
+    text = html.unescape(training.widget().data)
+    config, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+    pixels = zlib.decompress(b64decode(config["bytes"]))
+    steps = [len(entry["steps"]) for entry in config["entries"].values()]
+    assert len(pixels) == sum(steps) * config["shown"] * 1_024
+    assert {"lenet|photos", "cnn|learned wave"} <= set(config["entries"])
+    assert not any(name.startswith("linear") for name in config["entries"])
+
+
+def test_networks_that_learn_a_wave_prefer_it():
+    torch.manual_seed(0)
+    wave, trained = (0, 4), []
+    data = nc.separable_dataset(nc.fourier_direction(wave), num_samples=320, noise_std=1.0)
+    recipe = dataclasses.replace(nc.SEPARABLE_RECIPE, epochs=1, batch_size=32)
+    for number in range(16):
+        trained.append(nc.LENET.build(1, 32, 2))
+        nc.train_network(trained[-1], data, recipe=recipe, seed=number, progress=False)
+    options = {"output": lambda y: y[:, 1] - y[:, 0], "equal_weights": True, "progress": False}
+    before, after = nc.load_nads("lenet"), nc.compute_nads(trained, (1, 32, 32), **options)
+    energies = [training.relative_energy(nads, wave) for nads in (before, after)]
+    assert energies[1] > 1.5 * energies[0]
+    titles = [axis.get_title() for axis in training.plot_your_training(wave, before, after).axes]
+    assert [sum(word in title for title in titles) for word in ("yours", "stored")] == [2, 2]
+
+
+# 12, 13
+
+
+def test_accuracies_in_the_order_of_energies_would_let_the_choice_succeed(edit_stored):
+    scores = load_study("pooling.json")["prediction"]
+
+    def by_energy(row):
+        row["test_accuracy"] = 0.5 + 0.01 * math.log10(scores[row["pooling"]][row["data"]][0])
+
+    edit_stored("pooling.json", by_energy)
+    found = decide("energy-chooses-pooling")
+    assert not found.holds and found.value == pytest.approx(1)
+
+
+def test_a_count_of_operations_on_paths():
+    assert what_nads_do_not_tell.on_paths("224112") == "242"  # one convolution is on no path
+
+
+def test_a_linear_model_does_not_notice_an_order():
+    def build():
+        network = nn.Sequential(nn.Flatten(), nn.Linear(40, 10))
+        nn.init.zeros_(network[1].weight)
+        return network
+
+    orders = torch.arange(40), torch.randperm(40, generator=torch.Generator().manual_seed(0))
+    before, after = (
+        what_nads_do_not_tell.accuracy_after(build, order, steps=60) for order in orders
+    )
+    assert before == pytest.approx(after, abs=0.003) and before > 0.2
+
+
+def test_the_signature_does_not_hold_for_two_equal_architectures(monkeypatch):
+    found = dict(explorer.overlaps()) | {("lenet", "vgg11"): (0.99, 0.98, 1.0)}
+    monkeypatch.setattr(explorer, "overlaps", lambda: found)
+    assert decide("signature").holds is False
+
+
+def test_a_network_has_everything_in_common_with_itself():
+    nads = nc.load_nads("lenet")
+    curves = explorer.plot_common({"a": nads, "b": nads}).axes[0].lines
+    assert curves[0].get_ydata() == pytest.approx([1] * len(explorer.LEADING))
+    assert curves[1].get_ydata()[-1] == pytest.approx(300 / 1024)
