@@ -5,8 +5,7 @@ against second moments that are known.
 import pytest
 import torch
 from convergence import normal, rotation, simulated
-from examples import compute, same
-from torch import nn
+from examples import Weighted, compute, same
 from torch.testing import assert_close
 
 import nads_core as nc
@@ -175,17 +174,6 @@ def test_partners_stand_together_and_are_transposed():
 
 
 # --- a run
-
-
-class Weighted(nn.Module):
-    """A deep linear network that reads its pixels with known weights: C is diagonal."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(64, 30, bias=False), nn.Linear(30, 1, bias=False))
-
-    def forward(self, x):
-        return self.layers(x.flatten(1) * 0.9 ** torch.arange(64).to(x))
 
 
 def test_a_deep_linear_network_has_its_second_moment():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from examples import compute, convnet, perceptron, same
+from examples import Weighted, compute, convnet, perceptron, same
 
 import nads_core as nc
 from nads_core.directions import Estimator, checkpoint, run
@@ -68,6 +68,49 @@ def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
     name = re.search(r"checkpoint='(.+)'", str(caught.value)).group(1)
     assert [file.name for file in tmp_path.iterdir()] == [name] and "convnet" in name
     assert same(computed(name), computed())
+
+
+def test_a_second_file_does_not_replace_the_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for network in (20, 40, 20):
+        with pytest.raises(KeyboardInterrupt):
+            computed(estimator=Interrupted(network))
+    assert len(list(tmp_path.iterdir())) == 3
+    assert same(computed("interrupted-nads-convnet-2.npz"), computed())
+
+
+class Rows(list):
+    """Rows of networks, during whose addition the user presses Ctrl-C."""
+
+    def append(self, row):
+        super().append(row)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_interrupts_leave_no_part_of_a_chunk(tmp_path, monkeypatch):
+    path, add = tmp_path / "state.npz", nc.SecondMoment.add
+
+    def interrupted(moment, vectors):
+        moment.rows = Rows(moment.rows)
+        add(moment, vectors)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt, match="after 8 of 60"):
+        patched.setattr(nc.SecondMoment, "add", interrupted)
+        computed(path)
+    assert same(computed(path), computed())
+
+
+@pytest.mark.parametrize("networks", [(20, 100), (100,), (72, 136)])
+def test_a_resumed_run_ends_after_as_many_networks(tmp_path, networks):
+    path = tmp_path / "state.npz"
+    options = {"count": 999, "factory": Weighted, "num_certain": 6, "symmetries": ()}
+    for network in networks:
+        with pytest.raises(KeyboardInterrupt):
+            computed(path, estimator=Interrupted(network), **options)
+    whole = computed(**options)
+    assert 144 < whole.provenance["num_networks"] < 999
+    assert same(computed(path, **options), whole)
+    assert same(computed(path, **options), whole)  # a finished run
 
 
 def test_a_second_interrupt_does_not_wait(tmp_path, monkeypatch):
@@ -144,8 +187,7 @@ def test_large_inputs_and_heavy_readouts_are_extended_too(tmp_path, monkeypatch)
     options = {"estimator": nc.SmoothedGradient(4, readouts=27)}  # 18 networks of a group at once
     computed(path, 100, **options)
     assert same(computed(path, 200, **options), computed(count=200, **options))
-    for module in ("run", "moments"):
-        monkeypatch.setattr(f"nads_core.directions.{module}.DENSE_LIMIT", 63)
+    monkeypatch.setattr("nads_core.directions.moments.DENSE_LIMIT", 63)
     path = tmp_path / "large.npz"
     computed(path, 20)
     assert same(computed(path, 40), computed(count=40))

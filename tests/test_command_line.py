@@ -147,13 +147,14 @@ def test_options_are_the_arguments_of_the_function(folder):
         ("dipole", nc.Dipole()),
     ],
 )
-def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
+def test_estimators_and_a_factory_of_ones_own(folder, monkeypatch, name, estimator):
+    monkeypatch.setenv("HOME", str(folder))
     more = [
         "--estimator",
         name,
         *(SMALL if hasattr(estimator, "antithetic") and name in ("smoothed", "mixed") else WIDE),
     ]
-    assert compute("factories:small", *more, "--quantized", "--checkpoint", "state.npz") == 0
+    assert compute("factories:small", *more, "--quantized", "--checkpoint", "~/state.npz") == 0
     provenance = nc.load_nads("x.npz").provenance
     expected = {"architecture": "small", "num_networks": 10, "estimator": repr(estimator)}
     assert expected.items() <= provenance.items() and (folder / "state.npz").exists()

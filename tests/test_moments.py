@@ -69,6 +69,14 @@ def test_gradients_far_from_one_neither_underflow_nor_overflow(factor):
     assert_close(shares / factor**2, plain_shares(networks / factor), rtol=1e-5, atol=1e-6)
 
 
+def test_tiny_vectors_after_silent_networks_keep_their_size():
+    networks = torch.cat([torch.zeros(8, 2, 1, SIZE), 1e-30 * vectors(64)])
+    shares = summed(networks[:8], networks[8:]).shares()
+    assert_close(shares * 1e60, plain_shares(1e30 * networks.double()), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="near 1e.160.*scale the output"):
+        summed(1e160 * torch.ones(8, 2, 1, SIZE).double())
+
+
 def test_the_noise_of_the_inputs_is_left_out_at_any_level():
     """Shrunk or squared estimates would have energy where there is none."""
     shares = torch.stack(
@@ -167,6 +175,24 @@ def test_the_gram_side_agrees_with_the_dense_side(large, count, kind):
     assert len(gram.nads((), 2)) == 2
 
 
+def test_directions_of_nearly_dependent_large_vectors_are_orthonormal(large):
+    large()
+    networks = normal(24, 1, 1, 50) @ torch.diag(10.0 ** -torch.arange(50).clamp(max=4)).float()
+    rows = summed(networks).nads((), 20).directions.double()
+    assert (rows @ rows.T - torch.eye(len(rows))).abs().max() < 1e-5
+    with pytest.raises(ValueError, match="no network responds"):
+        summed(torch.zeros(8, 2, 1, SIZE)).nads(())
+
+
+@pytest.mark.parametrize("few", [2, None])
+def test_noise_that_hides_the_signal_is_named_at_any_size(large, few):
+    noise = normal(64, 2, 1, 40)
+    for begin in (int, large):
+        begin()
+        with pytest.warns(UserWarning, match="num_inputs"):
+            summed(noise, provenance={"num_inputs": 16}).nads((), few)
+
+
 def test_merged_large_runs_are_one_run(large):
     large()
     first, second = vectors(24), 30 * vectors(16, seed=1)
@@ -179,8 +205,7 @@ def test_merged_large_runs_are_one_run(large):
 
 def test_a_run_of_large_inputs_says_so(monkeypatch):
     dense = compute(convnet, 24, symmetries=(), estimator=nc.SmoothedGradient(4))
-    for module in ("run", "moments"):
-        monkeypatch.setattr(f"nads_core.directions.{module}.DENSE_LIMIT", 63)
+    monkeypatch.setattr(moments, "DENSE_LIMIT", 63)
     gram = compute(convnet, 24)
     assert gram.provenance["readouts"] == 1 and gram.provenance["symmetries"] == []
     assert "large inputs" in repr(gram) and gram.eigenvalues.min() > 0

@@ -4,6 +4,7 @@ found, its cause and the remedy, and accepts its neighbour.
 
 import copy
 import random
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -90,6 +91,34 @@ class Scaling(nn.Module):
 
     def forward(self, x):
         return x * self.factor
+
+
+class Listing(nn.Module):
+    def forward(self, x):
+        return {"a": x, "b": [x]}
+
+
+class Drifting(nn.Module):
+    """Statistics that move in eval mode, too; or a table that is made at the first call."""
+
+    def __init__(self, moves):
+        super().__init__()
+        self.moves = moves
+        self.register_buffer("table", torch.zeros(10) if moves else None)
+
+    def forward(self, x):
+        if self.moves:
+            self.table.mul_(1 - 1e-6).add_(1e-6 * x.detach().mean(0))
+        elif self.table is None:
+            self.table = torch.arange(10) / 10
+        return x - self.table
+
+
+@dataclass(frozen=True)
+class Own(nc.PointGradient):
+    """An estimator of one's own, with a number of readouts that can be "auto"."""
+
+    readouts: int | str = "auto"
 
 
 class Random(nn.Module):
@@ -256,7 +285,9 @@ REJECTED = {  # what the message shows
     "lazy layers": (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(1)), {}, Exception, "azy"),
     "a wrong shape": (lambda: plain(), {"image_shape": (1, 9, 9)}, ValueError, r"\(16, 1, 9, 9\)"),
     "maps of features": (lambda: nn.Conv2d(1, 1, 3), {}, ValueError, r"\(16, 1, 6, 6\): .*output"),
-    "a column that is not there": (convnet, {"output": 3}, IndexError, "3"),
+    "a column that is not there": (convnet, {"output": 3}, ValueError, "output 3 .*of 1 outputs"),
+    "a column of a list": (ending_in(Listing()), {"output": "a.10"}, ValueError, "10 .*of 10"),
+    "a list": (ending_in(Listing()), {"output": "b"}, ValueError, "'b' ends at .*name one in"),
     "a function without batch": (plain, {"output": lambda y: y.sum()}, ValueError, r"shape \(\)"),
     "two numbers an input": (plain, {"output": lambda y: y[:, :2]}, ValueError, r"\(16, 2\)"),
     "complex outputs": (
@@ -267,12 +298,36 @@ REJECTED = {  # what the message shows
     ),
     "a dictionary": (ending_in(nn.Identity()), {"output": "logits"}, ValueError, "'logits'"),
     "NaN": (ending_in(Scaling(np.nan)), {}, ValueError, "network 0 .*NaN.*16 of 16"),
+    # Numbers and symmetries
+    "no direction": (convnet, {"num_directions": 0}, ValueError, "num_directions .*1 to 64, got 0"),
+    "minus one": (convnet, {"num_directions": -1}, ValueError, "1 to 64, got -1"),
+    "more than there are": (convnet, {"num_directions": 65}, ValueError, "1 to 64, got 65"),
+    "as many certain": (convnet, {"num_certain": 65}, ValueError, "num_certain .*64, got 65"),
+    "symmetries of large inputs": (
+        lambda: perceptron(5_000),
+        {"image_shape": (2, 50, 50), "symmetries": ("transpose",)},
+        ValueError,
+        "5,000 entries are large.*symmetries: leave them out",
+    ),
+    "readouts without a field": (
+        convnet,
+        {"estimator": type("Bare", (nc.PointGradient,), {"readouts": "auto"})()},
+        TypeError,
+        "Bare is 'auto'.*field readouts",
+    ),
+    "no number of readouts": (
+        convnet,
+        {"estimator": Own(readouts=0.5)},
+        ValueError,
+        "readouts .*0.5",
+    ),
     # Two networks differ, and one is fixed by its seed
     "a cached network": (cached(), {}, ValueError, "same weights for networks 0 and 1"),
     "copies": (copies(), {}, ValueError, "same weights"),
     "seeded itself": (seeded_itself, {}, ValueError, "same weights"),
     "a generator of its own": (of_a_generator(), {}, ValueError, r"1\.weight.*global generators"),
     "an attribute by a counter": (counted(), {}, ValueError, "plain attribute.*global generators"),
+    "moving statistics": (ending_in(Drifting(True)), {}, ValueError, "buffer 4.table changes"),
     "dropout in eval mode": (ending_in(Random(0.5)), {}, ValueError, "eval mode.*dropout"),
     # Each input for itself: the value, the layer, the cause
     "batch statistics": (lambda: normed(False), {}, ValueError, r"0\.\d.*'norm'.*batch norm"),
@@ -308,6 +363,8 @@ REJECTED = {  # what the message shows
     # Second derivatives
     "a square": (squared(False, False), MIXED, ValueError, "second derivatives.*%.*saved tensors"),
     "a squared ReLU": (squared(True, False), MIXED, ValueError, "second derivatives.*%"),
+    "frozen weights": (lambda: plain().requires_grad_(False), MIXED, ValueError, "there are none"),
+    "given frozen ones": ([plain().requires_grad_(False)], MIXED, ValueError, "there are none"),
 }
 ACCEPTED = {
     "drawn again in place": (drawn_again_in_place(), {}),
@@ -344,6 +401,8 @@ ACCEPTED = {
     "a right square": (squared(False, True), MIXED),
     "a right squared ReLU": (squared(True, True), MIXED),
     "a wrong one that is not used": (squared(True, False), {}),
+    "a table of the first call": (ending_in(Drifting(False)), {}),
+    "an estimator of one's own": (convnet, {"estimator": Own(), "num_directions": 64}),
 }
 
 

@@ -270,6 +270,21 @@ def test_layers_that_networks_share_stay_as_they_are():
     assert backbone.weight.dtype == torch.float32
 
 
+def test_draws_of_other_threads_change_no_network():
+    """A thread that draws from Python's generator meanwhile, as those of Dask do."""
+    calls = iter(range(9_999))
+
+    def disturbed():
+        if next(calls) % 7 == 5:
+            random.random()  # by another thread
+        return OWN["a factor of Python"]()
+
+    options = {"estimator": SMOOTHED, "symmetries": ()}
+    assert same(
+        compute(disturbed, 16, **options), compute(OWN["a factor of Python"], 16, **options)
+    )
+
+
 @pytest.mark.parametrize("factory", [convnet, OWN["a factor of numpy"]])
 def test_global_random_generators_and_types_are_left_alone(factory):
     def states():
@@ -334,6 +349,18 @@ def test_given_networks_are_evaluated_and_left_as_they_are():
     assert len(given) == 20 and "20 given networks" in nads.name
     one = nc.second_moment(given[:1], SHAPE, estimator=nc.PointGradient(), progress=False)
     assert one.num_networks == 1
+
+
+@pytest.mark.parametrize("estimator", [MIXED, SMOOTHED], ids=repr)
+def test_given_networks_have_the_vectors_of_those_that_a_factory_draws(estimator):
+    networks = prepared(perceptron_of_64).networks
+    given = [networks.build(index) for index in range(20)]
+    options = {"estimator": estimator, "seed": networks.seed, "symmetries": ()}
+    assert same(compute(given, 20, **options), compute(perceptron_of_64, 20, **options))
+
+
+def perceptron_of_64():
+    return perceptron(64)
 
 
 def test_of_given_networks_as_many_as_asked_for_count():
@@ -403,6 +430,12 @@ def test_a_path_names_a_column():
     y = {"a": (torch.arange(6.0).view(2, 3), torch.arange(2.0))}
     assert OutputAt("a.0.2")(y).tolist() == [2, 5] and OutputAt("a.0")(y).tolist() == [0, 3]
     assert OutputAt("a.1")(y).tolist() == [0, 1]
-    for wrong in ("a.1.1", "a.0.x", "a.0.1.1"):
-        with pytest.raises(ValueError, match=wrong):
+    rejected = {
+        "a.1.1": "output 1 .*of 1",
+        "a.0.3": "output 3 .*of 3",
+        "a": "'a' ends at",
+        "a.9": "'9'",
+    }
+    for wrong, shown in (rejected | {path: path for path in ("a.0.x", "a.0.1.1")}).items():
+        with pytest.raises(ValueError, match=shown):
             OutputAt(wrong)(y)

@@ -108,6 +108,15 @@ def test_what_cannot_be_stacked(factory):
 SHARED = nn.Linear(64, 8)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_given_networks_are_stacked(count):
+    run = prepared([convnet() for _ in range(count)], estimator=nc.SmoothedGradient(4))
+    together = replace(run, stacking=Stacking.of(run.networks))
+    assert together.stacking.steps is None
+    vectors = run.vectors(range(count))
+    assert_close(together.vectors(range(count)), vectors, rtol=1e-7, atol=1e-10)
+
+
 def test_a_factory_that_reads_its_weights_is_called():
     """A replay of the operations of one network would be that of others, with its choice."""
     networks = prepared(lambda: with_a_table(lambda: 1 + float(torch.rand(())) * 9)).networks

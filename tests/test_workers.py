@@ -51,6 +51,15 @@ def test_threads_give_what_one_thread_gives(alone, set_threads):
     assert same(found, alone) and torch.get_num_threads() == 2
 
 
+def test_processes_have_the_callers_default_type():
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = [compute(Drawing, 20, workers=count) for count in (1, 2)]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert same(*found) and not same(found[0], compute(Drawing, 20))
+
+
 def torch_alone():
     """A factory without Python's generator, from which other threads of a cluster's worker draw."""
     return nn.Sequential(perceptron(64, 9), nn.Tanh())

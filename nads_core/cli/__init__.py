@@ -2,8 +2,8 @@
 
 A command's module has `add_arguments`, which describes its options, and `run`, which is called with
 them. Options that are not given are not passed on, so that every default is the one of the function
-that is called; the help repeats it. Only the module of the requested command is imported, which
-imports torch when it runs, so that help and errors are immediate.
+that is called; the help repeats it. Only the module of the requested command is imported, and torch
+with it: the list of commands, and errors in a command's name, are immediate.
 """
 
 import argparse

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ ESTIMATORS = {
     "point": "PointGradient",
     "dipole": "Dipole",
 }
-_KINDS = {  # of the options that are no text
+_KINDS: dict[str, Callable[[str], Any]] = {  # of the options that are no text
     "num_networks": int,
     "num_directions": int,
     "num_certain": int,
     "seed": int,
     "workers": int,
-    "checkpoint": Path,
+    "checkpoint": output_file,
 }
 _OWN = ("factory", "image_shape", "estimator", "symmetries", "progress")  # described below
 

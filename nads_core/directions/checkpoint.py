@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -77,12 +78,13 @@ class Checkpoint:
 
         Args:
             moment: the state.
-            fallback: file without a path of its own; None to write none.
+            fallback: file without a path of its own, with a number where it exists; None to write
+                none.
 
         Raises:
             OSError: if it cannot be written; an earlier file is unchanged then.
         """
-        path = self.path or (Path(fallback) if fallback else None)
+        path = self.path or (_unused(Path(fallback)) if fallback else None)
         if path is None:
             return None
         begin = time.monotonic()
@@ -99,3 +101,9 @@ class Checkpoint:
         now = time.monotonic()
         self._due = now + max(_EVERY, 20 * (now - begin))
         return path
+
+
+def _unused(path: Path) -> Path:
+    """Return a path, with the first number that makes it one of no file."""
+    numbered = (path.with_stem(f"{path.stem}-{number}") for number in itertools.count(2))
+    return next(one for one in itertools.chain([path], numbered) if not one.exists())

@@ -19,8 +19,7 @@ from nads_core.directions.certainty import CERTAIN
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
-from nads_core.directions.second_moment import SecondMoment
-from nads_core.directions.symmetry import require_symmetries
+from nads_core.directions.second_moment import SecondMoment, require_count, require_named
 from nads_core.directions.workers import evaluated
 from nads_core.networks.architectures import Architecture, Factory
 from nads_core.networks.network import Output
@@ -59,8 +58,8 @@ def compute_nads(
     """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input
     gradients.
 
-    Inputs of more than 4,096 entries are large: one readout, no symmetries unless they are named,
-    directions of positive eigenvalues only, and all vectors are kept in memory; `repr` says so.
+    Inputs of more than 4,096 entries are large: one readout by default, no symmetries, directions of
+    positive eigenvalues only, and all vectors are kept in memory; `repr` says so.
 
     Source: section 3.1 and eq. (4) of the paper; the estimators differ in the vector that a network
     contributes.
@@ -79,7 +78,7 @@ def compute_nads(
             over; "auto" for those that the architecture declares or, for a factory of images or
             sequences and at least 16 networks, that its networks do not contradict
             (`symmetry_tests`; the provenance has the results).
-        num_directions: number of directions to return; all D by default.
+        num_directions: number of directions to return, at most D; all by default.
         num_certain: number of directions; the run ends when as many have a certainty of 0.9.
         output: index of the network's output that is f(x); or a function of whatever the network
             returns for B inputs, which returns f of each, (B,); "module:function" names such a
@@ -119,10 +118,9 @@ def compute_nads(
     run = Run.prepare(
         factory, image_shape, estimator, output, dtype, equal_weights, seed, device, kernels
     )
-    if symmetries != "auto":
-        require_symmetries(run.networks.image_shape, symmetries)
-    limits = {"num_directions": num_directions, "num_certain": num_certain}
-    require_integers(**{name: value for name, value in limits.items() if value is not None})
+    shape = run.networks.image_shape
+    require_named(shape, symmetries)
+    require_count(shape, num_directions=num_directions, num_certain=num_certain)
     moment = _accumulated(run, num_networks, num_certain, symmetries, workers, checkpoint, progress)
     return moment.nads(symmetries, num_directions)
 
@@ -176,24 +174,30 @@ def _accumulated(
     if done > num_networks:
         raise ValueError(f"{file.path} holds {done:,} networks, more than {num_networks:,}")
     size = CHUNK if run.stacking is None else TOGETHER
-    chunks = [range(i, min(i + size, num_networks)) for i in range(done, num_networks, size)]
-    next_look = max(_FIRST_LOOK, math.ceil(_GROWTH * done))
-    enough = False
+    looks = _looks(num_networks, size) if num_certain else set()
+    wanted = num_certain or math.inf
+    certain = _num_certain(moment, symmetries) if done in looks else 0
+    chunks = [
+        range(max(i, done), min(i + size, num_networks))
+        for i in range(done - done % size, num_networks, size)
+        if done < num_networks and certain < wanted
+    ]
     started = time.monotonic()
     bar = tqdm(total=num_networks, initial=done, unit=" networks", disable=not progress)
     with bar, one_thread(), deferred_interrupt("finishing the networks in work ...") as interrupts:
         results = evaluated(run, chunks, workers, run.networks.device, interrupts)
         try:
             for vectors in results:
+                interrupts.held = True
                 moment.add(vectors)
+                interrupts.held = False
                 bar.update(len(vectors))
                 file.save_if_due(moment)
-                if num_certain and moment.num_networks >= next_look:
-                    next_look = math.ceil(_GROWTH * moment.num_networks)
-                    known = moment.eigenpairs(symmetries, None)[2]
-                    if enough := bool((known.certainty >= CERTAIN).sum() >= num_certain):
+                if moment.num_networks in looks:
+                    certain = _num_certain(moment, symmetries)
+                    if certain >= wanted:
                         break
-            if interrupts and not enough:
+            if interrupts and certain < wanted:
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
             path = file.save(moment, fallback=f"interrupted-nads-{run.name}.npz")
@@ -202,21 +206,36 @@ def _accumulated(
                 f"call with checkpoint={str(path)!r} resumes"
             ) from None
         except BaseException:
-            file.save(moment)
+            if not interrupts.held:  # else it has a part of a chunk
+                file.save(moment)
             raise
         finally:
             results.close()  # type: ignore[attr-defined]  # a generator
     if chunks:
         file.save(moment)
-    if num_certain and not enough:
-        known = moment.eigenpairs(symmetries, None)[2]
-        count = int((known.certainty >= CERTAIN).sum())
-        if count < num_certain:
+    if num_certain and certain < num_certain:
+        certain = _num_certain(moment, symmetries)
+        if certain < num_certain:
             warnings.warn(
                 f"num_certain {num_certain} not reached after {moment.num_networks:,} networks: "
-                f"{count} directions are certain by {CERTAIN}",
+                f"{certain} directions are certain by {CERTAIN}",
                 stacklevel=3,
             )
     moment.provenance |= environment(run.networks.device)
     moment.provenance["seconds"] = round(file.seconds + time.monotonic() - started, 1)
     return moment
+
+
+def _looks(num_networks: int, size: int) -> set[int]:
+    """Return the numbers of networks, ends of chunks, after which a stopping criterion is measured:
+    they do not depend on where a run was interrupted.
+    """
+    looks, count = set(), _FIRST_LOOK
+    while count <= num_networks:
+        looks.add(-(-count // size) * size)
+        count = math.ceil(_GROWTH * count)
+    return looks
+
+
+def _num_certain(moment: SecondMoment, symmetries: Symmetries) -> int:
+    return moment.eigenpairs(symmetries, None)[2].num_certain

@@ -89,18 +89,17 @@ class _Direction(NamedTuple):
 
 
 def eigenpairs(
-    blocks: list[Tensor], kinds: list[SymmetryType], num_networks: int, count: int
+    blocks: list[Tensor], kinds: list[SymmetryType], num_networks: int
 ) -> tuple[Tensor, Tensor, Uncertainty]:
-    """Return the leading eigenpairs of all types, descending, with their uncertainty.
+    """Return the eigenpairs of all types, descending, with their uncertainty.
 
     Args:
         blocks: shares of the groups in the second moment of each type, (8, d, d).
         kinds: the types.
         num_networks: number of networks.
-        count: number of eigenpairs.
 
     Returns:
-        Eigenvalues (count,) in float64, unit directions (count, D), and their uncertainty.
+        Eigenvalues (n,) in float64, unit directions (n, D), and their uncertainty.
     """
     types = []
     for block in blocks:
@@ -112,14 +111,11 @@ def eigenpairs(
         _Direction(-value, kind, rank, partner)
         for partner, kind in enumerate(partners)
         for rank, value in enumerate(types[kind].values.tolist())
-    )[:count]
-    ranks = [
-        max([one.rank for one in order if one.type == k], default=-1) + 1 for k in range(len(types))
-    ]
+    )
     images = [
         image
-        for symmetry, pairs, used in zip(kinds, types, ranks, strict=True)
-        for image in symmetry.images(pairs.axes[:used])
+        for symmetry, pairs in zip(kinds, types, strict=True)
+        for image in symmetry.images(pairs.axes)
     ]
     places: list[list[int]] = [[] for _ in partners]
     for index, one in enumerate(order):
@@ -128,7 +124,6 @@ def eigenpairs(
         Band(tuple(indices[start:end]), share)
         for indices, kind in zip(places, partners, strict=True)
         for start, end, share in types[kind].bands()
-        if end <= len(indices)
     ]
     uncertainty = Uncertainty(
         tuple(names[one.partner] for one in order),

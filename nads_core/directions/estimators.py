@@ -50,9 +50,15 @@ def require_estimator(estimator: Estimator) -> Estimator:
     if not isinstance(estimator, Estimator):
         hint = ": add ()" if isinstance(estimator, type) else ""
         raise TypeError(f"expected an estimator, SmoothedGradient(), got {estimator!r}{hint}")
+    name, wanted = type(estimator).__qualname__, estimator.readouts
     if type(estimator).__repr__ is object.__repr__:
         remedy = "make it a frozen dataclass, or write a __repr__ that names all that matters"
-        raise TypeError(f"a checkpoint cannot recognise {type(estimator).__qualname__}: {remedy}")
+        raise TypeError(f"a checkpoint cannot recognise {name}: {remedy}")
+    if wanted != "auto":
+        require_integers(readouts=wanted)
+    elif "readouts" not in getattr(estimator, "__dataclass_fields__", {}):
+        remedy = "make it a frozen dataclass with a field readouts, or give a number"
+        raise TypeError(f"the number of readouts of {name} is 'auto', but has no place: {remedy}")
     return estimator
 
 

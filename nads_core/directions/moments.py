@@ -29,9 +29,15 @@ from nads_core.runtime.arguments import Facts, Shape, require_memory, require_un
 from nads_core.runtime.provenance import differences
 
 DENSE_LIMIT = 4096  # largest D whose 8 matrices D x D (1 GB) are summed
+_RANGE = 1e-140, 1e140  # of vectors whose squares are numbers of float64
 STUDENT = 2.3646  # 97.5 % quantile of Student's t with 7 degrees of freedom
 ROWS = 512  # vectors of a product in float32
 _COLUMNS = 1024  # of the vectors, converted to float64 at a time
+
+
+def is_large(image_shape: Shape) -> bool:
+    """Whether the vectors of inputs of this shape are kept in place of D x D matrices."""
+    return math.prod(image_shape) > DENSE_LIMIT
 
 
 class Energy(NamedTuple):
@@ -59,15 +65,15 @@ class Moments:
         description: everything that fixes the numbers; `merge` requires equal ones but the seed.
         symmetries: symmetries that the architecture declares; None if they have to be tested.
         provenance: settings and environment of the computation.
-        scale: factor of the vectors in the sums: the first networks set it, so that no square
-            leaves the range of float32.
+        scale: factor of the vectors in the sums: the first networks that respond set it, so that
+            no square leaves the range of float32.
     """
 
     image_shape: Shape
     description: Facts = field(default_factory=dict)
     symmetries: tuple[str, ...] | None = ()
     provenance: Facts = field(default_factory=dict)
-    scale: float = 0.0
+    scale: float = 1.0
     num_networks: int = 0
     num_vectors: int = 0
     silent: int = 0  # networks without a response
@@ -82,14 +88,24 @@ class Moments:
     @property
     def is_large(self) -> bool:
         """Whether the vectors are kept in place of D x D matrices."""
-        return self.dimension > DENSE_LIMIT
+        return is_large(self.image_shape)
 
     def add(self, vectors: Tensor) -> None:
-        """Add the next networks, in the order of their numbers: (n, J, R, D)."""
+        """Add the next networks, in the order of their numbers: (n, J, R, D).
+
+        Raises:
+            ValueError: for vectors whose squares leave the range of float64.
+        """
         vectors = vectors.cpu()
-        if not self.scale:
-            size = float(vectors.double().square().mean().sqrt())
-            self.scale = 2.0 ** -round(math.log2(size)) if size else 1.0
+        size = max(vectors.abs().flatten(1).amax(1).tolist(), default=0.0)
+        if size and not _RANGE[0] < size < _RANGE[1]:
+            raise ValueError(
+                f"vectors are near {size:.0e}, and their squares leave the range of float64: scale "
+                "the output of the networks"
+            )
+        if size and self.silent == self.num_networks:
+            root_mean_square = float(vectors.double().square().mean().sqrt())
+            self.scale = 2.0 ** -round(math.log2(root_mean_square))
         self.silent += int((~vectors.flatten(1).any(1)).sum())
         # Products of at most 512 vectors of a group in the type of the networks, at least float32;
         # where they begin depends on the networks' numbers alone
@@ -100,12 +116,16 @@ class Moments:
             self.num_networks += 1
             self.num_vectors += vector.shape[1]
             if not self.is_large and self.num_networks % at_once == 0:
-                self._multiply()
+                if self.sums is None:
+                    self.sums = self._no_sums()
+                self._multiply(self.sums)
+                self.rows = []
 
-    def _multiply(self) -> None:
-        """Add the products of the rows that wait to the sums."""
-        if self.sums is None:
-            self.sums = torch.zeros(GROUPS, self.dimension, self.dimension, dtype=torch.float64)
+    def _no_sums(self) -> Tensor:
+        return torch.zeros(GROUPS, self.dimension, self.dimension, dtype=torch.float64)
+
+    def _multiply(self, sums: Tensor) -> None:
+        """Add the products of the rows that wait to sums."""
         if self.rows:
             vectors = torch.cat(self.rows)  # (n, J, R, D)
             first = self.num_networks - len(vectors)
@@ -113,14 +133,21 @@ class Moments:
             for group in groups.unique().tolist():
                 mine = vectors[groups == group]
                 x, y = mine[:, 0].flatten(0, 1), mine[:, -1].flatten(0, 1)  # (m R, D)
-                self.sums[group] += x.T @ y
-            self.rows = []
+                sums[group] += x.T @ y
+
+    def _all_sums(self) -> Tensor:
+        """Return the sums with the products of the rows that wait, which go on waiting: where
+        products begin does not depend on who asks for them.
+        """
+        sums = self._no_sums() if self.sums is None else self.sums.clone()
+        self._multiply(sums)
+        return sums
 
     def shares(self) -> Tensor:
         """Return the shares C_k of the groups, (8, D, D) in float64; they add up to C."""
-        self._multiply()
-        assert self.sums is not None
-        shares = self.sums + self.sums.mT
+        shares = self._all_sums()
+        for share in shares:
+            share += share.T.clone()
         return shares.div_(2 * self.num_vectors * self.scale**2)
 
     def energy(self, direction: Tensor | np.ndarray) -> Energy:
@@ -176,10 +203,8 @@ class Moments:
         if self.is_large:
             merged.rows = self.rows + [row * (self.scale / other.scale) for row in other.rows]
         else:
-            self._multiply()
-            other._multiply()
-            assert self.sums is not None and other.sums is not None
-            merged.sums = self.sums + other.sums * (self.scale / other.scale) ** 2
+            factor = (self.scale / other.scale) ** 2
+            merged.sums = self._all_sums().add_(other._all_sums(), alpha=factor)
         return merged
 
     def span(self) -> tuple[Tensor, Tensor]:
@@ -193,6 +218,7 @@ class Moments:
 
         Raises:
             MemoryError: if the matrices do not fit.
+            ValueError: if all vectors are zero.
         """
         vectors = torch.cat(self.rows)  # (N, J, R, D)
         halves, readouts = vectors.shape[1:3]
@@ -207,6 +233,8 @@ class Moments:
         for columns in vectors.view(count, -1).split(_COLUMNS, dim=1):
             gram.addmm_(columns.double(), columns.double().T)
         levels, basis = torch.linalg.eigh(gram)
+        if not levels[-1] > 0:
+            raise ValueError("no network responds to its input: all vectors are zero")
         kept = levels > 1e-10 * levels[-1]
         levels, basis = levels[kept], basis[:, kept]  # (K,), (V, K)
         within = (basis * levels.sqrt()).unflatten(0, (-1, halves, readouts))  # (N, J, R, K)
@@ -219,7 +247,7 @@ class Moments:
 
     def in_pixels(self, coordinates: Tensor, weights: Tensor) -> Tensor:
         """Return the vectors (m, D), float32, that have coordinates (m, K) in the span."""
-        vectors = torch.cat(self.rows)
-        rows = vectors.view(weights.shape[1], -1)
-        factors = (coordinates @ weights).to(rows)
-        return (factors @ rows).float()
+        rows = torch.cat(self.rows).view(weights.shape[1], -1)
+        factors = coordinates @ weights  # large ones, which cancel each other
+        parts = [(factors @ part.double()).float() for part in rows.split(_COLUMNS, dim=1)]
+        return torch.cat(parts, 1)

@@ -92,7 +92,7 @@ class NADs:
         elif (readouts := facts.get("readouts", 1)) > 1:
             parts.append(f"{readouts} readouts")
         if facts.get("large_inputs"):
-            parts.append("large inputs: no symmetries unless named, vectors kept")
+            parts.append("large inputs: no symmetries, vectors kept")
         if self.uncertainty is not None:
             parts.append(f"{self.uncertainty.num_certain} certain above 0.9")
         return f"NADs({', '.join(parts)})"

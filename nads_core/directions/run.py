@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,7 @@ from nads_core.directions.estimators import (
     SmoothedGradient,
     require_estimator,
 )
-from nads_core.directions.moments import DENSE_LIMIT
+from nads_core.directions.moments import is_large
 from nads_core.directions.second_moment import SecondMoment
 from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import Architecture, Factory, architecture_named, imported
@@ -98,7 +97,7 @@ class Run:
             stacking = Stacking.of(networks, kernels) if chosen.type == "cuda" else None
         if kernels == "triton" and stacking is None:
             raise ValueError("kernels='triton' needs networks that vmap evaluates: leave it out")
-        large = math.prod(image_shape) > DENSE_LIMIT
+        large = is_large(image_shape)
         if large:
             symmetries = ()
         estimator, reason = _with_readouts(estimator, networks.readout, reason, large)
@@ -151,7 +150,7 @@ class Run:
         notes: Facts = {"num_inputs": self.estimator.num_inputs}
         if self.no_readout:
             notes["one_readout"] = self.no_readout
-        if math.prod(shape) > DENSE_LIMIT:
+        if is_large(shape):
             notes["large_inputs"] = True
         return SecondMoment(shape, description, self.symmetries, notes)
 
@@ -205,20 +204,26 @@ def _with_readouts(
         return estimator, ""
     if large and not reason:
         reason = "large inputs"
-    assert isinstance(estimator, SmoothedGradient)
-    return replace(estimator, readouts=1 if reason else least), reason
+    readouts = 1 if reason else least
+    return replace(estimator, readouts=readouts), reason  # type: ignore[type-var]  # a dataclass
 
 
 def _require_second_derivatives(networks: Networks, estimator: MixedDerivative) -> None:
-    """Raise a ValueError if the mixed derivative of the first network is not that of a central
-    difference of its gradients: an autograd.Function can have a wrong second derivative.
+    """Raise a ValueError if no weight can move, or the mixed derivative of the first network is not
+    that of a central difference of its gradients: an autograd.Function can have a wrong second
+    derivative.
     """
+    if not networks.varying:
+        raise ValueError(
+            "MixedDerivative moves the weights that are trainable and differ between networks, but "
+            "there are none: set their requires_grad, or use nc.SmoothedGradient()"
+        )
     precise = replace(networks, dtype=torch.float64)
     network = Network(precise, 0)
     images = network.inputs(estimator.num_inputs, estimator.input_std)
     mixed = network.mixed_derivatives(images)
     parameters, probe = network.parameters(), network.probe()
-    scale = max(float(p.detach().abs().max()) for p in parameters) if parameters else 1.0
+    scale = max((float(p.detach().abs().max()) for p in parameters), default=1.0)
     step, ends = 1e-6 * (scale or 1.0), []
     with torch.no_grad():
         for sign in (1, -2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import asdict
 
@@ -10,11 +11,11 @@ from torch import Tensor
 
 from nads_core.directions.certainty import FEWEST_NETWORKS
 from nads_core.directions.eigenpairs import Uncertainty, eigenpairs
-from nads_core.directions.moments import Moments
+from nads_core.directions.moments import Moments, is_large
 from nads_core.directions.nads import NADs
 from nads_core.directions.symmetry import SymmetryType, require_symmetries, symmetry_types
 from nads_core.directions.symmetry_tests import accepted, symmetry_tests
-from nads_core.runtime.arguments import Facts
+from nads_core.runtime.arguments import Facts, Shape, is_integer
 
 _SILENT = 0.1  # share of networks without a response from which on a warning is issued
 
@@ -34,7 +35,7 @@ class SecondMoment(Moments):
                 where the vectors are kept.
         """
         values, directions, uncertainty, notes = self.eigenpairs(symmetries, num_directions)
-        _warn(self, values, uncertainty)
+        _warn(self, notes, uncertainty)
         directions = with_signs(directions.float()).reshape(-1, *self.image_shape)
         return NADs(directions, values, self.description | self.provenance | notes, uncertainty)
 
@@ -48,22 +49,26 @@ class SecondMoment(Moments):
         notes: Facts = {"num_networks": count, "certainty": "groups", "symmetries": []}
         if self.silent:
             notes["silent_networks"] = round(self.silent / count, 4)
+        require_named(self.image_shape, symmetries)
+        require_count(self.image_shape, num_directions=num_directions)
         limit = num_directions or self.dimension
         if self.is_large:
             shares, weights = self.span()
             size = shares.shape[-1]
             kind = SymmetryType(("",), (torch.eye(size, dtype=torch.float64),))
-            values, coordinates, known = eigenpairs([shares], [kind], count, min(limit, size))
-            positive = int((values > 0).sum())
-            directions = self.in_pixels(coordinates[:positive], weights)
-            return values[:positive], directions, known.first(positive), notes
+            values, coordinates, known = eigenpairs([shares], [kind], count)
+            notes["negative_share"] = _negative_share(values)
+            first = min(limit, int((values > 0).sum()))
+            directions = self.in_pixels(coordinates[:first], weights)
+            return values[:first], directions, known.first(first), notes
         shares = self.shares()
         chosen, tests = chosen_symmetries(self, shares, symmetries)
         kinds = list(symmetry_types(tuple(self.image_shape), chosen))
         blocks = [torch.stack([kind.block(share) for share in shares]) for kind in kinds]
         del shares
-        found = eigenpairs(blocks, kinds, count, limit)
-        return *found, notes | tests | {"symmetries": list(chosen)}
+        values, directions, known = eigenpairs(blocks, kinds, count)
+        notes |= tests | {"symmetries": list(chosen), "negative_share": _negative_share(values)}
+        return values[:limit], directions[:limit], known.first(limit), notes
 
 
 def chosen_symmetries(
@@ -71,7 +76,6 @@ def chosen_symmetries(
 ) -> tuple[tuple[str, ...], Facts]:
     """Return the symmetries to average over, and the results of tests."""
     if symmetries != "auto":
-        require_symmetries(moment.image_shape, symmetries)  # type: ignore[arg-type]  # a str, too
         return tuple(symmetries), {}
     if moment.symmetries is not None:
         return moment.symmetries, {}
@@ -81,7 +85,34 @@ def chosen_symmetries(
     return accepted(tests), {"symmetry_tests": {name: asdict(t) for name, t in tests.items()}}
 
 
-def _warn(moment: SecondMoment, values: Tensor, uncertainty: Uncertainty) -> None:
+def require_named(image_shape: Shape, symmetries: tuple[str, ...] | str) -> None:
+    """Raise a ValueError unless symmetries are "auto", or inputs of this shape can be averaged over
+    them.
+    """
+    if symmetries == "auto":
+        return
+    require_symmetries(image_shape, symmetries)  # type: ignore[arg-type]  # a str, too
+    if symmetries and is_large(image_shape):
+        raise ValueError(
+            f"inputs of {math.prod(image_shape):,} entries are large, and second moments of large "
+            "inputs are not averaged over symmetries: leave them out"
+        )
+
+
+def require_count(image_shape: Shape, **counts: int | None) -> None:
+    """Raise a ValueError unless numbers of directions, if there are any, are from 1 to D."""
+    size = math.prod(image_shape)
+    for name, count in counts.items():
+        if count is not None and not (is_integer(count) and 1 <= count <= size):
+            raise ValueError(f"{name} must be an integer from 1 to {size}, got {count!r}")
+
+
+def _negative_share(values: Tensor) -> float:
+    """Return the sum of negative eigenvalues over that of positive ones: noise of the inputs."""
+    return round(float(-values.clamp(max=0).sum() / values.clamp(min=1e-300).sum()), 4)
+
+
+def _warn(moment: SecondMoment, notes: Facts, uncertainty: Uncertainty) -> None:
     """Warn of what leaves the NADs incomplete."""
     name, count = moment.description.get("architecture", "the networks"), moment.num_networks
     warned = []
@@ -90,9 +121,8 @@ def _warn(moment: SecondMoment, values: Tensor, uncertainty: Uncertainty) -> Non
             f"{100 * moment.silent / count:.0f} % of the networks of {name} do not respond to their"
             " input: they count as zero, and the NADs describe the others"
         )
-    negative, positive = -values[values < 0].sum(), values[values > 0].sum()
     if count >= FEWEST_NETWORKS and not uncertainty.certainty.any():
-        hidden = moment.provenance.get("num_inputs", 1) > 1 and negative > 0.5 * positive
+        hidden = moment.provenance.get("num_inputs", 1) > 1 and notes["negative_share"] > 0.5
         remedy = (
             "the noise of the inputs hides their signal: use a larger num_inputs; more networks "
             "help little"

@@ -78,13 +78,6 @@ class SymmetryType:
         total = sum(_spmm(basis, _spmm(basis, matrix).T) for basis in self.bases)
         return (total + total.T) / (2 * len(self.bases))
 
-    def coordinates(self, vectors: Tensor) -> Tensor:
-        """Return the coordinates (partners, ..., d) of vectors (..., D)."""
-        rows = vectors.reshape(-1, vectors.shape[-1])  # (m, D)
-        return torch.stack([_spmm(basis, rows.T).T for basis in self.bases]).unflatten(
-            1, vectors.shape[:-1]
-        )
-
     def images(self, coordinates: Tensor) -> list[Tensor]:
         """Return the vectors (m, D) of each partner that have these coordinates (m, d)."""
         return [_spmm(basis.t(), coordinates.T).T for basis in self.bases]

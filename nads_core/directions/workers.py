@@ -14,7 +14,7 @@ import cloudpickle
 import torch
 from torch import Tensor
 
-from nads_core.runtime.processes import executor_of, num_cores
+from nads_core.runtime.processes import executor_of, num_cores, with_type
 
 _WINDOW = 2  # chunks in work per worker
 _WORTH = 20.0  # seconds of work from which on processes, which take some to start, are started
@@ -35,12 +35,14 @@ def vectors_of(job: bytes, numbers: Numbers) -> Tensor:
     networks may share a list or a dictionary.
     """
     with _turn:
-        return _loaded(job).vectors(numbers)
+        loaded, dtype = _loaded(job)
+        vectors: Tensor = with_type(dtype, loaded.vectors, numbers)
+        return vectors
 
 
 @lru_cache(maxsize=1)
-def _loaded(job: bytes) -> Evaluated:
-    loaded: Evaluated = cloudpickle.loads(job)
+def _loaded(job: bytes) -> tuple[Evaluated, torch.dtype]:
+    loaded: tuple[Evaluated, torch.dtype] = cloudpickle.loads(job)
     return loaded
 
 
@@ -95,7 +97,7 @@ def _size(pool: Executor) -> int:
 
 def _pickled(job: Evaluated) -> bytes:
     try:
-        return bytes(cloudpickle.dumps(job))
+        return bytes(cloudpickle.dumps((job, torch.get_default_dtype())))
     except Exception as error:  # whatever a pickler meets in a factory
         raise ValueError(
             f"the factory cannot be sent to other processes ({error}): define it in a module, or "

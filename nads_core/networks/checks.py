@@ -47,7 +47,12 @@ def checked(networks: Networks, num_inputs: int, antithetic: bool) -> tuple[Netw
     first = Network(networks, 0)
     images = networks.randn(0, INPUTS, max(2, num_inputs), *networks.image_shape)
     require_outputs(first, images)
-    if not given:
+    if isinstance(networks.source, tuple):
+        names = (
+            name for net in networks.source for name, p in net.named_parameters() if p.requires_grad
+        )
+        networks = replace(networks, varying=tuple(dict.fromkeys(names)))
+    else:
         networks = replace(networks, varying=_varying(networks, first, images))
     _require_independent(networks, first, images)
     _require_dependence(networks, antithetic)
@@ -90,7 +95,14 @@ def require_outputs(network: Network, images: Tensor) -> None:
             "mode is meant"
         )
     states = generator_states()
+    buffers = {name: buffer.clone() for name, buffer in network.module.named_buffers()}
     again = network.outputs(images)
+    for name, buffer in network.module.named_buffers():
+        if name not in buffers or not torch.equal(buffer, buffers[name]):
+            raise ValueError(
+                f"the buffer {name} changes at each call in eval mode, so f depends on the inputs "
+                "before: keep it fixed there, as batch normalisation does its running statistics"
+            )
     if states != generator_states() or not torch.equal(values, again):
         raise ValueError(
             f"two evaluations of one network differ by {relative(values, again):.1g}: it draws "
@@ -103,7 +115,8 @@ def _varying(networks: Networks, first: Network, images: Tensor) -> tuple[str, .
     ValueError if no number does, or the seed does not determine them.
     """
     again, second = Network(networks, 0), Network(networks, 1)
-    states = [dict(network.module.state_dict()) for network in (first, again, second)]
+    unused = Network(networks, 0)  # the first one may have made a buffer at its first call
+    states = [dict(network.module.state_dict()) for network in (unused, again, second)]
     lazy = [name for name, value in states[0].items() if nn.parameter.is_lazy(value)]
     if lazy:
         raise TypeError(f"{lazy[0]} is a lazy parameter: call the network once in the factory")

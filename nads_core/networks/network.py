@@ -20,7 +20,7 @@ from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Factory
 from nads_core.networks.readouts import Readout
 from nads_core.runtime.arguments import Shape
-from nads_core.runtime.seeds import seeded
+from nads_core.runtime.seeds import drawn
 
 WEIGHTS, INPUTS, PROBES, READOUTS = range(4)  # random streams of a network
 
@@ -52,15 +52,17 @@ class OutputAt:
                     value = value[step]
                 else:
                     value = value[int(step)] if step.isdigit() else getattr(value, step)
-            except (KeyError, IndexError, AttributeError) as error:
+            except (KeyError, IndexError, AttributeError, TypeError) as error:
                 raise ValueError(
                     f"output {self.path!r} names nothing in {_shapes(outputs)}: there is no {step!r}"
                 ) from error
         column = ".".join(steps) or "0"
-        several = value.dim() == 2
-        if not column.isdigit() or value.dim() > 2 or not (several or column == "0"):
-            raise ValueError(f"output {self.path!r} names no column of a tensor (K, outputs)")
-        return value[:, int(column)] if several else value
+        if not column.isdigit() or not isinstance(value, Tensor):
+            raise ValueError(
+                f"output {self.path!r} ends at {_shapes(value)}, not at a column of a tensor "
+                f"(K, outputs): name one in {_shapes(outputs)}"
+            )
+        return _column(value, int(column))
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class Networks:
             inputs, which returns (K,).
         faster: whether a CPU uses `kernels.cpu_layers`.
         readout: last linear layer of which others can be drawn.
-        varying: names of the trainable parameters that differ between networks.
+        varying: names of the trainable parameters that differ between networks; of given ones all
+            that are trainable.
         shared: whether networks have layers or tensors in common, which stay as they are.
     """
 
@@ -105,8 +108,7 @@ class Networks:
             return copy.deepcopy(self.source[index])
         default = torch.get_default_dtype()
         try:
-            with seeded(self.seed_of(index, WEIGHTS)):
-                network = self.source()
+            network = drawn(self.source, self.seed_of(index, WEIGHTS))
         except Exception as error:  # whatever the factory's author chose to raise
             error.add_note(f"raised by the factory for network {index} (seed {self.seed})")
             raise
@@ -153,13 +155,21 @@ class Networks:
         """Return f, (K,), from what a network returned for K inputs."""
         if callable(self.output):
             return self.output(outputs)
-        if not isinstance(outputs, Tensor) or outputs.dim() not in (1, 2):
-            raise ValueError(
-                "the network must map (K, *image_shape) to (K,) or (K, outputs), but returned "
-                f"{_shapes(outputs)}: name a tensor in it, for example output='logits.0' for column "
-                "0 of y['logits'] and '1.0' for that of y[1], or pass a function as output"
-            )
-        return outputs if outputs.dim() == 1 else outputs[:, self.output]
+        return _column(outputs, self.output)
+
+
+def _column(outputs: Any, column: int) -> Tensor:
+    """Return a column (K,) of a tensor (K, outputs); of (K,) the only one."""
+    if not isinstance(outputs, Tensor) or outputs.dim() not in (1, 2):
+        raise ValueError(
+            "the network must map (K, *image_shape) to (K,) or (K, outputs), but returned "
+            f"{_shapes(outputs)}: name a tensor in it, for example output='logits.0' for column 0 "
+            "of y['logits'] and '1.0' for that of y[1], or pass a function as output"
+        )
+    count = 1 if outputs.dim() == 1 else outputs.shape[1]
+    if column >= count:
+        raise ValueError(f"output {column} is not there: name one of {count} outputs, from 0")
+    return outputs if outputs.dim() == 1 else outputs[:, column]
 
 
 def _shapes(value: Any) -> Any:

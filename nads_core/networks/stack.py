@@ -111,19 +111,21 @@ class Stacking:
         """
         if networks.shared:
             return None
-        structures = [_structure(networks.build(index)) for index in range(3)]
+        given = networks.source if isinstance(networks.source, tuple) else ()
+        few = range(min(3, len(given) or 3))
+        structures = [_structure(networks.build(index)) for index in few]
         if len(set(structures)) > 1 or structures[0] is None:
             return None
         stacking = cls(networks, structures[0], None, kernels)
-        if (steps := stacking._recorded()) is not None:
+        if not given and (steps := stacking._recorded()) is not None:
             stacking = cls(networks, structures[0], steps, kernels)
         try:
-            (stack,) = stacking.batches(range(2))
+            (stack,) = stacking.batches(few)
             images = stack.inputs(2)
             gradients = stack.input_gradients(images)
         except (RuntimeError, ValueError):  # of vmap
             return None
-        own = torch.stack([Network(networks, i).input_gradients(images[i]) for i in range(2)])
+        own = torch.stack([Network(networks, i).input_gradients(images[i]) for i in few])
         same = (gradients - own).norm() <= 1e-3 * own.norm()
         return replace(stacking) if same else None  # a copy sends no template to workers
 

@@ -9,10 +9,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -76,6 +76,16 @@ def executor_of(workers: int | Executor) -> Iterator[Executor]:
         raise
 
 
+def with_type(dtype: torch.dtype, function: Callable[..., Any], *arguments: object) -> Any:
+    """Call a function under a default type of torch, which processes do not inherit."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        return function(*arguments)
+    finally:
+        torch.set_default_dtype(before)
+
+
 def _begin_worker(parent: int) -> None:
     """Ignore SIGINT, which the parent handles, and exit when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -89,25 +99,32 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-@contextmanager
-def deferred_interrupt(message: str) -> Iterator[list[int]]:
-    """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one
-    is not deferred.
+class Interrupts(list[int]):
+    """The signals received; while ``held``, no further one is raised."""
 
-    The block gets a list of the signals received. It checks at every safe point whether there is
+    held = False
+
+
+@contextmanager
+def deferred_interrupt(message: str) -> Iterator[Interrupts]:
+    """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one
+    is not deferred, unless the signals are held.
+
+    The block gets the signals received. It checks at every safe point whether there is
     one, and raises the KeyboardInterrupt itself. A handler may interrupt itself, so it must not
     take the lock of a `threading.Event`.
 
     Args:
         message: text to print when the interrupt arrives.
     """
-    received: list[int] = []
+    received = Interrupts()
 
     def receive(signum: int, *_: object) -> None:
-        if received:
-            raise KeyboardInterrupt
         received.append(signum)
-        print(f"\n{message}", file=sys.stderr)
+        if len(received) == 1:
+            print(f"\n{message}", file=sys.stderr)
+        elif not received.held:
+            raise KeyboardInterrupt
 
     with ExitStack() as at_end:
         if threading.current_thread() is threading.main_thread():

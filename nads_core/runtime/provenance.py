@@ -53,8 +53,8 @@ def function_identity(function: Callable[..., object]) -> str:
 
     The digits identify its compiled code and constants: they change with an edit or another version
     of Python, but not with the lines around it. Other callable objects have the name of their
-    class. What this misses, such as a value from an enclosing scope, `Accumulation.identify`
-    notices by the outputs of the first networks.
+    class. What this misses, such as a value from an enclosing scope, a checkpoint notices by the
+    vectors of the first network.
 
     Example:
         >>> function_identity(json.dumps).partition("#")[0]

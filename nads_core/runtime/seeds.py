@@ -1,13 +1,17 @@
 """Seeds, one per purpose, derived from one seed of the user."""
 
+import pickle
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 import numpy as np
 import torch
 
+Made = TypeVar("Made")
+_TRIES = 9  # after which a function has to be one that draws another number at each call
 _lock = threading.RLock()  # the global generators belong to the whole process
 
 
@@ -28,17 +32,16 @@ def generator_state(device: torch.device) -> torch.Tensor:
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
-def generator_states() -> list[object]:
+def generator_states() -> tuple[object, ...]:
     """Return the states of the global generators of Python, numpy and torch on the CPU."""
-    of_numpy = np.random.get_state(legacy=False)
-    return [random.getstate(), repr(of_numpy), torch.get_rng_state().tolist()]
+    of_numpy = pickle.dumps(np.random.get_state())
+    return random.getstate(), of_numpy, torch.get_rng_state().numpy().tobytes()
 
 
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed the global generators of torch, numpy and Python for a block, and restore their states
-    afterwards; other threads wait for their turn, unless they draw without `seeded`, as those of a
-    Dask worker do from Python's `random`.
+    afterwards; other threads wait for their turn, unless they draw without `seeded` (see `drawn`).
 
     Those of torch are the generators of the CPU, of the GPUs that this process has used before, and
     of ``device``. A GPU that was not used yet stays unchanged: ``torch.manual_seed`` would leave it
@@ -64,3 +67,21 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
             at_end.callback(torch.mps.set_rng_state, torch.mps.get_rng_state())
             torch.mps.manual_seed(seed)
         yield
+
+
+def drawn(make: Callable[[], Made], seed: int, device: torch.device | str = "cpu") -> Made:
+    """Return what a function makes under a seed, in spite of other threads that draw without
+    `seeded`, as those of a Dask worker do from Python's `random`.
+
+    Where numbers of Python or numpy were drawn, it is made again, until two in a row drew as many.
+    """
+    last = None
+    for _ in range(_TRIES):
+        with seeded(seed, device):
+            begin = generator_states()[:2]
+            made = make()
+            end = generator_states()[:2]
+        if end in (begin, last):
+            break
+        last = end
+    return made

@@ -14,8 +14,8 @@ from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Architecture, Factory, architecture_named
 from nads_core.networks.network import require_network
 from nads_core.runtime.arguments import require_integers, usable_device
-from nads_core.runtime.processes import executor_of, num_cores
-from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.runtime.processes import executor_of, num_cores, with_type
+from nads_core.runtime.seeds import drawn, seed_sequence, seeded
 from nads_core.training.recipe import (
     SEPARABLE_RECIPE,
     Dataset,
@@ -127,7 +127,8 @@ def train_networks(
         executor_of(workers) as pool,
         progress_bar(count, f"training {count} networks", "network", progress) as bar,
     ):
-        for result in pool.map(operator.call, calls):  # an error cancels the others
+        call = partial(with_type, torch.get_default_dtype())
+        for result in pool.map(call, calls):  # an error cancels the others
             results.append(result)
             bar.update()
     return stacked(results)
@@ -156,8 +157,7 @@ def train_new(
     """
     seed, device = config.seed, config.device
     with _ONE_AT_A_TIME:
-        with seeded(seed_sequence(seed, 2, network_id), device):
-            network = require_network(factory())
+        network = require_network(drawn(factory, seed_sequence(seed, 2, network_id), device))
         if device.type == "cpu" and not config.mixed_precision:
             network = faster_layers(network, convolutions=False)
         with seeded(seed_sequence(seed, 3, network_id), device):
