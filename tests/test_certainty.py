@@ -17,6 +17,7 @@ D = 40
 RANKS = torch.arange(D)
 FALLING = 0.8**RANKS
 FLAT = torch.ones(D)
+LENET = nc.load_nads("lenet")
 SPIKES = torch.cat([torch.linspace(8, 3, 8), torch.ones(D - 8)])
 CASES = {  # levels, networks, options of the simulation, least number of claims of .6
     "falling": (FALLING, 512, {}, 300),
@@ -25,6 +26,7 @@ CASES = {  # levels, networks, options of the simulation, least number of claims
     "eight readouts": (0.85**RANKS, 128, {"readouts": 8}, 300),
     "spikes on flat": (SPIKES, 512, {}, 30),
     "falling slowly": (0.9**RANKS, 2_048, {}, 100),
+    "LeNet": (LENET.eigenvalues[[kind == "++s" for kind in LENET.types]][:D], 2_048, {}, 150),
 }
 
 
@@ -63,6 +65,18 @@ def test_claims_are_kept(case):
 def test_nothing_is_claimed_of_flat_spectra_and_rare_networks(levels, options, most):
     certainty, kept, *_ = known(levels, 512, options)
     assert ((certainty >= 0.5) & (kept < 0.5)).sum() <= most  # of 480 directions
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_little_is_claimed_of_flat_spectra_of_few_dimensions(size):
+    """By chance alone, halves overlap by 1 / size."""
+    claims = [
+        simulated(torch.ones(size), 512, seed).eigenpairs((), None)[2].certainty.any()
+        for seed in range(100)
+    ]
+    assert sum(claims) == 100 if size == 1 else sum(claims) <= 10
+    falling = simulated(0.6 ** torch.arange(size), 512).eigenpairs((), None)[2]
+    assert falling.num_certain == size
 
 
 def test_exact_levels_are_within_the_intervals():

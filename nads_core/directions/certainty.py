@@ -7,6 +7,9 @@ the exact ones e_k. Two independent halves then overlap by
 
 A is the mean over the splits of 8 groups into halves. From half of the networks to all of them a
 share q of a squared length grows to q + (1 - q) q^2 / 2, which is exact near 1.
+
+In d dimensions halves overlap by 1 / d by chance. So nothing is claimed of a type whose groups do not
+contradict equal eigenvalues: B_k, the share of group k without its trace, is then as likely as -B_k.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ FEWEST_NETWORKS = 16  # from which on groups say something: two networks in each
 CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
 _LEAST = 0.3  # certainty below which eight groups cannot tell it from chance
 _EFFECTIVE = 4  # groups, of 8, that have to hold the energy of a direction
+_FLAT = 6 / 128  # p-value above which the eigenvalues of a type may all be equal
 _SPLITS = ((256, 35), (512, 7), (math.inf, 3))  # up to which dimension how many splits are taken
 _LONGEST_BAND = 64
 _EIGENVALUE = 0.6  # certainty of a direction from which on its eigenvalue has an error
@@ -100,7 +104,7 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
     positive = energies.clamp(min=0)
     effective = positive.sum(0).square() / positive.square().sum(0).clamp(min=1e-300)
     known = ((effective >= _EFFECTIVE) & (values > 0)).cummin(0).values
-    certainty = certainty * known * (certainty >= _LEAST)
+    certainty = certainty * known * (certainty >= _LEAST) * (size == 1 or _differs(shares))
     # An eigenvalue has a bias that falls as 1 / N, so it is as large as what halving N adds
     std = (standard_errors(energies, num_networks).square() + (of_halves - values).square()).sqrt()
     std = torch.where(certainty >= _EIGENVALUE, std, torch.nan)
@@ -111,6 +115,23 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
         found = found - torch.diag((found.diagonal() - mixed) * (certainty < _LEAST))
     blocks = torch.nn.functional.pad((found * known).cumsum(0).cumsum(1), (1, 0, 1, 0))
     return TypeEigenpairs(values, axes.T, certainty, std, blocks, int(known.sum()))
+
+
+def _differs(shares: Tensor) -> bool:
+    """Whether the groups contradict equal eigenvalues of the second moment of a type."""
+    traces = shares.diagonal(dim1=1, dim2=2).sum(1)
+    flat = shares.flatten(1)
+    null = random_signs(flat @ flat.T - traces[:, None] * traces / shares.shape[-1])
+    return bool((null >= null[0]).double().mean() <= _FLAT)
+
+
+def random_signs(products: Tensor) -> Tensor:
+    """Return sum_kl s_k s_l P_kl without the terms k = l for all signs s of the groups, (8, 8) ->
+    (128,); the first is that of the networks, with s = 1.
+    """
+    signs = products.new_tensor(list(itertools.product((1.0, -1.0), repeat=GROUPS - 1)))
+    signs = torch.nn.functional.pad(signs, (1, 0), value=1.0)  # (128, 8)
+    return ((signs @ products) * signs).sum(1) - products.trace()
 
 
 def half_coordinates(shares: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,13 +12,13 @@ keeps and those whose sign it changes,
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from nads_core.directions.certainty import random_signs
 from nads_core.directions.symmetry import as_image
 from nads_core.runtime.arguments import Shape
 
@@ -66,15 +66,11 @@ def symmetry_tests(shares: Tensor, image_shape: Shape) -> dict[str, SymmetryTest
     energy = float(between) * groups**2
     # Var C = (8 / 7) sum_k ||C_k - C / 8||^2
     error = float(own.trace() - own.sum() / groups) * groups / (groups - 1)
-    signs = torch.tensor(list(itertools.product((1.0, -1.0), repeat=groups - 1)), dtype=own.dtype)
-    signs = torch.cat([torch.ones(len(signs), 1, dtype=own.dtype), signs], 1)  # (128, 8)
     results: dict[str, SymmetryTest] = {}
     tried: dict[str, int] = {}
     for symmetry, pixels, sign in _maps(image_shape):
         blocks = torch.stack([_between(share, pixels, sign) for share in shares])
-        changes = 8 * _products(blocks)  # <A_k, A_l>
-        changes.fill_diagonal_(0)
-        null = ((signs @ changes) * signs).sum(1)  # (128,), that of the networks first
+        null = random_signs(8 * _products(blocks))  # of <A_k, A_l>
         quantile = float(null.quantile(0.95))
         test = SymmetryTest(
             float((null >= null[0]).double().mean()),
