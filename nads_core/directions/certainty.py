@@ -8,8 +8,9 @@ the exact ones e_k. Two independent halves then overlap by
 A is the mean over the splits of 8 groups into halves. From half of the networks to all of them a
 share q of a squared length grows to q + (1 - q) q^2 / 2, which is exact near 1.
 
-In d dimensions halves overlap by 1 / d by chance. So nothing is claimed of a type whose groups do not
-contradict equal eigenvalues: B_k, the share of group k without its trace, is then as likely as -B_k.
+In d dimensions halves overlap by 1 / d by chance. Nothing is claimed of a type whose groups do not
+contradict equal eigenvalues: B_k, the share of group k without its trace, is then as likely as
+-B_k.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def compute_nads(
     """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input
     gradients.
 
-    Inputs of more than 4,096 entries are large: one readout by default, no symmetries, directions of
-    positive eigenvalues only, and all vectors are kept in memory; `repr` says so.
+    Inputs of more than 4,096 entries are large: one readout by default, no symmetries, directions
+    of positive eigenvalues only, and all vectors are kept in memory; `repr` says so.
 
     Source: section 3.1 and eq. (4) of the paper; the estimators differ in the vector that a network
     contributes.
