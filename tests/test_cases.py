@@ -116,9 +116,18 @@ class Net(nn.Module):
 
 
 def batch_statistics():
-    """Batch norm without running statistics: pytorch/functorch#505, google/neural-tangents#122."""
+    """Batch norm without running statistics: pytorch/functorch#505, google/neural-tangents#122.
+    Statistics that move in eval mode have no public report.
+    """
+
+    class Moving(nn.BatchNorm1d):
+        def forward(self, x):
+            self.running_mean.lerp_(x.detach().mean(0), 1e-6)
+            return super().forward(x)
+
     norm = nn.BatchNorm1d(24, track_running_stats=False)
     yield message("BatchNorm1d", trace, lambda: Net(plain, norm))
+    yield message("buffer body.2.running_mean changes", trace, lambda: Net(plain, Moving(24)))
 
 
 def attention_over_the_batch():
@@ -154,7 +163,19 @@ def last_weight_twice():
 
 
 def weights_merged_by_eval():
-    """eval() adds one weight to another: microsoft/LoRA#34, Lightning-AI/lit-llama#185."""
+    """eval() adds one weight to another: microsoft/LoRA#34, Lightning-AI/lit-llama#185. A table that
+    is made at the first call: openai/gpt-oss#43.
+    """
+
+    class Rotary(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("table", None)
+
+        def forward(self, x):
+            if self.table is None:
+                self.table = torch.cos(0.1 * torch.arange(24))
+            return x * self.table
 
     class Merging(nn.Linear):
         def train(self, mode=True):
@@ -162,6 +183,7 @@ def weights_merged_by_eval():
             return super().train(mode)
 
     yield right(lambda: Net(plain, Merging(24, 24)))
+    yield right(lambda: Net(plain, Rotary()))
 
 
 def list_of_all_networks():

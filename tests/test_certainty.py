@@ -222,13 +222,3 @@ def test_equivalent_directions_are_named():
     with pytest.warns(UserWarning, match="nothing is claimed.*64 networks.*equivalent"):
         nads = compute(nc.LOGREG, 64)
     assert not nads.certainty.any()
-
-
-def test_new_networks_confirm_what_is_certain():
-    one, other = (compute(nc.LENET, 200, (1, 16, 16), seed=seed) for seed in (0, 1))
-    assert one.provenance["certainty"] == "groups"
-    sure = one.certainty >= 0.6
-    assert sure.sum() >= 20
-    ranks = [other.names.index(name) for name in one.names]
-    cosines = (one.basis * other.basis[:, ranks]).sum(0).square()
-    assert cosines[sure].mean() > one.certainty[sure].mean() - 0.1

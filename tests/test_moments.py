@@ -1,7 +1,5 @@
 """Second moments in groups of networks: the sums, their partitions, merges and other sizes."""
 
-import math
-
 import pytest
 import torch
 from convergence import assert_mean, normal, simulated
@@ -12,7 +10,6 @@ from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.directions import moments
-from nads_core.directions.moments import Moments
 
 SIZE = 6
 KINDS = {"one contribution": (1, 1), "halves": (2, 1), "readouts": (2, 3)}
@@ -107,19 +104,6 @@ def test_merged_runs_are_one_run():
         merged.merge(other)
     with pytest.raises(ValueError, match="flip_rows"):
         merged.nads("flip_rows")
-
-
-def test_runs_with_other_seeds_are_merged():
-    one, other = (
-        nc.second_moment(convnet, (1, 8, 8), 24, seed=seed, progress=False) for seed in (0, 1)
-    )
-    merged = one.merge(other)
-    v = torch.eye(64)[9].view(1, 8, 8)
-    mean = (one.energy(v).value + other.energy(v).value) / 2
-    assert merged.energy(v).value == pytest.approx(mean)
-    assert merged.nads().provenance["num_networks"] == 48
-    with pytest.raises(ValueError, match="seed 0"):
-        one.merge(nc.second_moment(convnet, (1, 8, 8), 24, progress=False))
 
 
 @pytest.mark.parametrize(
@@ -218,9 +202,3 @@ def test_what_does_not_fit_into_memory_is_named(large, monkeypatch):
     monkeypatch.setattr("nads_core.runtime.arguments.available_memory", lambda _: 10_000)
     with pytest.raises(MemoryError, match="120 vectors.*readouts=1"):
         summed(vectors(20, "readouts")).nads()
-
-
-def test_an_empty_second_moment_has_no_networks():
-    moment = Moments((2, 3))
-    assert moment.dimension == 6 and moment.num_networks == 0 and not moment.is_large
-    assert math.isnan(summed(vectors(8)).energy(torch.eye(6)[0]).std)
