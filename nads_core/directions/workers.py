@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,12 +13,11 @@ import cloudpickle
 import torch
 from torch import Tensor
 
-from nads_core.runtime.processes import executor_of, num_cores, with_type
+from nads_core.runtime.processes import executor_of, in_turn, num_cores, turn
 
 _WINDOW = 2  # chunks in work per worker
 _WORTH = 20.0  # seconds of work from which on processes, which take some to start, are started
 Numbers = range
-_turn = threading.Lock()
 
 
 class Evaluated(Protocol):
@@ -34,10 +32,10 @@ def vectors_of(job: bytes, numbers: Numbers) -> Tensor:
     """Return the vectors of some networks; a worker calls it. Threads of one process take turns, as
     networks may share a list or a dictionary.
     """
-    with _turn:
+    with turn:
         loaded, dtype = _loaded(job)
-        vectors: Tensor = with_type(dtype, loaded.vectors, numbers)
-        return vectors
+        vectors: Tensor = in_turn(dtype, loaded.vectors, numbers)
+    return vectors
 
 
 @lru_cache(maxsize=1)

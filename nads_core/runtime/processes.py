@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # After which idle workers end; loky warns if one ends while tasks are being sent
 _IDLE_SECONDS = 120
 
+turn = threading.RLock()  # torch's globals, and what networks share, serve one thread at a time
+
 # Idle threads sleep, and the process keeps freed memory: the tensors of a step are mapped once, not
 # at every step.
 _WORKER_ENVIRONMENT = {
@@ -76,14 +78,17 @@ def executor_of(workers: int | Executor) -> Iterator[Executor]:
         raise
 
 
-def with_type(dtype: torch.dtype, function: Callable[..., Any], *arguments: object) -> Any:
-    """Call a function under a default type of torch, which processes do not inherit."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        return function(*arguments)
-    finally:
-        torch.set_default_dtype(before)
+def in_turn(dtype: torch.dtype, function: Callable[..., Any], *arguments: object) -> Any:
+    """Call a function under a default type of torch, which processes do not inherit; threads of one
+    process take turns.
+    """
+    with turn:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            return function(*arguments)
+        finally:
+            torch.set_default_dtype(before)
 
 
 def _begin_worker(parent: int) -> None:

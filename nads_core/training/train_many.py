@@ -1,7 +1,6 @@
 """Training many networks of one architecture: a map of `train_network` over workers."""
 
 import operator
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -14,7 +13,7 @@ from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Architecture, Factory, architecture_named
 from nads_core.networks.network import require_network
 from nads_core.runtime.arguments import require_integers, usable_device
-from nads_core.runtime.processes import executor_of, num_cores, with_type
+from nads_core.runtime.processes import executor_of, in_turn, num_cores, turn
 from nads_core.runtime.seeds import drawn, seed_sequence, seeded
 from nads_core.training.recipe import (
     SEPARABLE_RECIPE,
@@ -27,7 +26,6 @@ from nads_core.training.result import TrainingResult, stacked
 from nads_core.training.train_one import fit, progress_bar
 
 _MIN_STEPS_FOR_PROCESSES = 2_000  # starting workers takes as long as about 500 steps of a LeNet
-_ONE_AT_A_TIME = threading.RLock()  # torch's global generators serve one training of a process
 
 
 def train_networks(
@@ -127,7 +125,7 @@ def train_networks(
         executor_of(workers) as pool,
         progress_bar(count, f"training {count} networks", "network", progress) as bar,
     ):
-        call = partial(with_type, torch.get_default_dtype())
+        call = partial(in_turn, torch.get_default_dtype())
         for result in pool.map(call, calls):  # an error cancels the others
             results.append(result)
             bar.update()
@@ -156,7 +154,7 @@ def train_new(
         The trained network, on the device, and its result.
     """
     seed, device = config.seed, config.device
-    with _ONE_AT_A_TIME:
+    with turn:
         network = require_network(drawn(factory, seed_sequence(seed, 2, network_id), device))
         if device.type == "cpu" and not config.mixed_precision:
             network = faster_layers(network, convolutions=False)
