@@ -40,12 +40,6 @@ def install_cell(path):
 # The cell that fetches the library
 
 
-def test_every_notebook_begins_with_one_and_the_same_cell_that_the_book_does_not_show():
-    cells = [install_cell(path) for path in NOTEBOOKS]
-    assert len({cell.source for cell in cells}) == 1
-    assert all(cell.metadata["tags"] == ["remove-cell"] for cell in cells)
-
-
 def test_all_files_have_the_address_of_the_configuration():
     owner, name = ADDRESS.removeprefix("https://github.com/").split("/")
     command = [

@@ -239,6 +239,19 @@ def test_networks_stack_up_by_keyboard(reader, tables):
     assert "100 %" in reader.page.locator("nad-stack p").inner_text()
 
 
+def test_directions_of_networks_that_train(reader):
+    """The slider shows its step's pictures and cosines; fewer steps move it to the last."""
+    reader.open("trained.html")
+    for step, (start, signal) in enumerate((("1.00", "–"), ("0.50", "0.10"), ("−0.25", "0.90"))):
+        reader.slide("Step", step)
+        assert f"G₀ {start}, with the signal {signal}" in told(reader, "nad-trained")
+        pixels = reader.see(f"direction 1 at step {(0, 1, 10)[step]}", "nad-trained").astype(float)
+        across = np.abs(np.fft.rfft((pixels[..., 0] - pixels[..., 2]).sum(0)))
+        assert across.argmax() == 2 + step
+    reader.page.get_by_role("combobox", name="Network").select_option("cnn")
+    assert told(reader, "nad-trained") == "At step 1, the cosine of G with G₀ 0.75."
+
+
 # Pictures that a reader changes
 
 
