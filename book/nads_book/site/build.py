@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -38,6 +39,7 @@ from nads_book.site.execution import (
 )
 from nads_book.site.stage import stage
 from nads_book.site.verify import by_functions
+from nads_core.runtime.threads import one_thread
 
 
 def chapters(root: Path = ROOT) -> list[str]:
@@ -141,12 +143,10 @@ def build(
         state = f"to execute ({changes[0]}{more})" if changes else "unchanged"
         print(f"  {one.name:<36} {state}", flush=True)
         due += [one] if changes else []
-    execute_together(
-        [one for one in due if not one.alone],
-        jobs or side_by_side(preset),
-        report,
-        lambda: stage(folder / "stage", root),
-    )
+    side = [one for one in due if not one.alone]
+    with one_thread():  # the chapters want the cores
+        stage_pages = partial(stage, folder / "stage", root)
+        execute_together(side, jobs or side_by_side(preset), report, stage_pages)
     execute_together([one for one in due if one.alone], 1, report)
     register = decided(book, root)
     print("All chapters are executed; the pages are being rendered", flush=True)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib
 from matplotlib.figure import Figure
 
 from nads_book import explorer, figures
@@ -24,6 +25,7 @@ def stage(target: Path, root: Path) -> None:
         target: folder, which is emptied.
         root: root of the repository.
     """
+    matplotlib.use("agg")  # no window, whatever the reader's screen
     shutil.rmtree(target, ignore_errors=True)
     left_out = shutil.ignore_patterns("chapters", "results", "__pycache__", "*.py")
     shutil.copytree(root / "book", target / "book", ignore=left_out)
