@@ -70,6 +70,7 @@ CASES = [
     ("small-components", "small-components", {}, "groups.0.nads.flip", 0.05),
     ("first-step-along-law", FIRST, DERIVATIVE, "change.cosine.G_0 S G_0", LOW),
     ("first-step-shrinks", FIRST, DERIVATIVE, "growth", LOW),
+    ("few-networks", "network-numbers", {"network": "cnn"}, "area", 0.5),
     ("first-step-grows", "first-step-rates", {"rate": 0.5}, "growth", [0.9, 0.8, 0.95]),
     ("fits-noise", "fig1-lenet", {}, "train_accuracy", 0.55),
     ("poison-not-steady", "fig7-lenet", {}, "test_accuracy", 0.5),

@@ -22,12 +22,13 @@ from nads_book.analysis.waves import half_of_energy, spectrum_of
 from nads_book.benchmarks import load_costs
 from nads_book.claims import decides
 from nads_book.evidence import Evidence, evidence
-from nads_book.experiments import load_nads, load_study, matching
+from nads_book.experiments import Rows, load_nads, load_study, matching
 from nads_book.figures.style import (
     colours,
     legend,
     log_ticks,
     name_rows,
+    rule,
     shade,
     styled,
     subplots,
@@ -36,6 +37,7 @@ from nads_book.pages.scored_rows import registered, rows_of
 from nads_book.report import LABELS
 from nads_book.studies.calibration import ENTRIES
 from nads_book.studies.mixed_derivative import NETWORKS
+from nads_book.studies.network_numbers import LARGEST, enough, means
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.runtime.seeds import seeded
@@ -62,6 +64,14 @@ FIFTHS = {2: "below .4", 3: ".4 to .6", 4: ".6 to .8", 5: ".8 to 1"}  # below .3
 STEPS = np.arange(17)  # vertical frequencies of images of 32 rows
 TEETH = STEPS % 4 == 0
 ARMS = np.array([1, 10, 100, 300])  # of dipoles
+AREA, OVERLAP, TIMES = 0.95, 0.8, 4  # as registered, of few networks
+MOST = 128  # networks; chosen after seeing the results
+CURVES = {
+    "area, learned waves": "area",
+    "rank correlation": "correlation",
+    "overlap, first 10": "first 10",
+    "overlap, first 50": "first 50",
+}
 
 
 # Costs
@@ -409,6 +419,57 @@ TABLES: dict[str, Callable[[], str]] = {
     "calibration": table_by_certainty,
     "shipped": table_shipped,
 }
+
+
+# How many networks it takes
+
+
+@cache
+def network_numbers() -> Rows:
+    """Return the measures of all runs."""
+    rows: Rows = load_study("network-numbers.json")["rows"]
+    return rows
+
+
+@styled
+def plot_network_numbers() -> Figure:
+    """Draw what runs of few networks predict and know, above the number of certain directions."""
+    figure, axes = subplots(
+        2, len(LARGEST), height=4.2, sharex="col", sharey="row", height_ratios=(2, 1)
+    )
+    for (upper, lower), network in zip(axes.T, LARGEST, strict=True):
+        for (label, measure), marker in zip(CURVES.items(), "os^v", strict=True):
+            values = means(network_numbers(), network, measure)
+            upper.plot(values.keys(), values.values(), marker, linestyle="-", label=label)
+        rule(upper, AREA)
+        certain = means(network_numbers(), network, "certain")
+        lower.plot(certain.keys(), certain.values(), "o-")
+        seconds = means(network_numbers(), network, "seconds")
+        ticks = list(seconds)[:: -(-len(seconds) // 3)]
+        labels = [f"{count:,}\n{seconds[count]:.2g} s" for count in ticks]
+        log_ticks(lower, ticks, labels)
+        upper.set_title(NAMES[network])
+        lower.set_xlabel("networks, processor time")
+    axes[0, 0].set(ylabel="1 is perfect", ylim=(0, 1.03))
+    axes[1, 0].set_ylabel("certain by 0.8")
+    legend(figure, axes[0], ncols=4)
+    return figure
+
+
+@decides("few-networks")
+def _() -> Evidence:
+    """Decide whether so many networks predict which waves are learned, and in which networks
+    knowing the first 50 NADs takes several times as many.
+    """
+    areas = {network: enough(network_numbers(), network, "area", AREA) for network in LARGEST}
+    several = [
+        network
+        for network, count in areas.items()
+        if enough(network_numbers(), network, "first 50", OVERLAP) >= TIMES * count
+    ]
+    most = max(areas.values())
+    holds = most <= MOST and several == ["lenet", "resnet18"]
+    return evidence(holds, most, size="paper", num_seeds=3)
 
 
 # Combs: strides, poolings and the last average
