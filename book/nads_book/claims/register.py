@@ -108,7 +108,9 @@ class Claim:
         pages: pages that state it.
         cell: page and anchor of the cell that shows it.
         verdict: verdict of this build; None where this build has not decided it.
-        history: outcome of the check of the preregistration.
+        history: outcome of the check of the preregistration; of a retired claim its registration.
+        reason: why it was retired; empty for claims of the register.
+        merged_into: claim that says the same as a retired one, or more; empty if none does.
     """
 
     id: str
@@ -137,6 +139,8 @@ class Claim:
     num_seeds: int | None = None
     num_trainings: int | None = None
     history: str = ""
+    reason: str = ""
+    merged_into: str = ""
 
     @property
     def flipped(self) -> bool:
@@ -170,42 +174,7 @@ class Claim:
         """The verdict in words: of a statement of the paper those of its page."""
         if answer := self.answer.partition(";")[0]:
             return answer
-        return IN_WORDS[self.known]
-
-
-@dataclass(frozen=True)
-class Retired:
-    """A claim that no page states any more, as it stood.
-
-    Args:
-        id: name in ``book/retired.toml``.
-        statement: its sentence, which could be what was predicted and not what was found.
-        verdict: verdict, and `holds` where the experiment was of reduced size.
-        reason: why it was cut.
-        holds: whether it holds.
-        prediction: as in `Claim`, like the fields that follow.
-        registered: file of the registration.
-        merged_into: claim that says the same, or more; empty if none does.
-    """
-
-    id: str
-    statement: str
-    verdict: str
-    reason: str
-    holds: bool = True
-    prediction: str = ""
-    post_hoc: bool = False
-    measure: str = "value"
-    value: float | None = None
-    interval: list[float] | None = None
-    registered: str = ""
-    sources: list[str] = field(default_factory=list)
-    merged_into: str = ""
-
-    @property
-    def label(self) -> str:
-        """The verdict in words."""
-        return IN_WORDS[self.verdict if self.holds else "falsified"]
+        return IN_WORDS["falsified" if self.untrue else self.known]
 
 
 def load(root: Path = ROOT) -> dict[str, Claim]:
@@ -243,22 +212,25 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
     return claims
 
 
-def load_retired(root: Path = ROOT) -> dict[str, Retired]:
-    """Return the claims that no page states any more; none for a book without such a file.
+def load_retired(root: Path = ROOT) -> list[Claim]:
+    """Return the claims that no page states any more, as they stood; none for a book without such a
+    file. Their sentence could be what was predicted and not what was found.
 
     Raises:
         ClaimError: for an unknown field or verdict, or one that was merged into no claim.
     """
-    known, found = _content(root, "claims"), {}
+    known, found = load(root), []
     for key, entry in _content(root, "retired").items():
+        verdict, history = entry.pop("verdict", None), entry.pop("registered", "")
+        facts = {"holds": True, "verdict": verdict, "history": history} | entry
         try:
-            found[key] = Retired(key, **entry)
+            claim = Claim(key, verdict, **facts)
         except TypeError as error:
             raise ClaimError(f"claim {key!r} of retired.toml: {error}") from None
-        into = found[key].merged_into
-        missing = into and into not in known and into.removeprefix("errata-") not in known["errata"]
-        if missing or found[key].verdict not in SIGNS:
+        if verdict not in SIGNS or claim.merged_into and claim.merged_into not in known:
+            into = claim.merged_into
             raise ClaimError(f"claim {key!r} of retired.toml is merged into {into!r}, no claim")
+        found.append(claim)
     return found
 
 

@@ -26,7 +26,6 @@ from nads_book.claims.register import (
     SIGNS,
     Claim,
     ClaimError,
-    Retired,
     load_retired,
 )
 from nads_book.claims.statements import MARK, records, texts
@@ -44,7 +43,7 @@ def _card(name: str) -> str:
     return f'<a href="#{name}">{name}</a>'
 
 
-def words(claim: Claim | Retired) -> str:
+def words(claim: Claim) -> str:
     """Return the small words behind the sign of a claim."""
     found = ["predicted otherwise"] if claim.prediction == "failed" else []
     return ", ".join([*found, "post hoc"] if claim.post_hoc else found)
@@ -135,7 +134,7 @@ def places(claim: Claim) -> list[str]:
     return list(dict.fromkeys([*cell, *claim.pages]))
 
 
-def number(claim: Claim | Retired) -> str:
+def number(claim: Claim) -> str:
     """Return the number behind a claim with its interval; empty where it has none."""
     if claim.value is None:
         return ""
@@ -186,16 +185,16 @@ def rendered(template: str, **content: Any) -> str:
 # Tables of the page *Claims*
 
 
-def outcomes(claims: Iterable[Claim | Retired]) -> str:
+def outcomes(claims: Iterable[Claim]) -> str:
     """Return what was predicted and what came, failures first, in Markdown."""
     order = ("failed", "open", "met")
     came = {"failed": "**otherwise**", "open": "open", "met": "as predicted"}
     rows = [
         [
             came[claim.prediction],
-            _card(claim.id) if isinstance(claim, Claim) else claim.id,
+            claim.id if claim.reason else _card(claim.id),
             claim.statement,
-            "holds" if isinstance(claim, Claim) and claim.holds else claim.label,
+            "holds" if claim.holds and not claim.reason else claim.label,
             number(claim) or "–",
         ]
         for claim in sorted(
@@ -206,7 +205,7 @@ def outcomes(claims: Iterable[Claim | Retired]) -> str:
     return markdown_table(rows, ["what came", "claim", "sentence", "it", "number"])
 
 
-def table_of_retired(claims: Iterable[Retired]) -> str:
+def table_of_retired(claims: Iterable[Claim]) -> str:
     """Return the claims that no page states any more, with the reason, in Markdown."""
     rows = [
         [
@@ -280,8 +279,8 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
     of_paper = [claim for claim in claims.values() if claim.id.startswith(PREFIX)]
     own = [claim for claim in claims.values() if claim not in of_paper]
     used = {name for claim in claims.values() for name in places(claim)}
-    retired = list(load_retired(root).values())
-    both: list[Claim | Retired] = [*claims.values(), *retired]
+    retired = load_retired(root)
+    both = [*claims.values(), *retired]
     predicted = Counter(claim.prediction for claim in both if claim.prediction)
     results = sorted((root / "book" / "results").glob("[!.]*-*.json"))
     content = rendered(
