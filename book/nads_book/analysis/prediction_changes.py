@@ -13,25 +13,6 @@ FACTORS = {"remove": 1, "flip": 2}  # multiples of a component that are subtract
 
 
 @torch.no_grad()
-def share_changed(
-    network: nn.Module, images: Tensor, before: Tensor, own: Tensor, along: Tensor, factor: float
-) -> float:
-    """Return the share of predictions that change when the components along ``own`` are subtracted
-    along ``along``.
-
-    Args:
-        network: module from images (N, C, H, W) to logits.
-        images: normalised images (N, C, H, W).
-        before: predicted classes of the images as they are (N,).
-        own: direction (H, W) whose components decide by how much.
-        along: direction (H, W) that is changed: the same, or another one for a control.
-        factor: multiple of the components that is subtracted.
-    """
-    change = (images * own).sum((2, 3), keepdim=True) * along  # (N, C, 1, 1) x (H, W)
-    after = predicted_classes(network, images - factor * change)
-    return float((after != before).double().mean())
-
-
 def changed_predictions(
     network: nn.Module, images: Tensor, nads: NADs, indices: Sequence[int], change: str = "remove"
 ) -> Tensor:
@@ -59,6 +40,8 @@ def changed_predictions(
         raise ValueError(f"there are {len(nads)} NADs, got the indices {missing}")
     images = images.to(next(network.parameters()).device)
     before = predicted_classes(network, images)  # (N,)
-    directions = nads.directions[list(indices), 0].to(images)  # (k, H, W), for every channel
-    shares = [share_changed(network, images, before, v, v, FACTORS[change]) for v in directions]
+    shares = []
+    for v in nads.directions[list(indices), 0].to(images):  # (H, W), for every channel
+        moved = FACTORS[change] * (images * v).sum((2, 3), keepdim=True) * v
+        shares.append(float((predicted_classes(network, images - moved) != before).double().mean()))
     return torch.tensor(shares, dtype=torch.float64)

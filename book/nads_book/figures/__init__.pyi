@@ -6,7 +6,6 @@ from .bases import (
     plot_directions,
     plot_eigenvalues,
     plot_kinks,
-    plot_scaling,
 )
 from .intervals import plot_intervals
 from .learning import (
@@ -51,7 +50,6 @@ __all__ = [
     "plot_lines",
     "plot_matrices",
     "plot_representations",
-    "plot_scaling",
     "plot_signed_images",
     "plot_two_classes",
     "plot_versions",

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator
 from torch import Tensor
 
 from nads_book.analysis.class_differences import ClassDifferences
@@ -17,7 +16,6 @@ from nads_book.figures.style import (
     colours,
     is_narrow,
     legend,
-    panel_row,
     shade,
     show_spectrum,
     styled,
@@ -25,12 +23,6 @@ from nads_book.figures.style import (
 )
 from nads_core.directions import NADs
 from nads_core.directions.plot import draw_direction
-
-_KINDS: dict[str, dict[str, Any]] = {  # styles of costs
-    "live": {"marker": "o", "linestyle": "none", "markersize": 6},
-    "stored": {"marker": "s", "linestyle": "none", "fillstyle": "none", "markersize": 6},
-    "model": {"linestyle": "-", "alpha": 0.8},
-}
 
 
 @styled
@@ -140,33 +132,6 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
     axes[1, 0].set_ylabel("slope along v")
     legend(figure, axes[1, 0], ncols=len(slopes))
     figure.align_ylabels()
-    return figure
-
-
-@styled
-def plot_scaling(
-    panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], Sequence[float]]]],
-    xlabels: Sequence[str] = ("pixels D",),
-) -> Figure:
-    """Draw quantities on logarithmic axes, such as costs against the number of pixels, one quantity
-    a panel.
-
-    Args:
-        panels: quantity with its unit -> label -> (kind, places, values); the kind is "live"
-            (dots), "stored" (squares) or "model" (a line).
-        xlabels: labels of the horizontal axes, one a panel.
-    """
-    figure, axes = panel_row([""] * len(panels), 3.5)
-    for axis, (quantity, series), xlabel in zip(axes, panels.items(), xlabels, strict=True):
-        for label, (kind, places, values) in series.items():
-            axis.plot(places, values, label=label, **_KINDS[kind])
-        axis.set(xscale="log", yscale="log", ylabel=quantity.strip(), xlabel=xlabel)
-        low, high = axis.get_xlim()
-        if high < 20 * low:  # hardly more than a decade has too few ticks, and too many minor ones
-            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.xaxis.set_major_formatter("{x:g}")
-            axis.xaxis.set_minor_formatter("")
-        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
     return figure
 
 

@@ -14,7 +14,7 @@ from nads_book.analysis.statistics import rank_correlation
 from nads_book.checks import Check, errata
 from nads_book.claims import decides
 from nads_book.evidence import Estimate, Evidence, evidence, fitted_slope
-from nads_book.figures.style import DIVERGING, legend, panel_row, shade, styled
+from nads_book.figures.style import DIVERGING, legend, log_ticks, panel_row, shade, styled
 from nads_book.theory import deep_linear, lemma2, pooling
 from nads_book.theory.descent import gradient_descent
 
@@ -156,29 +156,28 @@ def plot_saddle(frequency: int = 2, prefilter: str = "average") -> Figure:
     return figure
 
 
+@styled
 def plot_steps() -> Figure:
     """Draw the steps at the best rate against the signal's response and the largest response."""
-    response, steps = steps_by_response()
-    slope, *_ = exponent()
-    order = response.argsort()
-    x, y = response[order], steps[order]
-    middle = len(x) // 2
-    fits = {
-        f"as m to the power −{slope:.2f}": slope,
-        "as 1/ζ, that is m to the power −2": 2.0,
-    }
-    by_response = {"measured": ("live", x.tolist(), y.tolist())} | {
-        label: ("model", x.tolist(), (y[middle] * (x / x[middle]) ** -power).tolist())
-        for label, power in fits.items()
-    }
+    response, steps = (values.numpy() for values in steps_by_response())
+    exponents = {f"as m to the power −{exponent()[0]:.2f}": exponent()[0]}
+    exponents["as 1/ζ, that is m to the power −2"] = 2.0
     example = steps_of_example()
-    by_largest = {
-        f"measured at ℓ = {EXAMPLE}": ("live", list(example), [s for _, s in example.values()])
-    }
-    return figures.plot_scaling(
-        {"steps": by_response, "steps ": by_largest},
-        xlabels=("response m at the signal's frequency", "largest squared response, max m²"),
-    )
+    figure, (left, right) = panel_row(["", ""], 3.5, ylabel="steps")
+    left.plot(response, steps, "o", markersize=6, label="measured")
+    middle = np.argsort(response)[len(response) // 2]
+    x = np.sort(response)
+    for label, power in exponents.items():
+        left.plot(x, steps[middle] * (x / response[middle]) ** -power, alpha=0.8, label=label)
+    log_ticks(left, [0.2, 0.5, 1])
+    left.set_xlabel("response m at the signal's frequency")
+    needed = [steps for _, steps in example.values()]
+    right.plot(list(example), needed, "o", markersize=6, label=f"measured at ℓ = {EXAMPLE}")
+    right.set(xscale="log", xlabel="largest squared response, max m²")
+    for axis in (left, right):
+        axis.set_yscale("log")
+        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+    return figure
 
 
 def plot_lemma2() -> Figure:
