@@ -84,13 +84,17 @@ def estimate(values: Iterable[float], digits: int = 2, sign: bool = False) -> st
 
     Args:
         values: the estimate, then the lower and the upper end of its interval.
-        digits: number of decimals.
+        digits: number of decimals, or more where the interval is narrow.
         sign: whether positive numbers get a plus sign.
 
     >>> estimate((0.314, -0.1, 0.5)), estimate([0.5]), estimate([float("nan")] * 3)
     ('0.31 (−0.10 to 0.50)', '0.50', '–')
     """
-    value, *ends = (fixed(value, digits, sign) for value in values)
+    found = list(values)
+    width = found[-1] - found[0]
+    if 0 < width < math.inf:  # so many digits that the ends differ
+        digits = max(digits, min(6, math.ceil(-math.log10(width))))
+    value, *ends = (fixed(value, digits, sign) for value in found)
     return f"{value} ({' to '.join(ends)})" if ends and value != "–" else value
 
 

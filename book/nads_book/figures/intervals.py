@@ -39,6 +39,8 @@ def plot_intervals(
             colour = colour_of[name]
             axis.errorbar(values, places, xerr=lengths, fmt="o", color=colour, label=name)
         axis.set_xlabel(label)
+        for row in range(0, len(rows), 2):  # bands show which dots belong to which row
+            axis.axhspan(row - 0.5, row + 0.5, color=shade(0.94), linewidth=0, zorder=0)
         name_rows(axis, rows)
     if len(series) > 1:
         legend(figure, axes, ncols=min(len(series), 4))

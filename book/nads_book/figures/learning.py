@@ -91,7 +91,7 @@ def plot_frequency_maps(
     *,
     scale: str = "linear",
     over: str | None = None,
-    own: Mapping[str, tuple[str, tuple[float, float]]] | None = None,
+    own: Mapping[str, tuple[str, tuple[str, str]]] | None = None,
     marked: Sequence[int] = (),
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to
@@ -105,7 +105,8 @@ def plot_frequency_maps(
         limits: limits of the colours, shared by all panels.
         scale: scale of the colours, "linear" or "log".
         over: meaning of a value beyond the upper limit, which is drawn in red.
-        own: rows of energies, with a colour map of their own: label of the bar, limits.
+        own: rows of values from 0 to 1, with a colour map of their own: label of the bar, and what
+            stands at its ends.
         marked: numbers of cycles, across or down, that get dotted lines.
     """
     own = own or {}
@@ -121,9 +122,10 @@ def plot_frequency_maps(
         figure.set_figwidth(2.2 + side)
     edge, half = SIZE // 2, step / 2
     ends, ticks = (-edge - half, edge - half), [-edge, -edge // 2, 0, edge // 2]
+    ends_of = dict(own.values())
     colour_bars: dict[str, tuple[Any, list[Any]]] = {}  # label of a colour bar -> picture, axes
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
-        title, colour_limits = own.get(name, (label, limits))
+        title, colour_limits = (own[name][0], (0, 1)) if name in own else (label, limits)
         map_name = SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
         for axis, column in zip(line, columns, strict=True):
             image = axis.imshow(
@@ -152,6 +154,8 @@ def plot_frequency_maps(
     look: dict[str, Any] = {"location": place, "shrink": 0.8, "aspect": 15}
     for title, (image, places) in colour_bars.items():
         bar = figure.colorbar(image, ax=places, label=title, extend=extend, **look)
+        if title in ends_of:
+            bar.set_ticks([0, 1], labels=ends_of[title])
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
     return figure

@@ -330,11 +330,15 @@ def plot_reliability() -> Figure:
     for axis, (architecture, of_sizes) in zip(grid.flat, panels, strict=False):
         axis.plot([0, 1], [0, 1], color=shade(0.6))
         for (_, bins), colour in zip(of_sizes.groupby("set"), colours(), strict=False):
-            claimed, kept = bins["claimed"], bins["kept"]
             label = f"{bins['runs'].iloc[0]} runs of {bins['num_networks'].iloc[0]:,}"
-            axis.errorbar(claimed, kept, 2 * bins["error"], fmt="none", color=colour)
-            areas = 12 + bins["count"]
+            claimed, kept, error, count = (
+                bins[["claimed", "kept", "error", "count"]].dropna().T.values
+            )
+            axis.errorbar(claimed, kept, 2 * error, fmt="none", color=colour)
+            areas = 12 + count
             axis.scatter(claimed, kept, areas, colour, alpha=0.6, linewidth=0, label=label)
+        if of_sizes["claimed"].isna().all():
+            axis.text(0.5, 0.5, "nothing is claimed", ha="center", va="center")
         axis.set(xlabel="claimed cos²", ylabel="measured cos²", aspect="equal")
         axis.set(title=NAMES[architecture])
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))

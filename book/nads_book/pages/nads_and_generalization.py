@@ -135,12 +135,12 @@ def plot_maps() -> Figure:
     rows: dict[str, dict[str, Any]] = {"predicted": {}, "published": {}}
     for name in DEEP:
         logs = np.log(energies(name))
-        places = 100 * (logs - logs.min()) / np.ptp(logs)  # the smallest 0 %, the largest 100 %
+        places = (logs - logs.min()) / np.ptp(logs)  # from the smallest to the largest
         pairs = zip(waves.predicted_energies(name), places.tolist(), strict=True)
         rows["predicted"][LABELS[name]] = dict(pairs)
         known = published_accuracies(name).items()
         rows["published"][LABELS[name]] = {key: 100 * value for key, value in known}
-    own = {"predicted": ("energy, log scale (%)", (0.0, 100.0))}
+    own = {"predicted": ("energy, log scale", ("smallest", "largest"))}
     return figures.plot_frequency_maps(rows, own=own)
 
 

@@ -21,7 +21,7 @@ from nads_book.analysis.statistics import mean_and_range
 from nads_book.atlas import load_atlas
 from nads_book.claims import decides
 from nads_book.evidence import Estimate, Evidence, Facts, above, evidence
-from nads_book.experiments import load_study, matching
+from nads_book.experiments import Row, load_study, matching
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
 from nads_book.figures.style import (
@@ -223,20 +223,25 @@ def derivatives() -> dict[str, Any]:
     return {name: found[name] for name in NETWORKS if name in found}
 
 
+def cosines_of(row: Row) -> dict[str, list[float]]:
+    """Return the cosines of a change that are known, with intervals that end at −1 and 1."""
+    known = {law: ends for law, ends in row["change"]["cosine"].items() if None not in ends}
+    return {law: np.clip(ends, -1, 1).tolist() for law, ends in known.items()}
+
+
 def plot_first_step() -> Figure:
     """Draw the direction of the first change of the second moment, and how fast it shrinks."""
     direction: dict[str, dict[str, Any]] = {LAWS[law]: {} for law in WITHOUT_LABELS}
     size: dict[str, Any] = {}
     for name, row in derivatives().items():
-        for law in WITHOUT_LABELS:
-            values = row["change"]["cosine"][law]
-            if None not in values:
+        for law, values in cosines_of(row).items():
+            if law in WITHOUT_LABELS:
                 direction[LAWS[law]][NETWORKS[name]] = values
         value, low, high = row["growth"]
         size[NETWORKS[name]] = -value, -high, -low
     return figures.plot_intervals(
         {"direction": direction, "size": {LAWS[LAW]: size}},
-        ["cosine of the first change", "−d log tr G per unit of the rate"],
+        ["cosine of the first change", "fall of log tr G per unit of the rate"],
         logarithmic=["size"],
     )
 
@@ -262,12 +267,9 @@ def plot_balanced() -> Figure:
     panels: dict[str, Any] = {f"step {step}": {} for step in SHOWN_STEPS}
     for row in rows_of(FIRST_STEP):
         if (panel := panels.get(f"step {row.get('step')}")) is not None:
-            found = row["change"]["cosine"]
-            panel[NETWORKS[row["network"]]] = {
-                label: found[law]
-                for law, label in LAWS.items()
-                if law in found and None not in found[law]
-            }
+            found = cosines_of(row)
+            cosines = {label: found[law] for law, label in LAWS.items() if law in found}
+            panel[NETWORKS[row["network"]]] = cosines
     return figures.plot_intervals(panels, ["cosine of the change"] * len(panels))
 
 
@@ -281,7 +283,7 @@ def by_derivatives(criteria: Sequence[str], estimate: Sequence[float], *names: s
 @decides("first-step-along-law")
 def _() -> Evidence:
     """Decide whether LeNet's first change is opposite to G₀SG₀ (registered)."""
-    cosine = derivatives()["lenet"]["change"]["cosine"][LAW]
+    cosine = cosines_of(derivatives()["lenet"])[LAW]
     return by_derivatives(["lenet, opposite"], cosine, "lenet")
 
 
