@@ -137,7 +137,7 @@ def test_exactly_the_symmetries_hold_that_are_declared(architecture, image_size)
         there = mapped(module, transform, last_size)(transform(x))
         same = torch.allclose(there, module(x), rtol=1e-10, atol=1e-13)
         assert same == (symmetry in architecture.symmetries_at(image_size)), symmetry
-    assert architecture.symmetries_at(32, 3) == architecture.symmetries
+    assert {architecture.symmetries_at(32, n) for n in (2, 3)} == {architecture.symmetries}
 
 
 SMALLEST = {"logreg": 1, "lenet": 16, "vgg11": 32, "resnet18": 8, "densenet121": 8}

@@ -34,6 +34,8 @@ def test_a_panel_for_each_direction(kind):
     figure = nads.plot(k=7)
     assert plt.get_fignums() == open_before  # a notebook shows it once
     assert len(figure.axes) == 7 and figure.get_suptitle() == kind
+    assert figure.get_supxlabel().startswith("in brackets")
+    assert not some(SHAPES[kind])[2:].plot(2).get_supxlabel()
     for index, axis in enumerate(figure.axes):
         value = f"{float(nads.eigenvalues[index]):.3g}"
         error = f"{float(nads.eigenvalue_std[index]):.1g}"

@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -52,11 +53,15 @@ def test_threads_give_what_one_thread_gives(alone, set_threads):
 
 
 def test_processes_have_the_callers_default_type():
+    data = torch.randn(16, 1, 8, 8), torch.arange(16) % 2
+    factory, options = partial(perceptron, 64, 8, 2), {"recipe": nc.Recipe(1), "progress": False}
     torch.set_default_dtype(torch.float64)
     try:
         found = [compute(Drawing, 20, workers=count) for count in (1, 2)]
+        trained = [nc.train_networks(factory, [data] * 2, workers=n, **options) for n in (1, 2)]
     finally:
         torch.set_default_dtype(torch.float32)
+    assert trained[0].losses.dtype == trained[1].losses.dtype == torch.float64
     assert same(*found) and not same(found[0], compute(Drawing, 20))
 
 
@@ -119,6 +124,22 @@ def test_a_run_that_ends_early_asks_for_no_more():
     pool = Recording(2)
     nads = compute(nc.LENET, 2_000, (1, 16, 16), workers=pool, num_certain=1)
     assert len(pool.numbers) <= nads.provenance["num_networks"] + 4 * 8
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_interrupted_run_waits_for_no_chunk(before):
+    interrupts = [2] if before else []
+
+    class Busy(Executor):
+        def submit(self, *arguments):
+            interrupts.append(2)
+            future = Future()
+            future.result = lambda: pytest.fail("a chunk that is not ready is waited for")
+            return future
+
+    job, device = nc.SmoothedGradient(), torch.device("cpu")  # anything that can be sent
+    chunks = workers.evaluated(job, [range(8), range(8, 16)], Busy(), device, interrupts)
+    assert list(chunks) == [] and len(interrupts) == 1
 
 
 @pytest.mark.parametrize(("seconds", "started"), [(0.0, [2]), (1e9, [])])
