@@ -63,20 +63,13 @@ def test_an_interrupted_run_resumes_without_a_loss(tmp_path, capsys, count, netw
 
 def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        computed(estimator=Interrupted(20))
-    name = re.search(r"checkpoint='(.+)'", str(caught.value)).group(1)
-    assert [file.name for file in tmp_path.iterdir()] == [name] and "convnet" in name
-    assert same(computed(name), computed())
-
-
-def test_a_second_file_does_not_replace_the_first(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for network in (20, 40, 20):
-        with pytest.raises(KeyboardInterrupt):
+    names = []
+    for network in (20, 40):  # the second file does not replace the first
+        with pytest.raises(KeyboardInterrupt) as caught:
             computed(estimator=Interrupted(network))
-    assert len(list(tmp_path.iterdir())) == 3
-    assert same(computed("interrupted-nads-convnet-2.npz"), computed())
+        names.append(re.search(r"checkpoint='(.+)'", str(caught.value)).group(1))
+    assert {file.name for file in tmp_path.iterdir()} == {*names} and "convnet" in names[0]
+    assert len({*names}) == 2 and all(same(computed(name), computed()) for name in names)
 
 
 class Rows(list):

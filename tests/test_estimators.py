@@ -112,7 +112,6 @@ BARE = type("Bare", (Scaled,), {"__repr__": object.__repr__})
         (lambda: nc.PointGradient(0.0), ValueError, "input_std must be .*0.0"),
         (lambda: nc.PointGradient(float("nan")), ValueError, "input_std must be .*nan"),
         (lambda: nc.SmoothedGradient(3), ValueError, "num_inputs must be .*even.*3"),
-        (lambda: nc.SmoothedGradient(readouts=0), ValueError, "readouts must be .*0"),
         (lambda: nc.Dipole(step=-1.0), ValueError, "step must be .*-1.0"),
         (lambda: compute(convnet, 8, estimator=BARE(2.0)), TypeError, "Bare: make it a frozen"),
         (lambda: compute(convnet, 8, estimator=nc.Dipole), TypeError, r"Dipole.*add \(\)"),

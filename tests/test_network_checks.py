@@ -298,17 +298,7 @@ REJECTED = {  # what the message shows
     ),
     "a dictionary": (ending_in(nn.Identity()), {"output": "logits"}, ValueError, "'logits'"),
     "NaN": (ending_in(Scaling(np.nan)), {}, ValueError, "network 0 .*NaN.*16 of 16"),
-    # Numbers and symmetries
-    "no direction": (convnet, {"num_directions": 0}, ValueError, "num_directions .*1 to 64, got 0"),
-    "minus one": (convnet, {"num_directions": -1}, ValueError, "1 to 64, got -1"),
-    "more than there are": (convnet, {"num_directions": 65}, ValueError, "1 to 64, got 65"),
-    "as many certain": (convnet, {"num_certain": 65}, ValueError, "num_certain .*64, got 65"),
-    "symmetries of large inputs": (
-        lambda: perceptron(5_000),
-        {"image_shape": (2, 50, 50), "symmetries": ("transpose",)},
-        ValueError,
-        "5,000 entries are large.*symmetries: leave them out",
-    ),
+    # Readouts
     "readouts without a field": (
         convnet,
         {"estimator": type("Bare", (nc.PointGradient,), {"readouts": "auto"})()},

@@ -248,13 +248,6 @@ def test_sequences_and_rows_of_a_table(estimator):
     require_own(lambda: perceptron(7), estimator, (7,))
 
 
-def test_a_compiled_network_is_evaluated_as_it_was():
-    def compiled():
-        return torch.compile(perceptron(64), backend="eager")
-
-    assert same(compute(compiled, 16), compute(lambda: perceptron(64), 16))
-
-
 # --- nothing else moves
 
 
