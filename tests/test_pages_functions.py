@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 import torch
 from convergence import normal, random_nads
-from nads_book.atlas import load_entry_nads
 from nads_book.experiments import load_study
 from nads_book.pages import (
     atlas,
@@ -121,21 +120,7 @@ def test_the_readers_wave_is_a_star_among_the_published_ones():
     assert len(lines["o"].get_xdata()) == 130
 
 
-def test_the_figure_has_a_panel_for_each_arm_and_a_curve_for_each_energy():
-    figure = nads_and_generalization.plot_arms()
-    assert [len(axis.containers) for axis in figure.axes[:3]] == [3, 3, 3]
-    free, random = (figure.axes[i].lines[1].get_ydata() for i in (0, 1))
-    assert np.ptp(free) > 2 * np.ptp(random)  # the middle energies
-
-
 # 04, 05, 06
-
-
-def test_rings_have_one_centre_and_all_symmetries():
-    plate = pooling_theory.zone_plate(32)
-    assert plate[16, 16] == plate.max() == 1
-    assert_close(plate, plate.T)
-    assert_close(plate[1:], plate[1:].flip(0))
 
 
 def test_a_budget_is_the_number_of_classes_that_pass():
@@ -169,13 +154,6 @@ def test_the_distance_of_the_class_means_gives_the_accuracy_by_the_angle():
         v = nb.pooling.direction(frequency, 64)
         by_angle = nb.pooling.bayes_accuracy_after(layer, v[None], 1.0, 1.0)
         assert theorem1.mahalanobis_accuracy(layer, v) == pytest.approx(float(by_angle), abs=1e-9)
-
-
-def test_any_filter_and_stride_can_be_drawn():
-    figure = theorem1.plot_accuracies("binomial", (2, 16), num_samples=200)
-    assert [axis.get_title() for axis in figure.axes] == ["binomial, S = 2", "binomial, S = 16"]
-    figure = theorem1.plot_phases([("lowpass", 3)], num_samples=200)
-    assert figure.axes[0].get_title() == "lowpass, S = 4, ℓ = 3"
 
 
 def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
@@ -371,23 +349,6 @@ def test_only_strides_with_a_global_average_make_a_comb():
     assert comb > 0.5 and max(neither, other) < 0.15
 
 
-def test_the_page_about_certainties_shows_the_stored_calibration():
-    rows = nad_computation.table_by_certainty().splitlines()[2:]
-    assert len(rows) == nad_computation.calibration().index.get_level_values("set").nunique()
-    for row in rows:
-        cells = [cell.split("→") for cell in row.strip("| ").split(" | ")[2:-1] if "→" in cell]
-        claimed = [float(one) for one, _ in cells]
-        assert claimed == sorted(claimed) and all(0.3 <= one <= 1 for one in claimed)
-
-
-def test_the_picture_of_certainties_has_a_bar_for_each_direction():
-    from nads_book.pages.intro import plot_certainty
-
-    upper, lower = plot_certainty(nc.load_nads("lenet"), "++s").axes
-    assert len(lower.patches) == 48 and upper.get_yscale() == "log"
-    assert lower.patches[0].get_height() > 0.9
-
-
 # 10
 
 
@@ -399,12 +360,6 @@ def test_energies_of_waves_are_where_the_directions_are():
     places = {(0, 3), (0, 29), (5, 0), (27, 0)}  # a real wave has two places
     assert all(energies[place] == pytest.approx(1024 / 4, rel=1e-4) for place in places)
     assert atlas.effective_number(nads) == pytest.approx(2)
-
-
-def test_the_readers_network_is_drawn_above_two_entries():
-    figure = atlas.plot_yours(load_entry_nads("cnn"))
-    labels = [axis.get_ylabel() for axis in figure.axes if axis.get_ylabel()]
-    assert labels[0] == "yours" and len(labels) == 3
 
 
 @pytest.mark.parametrize(
@@ -506,19 +461,6 @@ def test_accuracies_in_the_order_of_energies_would_let_the_choice_succeed(edit_s
 
 def test_a_count_of_operations_on_paths():
     assert what_nads_do_not_tell.on_paths("224112") == "242"  # one convolution is on no path
-
-
-def test_a_linear_model_does_not_notice_an_order():
-    def build():
-        network = nn.Sequential(nn.Flatten(), nn.Linear(40, 10))
-        nn.init.zeros_(network[1].weight)
-        return network
-
-    orders = torch.arange(40), torch.randperm(40, generator=torch.Generator().manual_seed(0))
-    before, after = (
-        what_nads_do_not_tell.accuracy_after(build, order, steps=60) for order in orders
-    )
-    assert before == pytest.approx(after, abs=0.003) and before > 0.2
 
 
 def test_the_signature_does_not_hold_for_two_equal_architectures(monkeypatch):

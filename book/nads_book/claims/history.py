@@ -28,54 +28,52 @@ def first_in_history(first: str, then: str, root: Path = ROOT) -> tuple[bool | N
     """
 
     @functools.cache
-    def git(*arguments: str) -> tuple[int, str]:
+    def git(*arguments: str) -> str | None:
+        """Return what git says, or None where it fails."""
         done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
-        return done.returncode, done.stdout.strip()
+        return None if done.returncode else done.stdout.strip()
 
     try:
-        status, shallow = git("rev-parse", "--is-shallow-repository")
+        shallow = git("rev-parse", "--is-shallow-repository")
     except FileNotFoundError:
         return None, "not checked: git is not installed"
-    if status or Path(git("rev-parse", "--show-toplevel")[1]).resolve() != root.resolve():
+    if Path(git("rev-parse", "--show-toplevel") or "").resolve() != root.resolve():
         return None, "not checked: this folder has no git history"
     if shallow == "true":
         return None, "not checked: the git history is shallow (`git fetch --unshallow`)"
 
     def versions(name: str) -> list[list[str]]:
         """Return the commits of a file, the first one first, each with the file's name there."""
-        log = git("log", "--follow", "--no-merges", "--format=@%H", "--name-only", "--", name)[1]
-        return [one.split() for one in reversed(log.split("@")[1:])]
+        log = git("log", "--follow", "--no-merges", "--format=@%H", "--name-only", "--", name)
+        return [one.split() for one in reversed((log or "").split("@")[1:])]
 
     def commit(name: str) -> str | None:
         if (root / name).exists() or "/" in name:
-            found = versions(name)
-            return found[0][0] if found else None
-        status, commit_hash = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        return None if status else commit_hash
+            return next((commit_hash for commit_hash, _ in versions(name)), None)
+        return git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
 
     def last_rules(name: str) -> str | None:
         """Return the last commit that changed how results are judged."""
-        found = versions(name)
-        texts = [git("show", f"{commit_hash}:{path}")[1] for commit_hash, path in found]
-        rules = [_rules(text) for text in texts]
-        if not found or rules[-1] != _rules((root / name).read_text("utf8")):
-            return None
-        changed = [now != before for before, now in zip([None, *rules], rules, strict=False)]
-        return [one for (one, _), new in zip(found, changed, strict=True) if new][-1]
+        last = rules = None
+        for commit_hash, path in versions(name):
+            before, rules = rules, _rules(git("show", f"{commit_hash}:{path}") or "")
+            last = last if rules == before else commit_hash
+        return last if rules == _rules((root / name).read_text("utf8")) else None
 
     added, other = commit(first), commit(then)
     one = last_rules(first) if added and first.endswith(".toml") else added
     for name, found in ((first, one), (then, other)):
         if not found:
             return False, f"{name} is not in the git history as it is now"
-    older = one != other and git("merge-base", "--is-ancestor", one, other)[0] == 0
+    assert one and other
+    older = one != other and git("merge-base", "--is-ancestor", one, other) is not None
 
     def day(found: str) -> str:
-        return f"{found[:7]}, {git('log', '-1', '--format=%cs', found)[1]}"
+        return f"{found[:7]}, {git('log', '-1', '--format=%cs', found)}"
 
     how = "is older than" if older else "is **not** older than"
     changed = "" if one == added else f"; its rules were changed after {day(str(added))}"
-    return older, f"{first} ({day(str(one))}{changed}) {how} {then} ({day(str(other))})"
+    return older, f"{first} ({day(one)}{changed}) {how} {then} ({day(other)})"
 
 
 def _rules(text: str) -> list[Any]:
