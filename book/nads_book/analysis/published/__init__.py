@@ -7,13 +7,13 @@ License 2.0). Complete sets of directions are read from the folder that the envi
 Moosavi-Dezfooli and Frossard, NeurIPS 2020) were read off them, to about a point.
 """
 
-import csv
 import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -46,20 +46,17 @@ NO_POOLING = {"lenet": (1.0, 1.0), "resnet18": (0.88, 1.0)}
 _FILES = {"lenet": "LeNet", "vgg11": "VGG11", "resnet18": "ResNet18"}  # of the directions
 
 
-@cache
-def _table(figure: str) -> list[dict[str, str]]:
-    with Path(__file__).with_name(f"{figure}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _column(figure: str, keys: tuple[str, ...], architecture: str) -> dict[Any, float]:
-    rows = _table(figure)
-    if architecture not in rows[0] or architecture in keys:
-        known = ", ".join(name for name in rows[0] if name not in keys)
+def _column(figure: str, keys: list[str], architecture: str) -> dict[Any, float]:
+    """Return accuracies of a figure by place, in [0, 1]."""
+    path = Path(__file__).with_name(f"{figure}.csv")
+    table = pd.read_csv(path, index_col=keys, float_precision="round_trip")
+    if architecture not in table:
+        known = ", ".join(table.columns)
         raise ValueError(f"nothing was published for {architecture!r} there: choose from {known}")
-    return {tuple(int(row[key]) for key in keys): float(row[architecture]) / 100 for row in rows}
+    return (table[architecture] / 100).to_dict()
 
 
+@cache
 def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
     """Return the test accuracy on D(v) at each frequency (ky, kx) of Fig. 1, in [0, 1]: 256 cells
     of a grid.
@@ -70,9 +67,10 @@ def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
     Raises:
         ValueError: for another one.
     """
-    return _column("fig1", ("ky", "kx"), architecture)
+    return _column("fig1", ["ky", "kx"], architecture)
 
 
+@cache
 def nad_accuracies(architecture: str) -> dict[int, float]:
     """Return the test accuracy on D(u_i) at NAD indices i of Fig. 6, in [0, 1].
 
@@ -86,8 +84,8 @@ def nad_accuracies(architecture: str) -> dict[int, float]:
     Raises:
         ValueError: for another one.
     """
-    values = _column("fig6", ("index",), architecture).items()
-    return {i: value for (i,), value in values if i <= 10 or (i - 10) % 4 == 0}
+    values = _column("fig6", ["index"], architecture).items()
+    return {i: value for i, value in values if i <= 10 or (i - 10) % 4 == 0}
 
 
 def directions(architecture: str, num_required: int = 1) -> Tensor | None:
