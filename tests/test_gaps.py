@@ -11,18 +11,22 @@ from conftest import ROOT
 from nads_book.site import gaps
 from nbclient import NotebookClient
 
+import nads_core as nc
+
 
 @pytest.mark.parametrize(
     "source, changed, rest",
     [
         (
             "a = nc.flip(x)\nb = nc.flip(\n    a,\n)  # on\nb",
-            "a = nc.flip(x)\nb = ...  # nc.flip: on",
+            "a = nc.flip(x)\nb = ...  # nc.flip(…): on",
             "b",
         ),
-        ("net = nc.LENET.build(1, 32).double()", "net = ...  # nc.LENET.build", ""),
-        ("a, b = nc.flip(x)", "answer = ...  # nc.flip, for (a, b)", ""),
-        ('rows["a"] = nc.flip(x)', "answer = ...  # nc.flip, for rows['a']", ""),
+        ("net = nc.LENET.build(1, 32).double()", "net = ...  # nc.LENET.build(…).double()", ""),
+        ("d = {k: nc.flip(k) for k in x}", "d = ...  # {k: nc.flip(…) for k in x}", ""),
+        ("d = [nc.flip(x), nc.flip(y)]", "d = ...  # [nc.flip(x), nc.flip(…)]", ""),
+        ("a, b = nc.flip(x)", "answer = ...  # nc.flip(…), for (a, b)", ""),
+        ('rows["a"] = nc.flip(x)', "answer = ...  # nc.flip(…), for rows['a']", ""),
     ],
 )
 def test_the_last_call_of_the_library_becomes_a_gap(source, changed, rest):
@@ -41,23 +45,46 @@ def test_other_cells_have_no_gap(source):
 class Trained:
     accuracy: torch.Tensor
     epochs: int = 3
+    seconds: float = 0.0
+
+
+def nads(num_networks=4, size=2, **facts):
+    directions = torch.eye(size).view(size, 1, 1, size)
+    return nc.NADs(directions, torch.ones(size), {"num_networks": num_networks} | facts)
 
 
 @pytest.mark.parametrize(
-    "found, said, goes_on_with_ours",
+    "found, ours, said, usable",
     [
-        (..., "Still a gap: .*nc.train", True),
-        ("network", "has the type str, expected Trained", True),
-        (Trained(torch.ones(2)), "accuracy has the shape .2,., expected .3,.", True),
-        (Trained(torch.zeros(3)), "accuracy has other values", False),
-        (Trained(torch.ones(3), 4), "epochs is 4, expected 3", False),
-        (Trained(torch.ones(3) * 1.001), "^Right", False),
+        (..., Trained(torch.ones(3)), "Still a gap: .*nc.train", False),
+        ("network", Trained(torch.ones(3)), "x is of the type str, expected .* Trained", False),
+        (Trained, Trained(torch.ones(3)), "x is the class Trained itself, not called", False),
+        (Trained(torch.ones(2)), Trained(torch.ones(3)), "x.accuracy .* shape .2,. .* .3,.", False),
+        (Trained(torch.zeros(3)), Trained(torch.ones(3)), "x.accuracy has other values", True),
+        (Trained(torch.ones(3), 4), Trained(torch.ones(3)), "x.epochs is 4, expected 3", True),
+        (Trained(torch.ones(3) * 1.001, 3, 2.0), Trained(torch.ones(3)), "^Right", True),
+        (torch.ones(1).double(), {"a": 1}, "Tensor .*, expected a dict with the keys .'a'", False),
+        ({"b": 1}, {"a": 1}, "keys .'b'.*, expected .* keys .'a'", False),
+        ([1, torch.ones(2)], (2, torch.ones(3)), r"x.1. .* shape .2,.*expected", False),
+        (torch.ones(2).double(), torch.ones(2), "float64, expected .*float32", False),
+        (nads(seconds=1, date="now"), nads(seconds=2, date="then", readouts=8), "^Right", True),
+        (nads(5), nads(), "x.'num_networks'. is 5, expected 4", True),
+        (nads(5, size=3), nads(), "x.'directions'. .* shape .3, 1, 1, 3", False),
+        (torch.nn.Linear(2, 3), torch.nn.Linear(2, 3), "^Right", True),
+        (torch.nn.Linear(4, 3), torch.nn.Linear(2, 3), "x.'weight'. .* shape .3, 4.", False),
     ],
 )
-def test_a_check_says_in_words_what_is_wrong(capsys, found, said, goes_on_with_ours):
-    ours = Trained(torch.ones(3))
-    assert gaps.checked(found, lambda: ours, "nc.train") is (ours if goes_on_with_ours else found)
+def test_a_check_says_in_words_what_is_wrong(capsys, found, ours, said, usable):
+    assert gaps.checked(found, lambda: ours, "nc.train", "x") is (found if usable else ours)
     assert re.search(said, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("form", [iter, list, tuple])
+def test_several_values_may_have_any_form(capsys, form):
+    first, second = gaps.checked(form([1, 2]), lambda: iter([1, 2]), "nc.train", "x")
+    assert (first, second) == (1, 2) and capsys.readouterr().out == "Right.\n"
+    gaps.checked(form([1, 3]), lambda: iter([1, 2]), "nc.train", "x")
+    assert "x[1] is 3, expected 2" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -109,6 +136,20 @@ def test_chapters_with_gaps_are_python_still_and_the_course_links_to_them(tmp_pa
     linked = gaps.with_links((ROOT / "book" / "course.md").read_text("utf8"), counts)
     names = re.findall(r'href="../_static/gaps/(\w+).ipynb"', linked)
     assert set(names) == set(counts) and "<!-- gaps" not in linked
+
+
+@pytest.mark.parametrize("session", [1, 2])
+def test_slides_describe_figures_as_their_chapters_do_and_last_ninety_minutes(session):
+    described = {}
+    for path in ROOT.glob("notebooks/*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            if name := cell.metadata.get("mystnb", {}).get("figure", {}).get("name"):
+                described[name] = cell.metadata["mystnb"]["image"]["alt"]
+    text = (ROOT / "book" / f"slides_{session}.md").read_text("utf8")
+    figures = dict(re.findall(r"thumbnails/([\w-]+)\.png\n:alt: (.*)", text))
+    assert len(figures) == text.count("thumbnails/") > 4
+    assert {name: described.get(name) for name in figures} == figures
+    assert sum(map(int, re.findall(r"\((\d+) minutes\)", text))) == 90
 
 
 def test_links_of_the_course_lead_to_sections():

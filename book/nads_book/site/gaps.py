@@ -1,8 +1,8 @@
 """Notebooks with gaps that check themselves, for a course: ``python -m nads_book.site.gaps FOLDER``.
 
 In each live cell of a chapter that a reader sees, the last assignment that calls the library loses
-its right side. The name of the function stays as a hint. The cell ends there; a folded cell below it
-says in words what is wrong, and goes on with the chapter's answer if it has to.
+its right side, which stays as a hint without the arguments of the call. The cell ends there; a
+folded cell below it says in words what is wrong, and goes on with the chapter's answer if it has to.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import ast
 import dataclasses
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,19 +22,22 @@ import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from nads_book.checkout import checkout_folder
+from nads_core import NADs
 
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "parameters"}
 CALL = re.compile(r"\b(?:nc|nb\.pooling)(?:\.(?!load_)\w+)+(?=\()")
 MARK = re.compile(r"<!-- gaps: (\w+) -->")
 NOTE = (
-    "*A notebook with gaps: replace each `...` by a call that fits, and run the folded cell below, "
-    "which checks it and contains one answer.*"
+    "*A notebook with gaps, for Colab or a clone of the repository: run the cells in order, replace "
+    "each `...` by what its comment says, with arguments (`help` names those of a function), and run "
+    "the folded cell below, which checks it and contains one answer.*"
 )
 CHECK = """#@title Check {{ display-mode: "form" }}
 from nads_book.site.gaps import checked
 
-{target} = checked({name}, lambda: {answer}, "{function}")"""
+{target} = checked({name}, lambda: {answer}, "{function}", "{name}")"""
 TOLERANCE = 0.02  # relative difference of numbers that counts as none: of repeated trainings
+MEASURED = {"seconds", "date"}  # parts of a result that are different in a second run
 
 
 class Gap(NamedTuple):
@@ -57,7 +61,7 @@ def with_gap(source: str) -> Gap | None:
     such line.
 
     >>> with_gap("hole = nc.poison(images, labels, nads, 0, 0)").cell
-    'hole = ...  # nc.poison'
+    'hole = ...  # nc.poison(…)'
     """
     if any(line.startswith(("%", "!")) for line in source.splitlines()):
         return None
@@ -74,7 +78,10 @@ def with_gap(source: str) -> Gap | None:
     target, answer = ast.unparse(node.targets[0]), ast.unparse(node.value)
     # `a, b = ...` and `a["b"] = ...` would be errors or hard to check
     name = target if isinstance(node.targets[0], ast.Name) else "answer"
-    hint = function + (f", for {target}" if name != target else "")
+    calls = [call for call in ast.walk(node.value) if isinstance(call, ast.Call)]
+    call = [call for call in calls if ast.unparse(call.func) == function][-1]
+    call.args, call.keywords = [ast.Name("…")], []
+    hint = ast.unparse(node.value) + (f", for {target}" if name != target else "")
     hint += f": {comment}" if comment else ""
     before = "".join(f"{line}\n" for line in lines[: node.lineno - 1])
     return Gap(
@@ -109,19 +116,22 @@ def notebook_with_gaps(notebook: nbformat.NotebookNode, solved: bool = False) ->
     return count
 
 
-def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
+def checked(found: Any, answer: Callable[[], Any], function: str, name: str) -> Any:
     """Print in words what is wrong with what fills a gap, and return what the next cells go on with.
 
     Args:
         found: what fills the gap.
         answer: function that returns the chapter's answer.
         function: name of the function that the answer calls.
+        name: name of what fills the gap.
     """
-    expected = answer()
+    found, expected = (
+        tuple(value) if isinstance(value, Iterator) else value for value in (found, answer())
+    )
     if found is ...:
         print(f"Still a gap: replace `...` by a call of {function}. Until then, ours is used.")
         return expected
-    wrong, usable = difference(found, expected)
+    wrong, usable = difference(found, expected, name)
     if not wrong:
         print("Right.")
     elif usable:
@@ -131,36 +141,61 @@ def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
     return found if usable else expected
 
 
-def difference(found: Any, expected: Any, name: str = "it") -> tuple[str, bool]:
-    """Return in words the first difference of two values, empty if there is none, and whether one
-    can take the place of the other: it has the same type and shape.
+def difference(found: Any, expected: Any, name: str) -> tuple[str, bool]:
+    """Return in words a difference of two values, empty if there is none, and whether one can take
+    the place of the other: it has the same type and shape. Of random weights, only these count.
     """
-    if type(found) is not type(expected):
-        kinds = [type(value).__name__ for value in (found, expected)]
-        return f"{name} has the type {kinds[0]}, expected {kinds[1]}", False
+    sequences = isinstance(found, list | tuple) and isinstance(expected, list | tuple)
+    if type(found) is not type(expected) and not sequences:
+        return f"{name} is {kind(found)}, expected {kind(expected)}", False
     if isinstance(expected, torch.Tensor | np.ndarray):
-        if found.shape != expected.shape:
-            return f"{name} has the shape {(*found.shape,)}, expected {(*expected.shape,)}", False
+        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+            return f"{name} is {kind(found)}, expected {kind(expected)}", False
         a, b = (np.asarray(value, dtype=float) for value in (found, expected))
         far = np.abs(a - b).max(initial=0) > TOLERANCE * np.abs(b).max(initial=0)
         return (f"{name} has other values: look at the arguments" if far else ""), True
+    if isinstance(expected, torch.nn.Module):
+        found, expected = (
+            {key: torch.zeros_like(weights) for key, weights in network.state_dict().items()}
+            for network in (found, expected)
+        )
+    if isinstance(expected, NADs):  # settings say more than directions
+        shared = [key for key in expected.provenance if key in found.provenance]
+        found, expected = (
+            {key: nads.provenance[key] for key in shared}
+            | {"directions": nads.directions, "eigenvalues": nads.eigenvalues}
+            for nads in (found, expected)
+        )
     if isinstance(expected, Mapping):
         if found.keys() != expected.keys():
-            return f"{name} has the keys {[*found]}, expected {[*expected]}", False
-        parts = [(found[key], expected[key], f"{name}[{key!r}]") for key in expected]
+            return f"{name} is {kind(found)}, expected {kind(expected)}", False
+        keys = [key for key in expected if key not in MEASURED]
+        parts = [(found[key], expected[key], f"{name}[{key!r}]") for key in keys]
     elif isinstance(expected, list | tuple):
         if len(found) != len(expected):
             return f"{name} has {len(found)} elements, expected {len(expected)}", False
         parts = [(found[i], expected[i], f"{name}[{i}]") for i in range(len(expected))]
     elif dataclasses.is_dataclass(expected):
-        fields = [field.name for field in dataclasses.fields(expected)]
+        fields = [f.name for f in dataclasses.fields(expected) if f.name not in MEASURED]
         parts = [(getattr(found, f), getattr(expected, f), f"{name}.{f}") for f in fields]
     elif isinstance(expected, int | float | str) and found != expected:
         return f"{name} is {found!r}, expected {expected!r}", True
     else:
         return "", True
     differences = [difference(*part) for part in parts]
-    return next((one for one in differences if one[0]), ("", True))
+    # what cannot be used comes first
+    return min((one for one in differences if one[0]), key=itemgetter(1), default=("", True))
+
+
+def kind(value: Any) -> str:
+    """Return in words what a value is."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return f"a {type(value).__name__} of the shape {(*value.shape,)} and type {value.dtype}"
+    if isinstance(value, Mapping):
+        return f"a dict with the keys {[*value]}"
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself, not called"
+    return f"of the type {type(value).__name__}"
 
 
 def write(folder: Path, root: Path) -> dict[str, int]:
