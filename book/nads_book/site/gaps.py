@@ -37,7 +37,7 @@ from nads_book.site.gaps import checked
 
 {target} = checked({name}, lambda: {answer}, "{function}", "{name}")"""
 TOLERANCE = 0.02  # relative difference of numbers that counts as none: of repeated trainings
-MEASURED = {"seconds", "date"}  # parts of a result that are different in a second run
+SETTINGS = "num_networks", "seed", "estimator"  # of NADs; they say more than directions
 
 
 class Gap(NamedTuple):
@@ -143,7 +143,8 @@ def checked(found: Any, answer: Callable[[], Any], function: str, name: str) -> 
 
 def difference(found: Any, expected: Any, name: str) -> tuple[str, bool]:
     """Return in words a difference of two values, empty if there is none, and whether one can take
-    the place of the other: it has the same type and shape. Of random weights, only these count.
+    the place of the other: it has the same type and shape. Seconds do not count: a second run takes
+    others.
     """
     sequences = isinstance(found, list | tuple) and isinstance(expected, list | tuple)
     if type(found) is not type(expected) and not sequences:
@@ -154,29 +155,17 @@ def difference(found: Any, expected: Any, name: str) -> tuple[str, bool]:
         a, b = (np.asarray(value, dtype=float) for value in (found, expected))
         far = np.abs(a - b).max(initial=0) > TOLERANCE * np.abs(b).max(initial=0)
         return (f"{name} has other values: look at the arguments" if far else ""), True
-    if isinstance(expected, torch.nn.Module):
-        found, expected = (
-            {key: torch.zeros_like(weights) for key, weights in network.state_dict().items()}
-            for network in (found, expected)
-        )
-    if isinstance(expected, NADs):  # settings say more than directions
-        shared = [key for key in expected.provenance if key in found.provenance]
-        found, expected = (
-            {key: nads.provenance[key] for key in shared}
-            | {"directions": nads.directions, "eigenvalues": nads.eigenvalues}
-            for nads in (found, expected)
-        )
+    found, expected = compared(found), compared(expected)
     if isinstance(expected, Mapping):
         if found.keys() != expected.keys():
             return f"{name} is {kind(found)}, expected {kind(expected)}", False
-        keys = [key for key in expected if key not in MEASURED]
-        parts = [(found[key], expected[key], f"{name}[{key!r}]") for key in keys]
+        parts = [(found[key], expected[key], f"{name}[{key!r}]") for key in expected]
     elif isinstance(expected, list | tuple):
         if len(found) != len(expected):
             return f"{name} has {len(found)} elements, expected {len(expected)}", False
         parts = [(found[i], expected[i], f"{name}[{i}]") for i in range(len(expected))]
     elif dataclasses.is_dataclass(expected):
-        fields = [f.name for f in dataclasses.fields(expected) if f.name not in MEASURED]
+        fields = [f.name for f in dataclasses.fields(expected) if f.name != "seconds"]
         parts = [(getattr(found, f), getattr(expected, f), f"{name}.{f}") for f in fields]
     elif isinstance(expected, int | float | str) and found != expected:
         return f"{name} is {found!r}, expected {expected!r}", True
@@ -185,6 +174,16 @@ def difference(found: Any, expected: Any, name: str) -> tuple[str, bool]:
     differences = [difference(*part) for part in parts]
     # what cannot be used comes first
     return min((one for one in differences if one[0]), key=itemgetter(1), default=("", True))
+
+
+def compared(value: Any) -> Any:
+    """Return what of a value counts: of a network, whose weights are random, their shapes."""
+    if isinstance(value, torch.nn.Module):
+        return {key: torch.zeros_like(weights) for key, weights in value.state_dict().items()}
+    if isinstance(value, NADs):
+        results = {"directions": value.directions, "eigenvalues": value.eigenvalues}
+        return {key: value.provenance.get(key) for key in SETTINGS} | results
+    return value
 
 
 def kind(value: Any) -> str:
