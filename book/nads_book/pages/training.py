@@ -111,8 +111,11 @@ def _numbers(values: Sequence[float | None] | None) -> list[float]:
 
 
 def cosine(network: str, data: str, step: Any, law: str = LAW, of: str = "change") -> list[float]:
-    """Return the cosine of a change, or of the moment itself, with a law, and its interval."""
-    return _numbers(known()[network, data, step][of].get("cosine", {}).get(law))
+    """Return the cosine of a change, or of the moment itself, with a law, and its interval, which
+    ends at −1 and 1.
+    """
+    values = _numbers(known()[network, data, step][of].get("cosine", {}).get(law))
+    return np.clip(values, -1, 1).tolist()
 
 
 def steps_of(network: str, data: str) -> list[int]:
