@@ -166,7 +166,7 @@ def largest_by_factor(base: str) -> dict[str, float]:
 
 
 @decides("downsampling-first")
-def _() -> Evidence:
+def _():
     """Decide whether downsampling comes first in the small CNN and in ResNet-18, and what
     follows.
     """
@@ -192,7 +192,7 @@ def show_counts() -> None:
 
 
 @decides("nonlinearities-down")
-def _() -> Evidence:
+def _():
     """Decide whether none of the three predictions held that nonlinearities move energy to low
     frequencies.
     """
@@ -205,7 +205,7 @@ def _() -> Evidence:
 
 
 @decides("comb-parts")
-def _() -> Evidence:
+def _():
     """Decide whether the global average, strides and skip connections each add to the lattice of
     ResNet-18.
     """
@@ -217,7 +217,7 @@ def _() -> Evidence:
 
 
 @decides("patches-two-levels")
-def _() -> Evidence:
+def _():
     """Decide whether two levels explain networks on exchangeable patches, up to 5 % of the
     energy.
     """
@@ -302,7 +302,7 @@ def plot_learned() -> Figure:
 
 
 @decides("most-energy-learned")
-def _() -> Evidence:
+def _():
     """Decide whether selective networks learned the waves of most energy, and all but one only the
     coarsest.
     """

@@ -29,7 +29,7 @@ from nads_book.analysis.frequency_maps import published_accuracies as authors
 from nads_book.analysis.statistics import accuracy_interval
 from nads_book.analysis.waves import grid_frequencies, negative, wrapped
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, Evidence, evidence
+from nads_book.evidence import Estimate, evidence
 from nads_book.experiments import Results
 from nads_book.report import LABELS, percent
 from nads_book.studies import stored
@@ -184,7 +184,7 @@ def plot_your_training(
 
 
 @decides("two-tasks")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet learns the coarse wave alone, and logistic regression all."""
     lenet, train = accuracies("lenet"), training_accuracies()
     holds = lenet[COARSE] > 0.65 and lenet[FINE] < LEARNED and train[FINE] > 0.65
@@ -211,7 +211,7 @@ def plot_memorised() -> Figure:
 
 
 @decides("out-of-reach")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet stays at chance along some waves, and logistic regression along none."""
     test, _ = train_and_test()
     holds = (test < LEARNED).any() and min(accuracies("logreg").values()) > 0.99
@@ -220,7 +220,7 @@ def _() -> Evidence:
 
 
 @decides("fits-noise")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet fits training images along waves on which it stays at chance."""
     test, train = train_and_test()
     median = np.median(train[test < LEARNED])
@@ -243,7 +243,7 @@ def plot_published_maps() -> Figure:
 
 
 @decides("dark-lines")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet is at chance on the dark lines, and learns another wave that is as
     fine.
     """
@@ -257,7 +257,7 @@ def _() -> Evidence:
 
 
 @decides("own-preferences")
-def _() -> Evidence:
+def _():
     """Decide whether architectures differ by more waves than two trainings of LeNet do."""
     seeds = [by_frequency(sweep("lenet"), seed=seed) for seed in (0, 1)]
     trainings = [learned(found) for found in (authors("lenet"), *seeds)]
@@ -306,7 +306,7 @@ def difference(kind: str) -> Estimate:
 
 
 @decides("copied-half")
-def _() -> Evidence:
+def _():
     """Decide whether one half of each published map is a copy of the other."""
     counts = [copied_cells(published.fourier_accuracies(name)) for name in CONVOLUTIONAL]
     least = min(equal / total for equal, total in counts)
@@ -314,7 +314,7 @@ def _() -> Evidence:
 
 
 @decides("between-trainings")
-def _() -> Evidence:
+def _():
     """Decide whether our LeNets differ from the published ones hardly more than from each other."""
     found = difference("ours and published")
     holds = found[0] < 1.25 * difference("ours, two seeds")[0]
@@ -322,7 +322,7 @@ def _() -> Evidence:
 
 
 @decides("resnet-same-waves")
-def _() -> Evidence:
+def _():
     """Decide whether a ResNet-18 of the paper's size learns the same waves as the authors'."""
     ours, theirs = accuracies("resnet18"), authors("resnet18", right=True)
     differing = learned(ours) ^ learned({k: theirs[k] for k in ours})
@@ -356,7 +356,7 @@ def rank_correlation(a: Map, b: Map) -> float:
 
 
 @decides("one-bias-twice")
-def _() -> Evidence:
+def _():
     """Decide whether waves that are slow with little noise are those that are not learned with
     much.
     """
@@ -386,7 +386,7 @@ def plot_without_pooling() -> Figure:
 
 
 @decides("pooling-part")
-def _() -> Evidence:
+def _():
     """Decide whether no wave stays at chance without pooling, and some do with it."""
     least = min(accuracies("lenet", "fig3").values())
     holds = least > 0.6 and min(accuracies("lenet").values()) < LEARNED
@@ -394,7 +394,7 @@ def _() -> Evidence:
 
 
 @decides("errata-equalized")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet's accuracies are equal over frequencies without pooling, as the paper
     writes.
     """

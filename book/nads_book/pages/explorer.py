@@ -10,7 +10,7 @@ import nads_core as nc
 from nads_book import figures
 from nads_book.atlas.similarity import overlap_interval
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, Evidence, evidence
+from nads_book.evidence import Estimate, evidence
 from nads_book.experiments import load_nads, load_study
 from nads_book.report import LABELS
 
@@ -36,7 +36,7 @@ def two_runs() -> float:
 
 
 @decides("signature")
-def _() -> Evidence:
+def _():
     """Decide whether two architectures have less in common than two runs of LeNet."""
     upper = max(high for _, _, high in overlaps().values())
     return evidence(upper < two_runs(), upper, size="paper")

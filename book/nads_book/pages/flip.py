@@ -186,7 +186,7 @@ def plot_costs() -> Figure:
 
 
 @decides("flip-full-lenet")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet scores less on flipped photos, at the paper's size."""
     results = flips()["lenet"]
     sides = [100 * np.array(side) for side in sides_of(results).values()]
@@ -194,7 +194,7 @@ def _() -> Evidence:
 
 
 @decides("errata-flip-training")
-def _() -> Evidence:
+def _():
     """Decide whether training on both representations yields an error of about zero: at most 5 %.
 
     LeNet at the paper's size decides.
@@ -360,7 +360,7 @@ def plot_maps(name: str, upright: bool = True) -> Figure:
 
 
 @decides("errata-flip")
-def _() -> Evidence:
+def _():
     """Tell how well networks fit photos as they are and flipped, which decides nothing."""
     parts = []
     for name in SIZES:
@@ -374,7 +374,7 @@ def _() -> Evidence:
 
 
 @decides("flip-costs")
-def _() -> Evidence:
+def _():
     """Decide whether both networks score less on flipped photos, by the smaller of two losses."""
     losses = [difference(name, own(name, "kept"), own(name, "reversed")) for name in SIZES]
     return above(min(losses), results=[of_maps(name) for name in SIZES])
@@ -392,7 +392,7 @@ def _(name: str = "resnet18") -> Evidence:
 
 
 @decides("match-with-smoothness")
-def _() -> Evidence:
+def _():
     """Decide whether match and smoothness are so correlated over LeNet's maps that they cannot be
     distinguished.
     """
@@ -402,7 +402,7 @@ def _() -> Evidence:
 
 
 @decides("match-open")
-def _() -> Evidence:
+def _():
     """Decide whether match and accuracy have no significant rank correlation over ResNet-18's maps
     after which neighbouring pixels are uncorrelated.
 
@@ -426,7 +426,7 @@ def _() -> Evidence:
 
 
 @decides("order-beats-shuffled")
-def _() -> Evidence:
+def _():
     """Decide whether ResNet-18's order kept beats a random basis, and not a shuffled order or one
     shuffled in octaves.
     """
@@ -476,7 +476,7 @@ def _facts(rows: pd.DataFrame) -> Facts:
 
 
 @decides("maps-resnet")
-def _() -> Evidence:
+def _():
     """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of
     each other.
     """
@@ -488,7 +488,7 @@ def _() -> Evidence:
 
 
 @decides("flip-fashion")
-def _() -> Evidence:
+def _():
     """Decide by the estimates, as registered, whether the flip costs LeNet at least three points,
     and two more than random signs.
     """
@@ -504,7 +504,7 @@ def _() -> Evidence:
 
 
 @decides("hole-fashion")
-def _() -> Evidence:
+def _():
     """Decide as registered whether a hole costs .8 to 1.2 times what the poison costs, and the
     number of .05 less than two points.
     """

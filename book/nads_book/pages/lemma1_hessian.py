@@ -13,7 +13,7 @@ from nads_book import checks, figures, report
 from nads_book.analysis.statistics import rank_correlation
 from nads_book.checks import Check, errata
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, Evidence, evidence, fitted_slope
+from nads_book.evidence import Estimate, evidence, fitted_slope
 from nads_book.figures.style import DIVERGING, legend, log_ticks, panel_row, shade, styled
 from nads_book.theory import deep_linear, lemma2, pooling
 from nads_book.theory.descent import gradient_descent
@@ -245,7 +245,7 @@ def eigenvalues_at_start() -> dict[int, Tensor]:
 
 
 @decides("zeta-order")
-def _() -> Evidence:
+def _():
     """Decide whether frequencies converge in the order of ζ at one small learning rate."""
     iterations = descend(FREQUENCIES, response_of(), safe_rate(response_of()))
     zetas = deep_linear.zeta(FREQUENCIES, response_of(), MARGIN, NOISE_STD)
@@ -258,7 +258,7 @@ def _() -> Evidence:
 
 
 @decides("saddle-pull")
-def _() -> Evidence:
+def _():
     """Decide whether the negative eigenvalue at the start follows the response."""
     response = response_of("average", SMALL)
     ratios = [
@@ -270,14 +270,14 @@ def _() -> Evidence:
 
 
 @decides("pull-not-zeta")
-def _() -> Evidence:
+def _():
     """Decide whether steps grow as the inverse response and not as the inverse of ζ."""
     slope, low, high = exponent()
     return evidence(abs(slope - 1) < 0.3 and high < 2, slope, low, high, null=2)
 
 
 @decides("errata-zeta-speed")
-def _() -> Evidence:
+def _():
     """Decide the paper's sentence about ζ ≲ 1, against which speaks a small ζ without a cost."""
     example = steps_of_example()
     (_, first), (zeta, few), (low, slow) = (example[key] for key in (1.0, 16.0, 1_024.0))

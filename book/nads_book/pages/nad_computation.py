@@ -98,7 +98,7 @@ def plot_run_times() -> Figure:
 
 
 @decides("fewer-passes")
-def _() -> Evidence:
+def _():
     """Decide whether a dipole along every pixel takes 50 to 80 times the operations of 16
     inputs.
     """
@@ -108,7 +108,7 @@ def _() -> Evidence:
 
 
 @decides("certainty-not-bought")
-def _() -> Evidence:
+def _():
     """Decide whether 64 networks leave the first directions at 3 × 224 × 224 unknown."""
     runs = load_costs("large")
     common = max(one["half_overlap"] for run in runs for one in run["first_directions"].values())
@@ -161,7 +161,7 @@ def plot_along_a_line(architecture: Source, direction: Tensor, seed: int = 0) ->
 
 
 @decides("point-flat")
-def _() -> Evidence:
+def _():
     """Decide whether gradients at a point prefer any wave, from 4,096 LeNets."""
     rows = load_study("estimator-orders.json")["rows"]
     energies = {row["estimator"]: row["DFT"] for row in rows}
@@ -210,7 +210,7 @@ def show_published() -> None:
 
 
 @decides("published-directions")
-def _() -> Evidence:
+def _():
     """Decide whether the first ten NADs of two networks are the published ones, and a third's
     not.
     """
@@ -220,7 +220,7 @@ def _() -> Evidence:
 
 
 @decides("errata-unique")
-def _() -> Evidence:
+def _():
     """Return the largest overlap of two networks, which decides nothing about trained ones."""
     shipped = {label: load_nads(name) for name, label in LABELS.items() if name != "logreg"}
     found = {
@@ -348,7 +348,7 @@ def plot_reliability() -> Figure:
 
 
 @decides("ordered-basis")
-def _() -> Evidence:
+def _():
     """Decide whether a hundred directions of LeNet are reproducible, and 300 as a subspace."""
     certain = agreement()["foretold"] > CERTAIN
     found = agreement()["by_name"][certain]
@@ -358,7 +358,7 @@ def _() -> Evidence:
 
 
 @decides("head-known")
-def _() -> Evidence:
+def _():
     """Decide whether high certainties of LeNet's directions are kept by a much longer run."""
     bins = calibration().query("architecture == 'lenet'")
     high = bins.query("count >= @FEW and claimed >= @HIGH")
@@ -367,14 +367,14 @@ def _() -> Evidence:
 
 
 @decides("names-steadier")
-def _() -> Evidence:
+def _():
     """Decide whether directions of one name agree better than those of one index."""
     gain = (agreement()["by_name"] - agreement()["by_index"])[:50].mean()
     return evidence(gain > 0, gain, size="paper", num_seeds=2)
 
 
 @decides("certificates-bold")
-def _() -> Evidence:
+def _():
     """Decide whether some certainties are too high."""
     many = calibration().query("count >= @FEW")
     excess = (many["claimed"] - many["kept"]).max()
@@ -461,7 +461,7 @@ def plot_network_numbers() -> Figure:
 
 
 @decides("few-networks")
-def _() -> Evidence:
+def _():
     """Decide whether so many networks predict which waves are learned, and in which networks
     knowing the first 50 NADs takes several times as many.
     """
@@ -550,7 +550,7 @@ def plot_combs() -> Figure:
 
 
 @decides("comb")
-def _() -> Evidence:
+def _():
     """Decide whether ResNet-18's second moment is a comb, and DenseNet-121's one spike of it."""
     resnet = measured()["ResNet-18"]
     gap = resnet[TEETH].min() / resnet[~TEETH].max()
@@ -586,7 +586,7 @@ def plot_definitions() -> Figure:
 
 
 @decides("max-pooling-moves")
-def _() -> Evidence:
+def _():
     """Decide whether the definitions differ more with each max pooling, and less with averages."""
     one, two, most = (moved(f"max pooling, {n}")[0] for n in (1, 2, 3))
     averages, sampling = moved("average pooling, 3")

@@ -170,7 +170,7 @@ def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = N
 
 
 @decides("energy-predicts")
-def _() -> Evidence:
+def _():
     """Decide whether energies separate learned waves, better than those of another network."""
     smallest = min(
         area(name, energies(name, phase), limit)
@@ -188,7 +188,7 @@ def _() -> Evidence:
 
 
 @decides("rules-come-close")
-def _() -> Evidence:
+def _():
     """Decide whether a rule chosen for each network comes close, and no rule works for all."""
     found = {
         name: {rule: area(name, score) for rule, score in rules(name).items()} for name in DEEP
@@ -269,7 +269,7 @@ def share_left(name: str) -> Estimate:
 
 
 @decides("gain-where-filters-learn")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet sees the gain with learned first filters, and half as much without."""
     free, random, learned = (slope("lenet", arm) for arm in ARMS)
     holds = free[1] > 3 and learned[1] > 3 and random[2] < free[0] / 2
@@ -277,7 +277,7 @@ def _() -> Evidence:
 
 
 @decides("gain-in-resnet")
-def _() -> Evidence:
+def _():
     """Decide whether a random first layer leaves the ResNet-18 half of the gain's effect."""
     free, random = (slope("resnet18", arm) for arm in ("free", "frozen"))
     half = free[0] / 2
@@ -286,7 +286,7 @@ def _() -> Evidence:
 
 
 @decides("gain-with-random-filters")
-def _() -> Evidence:
+def _():
     """Decide whether random first filters leave the small CNN half of the gain's effect."""
     share = share_left("cnn")
     failed = not judged("cnn").met["gain matters less than half as much, frozen"]
@@ -294,7 +294,7 @@ def _() -> Evidence:
 
 
 @decides("not-energy-alone")
-def _() -> Evidence:
+def _():
     """Decide by the registered criterion whether the gain improves on any curve of energy."""
     one = judged("lenet")
     value = one.estimates["free"]["with gain"][0]
@@ -394,7 +394,7 @@ def trends() -> dict[str, float]:
 
 
 @decides("falls-as-trend")
-def _() -> Evidence:
+def _():
     """Decide whether accuracy falls as a trend in every curve."""
     flattest = max(trends(), key=trends().__getitem__)
     curve = curves()[flattest]
@@ -404,7 +404,7 @@ def _() -> Evidence:
 
 
 @decides("errata-monotone")
-def _() -> Evidence:
+def _():
     """Decide whether accuracy falls monotonically, as the paper writes: not where one curve rises
     beyond noise, for which the upper end of `inflation` stands.
     """
@@ -422,7 +422,7 @@ def _() -> Evidence:
 
 
 @decides("fig6-lenet-close")
-def _() -> Evidence:
+def _():
     """Decide whether our LeNet's accuracies are within three points of the authors', on average."""
     paper, one = published.nad_accuracies("lenet"), curves()["LeNet, ours"]
     own = zip(one.keys, one.accuracies, strict=True)
@@ -453,7 +453,7 @@ def plot_law() -> Figure:
 
 
 @decides("samples-and-noise")
-def _() -> Evidence:
+def _():
     """Decide whether few samples with little noise are worse than the law says, for most NADs."""
     rows = pd.DataFrame(load_study("law-trained.json")["rows"])
     usual = rows["epochs"].fillna(nc.SEPARABLE_RECIPE.epochs) == nc.SEPARABLE_RECIPE.epochs
@@ -491,7 +491,7 @@ def draws(kind: str, estimator: str) -> np.ndarray:
 
 
 @decides("point-orders-worse")
-def _() -> Evidence:
+def _():
     """Decide whether the gradient at a point orders waves worse than the smoothed gradient."""
     lead = with_interval(draws("DFT", "smoothed") - draws("DFT", "point"))
     holds = lead[1] > 0 and draws("our NADs", "point")[0] > draws("DFT", "point")[0] + 0.2
@@ -523,7 +523,7 @@ def alignments_order(study: str) -> Evidence:
 
 
 @decides("kernel-orders-waves")
-def _() -> Evidence:
+def _():
     """Decide whether those of one network do not."""
     return otherwise(alignments_order(RIVALS))
 
@@ -567,7 +567,7 @@ def order_of(network: str, task: str) -> list[float]:
 
 
 @decides("nonlinear-order")
-def _() -> Evidence:
+def _():
     """Decide whether accuracy falls along NADs for both networks in all three tasks, by the weakest
     of the six rank correlations.
     """
@@ -608,13 +608,13 @@ def _falls() -> str:
 
 
 @decides("errata-decay")
-def _() -> Evidence:
+def _():
     """Tell where networks fall, which does not decide the paper's sentence on decays."""
     return evidence(None, sentence=_falls(), size="paper")
 
 
 @decides("errata-stronger-bias")
-def _() -> Evidence:
+def _():
     """Decide whether ResNet-18 and DenseNet-121 fall before LeNet and VGG-11."""
     weak, strong = (
         [falls()[name] for name in names]
@@ -630,7 +630,7 @@ def _listed(found: Mapping[str, float]) -> str:
 
 
 @decides("errata-supports")
-def _() -> Evidence:
+def _():
     """Decide whether the first ten NADs have their energy on learned waves."""
     found = {}
     for name in DEEP:
@@ -646,7 +646,7 @@ def _() -> Evidence:
 
 
 @decides("errata-ordering")
-def _() -> Evidence:
+def _():
     """Decide whether NADs are not ordered by frequency; open where one network's nearly are."""
     radius = np.hypot(*np.meshgrid(np.arange(-16, 16), np.arange(-16, 16)))
     found = {}
@@ -661,7 +661,7 @@ def _() -> Evidence:
 
 
 @decides("errata-random")
-def _() -> Evidence:
+def _():
     """Tell how equal LeNet's accuracies along random directions are; deep networks were not run."""
     one = family("random-lenet")
     span = [percent(end, 1) for end in (one.accuracies.min(), one.accuracies.max())]
@@ -672,7 +672,7 @@ def _() -> Evidence:
 
 
 @decides("errata-train-accuracy")
-def _() -> Evidence:
+def _():
     """Tell how well deep networks fit their training sets, most of them of reduced size, which
     decides nothing.
     """

@@ -211,7 +211,7 @@ def widget() -> Changes:
 
 
 @decides("deviation-number")
-def _() -> Evidence:
+def _():
     """Decide whether a number of one deviation costs 20 points early, and nothing late."""
     lost = sweep(DEVIATION)
     early = min(found for index, found in lost.items() if index <= LAST_EARLY)
@@ -221,7 +221,7 @@ def _() -> Evidence:
 
 
 @decides("hole-costs-as-much")
-def _() -> Evidence:
+def _():
     """Decide whether poison and hole at zero cost the same where either costs accuracy."""
     both, hole = mean_lost(BOTH), mean_lost(HOLE)
     costly = np.maximum(both, hole) > COSTLY
@@ -231,7 +231,7 @@ def _() -> Evidence:
 
 
 @decides("removal-is-half")
-def _() -> Evidence:
+def _():
     """Decide whether a hole at the mean costs a third to two thirds of the poison."""
     rows = trained_on(BOTH, AT_MEAN)
     sums = rows.pivot_table("lost", "seed", "part", "sum")
@@ -241,7 +241,7 @@ def _() -> Evidence:
 
 
 @decides("number-size")
-def _() -> Evidence:
+def _():
     """Decide whether the number's size orders its costs as well as NADs do, in all three cases."""
     rows = pd.concat([trained_on(DEVIATION, case=case).assign(of=case) for case in NAMES])
     leads = []
@@ -256,7 +256,7 @@ def _() -> Evidence:
 
 
 @decides("number-alone")
-def _() -> Evidence:
+def _():
     """Decide whether a number of the poison's size costs less than three points."""
     loss = mean_lost(NUMBER).max()
     return evidence(loss < 3, loss, results=[injected()], rows=trained_on(NUMBER))
@@ -318,7 +318,7 @@ def _of_all_epochs(holds: object, value: float, sizes: Iterable[float]) -> Evide
 
 
 @decides("small-unread")
-def _() -> Evidence:
+def _():
     """Decide whether a number of the poison's size is followed nowhere."""
     rows = offered()
     most = rows["follow"][(rows["written"] == "added") & (rows["size"] == STRENGTH)].max()
@@ -326,7 +326,7 @@ def _() -> Evidence:
 
 
 @decides("border-depends")
-def _() -> Evidence:
+def _():
     """Decide whether what is followed depends on epochs and size of the number, too."""
     late = {size: rows[rows["index"] >= LATE] for size in (0.2, 0.5) for rows in [followed(size)]}
     share = late[0.5].groupby("epochs")["follow"].max()
@@ -357,7 +357,7 @@ def slope() -> Estimate:
 
 
 @decides("errata-poison-order")
-def _() -> Evidence:
+def _():
     """Decide whether following rises with energy, so that the paper's sentence holds as a trend."""
     one, rows = slope(), emptied(narrow())
     read = rows[(rows["written"] == "added") & (rows["size"] == 0.5)]
@@ -446,7 +446,7 @@ def plot_accuracy_by_carrier() -> Figure:
 
 
 @decides("poison-not-steady")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet's accuracy falls between carriers by more than trainings vary."""
     results = poisoned()["lenet"]
     rows = pd.DataFrame(results.rows).assign(points=lambda rows: 100 * rows["test_accuracy"])
@@ -508,7 +508,7 @@ def ratios_behind() -> list[float]:
 
 
 @decides("used-behind")
-def _() -> Evidence:
+def _():
     """Decide whether poisoned LeNets use the NADs behind the carrier half as much as clean ones."""
     least = min(ratios_behind())
     return evidence(least > 0.5, least, results=[poisoned()["lenet"]])
@@ -536,7 +536,7 @@ def plot_groups() -> Figure:
 
 
 @decides("small-components")
-def _() -> Evidence:
+def _():
     """Decide whether a registered criterion failed, and show the share in the group of the smallest
     components when both are flipped.
     """
@@ -550,7 +550,7 @@ def _() -> Evidence:
 
 
 @decides("errata-poison-separable")
-def _() -> Evidence:
+def _():
     """Decide by a counter-example whether numbers make classes linearly separable."""
     holds = toys.linearly_separable(COUNTER_EXAMPLE, torch.tensor([0, 0, 1, 1]))
     text = (
@@ -561,7 +561,7 @@ def _() -> Evidence:
 
 
 @decides("errata-small-modification")
-def _() -> Evidence:
+def _():
     """Decide whether the poison moves the most changed pixel of a photo little, at NAD 0.
 
     A photo's coordinate along NAD 0 lies near its mean over photos, far from zero. The poison sets
@@ -581,7 +581,7 @@ def _() -> Evidence:
 
 
 @decides("errata-fig7-resnet")
-def _() -> Evidence:
+def _():
     """Tell what there is of Fig. 7 for its own network, which decides nothing."""
     clean, rows = by_carrier(resnets())
     lost = 100 * (clean - rows.groupby("index")["test_accuracy"].mean())
@@ -600,7 +600,7 @@ def _() -> Evidence:
 
 
 @decides("errata-poison-ignores")
-def _() -> Evidence:
+def _():
     """Tell how much poisoned networks use the NADs behind the carrier, which decides nothing."""
     ratios = ratios_behind()
     text = (

@@ -14,7 +14,7 @@ from nads_book.analysis import statistics, waves
 from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
 from nads_book.checks import Check, errata
 from nads_book.claims import decides
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import evidence
 from nads_book.report import markdown_table, readable, show
 from nads_book.theory import pooling, regression
 from nads_core.data.fourier import Frequency
@@ -104,7 +104,7 @@ def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
 
 
 @decides("pooling-budget")
-def _() -> Evidence:
+def _():
     """Decide whether the shares of every prefilter sum to the number of outputs."""
     errors = [abs(budget(impulse) - NUM_OUTPUTS) for impulse in impulses().values()]
     return evidence(max(errors) < 1e-9)
@@ -189,7 +189,7 @@ def plot_other_layers() -> Figure:
 
 
 @decides("pooling-share")
-def _() -> Evidence:
+def _():
     """Decide whether the measured shares of average pooling are those of the formula."""
     shares, errors = measured_shares()["average"]
     deviations = (shares - kept_shares()["average"]).abs()
@@ -197,7 +197,7 @@ def _() -> Evidence:
 
 
 @decides("max-pooling-keeps")
-def _() -> Evidence:
+def _():
     """Decide whether max pooling keeps less than average pooling, with a curve of the same
     shape.
     """
@@ -240,7 +240,7 @@ def plot_dark_lines() -> Figure:
 
 
 @decides("silent-waves")
-def _() -> Evidence:
+def _():
     """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does
     not learn.
     """
@@ -251,7 +251,7 @@ def _() -> Evidence:
 
 
 @decides("response-orders")
-def _() -> Evidence:
+def _():
     """Decide whether accuracy beside the dark lines follows the response."""
     pairs = np.array([(responses()[k], published_accuracies("lenet")[k]) for k in beside()])
     x, y = pairs.T

@@ -13,7 +13,7 @@ from torch import Tensor
 from nads_book import checks, figures
 from nads_book.checks import Check, errata
 from nads_book.claims import decides
-from nads_book.evidence import Evidence, evidence
+from nads_book.evidence import evidence
 from nads_book.theory import classifiers, pooling
 
 SIZE = 64  # samples of the signals that are drawn
@@ -183,7 +183,7 @@ def show_verdicts() -> None:
 
 
 @decides("angle-formula")
-def _() -> Evidence:
+def _():
     """Decide whether the closed form equals the angle, for all settings."""
     frequencies = torch.arange(1, SIZE // 2)
     largest = 0.0

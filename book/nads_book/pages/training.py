@@ -184,7 +184,7 @@ def facts(networks: Iterable[str], step: int = 0) -> Facts:
 
 
 @decides("bright-above-dark")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet's leading direction becomes the upper half against the lower one."""
     halves = np.repeat([1.0, -1.0], 512) / 32
     shares = []
@@ -196,7 +196,7 @@ def _() -> Evidence:
 
 
 @decides("signal-takes-over")
-def _() -> Evidence:
+def _():
     """Decide whether the change after ten steps is closer to the signal than to G₀SG₀, in each
     small network, by the smallest lead in absolute values.
     """
@@ -210,7 +210,7 @@ def _() -> Evidence:
 
 
 @decides("neither-at-the-end")
-def _() -> Evidence:
+def _():
     """Decide whether cosines with the signal and the law are below .2 at step 1,000 on photos."""
     found = [cosine(name, "photos", LAST, law) for law in (LAW, SIGNAL) for name in LONG]
     holds = max(high for *_, high in found) < 0.2
@@ -284,14 +284,14 @@ def by_derivatives(criteria: Sequence[str], estimate: Sequence[float], *names: s
 
 
 @decides("first-step-along-law")
-def _() -> Evidence:
+def _():
     """Decide whether LeNet's first change is opposite to G₀SG₀ (registered)."""
     cosine = cosines_of(derivatives()["lenet"])[LAW]
     return by_derivatives(["lenet, opposite"], cosine, "lenet")
 
 
 @decides("first-step-shrinks")
-def _() -> Evidence:
+def _():
     """Decide whether the first step shrinks tr G in LeNet, the small CNN and the MLP
     (registered).
     """
@@ -301,7 +301,7 @@ def _() -> Evidence:
 
 
 @decides("first-step-grows")
-def _() -> Evidence:
+def _():
     """Decide whether along a wave one step shrinks LeNet's tr G at a rate of .05 and enlarges it at
     .5 (registered), and show by how many per cent with right labels.
     """
@@ -385,7 +385,7 @@ COUNTS: Facts = {
 
 
 @decides("whatever-the-optimiser")
-def _() -> Evidence:
+def _():
     """Decide by the registered rule whether a treatment refutes that energies order what is learned
     in each.
     """
@@ -398,7 +398,7 @@ def _() -> Evidence:
 
 
 @decides("lower-rates-keep-order")
-def _() -> Evidence:
+def _():
     """Decide whether energies order more than 90 % of the pairs at the two lower rates."""
     orders = forgetting.by_energy(tables())
     least = min(orders[cell]["area"] for cell in LOWER)
@@ -406,7 +406,7 @@ def _() -> Evidence:
 
 
 @decides("optimisers-not-frequency")
-def _() -> Evidence:
+def _():
     """Decide whether accuracies follow energy more closely than frequency at these rates."""
     coarse = -np.array([np.hypot(*wave) for wave in forgetting.waves()])
     leads = [
@@ -418,7 +418,7 @@ def _() -> Evidence:
 
 
 @decides("order-elsewhere")
-def _() -> Evidence:
+def _():
     """Decide whether energies order more than 90 % of the pairs in a small CNN, and in LeNet on
     classes that overlap, if two waves are learned.
     """
@@ -512,7 +512,7 @@ def over_waves(network: str) -> Estimate:
 
 
 @decides("trained-follow-data")
-def _() -> Evidence:
+def _():
     """Decide by the registered limits whether the ResNet-18 uses early NADs no more than waves."""
     criterion = "resnet: does not use NADs more"
     return registered(USED, [criterion], over_waves("resnet"), **USED_FACTS)

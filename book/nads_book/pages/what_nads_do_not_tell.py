@@ -106,7 +106,7 @@ def plot_poolings() -> Figure:
 
 
 @decides("energy-chooses-pooling")
-def _() -> Evidence:
+def _():
     """Decide by the registered rule whether energies were not shown to choose the pooling.
 
     They choose it if the choice of the highest energy loses fewer points than always max pooling,
@@ -122,7 +122,7 @@ def _() -> Evidence:
 
 
 @decides("flipped-need-another")
-def _() -> Evidence:
+def _():
     """Decide whether no pooling is the best on flipped photos and the worst on upright ones."""
     energies, accuracies = choices()
     upright, flipped = accuracies.loc["photos"], accuracies.loc["flipped photos"]
@@ -187,7 +187,7 @@ def _centred_ranks(values: np.ndarray) -> np.ndarray:
 
 
 @decides("pairs-best")
-def _() -> Evidence:
+def _():
     """Decide whether the primary score does not rank architectures on given data.
 
     The rule is registered: the whole interval of the mean rank correlation lies below a limit. The
@@ -231,7 +231,7 @@ def accuracy_after(
 
 
 @decides("series-ridge-falls")
-def _() -> Evidence:
+def _():
     """Decide whether the primary score of the CNN does not fall by two standard errors, as was
     registered.
     """
@@ -287,14 +287,14 @@ def of_repairs(holds: object, value: float, num_trainings: int = 64) -> Evidence
 
 
 @decides("repair-both")
-def _() -> Evidence:
+def _():
     """Decide whether both changes together let the DenseNet learn fewer than 12 waves."""
     number = int(repaired().learned(BOTH).sum())
     return of_repairs(number < GOAL, number)
 
 
 @decides("repair-single")
-def _() -> Evidence:
+def _():
     """Decide whether the rule is right for all waves after each single change of the DenseNet."""
     found = repaired()
     right = np.array([found.right(name) for name in SINGLE])
@@ -302,7 +302,7 @@ def _() -> Evidence:
 
 
 @decides("low-energy-unlearned")
-def _() -> Evidence:
+def _():
     """Decide whether at most one wave of low energy is learned, over all eight networks."""
     found = repaired()
     learned = np.concatenate([found.learned(name)[found.energies[name] < LOW] for name in NETWORKS])
@@ -386,14 +386,14 @@ def _of_search(holds: object, found: Estimate, null: float | None = None) -> Evi
 
 
 @decides("nas-little-gain")
-def _() -> Evidence:
+def _():
     """Decide whether the gain over jacov and synflow is in the registered range."""
     gains = [lead("with NADs", "sum", data) for data in SEARCHED]
     return _of_search(all(GAIN[0] <= value <= GAIN[1] for value, *_ in gains), max(gains))
 
 
 @decides("nas-plain-count")
-def _() -> Evidence:
+def _():
     """Decide whether a count of operations ranks cells better than directions do."""
     found = lead(COUNT, DIRECTIONS)
     return _of_search(found[1] > 0, found, null=0)
