@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
 from nads_book.explorer.wave_bet import guess_data
+from nads_book.figures.style import DIVERGING, SEQUENTIAL, bare, is_narrow, subplots
 from nads_book.theory.reference import average_gradient
 from nads_core import RESNET18, load_nads
 from nads_core.directions import NADs
@@ -52,17 +52,16 @@ def mosaic(pictures: np.ndarray) -> np.ndarray:
 
 def plot_strip(pictures: dict[str, np.ndarray]) -> Figure:
     """Draw how NADs are made, one picture after another."""
-    figure, axes = plt.subplots(1, len(pictures), figsize=(7.6, 2.25), layout="constrained")
+    figure, (axes,) = subplots(1, len(pictures), 2.25, grid=None)
     for axis, (number, (title, picture)) in zip(axes, enumerate(pictures.items(), 1), strict=True):
         if np.nanmax(picture) <= 0:
-            axis.imshow(picture, cmap="magma")
+            axis.imshow(picture, cmap=SEQUENTIAL)
         else:
             largest = np.nanmax(np.abs(picture))
-            axis.imshow(picture, cmap="RdBu_r", vmin=-largest, vmax=largest)
+            axis.imshow(picture, cmap=DIVERGING, vmin=-largest, vmax=largest)
         axis.set_title(f"{number}. {title}", fontsize=8, loc="left")
-        axis.set(xticks=[], yticks=[])
-        axis.spines[:].set_visible(False)
-        if number < len(pictures):
+        bare(axis)
+        if number < len(pictures) and not is_narrow():
             place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
             axis.annotate("→", (1.02, 0.5), fontsize=14, **place)
     return figure
@@ -72,9 +71,7 @@ def plot_certainty(nads: NADs, kind: str) -> Figure:
     """Draw the eigenvalues of one symmetry type with their errors, above the certainties."""
     chosen = [index for index, name in enumerate(nads.types) if name == kind][:48]
     ranks = range(len(chosen))
-    figure, (upper, lower) = plt.subplots(
-        2, 1, sharex=True, figsize=(7.6, 3.6), layout="constrained"
-    )
+    figure, ((upper,), (lower,)) = subplots(2, 1, 3.6, grid=None, sharex=True)
     values, errors = nads.eigenvalues[chosen].numpy(), nads.eigenvalue_std[chosen].numpy()
     upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
     upper.set(yscale="log", ylabel="eigenvalue")
