@@ -21,39 +21,6 @@ from torch.testing import assert_close
 
 import nads_core as nc
 
-# Weights and biases for images (1, 32, 32) and one output: an entry that lost a layer or a block
-# would differ. Those that are not listed have as many as their base.
-NUM_PARAMETERS = {
-    "cnn": 5_057,
-    "cnn-nopool": 21_185,
-    "cnn-global": 4_817,
-    "cnn-kernel1": 833,
-    "cnn-kernel5": 13_505,
-    "cnn-kernel7": 26_177,
-    "cnn-depth6": 12_017,
-    "cnn-depth12": 25_937,
-    "cnn-width4": 401,
-    "cnn-width64": 75_521,
-    "cnn-valid": 4_865,
-    "cnn-dense": 8_177,
-    "cnn-batchnorm": 5_153,
-    "cnn-layernorm": 5_153,
-    "cnn-groupnorm": 5_153,
-    "resnet": 700_017,
-    "resnet-flat": 701_937,
-    "resnet-width32": 2_794_721,
-    "resnet-noskip": 688_817,
-    "resnet-nonorm": 697_617,
-    "resnet-he-noskip": 688_817,
-    "densenet": 43_314,
-    "vit": 139_265,
-    "vit-patch2": 150_785,
-    "vit-noposition": 135_169,
-    "vit-sine": 135_169,
-    "mixer": 134_913,
-    "convnext": 147_969,
-    "mlp": 328_449,
-}
 DECLARED = [
     (name, map) for name, entry in ATLAS.items() for map in entry.architecture.symmetries_at(32)
 ]
@@ -85,14 +52,9 @@ def test_every_entry_differs_from_its_base_in_one_thing():
 
 
 @pytest.mark.parametrize("name", ATLAS)
-def test_every_entry_has_all_its_layers_and_sees_the_image(name):
+def test_every_entry_sees_the_image(name):
     module = network(name)
     architecture = ATLAS[name].architecture
-    alike = name
-    while alike not in NUM_PARAMETERS:
-        alike = ATLAS[alike].base
-    count = sum(parameter.numel() for parameter in module.parameters())
-    assert count == NUM_PARAMETERS[alike]
     assert architecture.build(3, 32, 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
     x = normal(2, 1, 32, 32).double()
     (gradient,) = torch.autograd.grad(module(x.requires_grad_()).sum(), x)
@@ -161,39 +123,6 @@ def test_pixels_of_a_patch_can_be_exchanged_and_change_their_sign():
     twin.embedding.weight.data = (weights[:, order] * signs).view_as(module.embedding.weight)
     assert_close(twin(other), module(x))
     assert (module(other) - module(x)).abs().max() > 1e-6
-
-
-def test_an_odd_resnet_cannot_tell_an_image_from_its_checkerboard():
-    def checkerboard(size):
-        steps = torch.arange(size)
-        return (1.0 - 2 * ((steps[:, None] + steps) % 2)).double()
-
-    def error(name):
-        """Take the checkerboard up in all filters before the first strides' outputs."""
-        module = network(name)
-        twin = copy.deepcopy(module)
-        first, second, third = twin.blocks[:3]
-        blocks = first.conv1, first.conv2, second.conv1, second.conv2, third.conv1
-        for layer in (twin.conv1, *blocks):  # a filter's centre keeps its sign
-            layer.weight.data = layer.weight.data * checkerboard(3)
-        x = normal(4, 1, 32, 32, seed=5).double()
-        value = module(x)
-        return float((twin(x * checkerboard(32)) - value).abs().max() / value.std())
-
-    assert error("resnet-tanh") < 1e-6 and error("resnet") > 0.1
-
-
-def test_bad_options_are_refused():
-    names = "pooling place head skip norms activations initialisation padding".split()
-    for name in names:
-        with pytest.raises(ValueError, match="unknown .* choose from"):
-            SmallCNN(1, 32, 1, **{name: "nothing"})
-    with pytest.raises(ValueError, match="too small"):
-        SmallCNN(1, 4, 1)
-    with pytest.raises(ValueError, match="multiple of"):
-        Tokens(1, 30, 1)
-    with pytest.raises(ValueError, match="unknown mixing"):
-        Tokens(1, 32, 1, mixing="stirring")
 
 
 # How they are measured
@@ -367,12 +296,6 @@ def test_nads_of_an_entry_ship(name):
 
 
 # Neighbours
-
-
-def test_a_large_k_leaves_the_atlas_out():
-    """64 of its directions ship."""
-    names = {one.name for one in nb.atlas.most_similar(nc.load_nads("lenet"), k=100)}
-    assert names == {"lenet", "vgg11", "resnet18", "densenet121"}
 
 
 def test_nads_are_their_own_nearest():

@@ -13,20 +13,16 @@ from nads_book.cli import main
 from nads_book.experiments import (
     Context,
     Study,
-    accuracies,
     open_results,
     recipe_steps,
     rounded,
     run_study,
-    train_network,
-    train_on_photos,
     within,
 )
 from nads_book.experiments.executors import run_unit
 from nads_book.studies import FIGURES, OTHERS, experiment, study_class
 
 import nads_core as nc
-from nads_core.data import ImageSet
 
 OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
 
@@ -126,12 +122,6 @@ def test_every_row_names_the_machine_that_computed_it(monkeypatch):
     assert [runs[row["run"]]["device"] for row in results.rows] == [*"ababb"]
     assert [run["units"] for run in runs.values()] == [2, 2]
     assert not any("workers" in run for run in runs.values())
-
-
-def test_a_unit_is_the_same_in_any_order_of_its_fields():
-    first = {"a": 1, "b": 2}
-    second = {"b": 2, "a": 1}
-    assert Squares().key({"number": first}) == Squares().key({"number": second})
 
 
 def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
@@ -245,29 +235,6 @@ def test_the_trainer_is_that_of_the_library():
     assert len(losses) == total and losses[-1] < losses[0]
     for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
-
-
-def test_accuracies_are_those_of_a_network_that_does_not_train():
-    """Dropout of every feature would leave the accuracy of a constant."""
-    torch.manual_seed(0)
-    images = torch.randn(2, 40, 1, 2, 2)
-    labels = torch.arange(40) % 2
-    images += 3.0 * (2 * labels - 1)[:, None, None, None]
-    sets = [(part, labels) for part in images]
-    network = torch.nn.Sequential(
-        torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 2, bias=False)
-    )
-    network[2].weight.data = torch.tensor([[-1.0], [1.0]]).expand(2, 4).clone()
-    assert accuracies(network.train(), *sets) == {"test_accuracy": 1.0, "train_accuracy": 1.0}
-    row = train_network(network.train(), *sets, nc.Recipe(epochs=1), 0, Context())
-    assert row == {"test_accuracy": 1.0, "train_accuracy": 1.0}
-
-
-def test_a_network_of_photos_has_a_logit_for_each_of_ten_classes(monkeypatch):
-    photos = ImageSet(torch.rand(8, 3, 32, 32), torch.arange(8), tuple("0123456789"), "generated")
-    monkeypatch.setattr("nads_book.experiments.trainer.load_images", lambda *_, **__: photos)
-    network, row, images = train_on_photos(nc.LOGREG.build, 8, 8, 0, Context())
-    assert network(images).shape == (8, 10) and row["source"] == "generated"
 
 
 def test_what_is_kept_is_computed_once(tmp_path):

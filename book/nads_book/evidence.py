@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
     from nads_book.experiments import Results
 
@@ -56,7 +57,7 @@ def evidence(
     sentence: str = "",
     null: float | None = None,
     results: Sequence[Results] = (),
-    rows: Any = (),
+    rows: Sequence[Mapping[str, Any]] | pd.DataFrame = (),
     size: str = "theory",
     num_seeds: int | None = None,
     num_trainings: int | None = None,
@@ -72,19 +73,24 @@ def evidence(
         null: number.
         results: stored results that decide the claim, which give size, seeds, trainings and
             sources.
-        rows: rows that decide it, a list or a table, of a study or some of those of ``results``, which give seeds and
-            trainings.
-        size: size, where there are no ``results``.
+        rows: rows that decide it, of a study or some of those of ``results``, which give seeds and
+            trainings; those of `Results.table` give size and sources as well.
+        size: size, where neither gives it.
         num_seeds: number of seeds, where there are neither ``results`` nor ``rows``.
         num_trainings: number of trainings, where there are neither.
     """
-    if results:
-        size = next((one.preset for one in results if one.preset != "paper"), "paper")
-        num_seeds = max(len({row["seed"] for row in one.rows}) for one in results)
-        num_trainings = sum(len(one.rows) for one in results)
+    tables = [one.table for one in results]
+    if tables:
+        num_seeds = max(one["seed"].nunique() for one in tables)
+        num_trainings = sum(map(len, tables))
     if len(rows):
-        seeds = rows["seed"] if hasattr(rows, "columns") else [row["seed"] for row in rows]
+        seeds = [row["seed"] for row in rows] if isinstance(rows, Sequence) else rows["seed"]
         num_seeds, num_trainings = len(set(seeds)), len(rows)
+    if not isinstance(rows, Sequence) and "file" in rows:
+        tables.append(rows)
+    if tables:
+        presets = [preset for one in tables for preset in one["preset"]]
+        size = next((preset for preset in presets if preset != "paper"), "paper")
     return Evidence(
         holds=None if holds is None else bool(holds),
         sentence=sentence,
@@ -94,7 +100,7 @@ def evidence(
         size=size,
         num_seeds=num_seeds,
         num_trainings=num_trainings,
-        sources=tuple(f"book/results/{one.job}{_ending(one)}.json" for one in results),
+        sources=tuple(dict.fromkeys(file for one in tables for file in one["file"])),
     )
 
 
@@ -151,7 +157,3 @@ def fitted_slope(x: np.ndarray, y: np.ndarray) -> Estimate:
 
 def _finite(number: float | None) -> float | None:
     return None if number is None or not math.isfinite(number) else float(number)
-
-
-def _ending(results: Results) -> str:
-    return "" if results.preset == "paper" else f".{results.preset}"

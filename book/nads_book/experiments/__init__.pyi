@@ -20,7 +20,6 @@ from .study import (
     matching,
     rounded,
     within,
-    without_intervals,
 )
 from .trainer import (
     PHOTO_RECIPE,
@@ -70,5 +69,4 @@ __all__ = [
     "train_network",
     "train_on_photos",
     "within",
-    "without_intervals",
 ]

@@ -12,12 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nads_book.experiments.study import Row, Study
 from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PLACE = ("seconds", "run")  # say how long and where a row was computed, and decide nothing
 
@@ -80,6 +83,24 @@ class Results:
             for run in self.runs
             if run.get("mixed_precision") is not None or "CPU thread" in run.get("device", "")
         }
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The rows as a table, with the size, the file and the commit of each beside its fields.
+
+        Columns may be named like methods: write ``rows["map"]``, never ``rows.map``.
+        """
+        import pandas as pd
+
+        commits = {run.get("started"): run.get("commit") for run in self.runs}
+        file, preset = f"studies/{self.job}", self.facts.get("preset")
+        if preset is not None:
+            file = self.job if preset == "paper" else f"{self.job}.{preset}"
+        return pd.DataFrame(self.rows).assign(
+            preset=preset,
+            file=f"book/results/{file}.json",
+            commit=[commits.get(row.get("run")) for row in self.rows],
+        )
 
     def experiment(self) -> Any:
         """Return the study that these results belong to, about the NADs that they name.

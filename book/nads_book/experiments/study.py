@@ -122,11 +122,6 @@ def rounded(value: Any, digits: int = 5, *, significant: bool = False) -> Any:
     return float(f"{number:.{digits}g}") if significant else round(number, digits)
 
 
-def without_intervals(values: Mapping[str, float]) -> dict[str, Estimate]:
-    """Return numbers of which no interval is known."""
-    return {name: (float(value), math.nan, math.nan) for name, value in values.items()}
-
-
 def within(value: float, rule: Mapping[str, float]) -> bool:
     """Return whether a number is in a registered range:
     ``at_least``, ``at_most``, ``less_than``.
