@@ -1,7 +1,10 @@
 import nads_book as nb
 import numpy as np
 import pytest
+import torch
 from nads_book.analysis import waves
+
+import nads_core as nc
 
 
 def test_any_beginning_covers_a_line_and_a_circle_of_waves_evenly():
@@ -33,3 +36,9 @@ def test_any_beginning_is_a_sample_of_every_stratum(name, count):
     full = [number == len(part) for number, part in zip(drawn, parts, strict=True)]
     remaining = [number for number, exhausted in zip(drawn, full, strict=True) if not exhausted]
     assert min(drawn) >= 1 and max(remaining, default=0) - min(remaining, default=0) <= 1
+
+
+def test_half_of_the_energy_is_counted_from_the_first_nads():
+    basis = nc.fourier_basis(2)[0]
+    for values, number in (([9, 1, 1, 1], 1), ([2, 2, 2, 2], 2), ([3, 2, 2, 2], 2)):
+        assert waves.half_of_energy(nc.NADs(basis, torch.tensor(values).float())) == number
