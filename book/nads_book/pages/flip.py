@@ -168,7 +168,7 @@ def flips() -> dict[str, Results]:
 
 def sides_of(results: Results, field: str = "test_accuracy") -> dict[str, list[float]]:
     """Return accuracies of the networks on upright photos and on flipped ones."""
-    rows = pd.DataFrame(results.rows)
+    rows = results.table
     sides = {"as is": ~rows["flipped"], "flipped": rows["flipped"]}
     return {label: rows[field][side].tolist() for label, side in sides.items()}
 
@@ -222,7 +222,7 @@ def maps(name: str) -> pd.DataFrame:
     """Return the same as a table, with points (accuracy in percent), what each map does to the
     order of the coordinates, and its kind, whatever the random draw.
     """
-    rows = pd.DataFrame(of_maps(name).rows)
+    rows = of_maps(name).table
     own = rows["source"] == rows["target"]
     upright = own & (rows["order"] == "kept") & ~rows["signs"]
     does = rows["order"].map({"kept": "order kept", "reversed": "order reversed"})
@@ -351,7 +351,7 @@ def plot_maps(name: str, upright: bool = True) -> Figure:
                 look = {"color": colour, "alpha": 0.75, "label": order}
                 axis.plot(some[key], some["points"], marker, **look)
         if name == "lenet":  # logistic regression was trained at its size
-            level = pd.DataFrame(stored("maps-logreg", "laptop").rows)["test_accuracy"].mean()
+            level = stored("maps-logreg", "laptop").table["test_accuracy"].mean()
             axis.axhline(100 * level, **dotted("logistic regression", 0.2))
         axis.set_xlabel(xlabel)
     legend(figure, axes[0], ncols=3)

@@ -364,7 +364,7 @@ def repeats(label: str) -> np.ndarray:
     twice; where ky = 0 or -16 their table has a copy instead.
     """
     if label == "LeNet, ours":
-        rows = pd.DataFrame(stored("fig6-lenet").rows)
+        rows = stored("fig6-lenet").table
         return rows.pivot_table("test_accuracy", "index", "seed").dropna().to_numpy()
     cells = published.fourier_accuracies(
         next(name for name in DEEP if label == f"{LABELS[name]}, paper")
@@ -678,7 +678,7 @@ def _():
     """
     found = []
     for job, preset in DEEP_SWEEPS:
-        shares = pd.DataFrame(stored(f"fig1-{job}", preset).rows)["train_accuracy"]
+        shares = stored(f"fig1-{job}", preset).table["train_accuracy"]
         found.append(
             f"{LABELS[job]} ({preset}), {percent(shares.min())} to {percent(shares.max())}, "
             f"{(shares > 0.99).sum()} of {len(shares)} networks above 99 %"

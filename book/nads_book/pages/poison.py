@@ -269,7 +269,7 @@ def emptied(results: Results) -> pd.DataFrame:
     """Return the trainings in which all photos lack the carrier, with the share of photos that
     follow a wrong number, above that without numbers.
     """
-    rows = pd.DataFrame(results.rows)
+    rows = results.table
     rows = rows[(rows["images"] == "photos") & (rows["background"] == "emptied")]
     pairs = zip(rows["followed"], rows["unprompted"], strict=True)
     follow = [
@@ -312,9 +312,8 @@ def plot_following() -> Figure:
 
 def _of_all_epochs(holds: object, value: float, sizes: Iterable[float]) -> Evidence:
     """Return evidence from trainings without a number, and with numbers of some sizes."""
-    rows, results = offered(), [injected(epochs) for epochs in (10, 20, 50, 100)]
-    rows = rows[rows["size"].isna() | rows["size"].isin(sizes)]
-    return evidence(holds, value, results=results, rows=rows)
+    rows = offered()
+    return evidence(holds, value, rows=rows[rows["size"].isna() | rows["size"].isin(sizes)])
 
 
 @decides("small-unread")
@@ -394,7 +393,7 @@ def by_carrier(results: Results) -> tuple[float, pd.DataFrame]:
     """Return the mean accuracy of networks that were trained on clean photos, and the others in
     the order of their carriers.
     """
-    rows = pd.DataFrame(results.rows)
+    rows = results.table
     clean = rows["index"].isna()
     return rows["test_accuracy"][clean].mean(), rows[~clean].sort_values("index", kind="stable")
 
@@ -449,7 +448,7 @@ def plot_accuracy_by_carrier() -> Figure:
 def _():
     """Decide whether LeNet's accuracy falls between carriers by more than trainings vary."""
     results = poisoned()["lenet"]
-    rows = pd.DataFrame(results.rows).assign(points=lambda rows: 100 * rows["test_accuracy"])
+    rows = results.table.assign(points=lambda rows: 100 * rows["test_accuracy"])
     cells = rows.groupby("index", dropna=False)["points"]
     means = cells.mean().dropna()
     means = means[means.index.notna()]
