@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from nads_book.analysis import statistics
-from scipy.stats import spearmanr
+from scipy.stats import binomtest, spearmanr
 
 
 def test_order_test_tells_luck_from_disorder_and_the_luck_of_training_counts_too():
@@ -78,11 +78,11 @@ def test_rank_correlations_of_draws_are_those_of_repeated_items():
     assert statistics.rank_correlations(a, b, counts) == pytest.approx(expected)
 
 
-def test_the_interval_of_an_accuracy_covers_as_often_as_it_says():
-    draws = np.random.default_rng(0).binomial(200, 0.8, 2_000) / 200
-    bounds = [statistics.accuracy_interval(accuracy, 200) for accuracy in draws]
-    covered = np.mean([low <= 0.8 <= high for low, high in bounds])
-    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 2_000) + 0.01  # counts are discrete
+@pytest.mark.parametrize(("hits", "count"), [(0, 50), (160, 200), (9_990, 10_000)])
+def test_the_interval_of_an_accuracy_is_wilsons(hits, count):
+    expected = binomtest(hits, count).proportion_ci(method="wilson")
+    found = statistics.accuracy_interval(hits / count, count)
+    assert found == pytest.approx((expected.low, expected.high), abs=1e-5)
 
 
 def test_groups_are_drawn_as_a_whole():
