@@ -143,7 +143,7 @@ def half_coordinates(shares: Tensor) -> tuple[Tensor, Tensor]:
     values = total.new_zeros(len(total))
     splits = _splits(next(count for size, count in _SPLITS if len(total) <= size))
     for half in splits:
-        part = shares[list(half)].sum(0)
+        part = sum(shares[group] for group in half)  # without a copy of them
         one, other = (torch.linalg.eigh(moment) for moment in (part, total - part))
         overlap += (one[1].T @ other[1]).flip(0, 1).square() / len(splits)
         values += (one[0] + other[0]).flip(0) / len(splits)  # of C: halves have half of the sum

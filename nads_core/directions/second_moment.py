@@ -64,7 +64,9 @@ class SecondMoment(Moments):
         shares = self.shares()
         chosen, tests = chosen_symmetries(self, shares, symmetries)
         kinds = list(symmetry_types(tuple(self.image_shape), chosen))
-        blocks = [torch.stack([kind.block(share) for share in shares]) for kind in kinds]
+        blocks = [shares]  # of the one type that there is without symmetries: no copy
+        if chosen:
+            blocks = [torch.stack([kind.block(share) for share in shares]) for kind in kinds]
         del shares
         values, directions, known = eigenpairs(blocks, kinds, count)
         notes |= tests | {"symmetries": list(chosen), "negative_share": _negative_share(values)}
