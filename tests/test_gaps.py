@@ -65,6 +65,7 @@ def nads(num_networks=4, size=2, **facts):
         (Trained(torch.ones(3) * 1.001, 3, 2.0), Trained(torch.ones(3)), "^Right", True),
         (torch.ones(1).double(), {"a": 1}, "Tensor .*, expected a dict with the keys .'a'", False),
         ({"b": 1}, {"a": 1}, "keys .'b'.*, expected .* keys .'a'", False),
+        (torch.ones(2) * 1.001, torch.ones(2), "x has other values", True),
         ([1, torch.ones(2)], (2, torch.ones(3)), r"x.1. .* shape .2,.*expected", False),
         (torch.ones(2).double(), torch.ones(2), "float64, expected .*float32", False),
         (nads(seconds=1, date="now"), nads(seconds=2, date="then", readouts=8), "^Right", True),

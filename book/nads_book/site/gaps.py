@@ -36,7 +36,8 @@ CHECK = """#@title Check {{ display-mode: "form" }}
 from nads_book.site.gaps import checked
 
 {target} = checked({name}, lambda: {answer}, "{function}", "{name}")"""
-TOLERANCE = 0.02  # relative difference of numbers that counts as none: of repeated trainings
+ROUNDING = 1e-4  # relative difference of numbers that counts as none
+REPEATED = 0.02  # the same of repeated trainings
 SETTINGS = "num_networks", "seed", "estimator"  # of NADs; they say more than directions
 
 
@@ -141,7 +142,9 @@ def checked(found: Any, answer: Callable[[], Any], function: str, name: str) -> 
     return found if usable else expected
 
 
-def difference(found: Any, expected: Any, name: str) -> tuple[str, bool]:
+def difference(
+    found: Any, expected: Any, name: str, tolerance: float = ROUNDING
+) -> tuple[str, bool]:
     """Return in words a difference of two values, empty if there is none, and whether one can take
     the place of the other: it has the same type and shape. Seconds do not count: a second run takes
     others.
@@ -153,7 +156,7 @@ def difference(found: Any, expected: Any, name: str) -> tuple[str, bool]:
         if (found.shape, found.dtype) != (expected.shape, expected.dtype):
             return f"{name} is {kind(found)}, expected {kind(expected)}", False
         a, b = (np.asarray(value, dtype=float) for value in (found, expected))
-        far = np.abs(a - b).max(initial=0) > TOLERANCE * np.abs(b).max(initial=0)
+        far = np.abs(a - b).max(initial=0) > tolerance * np.abs(b).max(initial=0)
         return (f"{name} has other values: look at the arguments" if far else ""), True
     found, expected = compared(found), compared(expected)
     if isinstance(expected, Mapping):
@@ -166,7 +169,7 @@ def difference(found: Any, expected: Any, name: str) -> tuple[str, bool]:
         parts = [(found[i], expected[i], f"{name}[{i}]") for i in range(len(expected))]
     elif dataclasses.is_dataclass(expected):
         fields = [f.name for f in dataclasses.fields(expected) if f.name != "seconds"]
-        parts = [(getattr(found, f), getattr(expected, f), f"{name}.{f}") for f in fields]
+        parts = [(getattr(found, f), getattr(expected, f), f"{name}.{f}", REPEATED) for f in fields]
     elif isinstance(expected, int | float | str) and found != expected:
         return f"{name} is {found!r}, expected {expected!r}", True
     else:
