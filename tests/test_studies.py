@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.cli import main
+from nads_book.evidence import evidence
 from nads_book.experiments import (
     Context,
     Study,
@@ -20,7 +21,7 @@ from nads_book.experiments import (
     within,
 )
 from nads_book.experiments.executors import run_unit
-from nads_book.studies import FIGURES, OTHERS, experiment, study_class
+from nads_book.studies import FIGURES, OTHERS, experiment, study_class, table
 
 import nads_core as nc
 
@@ -257,3 +258,14 @@ def test_numbers_of_any_structure_have_few_digits():
     assert rounded(values, 2) == {"a": [[0.33, 0.67]], "b": [0.01, 7]}
     assert rounded(1 / 3) == 0.33333
     assert rounded(values, 2, significant=True) == {"a": [[0.33, 0.67]], "b": [0.012, 7]}
+
+
+@pytest.mark.stored
+def test_a_table_says_size_file_and_commit_of_each_row():
+    rows = table("used-nads")
+    assert len(rows) == 4 and set(rows["preset"]) == {"narrow"}
+    found = evidence(True, rows=rows[rows["network"] == "vgg11"])
+    assert (found.size, found.num_seeds, found.num_trainings) == ("narrow", 2, 2)
+    assert found.sources == ("book/results/studies/used-nads.json",)
+    computed = table("first-step-rates")
+    assert set(computed["preset"]) == {"paper"} and computed["commit"].notna().all()

@@ -97,7 +97,7 @@ class Results:
         if preset is not None:
             file = self.job if preset == "paper" else f"{self.job}.{preset}"
         return pd.DataFrame(self.rows).assign(
-            preset=preset,
+            preset=preset or self.experiment().size,
             file=f"book/results/{file}.json",
             commit=[commits.get(row.get("run")) for row in self.rows],
         )

@@ -143,6 +143,7 @@ class Study(ABC):
     summary: ClassVar[str]
     design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
     constants: ClassVar[Facts] = {}  # what the file states about the design
+    size: ClassVar[str] = "laptop"  # of its trainings: see `nads_book.evidence.Evidence`
     many_rows: ClassVar[bool] = False  # whether a unit may have several rows
     needs: ClassVar[tuple[str, ...]] = ()  # figures whose results a unit reads
     on_photos: ClassVar[bool] = False

@@ -5,17 +5,22 @@ The trainings of figures are named after figure and architecture, such as ``fig1
 presets, which define their size. Other studies have one size. `run_experiment` runs each of them.
 """
 
+from __future__ import annotations
+
 import importlib
 import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nads_book.experiments import Results, open_results, results_path, run_study
 from nads_book.experiments.results import merge
 from nads_book.studies.presets import MODELS, SIZES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Trainings of figures; the architecture follows behind a hyphen.
 FIGURES = {
@@ -215,3 +220,19 @@ def stored(name: str, preset: str = "paper") -> Results:
             f"{results_path(name, preset)} is missing, so that nothing is decided by it"
         )
     return results
+
+
+def table(name: str, preset: str = "paper") -> pd.DataFrame:
+    """Return the stored rows of a study as a table, see `Results.table`.
+
+    Args:
+        name: name of the study.
+        preset: size of a figure.
+
+    Raises:
+        FileNotFoundError: if nothing is stored.
+    """
+    if name not in OTHERS:
+        return stored(name, preset).table
+    study = experiment(name)
+    return Results.load(study.path).of(study, {}).table

@@ -191,6 +191,7 @@ class ExactFirstStep(Study):
     """
 
     name = "exact-first-step"
+    size = "paper"
     on_gpu = False
     many_rows = True
     on_photos = True

@@ -123,6 +123,7 @@ class FirstStepRates(Study):
     """Up to which learning rate does the first step shrink the slopes?"""
 
     name = "first-step-rates"
+    size = "paper"
     clips: ClassVar[Sequence[float | None]] = CLIPS
     on_gpu = False
     many_rows = True
@@ -197,6 +198,7 @@ class PaperRates(Study):
     """Does the change of the second moment follow the labels' signal at the paper's rates, too?"""
 
     name = "paper-rates"
+    size = "paper"
     on_gpu = False
     many_rows = True
     on_photos = True

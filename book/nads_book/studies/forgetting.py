@@ -219,6 +219,7 @@ class Forgetting(Study):
     """
 
     name = "forgetting"
+    size = "paper"
     on_gpu = False
 
     def units(self) -> list[Unit]:

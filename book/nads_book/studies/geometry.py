@@ -427,6 +427,7 @@ class Geometry(Study):
     """How do NADs change while networks train? See ``geometry.toml``."""
 
     name = "geometry"
+    size = "paper"
     on_gpu = False
     many_rows = True
     on_photos = True

@@ -52,6 +52,7 @@ class MixedDerivativeStudy(Study):
     """NADs from the mixed derivative and from the gradient, two runs each, in four networks."""
 
     name = "mixed-derivative"
+    size = "paper"
     design = {"network": NETWORKS}
     constants = {"num_networks": NUM_NETWORKS, "num_directions": NUM_DIRECTIONS}
 

@@ -29,8 +29,8 @@ from nads_core.training import Dataset
 TASKS = ("xor", "ring", "product", "linear")
 NONLINEAR = TASKS[:3]
 NETWORKS = ("lenet", "cnn")
-FIRST_NADS = (0, 4, 10, 20, 40, 80, 160, 400, 1000)  # each with its successor
-SPREAD = (0, 160, 20, 1000, 40, 4, 400, 80, 10)  # the same, any beginning of which covers the order
+# First NADs, each with its successor; any beginning covers the order.
+SPREAD = (0, 160, 20, 1000, 40, 4, 400, 80, 10)
 SEEDS = (0, 1, 2)
 MARGIN, NOISE_STD = 3.0, 1.0
 NUM_TRAIN, NUM_TEST = 10_000, 4_000

@@ -112,6 +112,7 @@ class Repair(Study):
     """
 
     name = "repair"
+    size = "narrow"
     design = {"seed": SEEDS, "network": NETWORKS, "task": ("waves", "photos")}
     on_photos = True
     precisions = (False, True)

@@ -146,6 +146,7 @@ class UsedNADs(Study):
     """
 
     name = "used-nads"
+    size = "narrow"
     design = {"seed": SEEDS, "network": NETWORKS}
     on_photos = True
     constants = {"num_asked": NUM_ASKED, "epochs": PHOTO_RECIPE.epochs, "num_train": NUM_TRAIN}
