@@ -1,33 +1,19 @@
 // One explorer: it loads what its view needs, and draws its parts as the view changes
 
-import STYLE from "./explorer.css";
 import { menu, playButton, slider, stepButton } from "./controls.js";
 import { h } from "./drawing.js";
-import { bytesOf, unpackNads, unpackPhotos } from "./packets.js";
+import { keeping, unpackNads, unpackPhotos } from "./packets.js";
 import { curvesPart } from "./parts/curves.js";
 import { directionPart } from "./parts/direction.js";
 import { fourierPart } from "./parts/frequency_map.js";
 import { photoPart } from "./parts/photo.js";
 import { pythonPanel } from "./python.js";
 import { mostNads } from "./rows.js";
-import { followTheme } from "./theme.js";
+import { showIn } from "./theme.js";
 import { drawable, KEYS } from "./view.js";
 
 // Each returns {title, element, keys, update, code}: update(view) runs when one of its keys has changed.
 const PARTS = { direction: directionPart, curves: curvesPart, fourier: fourierPart, photo: photoPart };
-
-/** `load`, whose packets are unpacked and kept. */
-function keeping(load) {
-  const loaded = new Map(); // name -> promise
-  return (name, unpack) => {
-    if (!loaded.has(name)) {
-      const found = load(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
-      loaded.set(name, found);
-      found.catch(() => loaded.delete(name)); // it can be tried again
-    }
-    return loaded.get(name);
-  };
-}
 
 /** The explorer in `host`. Its model has get, set, save_changes, on and off; `load(name)` gives a packet. */
 export class App {
@@ -47,9 +33,7 @@ export class App {
 
   constructor(model, host, load) {
     Object.assign(this, { model, load: keeping(load) });
-    const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-    shadow.replaceChildren(h("style", {}, STYLE), this.root);
-    this.forgetTheme = followTheme(host, this.root);
+    this.forgetTheme = showIn(host, this.root);
     this.listeners = KEYS.map((key) => {
       const listener = () => {
         if (key === "architecture" || key === "second") this.arrange();

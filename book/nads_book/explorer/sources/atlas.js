@@ -1,6 +1,5 @@
 // The atlas: architectures that differ in one thing, sorted, filtered and compared
 
-import STYLE from "./explorer.css";
 import { addressNow, parameters, saveAddress } from "./address.js";
 import { Chart } from "./chart.js";
 import { menuOf } from "./controls.js";
@@ -10,7 +9,7 @@ import { loadFromPage, whenNear } from "./load.js";
 import { bytesOf } from "./packets.js";
 import { copyButton } from "./share.js";
 import { signed } from "./text.js";
-import { followTheme } from "./theme.js";
+import { define, showIn } from "./theme.js";
 
 const TILE = 32, AREA = TILE * TILE;
 const written = (x) => (Math.abs(x) >= 100 ? x.toFixed(0) : Math.abs(x) >= 10 ? x.toFixed(1)
@@ -78,8 +77,7 @@ class Atlas {
       h("section", {}, h("div", { class: "choose" }, this.switch, this.beside.element), this.status,
         ...this.rows.map(({ element }) => element), this.chart.element, this.table),
       shared ? h("div", { class: "footer" }, copyButton("Copy a link to this view", addressNow)) : "");
-    host.shadowRoot.replaceChildren(h("style", {}, STYLE), this.root);
-    followTheme(host, this.root);
+    showIn(host, this.root);
     if (shared) this.restore();
     this.draw();
     if (shared) addEventListener("hashchange", () => this.restore() && this.draw());
@@ -197,4 +195,4 @@ class NadAtlas extends HTMLElement {
   }
 }
 
-if (!customElements.get("nad-atlas")) customElements.define("nad-atlas", NadAtlas);
+define("nad-atlas", NadAtlas);

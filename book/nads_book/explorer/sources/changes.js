@@ -1,26 +1,17 @@
 // Pictures changed along NADs: the note and the hole of the poison, and the flip. A reader's picture stays in the page.
 
-import STYLE from "./explorer.css";
 import { Chart } from "./chart.js";
 import { menuOf, slider } from "./controls.js";
 import { coordinates, GREY, mixture, NAD_CLASSES } from "./directions.js";
 import { h, paintPhoto, paintSigned, picture } from "./drawing.js";
 import { loadFromPage, whenNear } from "./load.js";
 import { dot } from "./numbers.js";
-import { bytesOf, unpackNads, unpackPhotos } from "./packets.js";
+import { keeping, unpackNads, unpackPhotos } from "./packets.js";
 import { contactSheet } from "./photos.js";
 import { percent, signed } from "./text.js";
-import { followTheme } from "./theme.js";
+import { define, showIn } from "./theme.js";
 
-const unpacked = new Map(); // name -> promise
-function unpackOnce(name, unpack) {
-  if (!unpacked.has(name)) {
-    const found = loadFromPage(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
-    unpacked.set(name, found);
-    found.catch(() => unpacked.delete(name));
-  }
-  return unpacked.get(name);
-}
+const unpackOnce = keeping(loadFromPage);
 
 /** Accuracies as labelled bars, of which one is chosen: rows are [key, label, accuracy]. Others wait until they are. */
 function accuracyBars(rows, chosen, tried) {
@@ -47,8 +38,7 @@ class Changes {
     };
     this.root = h("div", { class: "explorer changes", role: "group", "aria-label": name, "aria-busy": "true",
       dragover: hold, dragleave: () => this.root.classList.remove("over"), drop });
-    host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
-    followTheme(host, this.root);
+    showIn(host, this.root);
     whenNear(host, () => this.begin());
   }
 
@@ -184,9 +174,8 @@ class Flip extends Changes {
 }
 
 for (const [tag, Kind, name] of [["nad-note", Note, "The number and the hole"], ["nad-flip", Flip, "The flip"]])
-  if (!customElements.get(tag))
-    customElements.define(tag, class extends HTMLElement {
-      connectedCallback() {
-        this.figure ??= new Kind(this, JSON.parse(this.getAttribute("config")), name);
-      }
-    });
+  define(tag, class extends HTMLElement {
+    connectedCallback() {
+      this.figure ??= new Kind(this, JSON.parse(this.getAttribute("config")), name);
+    }
+  });

@@ -1,21 +1,21 @@
 // A bet: which waves can a network not learn? First blind, then with what random weights say, then what training found.
 // Of a network that learns few waves, the bet is on those that it learned: the rarer outcome is the harder bet.
 
-import STYLE from "./explorer.css";
 import { addressNow, parameters, saveAddress } from "./address.js";
+import { STEPS, plotOf } from "./axes.js";
 import { menuOf } from "./controls.js";
 import { h, paint, picture } from "./drawing.js";
 import { fourierDirection } from "./fourier.js";
 import { clamp, dot } from "./numbers.js";
+import { gaussians, keyOf } from "./playground/random.js";
 import { accuracyColour, accuracyScale, energyColour, energyScale } from "./scales.js";
 import { copyButton } from "./share.js";
 import { percent, short } from "./text.js";
-import { followTheme } from "./theme.js";
+import { define, showIn } from "./theme.js";
 
 const SIDE = 32, CELLS = SIDE / 2; // the published grid has every second frequency
 const TILE = 40; // pixels of a wave on the blind grid, which shows a quarter of the image
 const STRONGER = 100; // times, so that the wave shows
-const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const STEERING = "Arrow keys move through the waves, Enter chooses one.";
 
 /** The cells of a wave: k and -k are one task, and lie opposite each other. */
@@ -31,27 +31,10 @@ function ordered(tasks, learned) {
   return wins.reduce((sum, win) => sum + win, 0) / (wins.length || 1);
 }
 
-/** Gaussian noise, the same for every reader. */
-function gaussian(count, seed) {
-  const uniform = () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return (((t ^ (t >>> 14)) >>> 0) + 0.5) / 2 ** 32;
-  };
-  return Float64Array.from({ length: count }, () =>
-    Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()));
-}
-
-/** An axis of the maps, with some of its frequencies. */
-const axis = (kind, title) => h("div", { class: `axis-${kind}`, "aria-hidden": "true" }, h("span", { class: "title" }, title),
-  ...[-16, -8, 0, 8].map((k) => h("span", { class: "tick", style: `--at:${(100 * ((k + SIDE / 2) / 2 + 0.5)) / CELLS}%` },
-    `${k}`.replace("-", "−"))));
-
 class Guess {
   constructor(host, { networks, asked, learned, margin, noise, shared }) {
     Object.assign(this, { networks, asked, learned, margin, noise, addressed: shared, network: networks[0] });
-    this.clouds = [1, 2].map((seed) => gaussian(SIDE * SIDE, seed).map((x) => noise * x));
+    this.clouds = [1, 2].map((seed) => gaussians(keyOf(seed), SIDE * SIDE).map((x) => noise * x));
     const listeners = {
       click: (event) => this.choose(this.under(event)),
       pointermove: (event) => event.pointerType === "touch" || this.look(this.under(event)),
@@ -86,8 +69,7 @@ class Guess {
           h("div", { class: "example" }, this.status, this.wave.element, this.stronger, ...this.images.map(({ element }) => element)),
           this.before.element, this.after.element),
         h("div", { class: "buttons" }, this.skip, networks.length > 1 ? this.menu.element : null)));
-    host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
-    followTheme(host, this.root);
+    showIn(host, this.root);
     (shared && this.restore()) || this.start();
     if (shared) addEventListener("hashchange", () => this.restore());
   }
@@ -97,7 +79,7 @@ class Guess {
     const box = h("div", { class: "map", tabindex: 0, role: "application", ...listeners }, canvas, marks);
     const caption = h("figcaption");
     return { canvas, marks, box, caption, element: h("figure", {},
-      h("div", { class: "plot" }, axis("down", "cycles down"), box, axis("across", "cycles across")), caption) };
+      plotOf(box, [-16, -8, 0, 8], (k) => ((k + SIDE / 2) / 2 + 0.5) / CELLS), caption) };
   }
 
   /** Begin, with another network if one is given. */
@@ -333,4 +315,4 @@ class NadGuess extends HTMLElement {
   }
 }
 
-if (!customElements.get("nad-guess")) customElements.define("nad-guess", NadGuess);
+define("nad-guess", NadGuess);

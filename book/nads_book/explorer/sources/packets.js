@@ -13,6 +13,19 @@ export async function bytesOf(packet) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+/** `load`, whose packets are unpacked and kept. */
+export function keeping(load) {
+  const loaded = new Map(); // name -> promise
+  return (name, unpack) => {
+    if (!loaded.has(name)) {
+      const found = load(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
+      loaded.set(name, found);
+      found.catch(() => loaded.delete(name)); // it can be tried again
+    }
+    return loaded.get(name);
+  };
+}
+
 /** An architecture: its header, eigenvalues (n) and directions, Float32Arrays (H²). The inverse of `pack_nads`. */
 export function unpackNads(header, bytes) {
   const { count, size } = header;

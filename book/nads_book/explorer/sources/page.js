@@ -3,6 +3,7 @@
 import { PageModel } from "./address.js";
 import { App } from "./app.js";
 import { loadFromPage, whenNear } from "./load.js";
+import { define } from "./theme.js";
 
 class NadExplorer extends HTMLElement {
   connectedCallback() {
@@ -35,4 +36,4 @@ class NadExplorer extends HTMLElement {
   }
 }
 
-if (!customElements.get("nad-explorer")) customElements.define("nad-explorer", NadExplorer);
+define("nad-explorer", NadExplorer);

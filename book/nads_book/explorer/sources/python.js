@@ -1,5 +1,5 @@
 import { h } from "./drawing.js";
-import { copyButton } from "./share.js";
+import { codeBox, copyButton } from "./share.js";
 import { quoted } from "./text.js";
 
 /** The line that loads NADs as a variable. */
@@ -22,17 +22,7 @@ function python(app) {
 }
 
 export function pythonPanel(app) {
-  const code = h("code");
-  const copy = copyButton("Copy", () => code.textContent);
-  const text = h("pre", { tabindex: 0, role: "region", "aria-label": "Python code for this view" }, code);
-  const box = h("div", { class: "python", hidden: true }, text, copy);
-  const button = h("button", { "aria-expanded": "false", click: () => {
-    box.hidden = !box.hidden;
-    button.setAttribute("aria-expanded", `${!box.hidden}`);
-    button.textContent = box.hidden ? "Show the Python" : "Hide the Python";
-    update();
-  } }, "Show the Python");
-  const update = () => box.hidden || (code.textContent = python(app));
+  const { box, button, update } = codeBox("Python code for this view", () => python(app));
   const link = copyButton("Copy a link to this view", () => app.model.link());
   return { element: h("div", { class: "footer" }, button, app.model.link ? link : null, box), update };
 }

@@ -1,8 +1,7 @@
 // Directions from more and more random networks: a slider adds networks, and noise becomes NADs
 
-import STYLE from "./explorer.css";
 import { h, paintSigned, picture } from "./drawing.js";
-import { followTheme } from "./theme.js";
+import { define, showIn } from "./theme.js";
 
 const SIDE = 32;
 
@@ -30,10 +29,9 @@ class NadStack extends HTMLElement {
     const root = h("div", { class: "explorer stack", role: "group", "aria-label": "Gradients of random networks stack up into NADs" },
       h("section", {}, h("label", { class: "slider" }, h("span", {}, "Add networks"), input, output),
         h("div", { class: "stacked" }, ...images.map(({ element }) => element)), text));
-    this.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), root);
-    followTheme(this, root);
+    showIn(this, root);
     draw();
   }
 }
 
-if (!customElements.get("nad-stack")) customElements.define("nad-stack", NadStack);
+define("nad-stack", NadStack);

@@ -1,12 +1,11 @@
 // NADs of networks that train: a slider over steps, from stored pictures and cosines
 
-import STYLE from "./explorer.css";
 import { Chart } from "./chart.js";
 import { menu, playButton, slider } from "./controls.js";
 import { h, paintSigned, picture } from "./drawing.js";
 import { bytesOf } from "./packets.js";
 import { signed } from "./text.js";
-import { followTheme } from "./theme.js";
+import { define, showIn } from "./theme.js";
 
 const SIDE = 32, AREA = SIDE ** 2;
 const TICKS = [[-1, "−1"], [0, "0"], [1, "1"]];
@@ -36,8 +35,7 @@ class Trained {
         h("div", { class: "stacked" }, ...this.images.map(({ element }) => element)),
         h("p", { class: "legend" }, h("span", { class: "a swatch" }, "with G₀"), h("span", { class: "b swatch" }, "with the signal")),
         this.chart.element, this.told));
-    host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
-    followTheme(host, this.root);
+    showIn(host, this.root);
     this.draw();
   }
 
@@ -77,4 +75,4 @@ class NadTrained extends HTMLElement {
   }
 }
 
-if (!customElements.get("nad-trained")) customElements.define("nad-trained", NadTrained);
+define("nad-trained", NadTrained);

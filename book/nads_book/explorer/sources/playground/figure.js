@@ -1,6 +1,5 @@
 // The playground: build a network, see what its random weights prefer, then train it
 
-import STYLE from "../explorer.css";
 import PLAYGROUND from "./playground.css";
 import { addressNow, parameters, saveAddress } from "../address.js";
 import { COLOURS } from "../colours.js";
@@ -10,8 +9,8 @@ import { whenNear } from "../load.js";
 import { clamp, dot } from "../numbers.js";
 import { readPhoto } from "../photos.js";
 import { energyColour, energyScale } from "../scales.js";
-import { copyButton } from "../share.js";
-import { followTheme } from "../theme.js";
+import { codeBox, copyButton } from "../share.js";
+import { define, showIn } from "../theme.js";
 import { CHOICES, PIXELS, SIDE, canonical, matters } from "./engine.js";
 import { ENOUGH, Ensemble } from "./ensemble.js";
 import { Fit, Pace } from "./fit.js";
@@ -20,15 +19,16 @@ import { WaveMap } from "./map.js";
 import { networkPicture } from "./picture.js";
 import { pool } from "./pool.js";
 import { bits, gaussians, keyOf } from "./random.js";
-import { FREQUENCIES, waveOf } from "./solve.js";
-import { DEFAULT, TITLES, cellOf, changeOf, fromText, inWords, nameOf, python, toText, waveAt } from "./state.js";
+import { FREQUENCIES, NOTHING, waveOf } from "./solve.js";
+import { DEFAULT, TITLES, cellOf, changeOf, fromText, inWords, nameOf, percent, python, times, toText, waveAt } from "./state.js";
 import { STEPS } from "./tour.js";
 import { RECIPE, epochsOf } from "./train.js";
 
 const SHOWN = 8; // NADs
 const CERTAIN = 0.5; // certainty above which a NAD counts as reproducible
 const PROMISING = 0.01; // share of the largest energy above which a wave should be learned
-const LEARNED = 0.75; // accuracy above which it was
+const RISKY = 0.05; // below it, this often fails with a global average
+const FLAT = 0.7; // share of the least energy where no wave is preferred
 const MORE = 6; // waves of a sample
 const PICTURE = "picture"; // a direction that is no wave of the map
 const OPTIONS = { // of trainings
@@ -37,10 +37,6 @@ const OPTIONS = { // of trainings
 };
 const OPTION = { delay: { 0: "fast", 300: "slow", 1000: "slower" } };
 const START = { epochs: RECIPE.epochs, rate: RECIPE.rate, noise: RECIPE.noise, networks: 1, seed: 1, delay: 0 };
-
-const percent = (x) => `${(100 * x).toFixed(0)}\u00a0%`;
-/** A share in per cent, with two digits where it is small: the limit of the prediction is 1 %. */
-const times = (x) => (x >= 0.0995 ? percent(x) : x >= 0.0005 ? `${+(100 * x).toPrecision(2)}\u00a0%` : "less than 0.1\u00a0%");
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
@@ -102,20 +98,35 @@ class Side {
     return this.energies.indexOf(this.most);
   }
 
+  energy(target) {
+    return target === PICTURE ? this.ensemble.energy(this.figure.picture.direction) : this.energies[target];
+  }
+
   share(target) {
-    const energy = target === PICTURE ? this.ensemble.energy(this.figure.picture.direction) : this.energies[target];
-    return Math.max(energy, 0) / this.most;
+    return Math.max(this.energy(target), 0) / this.most;
   }
 
   /** Whether the energy predicts that a direction will be learned. */
   promises(target) {
     return this.share(target) > PROMISING;
   }
+
+  /** The energy and its prediction in words, with what is known against it. */
+  says(target) {
+    const { config, most, figure: { options } } = this, share = this.share(target), promises = this.promises(target);
+    const risky = promises && share < RISKY && config.head === "global" && config.padding === "zeros";
+    const usual = options.rate === START.rate && options.noise === START.noise && epochsOf(config, options.epochs) === START.epochs;
+    return `${Math.abs(this.energy(target)) < NOTHING * most ? "No energy" : `${times(share)} of the largest energy`}${
+      Math.min(...this.energies) > FLAT * most ? "; all waves have nearly the same" : ""}. ${percent(PROMISING)} rule: ${
+      promises ? "learned" : "missed"}${risky ? `; with a global average it often fails below ${percent(RISKY)}` : ""}.${
+      usual ? "" : ` The rule is for ${START.epochs} epochs, rate ${START.rate}, noise ${START.noise}.`}`;
+  }
 }
 
 export class Playground {
   cursor = cellOf([4, 4]);
   held = this.cursor; // where the cursor returns to
+  chosenWave = this.cursor; // where it returns to from a picture
   second = null; // [chip, value] in which B differs
   step = null; // of the tour
   bet = null;
@@ -130,8 +141,7 @@ export class Playground {
     this.difference = new WaveMap({ label: "Where B has more energy than A, and where less",
       look: (cell, stay) => this.look(this.sides[1], cell, stay), choose: (cell) => this.train(this.sides[1], cell) });
     this.build();
-    host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE + PLAYGROUND), this.root);
-    followTheme(host, this.root);
+    showIn(host, this.root, PLAYGROUND);
     this.set(this.start);
     whenNear(host, () => this.begin());
   }
@@ -185,24 +195,17 @@ export class Playground {
     this.stopButton = h("button", { click: () => this.stop() }, "Stop");
     this.menus = Object.entries(OPTIONS).map(([key, [title, values]]) => {
       const { element, select } = menuOf(title, Object.fromEntries(values.map((value) => [`_${value}`, OPTION[key]?.[value] ?? `${value}`])),
-        (text) => this.setOptions({ [key]: +text.slice(1) })); // keys that are no numbers keep their order
+        (text) => {
+          this.setOptions({ [key]: +text.slice(1) });
+          this.arrange();
+        }); // keys that are no numbers keep their order
       return { element, sync: () => (select.value = `_${this.options[key]}`) };
     });
     const file = h("input", { type: "file", accept: "image/*", "aria-label": "A photo of your own", click: () => (file.value = ""),
       change: () => this.readPhoto(file.files[0]) });
     this.pictures = h("div", { class: "buttons pictures" }, h("button", { click: () => this.hold(this.sides[0], PICTURE) }, "The cat"),
       h("label", { class: "button" }, "Your photo…", file));
-    const code = h("code"), box = h("div", { class: "python", hidden: true },
-      h("pre", { tabindex: 0, role: "region", "aria-label": "This network in Python" }, code), copyButton("Copy", () => code.textContent));
-    this.writeCode = () => {
-      const { config, second } = this;
-      code.textContent = python(config, ...(second ? [{ ...config, [second[0]]: second[1] }] : []));
-    };
-    const show = h("button", { "aria-expanded": "false", click: () => {
-      box.hidden = !box.hidden;
-      show.setAttribute("aria-expanded", `${!box.hidden}`);
-      show.textContent = box.hidden ? "Show the Python" : "Hide the Python";
-    } }, "Show the Python");
+    this.code = codeBox("This network in Python", () => python(this.config, ...(this.second ? [this.configOfB] : [])));
     const panel = (side) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
       h("div", { class: "under" }, energyScale(), side.note), side.words);
     this.differencePanel = h("div", { class: "side difference" }, h("p", { class: "network" }, "Relative energy, B / A"), this.difference.element,
@@ -211,9 +214,8 @@ export class Playground {
     this.layer = h("div", { class: "layer-panel", role: "region", "aria-label": "What this layer does", "aria-live": "polite", hidden: true });
     this.task = h("div", { class: "train" },
       h("div", { class: "task" }, this.wave.element, this.example.element, this.about),
-      h("div", { class: "outcome" }, this.chart, this.status),
-      h("div", { class: "controls" }, h("div", { class: "buttons" }, this.trainButton, this.pauseButton, this.stepButton, this.stopButton),
-        h("div", { class: "buttons sample" }, this.moreButton, this.score)),
+      h("div", { class: "outcome" }, this.chart, this.status, this.score),
+      h("div", { class: "controls" }, h("div", { class: "buttons" }, this.trainButton, this.pauseButton, this.stepButton, this.stopButton), this.moreButton),
       h("details", { class: "settings" }, h("summary", {}, "Epochs, learning rate, noise, several networks, speed"),
         h("div", { class: "menus" }, ...this.menus.map(({ element }) => element))));
     const chips = h("details", { class: "build", open: true }, h("summary", {}, "Change the network"), h("div", { class: "chipsets" }, ...this.chipSets.values()));
@@ -223,7 +225,7 @@ export class Playground {
         h("div", { class: "maps", role: "group", "aria-label": "Draw" }, panel(a), this.secondPanel, this.differencePanel, a.strip, b.strip),
         h("div", { class: "side-panel" }, chips, this.drawing, this.layer, this.task, this.spoken)),
       h("div", { class: "footer" }, this.compare.element, h("div", { class: "buttons" },
-        this.shared ? copyButton("Copy link", addressNow) : null, show), box));
+        this.shared ? copyButton("Copy link", addressNow) : null, this.code.button), this.code.box));
     if (matchMedia("(max-width: 600px)").matches && !this.small) chips.open = false;
     this.focus = a;
   }
@@ -233,7 +235,7 @@ export class Playground {
     const { config = this.config, second = this.second, wave } = changes;
     this.config = config;
     this.second = second && second[1] !== config[second[0]] ? second : null;
-    if (wave) this.held = this.cursor = cellOf(wave);
+    if (wave) this.choose(cellOf(wave));
     if (!("step" in changes) && typeof this.step === "number") {
       this.step = undefined; // left, but can be taken up
       this.root.classList.remove("betting");
@@ -241,12 +243,16 @@ export class Playground {
     this.arrange();
   }
 
-  /** Change how networks are trained, or their seed. */
+  get configOfB() {
+    const { config, second: [key, value] } = this;
+    return { ...config, [key]: value };
+  }
+
+  /** How networks are trained. */
   setOptions(changes) {
+    if (Object.keys(changes).some((key) => key !== "delay" && changes[key] !== this.options[key])) this.sides.forEach((side) => side.forget());
     Object.assign(this.options, changes);
     this.pace.delay = this.options.delay;
-    if (!("delay" in changes)) this.sides.forEach((side) => side.forget());
-    this.arrange();
   }
 
   /** Have networks of both sides, and show the controls as they are. */
@@ -267,12 +273,12 @@ export class Playground {
     this.secondPanel.hidden = this.differencePanel.hidden = b.strip.hidden = !second;
     a.title.textContent = second ? `A: ${changeOf(second[0], config[second[0]])}` : "Energy of every wave";
     b.title.textContent = second ? `B: ${changeOf(...second)}` : "";
-    this.writeCode();
+    this.code.update();
     if (!second && this.focus === b) this.focus = a;
     this.showTour();
     if (!this.begun) return this.show();
     a.use(canonical(config), seed);
-    if (second) b.use(canonical({ ...config, [second[0]]: second[1] }), seed);
+    if (second) b.use(canonical(this.configOfB), seed);
     else b.end();
     this.show();
     if (this.shared) saveAddress();
@@ -322,34 +328,38 @@ export class Playground {
     }
   }
 
+  choose(target) {
+    this.held = this.cursor = target;
+    if (target !== PICTURE) this.chosenWave = target;
+  }
+
   /** A direction stays chosen. */
   hold(side, target) {
-    Object.assign(this, { focus: side, held: target, cursor: target });
+    this.focus = side;
+    this.choose(target);
     this.show();
     if (this.shared) saveAddress();
   }
 
-  /** The cursor moves to a wave; null where the pointer leaves. `stay` if a key or a finger moved it. */
+  /** The cursor moves to a wave; null where the pointer leaves. `stay` if a click or a key chose it. */
   look(side, cell, stay = false) {
     if (!side.config) return;
-    if (cell !== null) this.focus = side;
-    if (stay) this.held = cell;
-    this.cursor = cell ?? this.held;
     if (stay && side.energies) this.spoken.textContent = this.says(side, cell);
+    if (stay) return this.hold(side, cell);
+    if (cell !== null) this.focus = side;
+    this.cursor = cell ?? this.held;
     this.show();
   }
 
   says(side, target) {
-    const { trained } = side, fit = trained.get(target), name = this.nameOf(target);
-    return `${capital(name)}: ${times(side.share(target))} of the largest energy, so it is predicted to be ${
-      side.promises(target) ? "learned" : "missed"}.${fit && !fit.running ? ` Trained: ${percent(fit.accuracy)}.` : ""}`;
+    const fit = side.trained.get(target);
+    return `${capital(this.nameOf(target))}: ${side.says(target)}${fit && !fit.running ? ` Trained: ${fit.result}.` : ""}`;
   }
 
   // What is seen
 
   marksOf(side) {
-    return [...side.trained].filter(([cell]) => cell !== PICTURE).map(([cell, { running, accuracy }]) =>
-      ({ cell, kind: running ? "running" : accuracy > LEARNED ? "learned" : "missed" }));
+    return [...side.trained].filter(([cell]) => cell !== PICTURE).map(([cell, { mark }]) => ({ cell, kind: mark }));
   }
 
   showSide(side) {
@@ -395,14 +405,12 @@ export class Playground {
       this.painted = `${this.nameOf(cursor)} ${noise}`;
       this.cloud ??= gaussians(keyOf(1, 99), PIXELS);
       const along = dot(this.cloud, direction), image = direction.map((v, i) => v + noise * (this.cloud[i] - along * v));
-      paintSigned(this.wave.canvas, direction, SIDE, this.nameOf(cursor));
+      paintSigned(this.wave.canvas, direction, SIDE, this.nameOf(cursor), cursor === PICTURE ? undefined : 0.1);
       paintSigned(this.example.canvas, image, SIDE, `${this.nameOf(cursor)} in noise`);
       this.wave.text.textContent = this.nameOf(cursor);
       this.example.text.textContent = "in noise";
     }
-    this.about.textContent = energies
-      ? `${this.second ? `In ${focus.letter.toUpperCase()}: ` : ""}${times(focus.share(cursor))} of the largest energy. Prediction: ${focus.promises(cursor) ? "learned" : "missed"}.`
-      : "";
+    this.about.textContent = energies ? `${this.second ? `In ${focus.letter.toUpperCase()}: ` : ""}${focus.says(cursor)}` : "";
     const all = this.sides.flatMap(({ trained }) => [...trained.values()]), busy = all.some(({ running }) => running);
     this.showCurve(focus.trained.get(cursor) ?? focus.trained.get(this.held));
     this.stopButton.disabled = this.pauseButton.disabled = !busy;
@@ -410,9 +418,9 @@ export class Playground {
     this.trainButton.disabled = this.stepButton.disabled = !energies;
     this.trainButton.textContent = `Train on ${this.nameOf(this.held)}`;
     this.moreButton.disabled = !energies || busy;
-    const done = all.filter(({ running, side }) => !running && side.energies);
-    const right = done.filter(({ accuracy, side, target }) => accuracy > LEARNED === side.promises(target)).length;
-    this.score.textContent = done.length ? `Predicted correctly: ${right} of ${done.length}.` : "";
+    const right = all.filter(({ running, side }) => !running && side.energies)
+      .flatMap(({ verdicts, side, target }) => verdicts.map((learned) => learned === side.promises(target)));
+    this.score.textContent = right.length ? `The ${percent(PROMISING)} rule predicted ${right.filter(Boolean).length} of ${right.length} trainings correctly.` : "";
   }
 
   showCurve(fit) {
@@ -420,21 +428,17 @@ export class Playground {
     const x = (epoch) => 34 + (epoch / epochs) * 170, y = (accuracy) => 78 - 112 * (clamp(accuracy, 0.5, 1) - 0.5);
     const lines = (fit?.runs ?? []).map(({ accuracies }) => h("svg:polyline", {
       points: accuracies.map((accuracy, epoch) => `${x(epoch).toFixed(1)},${y(accuracy).toFixed(1)}`).join(" ") }));
-    const ends = (fit?.runs ?? []).map(({ accuracies }) => accuracies.at(-1)), range = [Math.min(...ends), Math.max(...ends)].map(percent).join(" to ");
-    const mean = fit && `${percent(fit.accuracy)}${ends.length > 1 ? ` (${range})` : ""}`;
     this.chart.replaceChildren(
       h("svg:text", { x: 34, y: 9 }, "Accuracy on new images"),
       ...[0.5, 0.75, 1].flatMap((value) => [
         h("svg:line", { class: "grid", x1: 34, x2: 204, y1: y(value), y2: y(value) }),
         h("svg:text", { x: 30, y: y(value) + 4, "text-anchor": "end" }, percent(value))]),
       h("svg:text", { x: 34, y: 92 }, "0"), h("svg:text", { x: 204, y: 92, "text-anchor": "end" }, short ? `${epochs} of ${wanted} epochs` : `${epochs} epochs`),
-      ...lines, ...(fit?.epoch ? [h("svg:text", { class: "end", x: x(fit.epoch) + 5, y: y(fit.accuracy) + 4 }, percent(fit.accuracy))] : []));
-    const name = fit && capital(this.nameOf(fit.target)), networks = ends.length > 1 ? `${ends.length} networks, ` : "";
+      ...lines, ...(fit?.epoch ? [h("svg:text", { class: "end", x: x(fit.epoch) + 5, y: y(fit.accuracy) + 4 }, lines.length > 1 ? `${fit.learned} of ${lines.length}` : percent(fit.accuracy))] : []));
     const cut = short ? " The network is large, so its training is shortened." : "";
-    this.status.textContent = !fit ? `Choose a wave on the map, and train a network to distinguish its two signs.${cut}`
-      : fit.running ? `${name}: ${networks}${mean} after ${fit.epoch} of ${epochs} epochs.${cut}`
-      : `${name}: ${networks}${mean} on new images, ${fit.accuracy > LEARNED ? "learned" : "missed"}.${cut}`;
-    this.chart.setAttribute("aria-label", fit?.epoch ? `Accuracy on new images: ${mean} after ${fit.epoch} of ${epochs} epochs` : "No training yet");
+    const result = fit ? `${capital(this.nameOf(fit.target))}, after ${fit.epoch} of ${epochs} epochs: ${fit.result}.` : "";
+    this.status.textContent = (result || (typeof this.step === "number" ? "" : "Choose a wave on the map, and train a network to distinguish its two signs.")) + cut;
+    this.chart.setAttribute("aria-label", result || "No training yet");
   }
 
   // The layers
@@ -442,7 +446,7 @@ export class Playground {
   /** Ask what the layers leave of the chosen direction, and draw the network. */
   lookInside() {
     const { focus, held } = this, { energies, config, ensemble } = focus;
-    const ready = energies && !this.root.classList.contains("betting") && (ensemble.found.networks >= ENOUGH || this.inside?.key.startsWith(toText(config)));
+    const betting = this.root.classList.contains("betting"), ready = energies && !betting && (ensemble.found.networks >= ENOUGH || this.inside?.key.startsWith(toText(config)));
     const key = ready ? [toText(config), ensemble.seed, this.nameOf(held), focus.strongest].join() : "";
     if (ready && this.inside?.key !== key) {
       if (this.inside?.job) this.pool.stop(this.inside.job);
@@ -454,23 +458,27 @@ export class Playground {
         this.show();
       });
     }
-    const { inside, place } = this, found = inside?.key === key ? inside.found : null, drawn = [toText(config ?? this.config), key, !!found, place].join();
+    const { inside, place } = this, found = inside?.key === key ? inside.found : null, drawn = [toText(config ?? this.config), key, !!found, place, betting].join();
     if (this.drawn === drawn) return;
     this.drawn = drawn;
     const focused = this.host.shadowRoot.activeElement?.dataset?.place;
     const name = this.nameOf(held), strongest = ready ? `wave ${inWords(focus.strongest)}` : "";
-    const last = networkPicture(config ?? this.config, { left: found ? [...sharesOf(found), Math.sqrt(focus.share(held))] : [], chosen: place, choose: (one) => this.inspect(one === this.place ? null : one),
+    const output = found ? Math.sqrt(focus.share(held)) : 0, left = found ? [...sharesOf(found), output] : [];
+    const last = networkPicture(config ?? this.config, { left, chosen: place, choose: betting ? null : (one) => this.inspect(one === this.place ? null : one),
       words: `of the amplitude of ${name} left, relative to ${strongest}` });
     this.drawing.replaceChildren(last, h("p", { class: "count" }, found
-      ? `Amplitude of ${name} that is left, relative to ${strongest}, the strongest. Click a layer to see how.` : "Click a layer to see what it does."));
+      ? `Amplitude of ${name} that is left, relative to ${strongest}, the strongest; its square at the output is the energy.${
+        Math.max(...left) > 1.005 ? " Above 100\u00a0%: sampling error." : ""} Click a layer to see how.` : ""));
     if (focused !== undefined) this.drawing.querySelector(`[data-place="${focused}"]`)?.focus();
     this.root.classList.toggle("looking", place !== null);
     this.layer.hidden = place === null;
-    this.task.hidden = place !== null;
     if (place === null) return;
-    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name} `, h("span", { class: "count" }, "in eight maps; red and blue: opposite signs")),
-      this.pictures, h("button", { click: () => this.inspect(null) }, "Close")),
-    ...(found ? layerRows(config, found, place, this.directionOf(held), { name, seed: ensemble.seed }) : [h("p", {}, "Computing …")]));
+    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name} `, h("span", { class: "count" }, "before training; up to 8 maps; red and blue: opposite signs")),
+      this.pictures, h("button", { click: () => {
+        this.choose(this.chosenWave);
+        this.inspect(null);
+      } }, "Close")),
+    ...(found ? layerRows(config, found, place, this.directionOf(held), { name, seed: ensemble.seed, wave: held === PICTURE ? null : waveAt(held), output }) : [h("p", {}, "Computing …")]));
   }
 
   /** Show what a place of the drawing does; null for none. */
@@ -565,6 +573,7 @@ export class Playground {
 
   goTo(step) {
     Object.assign(this, { step, bet: null, outcome: null, place: null });
+    this.setOptions(START);
     this.root.classList.add("betting"); // the map stays covered until the bet is placed
     const { config, wave = [4, 4] } = STEPS[step];
     this.set({ config, second: null, wave, step });
@@ -594,14 +603,14 @@ export class Playground {
     if (cell !== undefined && !a.trained.has(cell)) return void this.train(a, cell);
     const result = a.trained.get(cell);
     if (result?.running) return;
-    const words = [this.bet === right ? "You win. " : `You lose: ${STEPS[this.step].answers[right].toLowerCase()}. `, ...outcome({ energies: a.energies, second: b.energies, result })];
-    this.verdict.replaceChildren(...words.map((word) => (typeof word === "string" ? word : this.sentence(word))));
+    const [text, ...links] = outcome({ energies: a.energies, second: b.energies, result });
+    this.verdict.replaceChildren(`You ${this.bet === right ? "win" : "lose"}. ${text}`, links.length ? h("span", { class: "links" }, " Look: ", ...links.map((link) => this.link(link))) : "");
     this.outcome = this.verdict.textContent;
     this.showTour();
   }
 
   /** Words of the tour that act on the figure. */
-  sentence([text, place, config]) {
+  link([text, place, config = STEPS[this.step].config]) {
     return h("button", { class: "words", click: () => {
       this.place = place;
       this.set({ config, step: this.step });
@@ -633,8 +642,7 @@ export class Playground {
     if (STEPS[step] && step !== this.step) return this.goTo(step);
     if (STEPS[step]) return;
     const other = CHOICES[key]?.find((one) => `${one}` === value);
-    for (const [name, [, values]] of Object.entries(OPTIONS)) this.options[name] = values.find((one) => `${one}` === get(name)) ?? START[name];
-    this.pace.delay = this.options.delay;
+    this.setOptions(Object.fromEntries(Object.entries(OPTIONS).map(([name, [, values]]) => [name, values.find((one) => `${one}` === get(name)) ?? START[name]])));
     this.set({ config: fromText(get("network")) ?? this.start.config, second: other === undefined ? null : [key, other], wave });
     for (const side of this.sides)
       for (const one of cells(get(`trained-${side.letter}`)))
@@ -654,4 +662,4 @@ class NadPlayground extends HTMLElement {
   }
 }
 
-if (!customElements.get("nad-playground")) customElements.define("nad-playground", NadPlayground);
+define("nad-playground", NadPlayground);

@@ -1,5 +1,9 @@
 // Trainings in the page: several networks at once, epoch by epoch, which pause, step and stop
 
+import { percent } from "./state.js";
+
+const LEARNED = 0.75; // accuracy above which a wave was learned
+
 /** When the next epoch of all trainings of a figure may begin. */
 export class Pace {
   paused = false;
@@ -39,6 +43,28 @@ export class Fit {
   /** Mean accuracy on new images. */
   get accuracy() {
     return this.runs.reduce((sum, { accuracies }) => sum + accuracies.at(-1) / this.runs.length, 0);
+  }
+
+  /** Whether each network has learned it. */
+  get verdicts() {
+    return this.runs.map(({ accuracies }) => accuracies.at(-1) > LEARNED);
+  }
+
+  get learned() {
+    return this.verdicts.filter(Boolean).length;
+  }
+
+  /** What came out, in words. */
+  get result() {
+    const { runs: { length }, learned, runs } = this, ends = runs.map(({ accuracies }) => accuracies.at(-1));
+    return length > 1
+      ? `${learned} of ${length} networks learned, ${percent(this.accuracy)} on average (${[Math.min(...ends), Math.max(...ends)].map(percent).join(" to ")})`
+      : `${percent(this.accuracy)} on new images, ${learned ? "learned" : "missed"}`;
+  }
+
+  /** How the map marks it. */
+  get mark() {
+    return this.running ? "running" : this.learned === this.runs.length ? "learned" : this.learned ? "mixed" : "missed";
   }
 
   async run() {

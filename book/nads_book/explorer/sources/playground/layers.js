@@ -2,8 +2,8 @@
 
 import { h, paintSigned, picture } from "../drawing.js";
 import { largest } from "../numbers.js";
-import { PIXELS, canonical, drawWeights, layersOf } from "./engine.js";
-import { shareText } from "./picture.js";
+import { canonical, drawWeights, layersOf } from "./engine.js";
+import { percent, times } from "./state.js";
 
 const SHOWN = 8; // maps
 
@@ -29,17 +29,24 @@ function tiles(values, side, count, alt, limit = largest(values) || 1) {
   });
 }
 
+/** Why an average of 2 x 2 places weakens a wave (ky, kx) on side x side places. */
+function whyWeaker(wave, side) {
+  const turns = wave.map((k) => (360 * Math.abs(k) / side) % 360).map((turn) => Math.min(turn, 360 - turn));
+  return `From one place to the next, the wave turns by ${turns[0]}° down and ${turns[1]}° across. ` + (turns.includes(180)
+    ? "At 180° neighbours have opposite signs, and the average of 2 × 2 cancels them."
+    : `The average of 2 × 2 keeps ${percent(turns.reduce((kept, turn) => kept * Math.cos(turn * Math.PI / 360), 1))}.`);
+}
+
 /** Rows for a place of the drawing: 0 is the image, and the last one the features. */
-export function layerRows(given, found, place, direction, { name, seed }) {
+export function layerRows(given, found, place, direction, { name, seed, wave, output }) {
   const config = canonical(given), layers = layersOf(config), { amplitudes, pictures } = found;
   if (place === 0) return [row(name, "before any layer", tiles(direction, 16, 1, name))];
-  const ofImage = (x) => shareText(x * Math.sqrt(PIXELS)); // a direction has the norm 1
-  const number = ({ values: [one, most] }, [before] = []) =>
-    `${ofImage(one)} left${before ? `, × ${(one / before).toFixed(2)}` : ""} (strongest wave: ${ofImage(most)})`;
+  const number = ({ values: [one, most] }, [before, mostBefore] = []) => `${times(one / (most || 1))} of the strongest wave${
+    one > 1.005 * most ? " (sampling error)" : ""}${before ? `; this step × ${(one / before).toFixed(2)} (strongest × ${(most / mostBefore).toFixed(2)})` : ""}`;
   if (place > layers.length) {
     const { maps } = pictures.at(-1);
-    return [row(config.head === "global" ? "average of each map" : "features", number(amplitudes.at(-1)), tiles(maps, 1, maps.length, "feature")),
-      h("p", { class: "sum" }, "The last layer adds them all, with random weights. Over many networks, the mean square of the sum is the energy of the map.")];
+    return [row(config.head === "global" ? "average of each map" : "features", `${times(output)} of the strongest wave`, tiles(maps, 1, maps.length, "feature")),
+      h("p", { class: "sum" }, `The last layer adds them all, with random weights. The energy is the mean square of this sum: ${times(output)} of the amplitude are ${times(output ** 2)} of the energy.`)];
   }
   const layer = layers[place - 1], rows = [];
   let before = null, limit;
@@ -53,6 +60,7 @@ export function layerRows(given, found, place, direction, { name, seed }) {
     limit ??= largest(maps); // of all steps, so that what they remove becomes pale
     rows.push(row(nameOf(amplitude.step, layer, config), number(amplitude, before?.values), tiles(maps, side, layer.outs, `${name} after the ${amplitude.step}, map`, limit)));
     before = amplitude;
+    if (wave && amplitude.step === "pool" && config.pooling === "average") rows.push(h("p", { class: "sum" }, whyWeaker(wave, layer.out)));
   });
   return rows;
 }

@@ -1,19 +1,13 @@
 // A map of all waves: a canvas with axes, marks on its cells, and a cursor
 
+import { STEPS, plotOf } from "../axes.js";
 import { h, paint } from "../drawing.js";
 import { clamp } from "../numbers.js";
 import { SIDE } from "./engine.js";
 import { cellOf, waveAt } from "./state.js";
 
-const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-const TICKS = [-8, -4, 0, 4];
-
-const positionOf = (k) => `--at:${(100 * (k + SIDE / 2 + 0.5)) / SIDE}%`;
-const axis = (kind, title) => h("div", { class: `axis-${kind}`, "aria-hidden": "true" }, h("span", { class: "title" }, title),
-  ...TICKS.map((k) => h("span", { class: "tick", style: positionOf(k) }, `${k}`.replace("-", "−"))));
-
 export class WaveMap {
-  /** `look(cell, stay)` is called as the cursor moves, and stays where a key or a finger moved it; `choose(cell)` trains. */
+  /** `look(cell, stay)` is called as the cursor moves, and stays where a click or a key moved it; `choose(cell)` trains. */
   constructor({ label, look, choose }) {
     this.canvas = h("canvas", { width: SIDE, height: SIDE, "aria-hidden": "true" });
     this.marks = h("div", { "aria-hidden": "true" });
@@ -23,11 +17,9 @@ export class WaveMap {
       return cellOf([(event.clientY - top) / height, (event.clientX - left) / width].map((share) =>
         clamp(Math.floor(share * SIDE), 0, SIDE - 1) - SIDE / 2));
     };
-    let touched = false;
     this.box = h("div", { class: "map", tabindex: 0, role: "grid", "aria-label": label, "aria-rowcount": SIDE, "aria-colcount": SIDE,
-      "aria-description": "Arrow keys move through the waves, Enter trains.",
-      pointerdown: ({ pointerType }) => (touched = pointerType === "touch"),
-      click: (event) => (touched ? look(under(event), true) : choose(under(event))), // a finger hides what it would train
+      "aria-description": "Arrow keys or a click choose a wave, Enter trains.",
+      click: (event) => look(under(event), true),
       pointermove: (event) => event.pointerType === "touch" || look(under(event)),
       pointerleave: ({ pointerType }) => pointerType === "touch" || look(null),
       keydown: (event) => {
@@ -39,7 +31,7 @@ export class WaveMap {
         else return;
         event.preventDefault();
       } }, this.canvas, this.marks, h("div", { role: "row" }, this.cell));
-    this.element = h("div", { class: "plot" }, axis("down", "cycles down"), this.box, axis("across", "cycles across"));
+    this.element = plotOf(this.box, [-8, -4, 0, 4], (k) => (k + SIDE / 2 + 0.5) / SIDE);
   }
 
   /** `colours(cell)` is an RGBA value; marks are {cell, kind}; `words` are those of the cell under the cursor. */

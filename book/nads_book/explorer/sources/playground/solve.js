@@ -25,7 +25,7 @@ const across = (i) => Math.floor(i / SIDE) * SIDE + SIDE - 1 - (i % SIDE);
 const transposed = (i) => (i % SIDE) * SIDE + Math.floor(i / SIDE);
 
 export const GROUPS = 8; // of networks, which differ by chance alone
-const NOTHING = 1e-6; // of the largest eigenvalue: rounding errors of float32
+export const NOTHING = 1e-6; // of the largest eigenvalue: rounding errors of float32
 const TERMS = 8; // pixels of a basis vector, at most
 
 /**

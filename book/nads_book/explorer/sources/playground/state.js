@@ -33,7 +33,11 @@ export function fromText(text) {
 /** Cells are counted row by row from wave (-SIDE / 2, -SIDE / 2) on. */
 export const waveAt = (cell) => [Math.floor(cell / SIDE) - SIDE / 2, (cell % SIDE) - SIDE / 2];
 export const cellOf = ([ky, kx]) => (ky + SIDE / 2) * SIDE + kx + SIDE / 2;
-export const inWords = (cell) => `(${waveAt(cell).join(", ")})`.replaceAll("-", "−");
+export const inWords = (cell) => `(${waveAt(cell).join(",\u00a0")})`.replaceAll("-", "−");
+
+export const percent = (x) => `${(100 * x).toFixed(0)}\u00a0%`;
+/** A share in per cent, with two digits where it is small: the limit of the prediction is 1 %. */
+export const times = (x) => (x >= 0.0995 ? percent(x) : x >= 0.0005 ? `${+(100 * x).toPrecision(2)}\u00a0%` : "<\u00a00.1\u00a0%");
 
 /** A function that builds the network in PyTorch. */
 function builder(name, given) {
