@@ -29,7 +29,7 @@ const CERTAIN = 0.5; // certainty above which a NAD counts as reproducible
 const PROMISING = 0.01; // share of the largest energy above which a wave should be learned
 const RISKY = 0.05; // below it, this often fails with a global average
 const FLAT = 0.7; // share of the least energy where no wave is preferred
-const MORE = 6; // waves of a sample
+const MORE = 6; // waves
 const PICTURE = "picture"; // a direction that is no wave of the map
 const OPTIONS = { // of trainings
   epochs: ["Epochs", [20, 100]], rate: ["Learning rate", [0.02, 0.1, 0.5, 2]], noise: ["Noise", [0.35, 0.7, 1.4]], networks: ["Networks", [1, 5]],
@@ -126,7 +126,7 @@ class Side {
 export class Playground {
   cursor = cellOf([4, 4]);
   held = this.cursor; // where the cursor returns to
-  chosenWave = this.cursor; // where it returns to from a picture
+  chosenWave = this.cursor; // after a picture
   second = null; // [chip, value] in which B differs
   step = null; // of the tour
   bet = null;
@@ -468,7 +468,7 @@ export class Playground {
       words: `of the amplitude of ${name} left, relative to ${strongest}` });
     this.drawing.replaceChildren(last, h("p", { class: "count" }, found
       ? `Amplitude of ${name} that is left, relative to ${strongest}, the strongest; its square at the output is the energy.${
-        Math.max(...left) > 1.005 ? " Above 100\u00a0%: sampling error." : ""} Click a layer to see how.` : ""));
+        Math.max(...left) > 1.005 ? " Above 100\u00a0%: sampling error." : ""} Click a layer to see how.` : "\u00a0"));
     if (focused !== undefined) this.drawing.querySelector(`[data-place="${focused}"]`)?.focus();
     this.root.classList.toggle("looking", place !== null);
     this.layer.hidden = place === null;
