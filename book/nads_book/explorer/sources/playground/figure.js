@@ -47,6 +47,12 @@ function inWaves(direction) {
   return order.slice(0, 2).filter((cell, i) => !i || shares[cell] > 0.1).map((cell) => `${percent(shares[cell])} wave ${inWords(cell)}`).join(", ");
 }
 
+/** A picture (PIXELS,) as a direction: without its mean, and of norm 1. */
+function pictureOf(name, values) {
+  const mean = values.reduce((sum, x) => sum + x, 0) / PIXELS, centred = values.map((x) => x - mean), norm = Math.hypot(...centred) || 1;
+  return { name, direction: centred.map((x) => x / norm) };
+}
+
 const figures = new Map(); // figure -> whether it is seen
 
 /** What is known of one architecture. */
@@ -136,7 +142,7 @@ export class Playground {
 
   constructor(host, { config, second = null, chips = Object.keys(CHOICES), wave = [4, 4], small = false, shared = false, cat = "" }) {
     Object.assign(this, { host, start: { config: { ...DEFAULT, ...config }, second, wave }, chips, small, shared, pool: pool() });
-    this.setPicture("the cat", Float32Array.from(atob(cat), (letter) => letter.charCodeAt(0)));
+    this.cat = this.picture = pictureOf("the cat", Float32Array.from(atob(cat), (letter) => letter.charCodeAt(0)));
     this.sides = ["a", "b"].map((letter) => new Side(this, letter));
     this.difference = new WaveMap({ label: "Where B has more energy than A, and where less",
       look: (cell, stay) => this.look(this.sides[1], cell, stay), choose: (cell) => this.train(this.sides[1], cell) });
@@ -203,7 +209,7 @@ export class Playground {
     });
     const file = h("input", { type: "file", accept: "image/*", "aria-label": "A photo of your own", click: () => (file.value = ""),
       change: () => this.readPhoto(file.files[0]) });
-    this.pictures = h("div", { class: "buttons pictures" }, h("button", { click: () => this.hold(this.sides[0], PICTURE) }, "The cat"),
+    this.pictures = h("div", { class: "buttons pictures" }, h("button", { click: () => this.showPicture(this.cat) }, "The cat"),
       h("label", { class: "button" }, "Your photo…", file));
     this.code = codeBox("This network in Python", () => python(this.config, ...(this.second ? [this.configOfB] : [])));
     const panel = (side) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
@@ -310,19 +316,19 @@ export class Playground {
 
   nameOf = (target) => (target === PICTURE ? this.picture.name : `wave ${inWords(target)}`);
 
-  /** A picture (PIXELS,) as a direction: without its mean, and of norm 1. */
-  setPicture(name, values) {
-    const mean = values.reduce((sum, x) => sum + x, 0) / PIXELS, centred = values.map((x) => x - mean), norm = Math.hypot(...centred) || 1;
-    this.picture = { name, direction: centred.map((x) => x / norm) };
+  showPicture(picture) {
+    if (picture !== this.picture) {
+      for (const { trained } of this.sides) trained.delete(PICTURE);
+      Object.assign(this, { picture, painted: "", inside: null });
+    }
+    this.hold(this.sides[0], PICTURE);
   }
 
   async readPhoto(file) {
     if (!file) return;
     try {
       const { channels: [red, green, blue] } = await readPhoto(file, SIDE);
-      this.setPicture("your photo", red.map((x, i) => x + green[i] + blue[i]));
-      for (const { trained } of this.sides) trained.delete(PICTURE);
-      this.hold(this.sides[0], PICTURE);
+      this.showPicture(pictureOf("your photo", red.map((x, i) => x + green[i] + blue[i])));
     } catch {
       this.about.textContent = `${file.name} is no image that this browser can read.`;
     }

@@ -25,16 +25,15 @@ const ACCURACIES = ["50\u00a0%: it guesses", "About 75\u00a0%", "About 100\u00a0
 export const STEPS = [
   {
     title: "Averages over 2 × 2 pixels",
-    question: "Two classes of images differ by the sign of a wave, 4 cycles down and 4 across, hidden in noise. This network halves its image twice, by averages. " +
+    question: "Two classes of images differ by the sign of a wave, 4 cycles down and 4 across, in noise. This network halves its image twice, by averages. " +
       "Which accuracy will it reach on new images?",
     answers: ACCURACIES, right: 0, config: DEFAULT, cell: GRID,
-    outcome: ({ energies, result }) => [`It reaches ${percent(result.accuracy)}. The map showed it before any training: random networks hardly respond to ` +
-      `this wave, with ${times(ofLargest(energies, GRID))} of the largest energy. The first average leaves about half of its amplitude. After that, neighbours have opposite signs, ` +
-      "and the second average cancels them.", ["first average", 1], ["second average", 2]],
+    outcome: ({ energies, result }) => [`It reaches ${percent(result.accuracy)}. The map showed it before training: this wave has only ${times(ofLargest(energies, GRID))} ` +
+      "of the largest energy. The first average leaves about half of its amplitude; then neighbours have opposite signs, and the second average cancels them.", ["first average", 1], ["second average", 2]],
   },
   {
     title: "Strides instead of averages",
-    question: "Each convolution now keeps every second pixel, and nothing is averaged. The wave, the noise and the rest of the network are the same. Which accuracy now?",
+    question: "Each convolution now keeps every second pixel, and nothing is averaged. All else is the same. Which accuracy now?",
     answers: ACCURACIES, right: 2, config: STRIDES, cell: GRID,
     outcome: ({ energies, result }) => [`It reaches ${percent(result.accuracy)}. Every wave has at least ${percent(Math.min(...energies) / Math.max(...energies))} ` +
       `of the largest energy, and this one ${percent(ofLargest(energies, GRID))}. A stride keeps one pixel of four, and nothing cancels.`, ["second stride", 2], ["second average", 2, DEFAULT]],
@@ -44,9 +43,8 @@ export const STEPS = [
     question: "Keep the strides, but average each map over all places before the last layer, as ResNets do. Which waves will have energy?",
     answers: ["Coarse ones, in the middle", "A regular grid", "Fine ones, at the edge"], right: 1,
     config: { ...STRIDES, head: "global" }, wave: [4, 2],
-    outcome: ({ energies }) => [`It is a grid: waves whose cycles are multiples of 4 hold ${percent(ofGrid(energies))} ` +
-      "of the energy, and are 16 of 256. Two strides keep every fourth pixel, on which such a wave is constant. Another wave passes the strides, " +
-      "but the global average removes most of it. ResNet-18 has the same grid.", ["second stride", 2], ["global average", 3]],
+    outcome: ({ energies }) => [`It is a grid: 16 of 256 waves, whose cycles are multiples of 4, hold ${percent(ofGrid(energies))} ` +
+      "of the energy. Two strides keep every fourth pixel, where they are constant; the average removes most others. ResNet-18 has the same grid.", ["second stride", 2], ["global average", 3]],
   },
   {
     title: "Zeros or circular padding",
@@ -59,7 +57,7 @@ export const STEPS = [
   },
   {
     title: "A linear network",
-    question: "Remove down-sampling and activation from the first network. Convolutions and a last layer remain, all linear. Which waves do its random weights prefer?",
+    question: "Remove down-sampling and activation from the first network. All that remains is linear. Which waves do its random weights prefer?",
     answers: ["None", "Coarse waves", "Fine waves"], right: 0,
     config: { ...DEFAULT, pooling: "none", activation: "none" }, cell: GRID,
     outcome: ({ energies, result }) => [`They prefer none: the largest energy is only ${spread(energies).toFixed(1)} times the average, and the network learns the wave ${inWords(GRID)}, ` +
