@@ -116,7 +116,8 @@ def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path
         assert drawn or not axis.axison
         if axis.lines:  # there may be two vertical scales
             over = [other for other in figure.axes if other.bbox.bounds == axis.bbox.bounds]
-            assert any(other.get_xlabel() for other in over)
+            shared = axis.get_shared_x_axes().get_siblings(axis)
+            assert any(other.get_xlabel() for other in [*over, *shared])
             assert axis.get_ylabel() or axis.get_shared_y_axes().get_siblings(axis)
 
 

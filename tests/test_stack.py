@@ -5,7 +5,7 @@ from dataclasses import replace
 import cloudpickle
 import pytest
 import torch
-from examples import Recurrent, convnet, perceptron, prepared
+from examples import convnet, perceptron, prepared
 from torch import nn
 from torch.testing import assert_close
 
@@ -94,12 +94,11 @@ def test_unequal_structures_are_evaluated_one_by_one():
 @pytest.mark.parametrize(
     "factory",
     [
-        Recurrent,
         masked,
         lambda: nn.Sequential(*perceptron(64), Reads()),
         lambda: nn.Sequential(nn.Flatten(), SHARED, nn.Linear(8, 1)),
     ],
-    ids=["recurrent", "an attribute", "reads values", "a common layer"],
+    ids=["an attribute", "reads values", "a common layer"],
 )
 def test_what_cannot_be_stacked(factory):
     assert Stacking.of(prepared(factory).networks) is None

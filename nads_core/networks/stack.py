@@ -106,7 +106,7 @@ class Stacking:
 
     @classmethod
     def of(cls, networks: Networks, kernels: str = "torch") -> Stacking | None:
-        """Return how these networks are stacked; None if they cannot be, as recurrent layers,
+        """Return how these networks are stacked; None if they cannot be, as most recurrent layers,
         forward passes that read values and networks with a common part cannot.
         """
         if networks.shared:
