@@ -13,9 +13,11 @@ import tomllib
 
 import nbformat
 import pytest
+from nads_book.site import gaps
 from packaging.requirements import Requirement
 from test_chapters import unexpected_warnings
 from test_colab import ADDRESS, NOTEBOOKS, ROOT, environment, install_cell, run
+from test_gaps import checks
 
 VERSION = "3.13"  # Python's, on Colab
 PACKAGES = ROOT / "tests" / "colab_packages.txt"
@@ -77,20 +79,23 @@ def colab(tmp_path_factory):
         shutil.rmtree(folder)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [path.name for path in NOTEBOOKS])
-def test_a_chapter_runs(colab, name):
-    checkout = colab / "nads-book"
-    notebook = checkout / "notebooks" / name
-    executed = colab / notebook.name
+def papermill(colab, notebook, executed):
+    """Run a notebook at smoke in the environment, in the checkout that the first cell cloned."""
     options = "-k colab -p preset smoke --execution-timeout 300 --no-progress-bar".split()
     run(
         [sys.executable, "-m", "papermill", notebook, executed, *options],
-        checkout,
+        colab / "nads-book",
         JUPYTER_PATH=str(colab),
         HOME=str(colab),
         OMP_WAIT_POLICY="PASSIVE",
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [path.name for path in NOTEBOOKS])
+def test_a_chapter_runs(colab, name):
+    executed = colab / name
+    papermill(colab, colab / "nads-book" / "notebooks" / name, executed)
     outputs = [
         o for cell in nbformat.read(executed, as_version=4).cells for o in cell.get("outputs", ())
     ]
@@ -98,6 +103,19 @@ def test_a_chapter_runs(colab, name):
     assert kinds & {"image/png", "application/vnd.jupyter.widget-view+json"}
     errors = "".join(output.text for output in outputs if output.get("name") == "stderr")
     assert not unexpected_warnings(errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solved", [False, True])
+@pytest.mark.parametrize("name", ["01_directional_bias", "04_pooling_theory"])
+def test_a_notebook_with_gaps_runs(colab, name, solved):
+    notebook = nbformat.read(colab / "nads-book" / "notebooks" / f"{name}.ipynb", as_version=4)
+    count = gaps.notebook_with_gaps(notebook, solved)
+    nbformat.write(notebook, colab / "gaps.ipynb")
+    executed = colab / "executed.ipynb"
+    papermill(colab, colab / "gaps.ipynb", executed)
+    words = "Right." if solved else "Still a gap"
+    assert checks(nbformat.read(executed, as_version=4)) == [words] * count
 
 
 def test_notebooks_need_no_newer_version_than_colab_has():

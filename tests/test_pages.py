@@ -254,7 +254,7 @@ def test_claims_can_be_searched_and_filtered(browser, address):
         verdict.first.select_option("")
         page.locator(".claims-filter input").fill("Adam weight")
         assert 0 < lines.count() < everything / 10
-        assert all("adam" in text.lower() for text in lines.all_inner_texts())
+        assert all("adam" in text.lower() for text in lines.all_text_contents())
         assert page.locator(".claims-filter output").inner_text().startswith(f"{lines.count()} of")
 
 
