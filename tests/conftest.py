@@ -36,8 +36,9 @@ EMPTY = BOOK / "empty"  # a folder without photos
 
 # Tests of the book are left out where what builds it is not installed: pip install -e .[book]
 if importlib.util.find_spec("jupytext") is None:
-    names = """bench book chapters claims colab* dependencies explorer* figures gaps how_to images
-    jupyterlab live_kernel mnist1d pages* paper parameters photos playground* report studies"""
+    names = """adam_flip bench book chapters checks claims colab* dependencies explorer* figures
+    forgetting frequency_maps gaps how_to images jupyterlab live_kernel mnist1d pages* paper
+    parameters photos playground* published recipes repair report rival_theory studies"""
     collect_ignore_glob = [f"test_{name}.py" for name in names.split()]
 else:
     collect_ignore_glob = []
