@@ -103,7 +103,9 @@ def trained(case: str = "lenet") -> pd.DataFrame:
         clean = rows["index"].isna()
     parts = rows[rows["index"].notna() & (rows["background"] == "kept")]
     more = pd.DataFrame(load_study("poison-parts.json")["rows"])
-    found = pd.concat([rows[clean], parts, more[more["case"] == case]], ignore_index=True)
+    sets = [rows[clean], parts, more[more["case"] == case]]
+    # Without columns that are empty: pandas 2 warns of them
+    found = pd.concat([one.dropna(axis=1, how="all") for one in sets], ignore_index=True)
     small = (found["written"] == "added") & (found["size"] == STRENGTH)
     part = found["written"].map(PARTS).fillna("clean").mask(small, NUMBER)
     lost = 100 * (rows["test_accuracy"][clean].mean() - found["test_accuracy"])
