@@ -43,6 +43,7 @@ OTHERS = {
     "first-step-replication": "nads_book.studies.first_step_rates.FirstStepReplication",
     "paper-rates": "nads_book.studies.first_step_rates.PaperRates",
     "recipes": "nads_book.studies.recipes.Recipes",
+    "photo-noise": "nads_book.studies.photo_noise.PhotoNoise",
     "nonlinear-tasks": "nads_book.studies.nonlinear_tasks.NonlinearTasks",
     "adam-flip": "nads_book.studies.adam_flip.AdamFlip",
     "rival-theory": "nads_book.studies.rival_theory.RivalTheory",
