@@ -12,7 +12,7 @@ import torch
 from nads_book.analysis.prediction import filter_gain
 from nads_book.experiments import Context
 from nads_book.studies import experiment, trainings
-from nads_book.studies.gain import first_layer, frozen_network, load_design
+from nads_book.studies.gain import first_layers, frozen_network, load_design
 from nads_book.studies.presets import MODELS
 from numpy.testing import assert_allclose
 
@@ -32,7 +32,7 @@ def small_data(count=1):
 
 
 def weights(network):
-    return {name: tensor.clone() for name, tensor in first_layer(network).state_dict().items()}
+    return {name: tensor.clone() for name, tensor in first_layers(network)[0].state_dict().items()}
 
 
 def initial(factory, network_id, seed=0):
@@ -68,6 +68,13 @@ def test_training_does_not_change_frozen_filters(name):
                 torch.equal(values, start.get_parameter(key)) for key, values in rest.items()
             )
     assert not same(filters(free, 0), weights(initial(free, 0)))
+
+
+def test_first_stage_is_what_comes_before_the_first_stride():
+    network = experiment("stage-resnet18", "narrow").build()
+    trained = {name for name, _ in network.named_parameters() if "conv" in name}
+    assert "blocks.2.conv1.weight" in trained and network.blocks[2].conv1.stride == (2, 2)
+    assert not any(name.startswith(("conv1", "blocks.0.", "blocks.1.")) for name in trained)
 
 
 def test_arms_have_the_initial_and_the_learned_filters_of_the_free_network(monkeypatch):

@@ -30,6 +30,7 @@ FIGURES = {
     "fig6": "nads_book.studies.directions.Fig6",
     "random": "nads_book.studies.directions.RandomDirections",
     "law": "nads_book.studies.gain.GainStudy",
+    "stage": "nads_book.studies.gain.FirstStage",
     "fig7": "nads_book.studies.poison_and_flip.Fig7",
     "fig8": "nads_book.studies.poison_and_flip.Fig8",
     "maps": "nads_book.studies.transforms.TransformStudy",

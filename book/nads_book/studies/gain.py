@@ -17,6 +17,7 @@ from nads_book.analysis.prediction import GainCorrection, predicted_accuracy
 from nads_book.analysis.statistics import regression, resampled, with_interval
 from nads_book.atlas.trained_waves import rising_fit
 from nads_book.checkout import checkout_folder
+from nads_book.evidence import Estimate
 from nads_book.experiments import (
     Context,
     Estimates,
@@ -74,27 +75,29 @@ def designed_direction(model: str, index: int) -> Tensor:
     return (image / image.square().sum().sqrt()).float()
 
 
-def first_layer(network: nn.Module) -> nn.Conv2d:
-    """Return the first convolution of a network."""
-    return next(layer for layer in network.modules() if isinstance(layer, nn.Conv2d))
+def first_layers(network: nn.Module, count: int = 1) -> list[nn.Conv2d]:
+    """Return the first convolutions of a network."""
+    return [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)][:count]
 
 
 def frozen_network(
-    architecture: Architecture, filters: Mapping[str, Tensor] | None = None
+    architecture: Architecture, filters: Mapping[str, Tensor] | None = None, count: int = 1
 ) -> nn.Module:
-    """Return a network whose first convolution has buffers in place of parameters, which no
+    """Return a network whose first convolutions have buffers in place of parameters, which no
     training method changes.
 
     Args:
         architecture: architecture of the network, for (1, 32, 32) images and two classes.
-        filters: parameters of the first convolution by name; by default those that a free network
-            begins with.
+        filters: parameters of each of them by name; by default those that a free network begins
+            with.
+        count: number of convolutions.
     """
     network = architecture.build(1, 32, 2)
-    layer = first_layer(network)
-    for name, values in [*layer.named_parameters()]:
-        delattr(layer, name)
-        layer.register_buffer(name, (values.detach() if filters is None else filters[name]).clone())
+    for layer in first_layers(network, count):
+        for name, values in [*layer.named_parameters()]:
+            delattr(layer, name)
+            kept = values.detach() if filters is None else filters[name]
+            layer.register_buffer(name, kept.clone())
     return network
 
 
@@ -121,7 +124,8 @@ class GainStudy(DirectionStudy):
         """Train the other arms, from the same initial weights as the free network, and return their
         records by name.
         """
-        first = {name: p.detach().clone() for name, p in first_layer(network).named_parameters()}
+        (layer,) = first_layers(network)
+        first = {name: p.detach().clone() for name, p in layer.named_parameters()}
         row = {}
         for arm in load_design(self.architecture.name)["arms"].tolist():
             filters = first if arm == "taught" else None
@@ -133,6 +137,25 @@ class GainStudy(DirectionStudy):
     def judge(self, rows: Rows) -> Scored:
         """Apply the registered rule (``law.toml``), see `judge`."""
         return judge(rows, load_design(self.architecture.name))
+
+
+class FirstStage(GainStudy):
+    """Does the gain act in ResNet-18 if all convolutions before the first stride are frozen?"""
+
+    figure = "stage"
+
+    def build(self) -> nn.Module:
+        return frozen_network(self.architecture, count=5)
+
+    def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
+        return {}
+
+    def judge(self, rows: Rows) -> Scored:
+        """Return the slope by the gain, see `slope`, and the registered criterion."""
+        found = slope(rows, load_design(self.architecture.name), "free")
+        limit = self.registered["free_slope"] / 2
+        met = None if found[1] < limit <= found[2] else found[0] < limit
+        return Scored({"stage": {"slope": found}}, {"gain matters less than half as much": met})
 
 
 def predictions(design: Mapping[str, np.ndarray], accuracies: np.ndarray) -> dict[str, np.ndarray]:
@@ -177,20 +200,12 @@ def judge(rows: Rows, design: Mapping[str, np.ndarray]) -> Scored:
         design: directions, see `load_design`.
 
     Returns:
-        Estimates by arm: the ``slope``, by how many points the accuracy minus that of the law grows
-        with one standard deviation of the logarithm of the gain, at equal energy and with the same
-        share at the border; and of the free arm the mean absolute error of each fitted rule on the
-        directions held out, in points. Intervals draw directions again.
+        Estimates by arm: the `slope`; and of the free arm the mean absolute error of each fitted
+        rule on the directions held out, in points. Intervals draw directions again.
     """
     index = np.array([row["index"] for row in rows])
-    predictors = {name: values[index] for name, values in causes(design).items()}
-    law = predicted_accuracy(design["ratios"])[index]
-    found: Estimates = {}
-    for arm in ("free", *design["arms"].tolist()):
-        values = accuracies_of(rows, arm)
-        found[arm] = {
-            "slope": regression(100 * (values - law), predictors, index.tolist())["gains"]
-        }
+    arms = ("free", *design["arms"].tolist())
+    found: Estimates = {arm: {"slope": slope(rows, design, arm)} for arm in arms}
     free = accuracies_of(rows, "free")
     means = np.bincount(index, free) / np.bincount(index)
     errors = {
@@ -209,6 +224,17 @@ def judge(rows: Rows, design: Mapping[str, np.ndarray]) -> Scored:
         ),
     }
     return Scored(found, met)
+
+
+def slope(rows: Rows, design: Mapping[str, np.ndarray], arm: str) -> Estimate:
+    """Return by how many points the accuracy of an arm minus that of the law grows with one
+    standard deviation of the logarithm of the gain, at equal energy and with the same share at the
+    border.
+    """
+    index = np.array([row["index"] for row in rows])
+    predictors = {name: values[index] for name, values in causes(design).items()}
+    excess = accuracies_of(rows, arm) - predicted_accuracy(design["ratios"])[index]
+    return regression(100 * excess, predictors, index.tolist())["gains"]
 
 
 def accuracies_of(rows: Rows, arm: str) -> np.ndarray:
