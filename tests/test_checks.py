@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import nads_book as nb
 import pytest
-from nads_book import checks
-from nads_book.checks import LIMIT, Check, errata
 from nads_book.claims import load
+from nads_book.theory import checks
+from nads_book.theory.checks import LIMIT, Check, errata
 
 NUM_SAMPLES = 8_000
 KEYS = tuple(errata.STATEMENTS)

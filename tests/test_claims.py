@@ -390,7 +390,7 @@ def test_a_page_takes_the_number_of_a_claim(book):
     ("sources", "size"),
     [
         (["book/results/fig1-lenet.json"], True),
-        (["book/nads_book/analysis/published/fig1.csv"], True),
+        (["book/nads_book/published/fig1.csv"], True),
         (["book/results/fig1-lenet.json", "book/results/law-lenet.json"], False),
     ],
 )

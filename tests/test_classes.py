@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from convergence import normal, random_nads
-from nads_book.analysis.class_differences import class_differences
+from nads_book.photos.class_differences import class_differences
 
 import nads_core as nc
 

@@ -19,8 +19,8 @@ from explorer_pages import (
     random_nads,
     write_page,
 )
-from nads_book.analysis import frequency_maps
 from nads_book.explorer import data
+from nads_book.published import waves
 
 import nads_core as nc
 from nads_core.directions import Band, Uncertainty
@@ -75,8 +75,8 @@ def test_the_map_of_frequencies_by_pointer_and_keyboard(reader, tables):
     reader.open("all.html")
     part = reader.part("fourier")
     mouse = reader.page.mouse
-    measured = frequency_maps.by_frequency(FOURIER)
-    measured |= {frequency_maps.negative(k): accuracy for k, accuracy in measured.items()}
+    measured = waves.by_frequency(FOURIER)
+    measured |= {waves.negative(k): accuracy for k, accuracy in measured.items()}
     pixels = reader.see("", "section[data-part=fourier]")
     for row, column in np.ndindex(16, 16):
         accuracy = measured.get((2 * row - 16, 2 * column - 16))

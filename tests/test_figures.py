@@ -6,7 +6,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.analysis.class_differences import ClassDifferences
+from nads_book.photos.class_differences import ClassDifferences
 from numpy.testing import assert_allclose
 
 import nads_core as nc

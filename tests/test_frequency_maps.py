@@ -1,7 +1,7 @@
 import nads_book as nb
 import numpy as np
 import pytest
-from nads_book.analysis import frequency_maps as maps
+from nads_book.published import waves as maps
 
 TASKS = nb.grid_frequencies()
 GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]

@@ -5,12 +5,12 @@ accuracies.
 import numpy as np
 import pytest
 import torch
-from nads_book.analysis.prediction import (
+from nads_book.experiments import load_nads
+from nads_book.theory.first_step import (
     GainCorrection,
     filter_gain,
     predicted_accuracy,
 )
-from nads_book.experiments import load_nads
 from numpy.testing import assert_allclose
 
 GENERATOR = torch.Generator().manual_seed(0)

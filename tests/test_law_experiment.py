@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.analysis.prediction import filter_gain
 from nads_book.experiments import Context
 from nads_book.studies import experiment, trainings
 from nads_book.studies.gain import first_layers, frozen_network, load_design
 from nads_book.studies.presets import MODELS
+from nads_book.theory.first_step import filter_gain
 from numpy.testing import assert_allclose
 
 import nads_core as nc

@@ -3,8 +3,7 @@
 import pytest
 import torch
 from convergence import normal
-from nads_book import checks
-from nads_book.theory import lemma2
+from nads_book.theory import checks, lemma2
 
 from nads_core import LENET
 

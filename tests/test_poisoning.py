@@ -1,9 +1,9 @@
-import nads_book as nb
 import pytest
 import torch
 from convergence import normal, random_nads
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nads_book.studies.poison_and_flip import changed_predictions
 from torch.testing import assert_close
 
 import nads_core as nc
@@ -73,7 +73,7 @@ def poisoned(images=None, labels=None, index=0, **options):
 
 
 def changed(*arguments):
-    return nb.changed_predictions(torch.nn.Flatten(), photos()[0], NADS, *arguments)
+    return changed_predictions(torch.nn.Flatten(), photos()[0], NADS, *arguments)
 
 
 COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
@@ -115,7 +115,7 @@ def test_changed_predictions_are_those_of_the_changed_images():
     before = second > first
     expected = {"remove": [second > 0, first < 0], "flip": [second > -first, -second > first]}
     for change, after in expected.items():
-        shares = nb.changed_predictions(network, images, NADS, [0, 1, 5], change)
+        shares = changed_predictions(network, images, NADS, [0, 1, 5], change)
         right = [float((a != before).double().mean()) for a in after]
         assert shares.tolist() == pytest.approx([*right, 0.0]) and min(right) > 0.1
     assert network.training

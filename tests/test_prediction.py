@@ -6,8 +6,9 @@ import pytest
 import torch
 from conftest import ROOT
 from convergence import normal
-from nads_book.analysis import prediction, statistics
+from nads_book import statistics
 from nads_book.experiments import load_nads
+from nads_book.theory import first_step
 from numpy.testing import assert_allclose
 
 import nads_core as nc
@@ -35,7 +36,7 @@ def test_first_step_law_against_simulated_first_steps(kind, noise_std):
         * (np.std(signals) / np.mean(signals) + np.std(noises) / np.mean(noises) / 2)
         / np.sqrt(200)
     )
-    law = prediction.signal_to_noise(NADS, v[None].float(), num_train, noise_std)[0]
+    law = first_step.signal_to_noise(NADS, v[None].float(), num_train, noise_std)[0]
     assert abs(law - simulated) < 4 * error
 
 
@@ -46,7 +47,7 @@ def test_family_averages_seeds():
         for i in (3, 0)
     ]
     job = nb.experiment("fig6-lenet", "paper")
-    family = prediction.Family.of(nb.Results(job.facts(), rows, [], study=job))
+    family = first_step.Family.of(nb.Results(job.facts(), rows, [], study=job))
     assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
     assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)

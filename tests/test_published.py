@@ -7,8 +7,8 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.analysis import frequency_maps as maps
 from nads_book.pages.scored_rows import rows_of
+from nads_book.published import waves as maps
 
 pytestmark = pytest.mark.stored
 

@@ -2,8 +2,8 @@
 
 import nads_book as nb
 import pytest
-from nads_book.analysis.prediction import predicted_accuracy
 from nads_book.studies.gain import load_design
+from nads_book.theory.first_step import predicted_accuracy
 
 
 def kernel_like_energy(row):

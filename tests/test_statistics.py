@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from nads_book.analysis import statistics
+from nads_book import statistics
 from scipy.stats import binomtest, spearmanr
 
 

@@ -2,7 +2,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.analysis import waves
+from nads_book.published import waves
 
 import nads_core as nc
 

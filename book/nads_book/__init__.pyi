@@ -1,18 +1,28 @@
 """The names of `nads_book`, which `__init__.py` imports when they are first used."""
 
-from . import atlas, benchmarks, checks, experiments, explorer, figures, network_report, pages
-from .analysis import frequency_maps, grid_frequencies, prediction, published, statistics, waves
-from .analysis.class_differences import ClassDifferences, class_differences
-from .analysis.prediction_changes import changed_predictions
-from .checks import errata
+from . import (
+    atlas,
+    benchmarks,
+    experiments,
+    explorer,
+    figures,
+    network_report,
+    pages,
+    published,
+    statistics,
+)
 from .experiments import Results, Study, run_study
 from .network_report import report_on
 from .pages import conclude
 from .parameters import check_parameters, choose_network, choose_preset
 from .photos import DatasetNotFoundError, load_folder, load_images
+from .photos.class_differences import ClassDifferences, class_differences
+from .published import waves
+from .published.waves import grid_frequencies
 from .report import readable
 from .studies import experiment, load_results, merge_results, run_experiment
-from .theory import deep_linear, lemma2, pooling
+from .theory import checks, deep_linear, first_step, lemma2, pooling
+from .theory.checks import errata
 
 __all__ = [
     "ClassDifferences",
@@ -21,7 +31,6 @@ __all__ = [
     "Study",
     "atlas",
     "benchmarks",
-    "changed_predictions",
     "check_parameters",
     "checks",
     "choose_network",
@@ -34,7 +43,7 @@ __all__ = [
     "experiments",
     "explorer",
     "figures",
-    "frequency_maps",
+    "first_step",
     "grid_frequencies",
     "lemma2",
     "load_folder",
@@ -44,7 +53,6 @@ __all__ = [
     "network_report",
     "pages",
     "pooling",
-    "prediction",
     "published",
     "readable",
     "report_on",

@@ -2,7 +2,7 @@
 
 Functions that create or change images belong here. `training` trains networks on them. The book's
 package loads photos (`nads_book.photos`), and selects the waves of the paper's figures
-(`nads_book.analysis.waves`).
+(`nads_book.published.waves`).
 """
 
 from nads_core.data.fourier import fourier_basis, fourier_direction, spectrum

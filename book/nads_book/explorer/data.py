@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from nads_book import report
-from nads_book.analysis.frequency_maps import published_accuracies
-from nads_book.analysis.prediction import accuracies_by
-from nads_book.analysis.statistics import accuracy_interval
 from nads_book.experiments import Results
+from nads_book.published.waves import published_accuracies
+from nads_book.statistics import accuracy_interval
 from nads_book.studies import load_results
+from nads_book.theory.first_step import accuracies_by
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs

@@ -10,10 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
-from nads_book.analysis.waves import predicted_energies
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LABELS
+from nads_book.published.waves import LEARNED, predicted_energies, published_accuracies
 from nads_core.data.separable import SeparableDatasets
 
 MAPS = Path(__file__).resolve().parents[2] / "_static" / "maps.png"

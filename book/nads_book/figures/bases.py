@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from nads_book.analysis.class_differences import ClassDifferences
 from nads_book.figures.style import (
     bare,
     colours,
@@ -21,6 +20,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
+from nads_book.photos.class_differences import ClassDifferences
 from nads_core.directions import NADs
 from nads_core.directions.plot import draw_direction
 

@@ -10,7 +10,6 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.analysis.waves import wrapped
 from nads_book.figures.style import (
     SEQUENTIAL,
     WIDTH,
@@ -26,6 +25,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
+from nads_book.published.waves import wrapped
 from nads_core.data.fourier import Frequency
 
 FrequencyMap = Mapping[Frequency, float]

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.analysis.statistics import accuracy_interval
 from nads_book.figures.style import (
     bar_ends,
     bars,
@@ -24,6 +23,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
+from nads_book.statistics import accuracy_interval
 
 # Label -> NAD index -> value, and the ends of its interval where they are known.
 Sweeps = Mapping[str, Mapping[int, Sequence[float]]]

@@ -12,9 +12,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import nads_core as nc
-from nads_book.analysis.frequency_maps import LEARNED
-from nads_book.analysis.statistics import area_under_curve
-from nads_book.analysis.waves import spectrum_of
 from nads_book.atlas import (
     Measured,
     Prediction,
@@ -39,7 +36,9 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
+from nads_book.published.waves import LEARNED, spectrum_of
 from nads_book.report import estimate, show, table
+from nads_book.statistics import area_under_curve
 
 POOLING = ("cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool")
 LATTICE = ("resnet", "resnet-average", "resnet-flat", "resnet-noskip")

@@ -15,23 +15,24 @@ import torch
 from matplotlib.figure import Figure
 
 import nads_core as nc
-from nads_book import explorer, figures
-from nads_book.analysis import published, statistics
-from nads_book.analysis.frequency_maps import (
+from nads_book import explorer, figures, published, statistics
+from nads_book.claims import decides
+from nads_book.evidence import Estimate, evidence
+from nads_book.experiments import Results
+from nads_book.published.waves import (
     LEARNED,
     Pairs,
     by_frequency,
     common_pairs,
     copied_cells,
+    grid_frequencies,
+    negative,
     seed_pairs,
+    wrapped,
 )
-from nads_book.analysis.frequency_maps import published_accuracies as authors
-from nads_book.analysis.statistics import accuracy_interval
-from nads_book.analysis.waves import grid_frequencies, negative, wrapped
-from nads_book.claims import decides
-from nads_book.evidence import Estimate, evidence
-from nads_book.experiments import Results
+from nads_book.published.waves import published_accuracies as authors
 from nads_book.report import LABELS, percent
+from nads_book.statistics import accuracy_interval
 from nads_book.studies import stored
 from nads_book.studies.directions import LOSSES
 from nads_core.data.fourier import Frequency

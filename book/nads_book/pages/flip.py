@@ -14,9 +14,7 @@ from scipy.stats import permutation_test, rankdata
 from torch import Tensor
 
 import nads_core as nc
-from nads_book import figures, report
-from nads_book.analysis import published
-from nads_book.analysis.statistics import pooled_variance, rank_correlation
+from nads_book import figures, published, report
 from nads_book.claims import decides
 from nads_book.evidence import Estimate, Evidence, Facts, above, around, evidence
 from nads_book.experiments import Results, Row, load_nads, load_study, results_path
@@ -32,6 +30,7 @@ from nads_book.figures.style import (
     styled,
 )
 from nads_book.report import LABELS, percent
+from nads_book.statistics import pooled_variance, rank_correlation
 from nads_book.studies import load_results, run_experiment, stored
 from nads_book.studies.transforms import orthogonal_map, transform
 from nads_core.data import ImageSet

@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import nads_core as nc
-from nads_book import checks, figures, report
-from nads_book.analysis.statistics import rank_correlation
-from nads_book.checks import Check, errata
+from nads_book import figures, report
 from nads_book.claims import decides
 from nads_book.evidence import Estimate, evidence, fitted_slope
 from nads_book.figures.style import DIVERGING, legend, log_ticks, panel_row, shade, styled
-from nads_book.theory import deep_linear, lemma2, pooling
+from nads_book.statistics import rank_correlation
+from nads_book.theory import checks, deep_linear, lemma2, pooling
+from nads_book.theory.checks import Check, errata
 from nads_book.theory.descent import gradient_descent
 
 SIZE, STRIDE = 128, 4  # of the paper's Fig. 4

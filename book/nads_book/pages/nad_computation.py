@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book import figures, report
-from nads_book.analysis.waves import half_of_energy, spectrum_of
 from nads_book.benchmarks import load_costs
 from nads_book.claims import decides
 from nads_book.evidence import Evidence, evidence
@@ -34,6 +33,7 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.pages.scored_rows import registered, rows_of
+from nads_book.published.waves import half_of_energy, spectrum_of
 from nads_book.report import LABELS
 from nads_book.studies.calibration import ENTRIES
 from nads_book.studies.mixed_derivative import NETWORKS

@@ -15,11 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import nads_core as nc
-from nads_book import figures
-from nads_book.analysis import published, statistics, waves
-from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
-from nads_book.analysis.prediction import Family, predicted_accuracy, signal_to_noise
-from nads_book.analysis.statistics import MANY, accuracy_interval, area_under_curve, with_interval
+from nads_book import figures, published, statistics
 from nads_book.claims import decides
 from nads_book.evidence import (
     Estimate,
@@ -43,10 +39,14 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.pages.scored_rows import registered, rows_of, scored
+from nads_book.published import waves
+from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.report import LABELS, fixed, percent
+from nads_book.statistics import MANY, accuracy_interval, area_under_curve, with_interval
 from nads_book.studies import gain, stored
 from nads_book.studies.nonlinear_tasks import NETWORKS, NONLINEAR, TASKS
 from nads_book.theory import pooling
+from nads_book.theory.first_step import Family, predicted_accuracy, signal_to_noise
 
 DEEP = ("lenet", "vgg11", "resnet18", "densenet121")
 RULES = {  # the rule about the frequency that was chosen for each architecture

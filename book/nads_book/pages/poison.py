@@ -15,15 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import nads_core as nc
-from nads_book import figures, report
-from nads_book.analysis import published
-from nads_book.analysis.statistics import (
-    accuracy_interval,
-    mean_and_range,
-    pooled_variance,
-    rank_correlation,
-    student_mean,
-)
+from nads_book import figures, published, report
 from nads_book.claims import decides
 from nads_book.evidence import Estimate, Evidence, above, around, evidence, fitted_slope, otherwise
 from nads_book.experiments import Results, Row, load_study
@@ -42,6 +34,13 @@ from nads_book.figures.style import (
 )
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.report import LABELS, fixed
+from nads_book.statistics import (
+    accuracy_interval,
+    mean_and_range,
+    pooled_variance,
+    rank_correlation,
+    student_mean,
+)
 from nads_book.studies import load_results, stored
 from nads_book.studies import toy_shortcuts as toys
 from nads_book.studies.responses import NUM_GROUPS, shares

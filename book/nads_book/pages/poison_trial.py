@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_book import report
-from nads_book.analysis.statistics import accuracy_interval
 from nads_book.experiments import load_nads
 from nads_book.figures.style import (
     bars,
@@ -29,6 +28,7 @@ from nads_book.figures.style import (
 from nads_book.pages.poison import stored_beside
 from nads_book.parameters import check_parameters, choose_network, choose_preset
 from nads_book.photos import load_images
+from nads_book.statistics import accuracy_interval
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
 from nads_core.runtime.processes import num_cores
 from nads_core.runtime.threads import one_thread

@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import avg_pool1d, max_pool1d
 
-from nads_book import figures
-from nads_book.analysis import statistics, waves
-from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
-from nads_book.checks import Check, errata
+from nads_book import figures, statistics
 from nads_book.claims import decides
 from nads_book.evidence import evidence
+from nads_book.published import waves
+from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.report import markdown_table, readable, show
 from nads_book.theory import pooling, regression
+from nads_book.theory.checks import Check, errata
 from nads_core.data.fourier import Frequency
 
 SIZE, STRIDE = 64, 4

@@ -10,11 +10,11 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book import checks, figures
-from nads_book.checks import Check, errata
+from nads_book import figures
 from nads_book.claims import decides
 from nads_book.evidence import evidence
-from nads_book.theory import classifiers, pooling
+from nads_book.theory import checks, classifiers, pooling
+from nads_book.theory.checks import Check, errata
 
 SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0

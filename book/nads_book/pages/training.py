@@ -17,7 +17,6 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book import figures
-from nads_book.analysis.statistics import mean_and_range
 from nads_book.atlas import load_atlas
 from nads_book.claims import decides
 from nads_book.evidence import Estimate, Evidence, Facts, above, evidence
@@ -36,6 +35,7 @@ from nads_book.figures.style import (
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.publishing import publishing
 from nads_book.report import fixed
+from nads_book.statistics import mean_and_range
 from nads_book.studies import first_step_rates, forgetting, responses
 from nads_book.studies.adam_flip import (
     BASES,

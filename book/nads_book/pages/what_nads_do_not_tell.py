@@ -21,14 +21,6 @@ from scipy.stats import rankdata
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.statistics import (
-    drawn_counts,
-    exact_mean,
-    pooled_variance,
-    rank_correlation,
-    rank_correlations,
-    with_interval,
-)
 from nads_book.checkout import checkout_folder
 from nads_book.claims import decides
 from nads_book.evidence import Evidence, Facts, around, evidence
@@ -44,6 +36,14 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.mnist1d import load_mnist1d
+from nads_book.statistics import (
+    drawn_counts,
+    exact_mean,
+    pooled_variance,
+    rank_correlation,
+    rank_correlations,
+    with_interval,
+)
 from nads_book.studies import repair
 from nads_book.studies.repair import GOAL, NETWORKS, THRESHOLD, Repaired
 from nads_core.training import training_steps

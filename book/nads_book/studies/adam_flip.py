@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.analysis.statistics import pooled_variance
 from nads_book.atlas import ATLAS
 from nads_book.experiments import (
     PHOTO_RECIPE,
@@ -31,6 +30,7 @@ from nads_book.experiments import (
     within,
 )
 from nads_book.photos import load_images
+from nads_book.statistics import pooled_variance
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training import Dataset, Recipe
 

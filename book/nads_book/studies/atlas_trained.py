@@ -1,8 +1,8 @@
 """The atlas: whether what random weights prefer is what training learns."""
 
-from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas import ATLAS
 from nads_book.experiments import Context, Row, Study, Unit, train_along
+from nads_book.published.waves import fourier_directions
 from nads_book.studies.presets import SIZES
 from nads_core.runtime.seeds import seed_sequence
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.analysis.waves import grid_frequencies, spread, stratified_frequencies
 from nads_book.experiments import Context, Facts, TrainingSize, Unit, factorial
 from nads_book.experiments.stored import load_nads
+from nads_book.published.waves import grid_frequencies, spread, stratified_frequencies
 from nads_book.studies.presets import Size
 from nads_book.studies.trainings import TrainingStudy
 from nads_core.data.fourier import fourier_direction

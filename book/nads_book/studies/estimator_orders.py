@@ -5,9 +5,9 @@ The chapter on NADs and generalisation correlates them with stored accuracies of
 """
 
 import nads_core as nc
-from nads_book.analysis.prediction import Family
 from nads_book.experiments import Context, Facts, Row, Study, Unit, rounded
 from nads_book.studies import stored
+from nads_book.theory.first_step import Family
 
 SEED = 7
 ESTIMATORS = {  # with their numbers of networks; "smoothed, as few" has those of the dipole

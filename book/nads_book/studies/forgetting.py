@@ -15,12 +15,6 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.frequency_maps import LEARNED
-from nads_book.analysis.statistics import (
-    area_under_curve,
-    rank_correlation,
-)
-from nads_book.analysis.waves import predicted_energies
 from nads_book.experiments import (
     Context,
     Facts,
@@ -30,6 +24,11 @@ from nads_book.experiments import (
     Unit,
     factorial,
     recipe_steps,
+)
+from nads_book.published.waves import LEARNED, predicted_energies
+from nads_book.statistics import (
+    area_under_curve,
+    rank_correlation,
 )
 from nads_book.studies.presets import MODELS
 from nads_core.data.fourier import Frequency

@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nads_book.analysis.prediction import GainCorrection, predicted_accuracy
-from nads_book.analysis.statistics import regression, resampled, with_interval
 from nads_book.atlas.trained_waves import rising_fit
 from nads_book.checkout import checkout_folder
 from nads_book.evidence import Estimate
@@ -27,8 +25,10 @@ from nads_book.experiments import (
     Unit,
     factorial,
 )
+from nads_book.statistics import regression, resampled, with_interval
 from nads_book.studies.directions import DirectionStudy
 from nads_book.studies.presets import Size
+from nads_book.theory.first_step import GainCorrection, predicted_accuracy
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import fingerprint
 

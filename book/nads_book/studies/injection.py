@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from torch import Tensor, nn
 
-from nads_book.analysis.waves import spread
 from nads_book.experiments import Context, Facts, Row, TrainingSize, Unit
+from nads_book.published.waves import spread
 from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
 from nads_book.studies.presets import Size
 from nads_book.studies.shortcut_injection import (

@@ -9,9 +9,6 @@ import time
 import numpy as np
 
 import nads_core as nc
-from nads_book.analysis.frequency_maps import LEARNED, published_accuracies
-from nads_book.analysis.statistics import area_under_curve, rank_correlation
-from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.similarity import load_entry_nads
 from nads_book.experiments import (
@@ -26,6 +23,8 @@ from nads_book.experiments import (
     load_study,
     rounded,
 )
+from nads_book.published.waves import LEARNED, fourier_directions, published_accuracies
+from nads_book.statistics import area_under_curve, rank_correlation
 from nads_book.studies import forgetting
 from nads_core.data.fourier import Frequency
 

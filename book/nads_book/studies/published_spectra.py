@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.analysis import published
+from nads_book import published
 from nads_book.experiments import (
     Context,
     Row,

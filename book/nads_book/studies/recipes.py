@@ -12,12 +12,6 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.frequency_maps import LEARNED
-from nads_book.analysis.statistics import (
-    area_under_curve,
-    resampled_correlations,
-    with_interval,
-)
 from nads_book.atlas.small_networks import SmallCNN, exchange_layers
 from nads_book.experiments import (
     Context,
@@ -29,6 +23,12 @@ from nads_book.experiments import (
     Unit,
     rounded,
     train_along,
+)
+from nads_book.published.waves import LEARNED
+from nads_book.statistics import (
+    area_under_curve,
+    resampled_correlations,
+    with_interval,
 )
 from nads_book.studies.forgetting import waves
 from nads_book.studies.geometry import BATCH, SIZE, input_gradients, inputs_of

@@ -15,9 +15,6 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from nads_book.analysis.frequency_maps import LEARNED, of_tasks
-from nads_book.analysis.published import fourier_accuracies
-from nads_book.analysis.waves import fourier_directions
 from nads_book.atlas.small_networks import densenet, resnet
 from nads_book.experiments import (
     Context,
@@ -30,6 +27,8 @@ from nads_book.experiments import (
     train_along,
     train_on_photos,
 )
+from nads_book.published import fourier_accuracies
+from nads_book.published.waves import LEARNED, fourier_directions, of_tasks
 from nads_book.studies.presets import SIZES
 from nads_core.runtime.seeds import seed_sequence
 

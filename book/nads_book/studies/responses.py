@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.analysis.statistics import student_mean
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
     PHOTO_RECIPE,
@@ -29,6 +28,7 @@ from nads_book.experiments import (
     train_on_photos,
     within,
 )
+from nads_book.statistics import student_mean
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import predicted_classes

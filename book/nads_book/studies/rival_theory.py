@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from torch.func import jvp, vjp
 
 import nads_core as nc
-from nads_book.analysis.prediction import GainCorrection, filter_gain, signal_to_noise
-from nads_book.analysis.statistics import means, resampled_correlations, with_interval
 from nads_book.experiments import (
     Context,
     Criteria,
@@ -36,10 +34,12 @@ from nads_book.experiments import (
     matching,
     rounded,
 )
+from nads_book.statistics import means, resampled_correlations, with_interval
 from nads_book.studies import forgetting, stored
 from nads_book.studies.gain import designed_direction, load_design
 from nads_book.studies.nonlinear_tasks import mean_frequency, nads_of
 from nads_book.studies.presets import MODELS
+from nads_book.theory.first_step import GainCorrection, filter_gain, signal_to_noise
 from nads_core.runtime.seeds import seed_sequence, seeded
 
 NETWORKS, FAMILIES, SEEDS = ("lenet", "cnn"), ("waves", "designed"), (0, 1, 2)

@@ -1,5 +1,14 @@
 """The names of `nads_book.theory`, which `__init__.py` imports when they are first used."""
 
-from . import classifiers, deep_linear, descent, lemma2, pooling, regression
+from . import checks, classifiers, deep_linear, descent, first_step, lemma2, pooling, regression
 
-__all__ = ["classifiers", "deep_linear", "descent", "lemma2", "pooling", "regression"]
+__all__ = [
+    "checks",
+    "classifiers",
+    "deep_linear",
+    "descent",
+    "first_step",
+    "lemma2",
+    "pooling",
+    "regression",
+]

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_book.checks.check import Check, check_function, mean_and_error
 from nads_book.theory import deep_linear, pooling
+from nads_book.theory.checks.check import Check, check_function, mean_and_error
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 from nads_book import report
-from nads_book.checks import deep_linear as checks_of_model
-from nads_book.checks import lemma2 as checks_of_lemma2
-from nads_book.checks import pooling as checks_of_pooling
-from nads_book.checks.check import (
+from nads_book.evidence import Evidence
+from nads_book.report import readable
+from nads_book.theory import deep_linear, lemma2, pooling
+from nads_book.theory.checks import deep_linear as checks_of_model
+from nads_book.theory.checks import lemma2 as checks_of_lemma2
+from nads_book.theory.checks import pooling as checks_of_pooling
+from nads_book.theory.checks.check import (
     LIMIT,
     Check,
     CheckFunction,
@@ -23,9 +26,6 @@ from nads_book.checks.check import (
     readable_z,
     worst,
 )
-from nads_book.evidence import Evidence
-from nads_book.report import readable
-from nads_book.theory import deep_linear, lemma2, pooling
 
 
 @dataclass(frozen=True)

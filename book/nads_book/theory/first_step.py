@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.analysis.statistics import grouped
 from nads_book.experiments import Results
+from nads_book.statistics import grouped
 from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
 

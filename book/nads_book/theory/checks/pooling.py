@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nads_book.checks.check import Check, check_function, random_signs
 from nads_book.theory import pooling
+from nads_book.theory.checks.check import Check, check_function, random_signs
 
 
 @check_function

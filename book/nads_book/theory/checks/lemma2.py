@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_book.checks.check import Check, check_function, mean_and_error, random_signs
-from nads_book.checks.deep_linear import model_response
 from nads_book.theory import lemma2
+from nads_book.theory.checks.check import Check, check_function, mean_and_error, random_signs
+from nads_book.theory.checks.deep_linear import model_response
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,16 @@ the other by 4 standard errors. A check function returns at least 20 settings of
 with the formula as printed and as it stands in `pooling`, `deep_linear` and `lemma2`.
 """
 
-from nads_book.checks import errata
-from nads_book.checks.check import LIMIT, Check, mean_and_error, passed, readable_z, table, worst
-from nads_book.checks.deep_linear import sample_hessians
-from nads_book.checks.lemma2 import METRICS, Metric, lemma2_checks, markov_checks
-from nads_book.checks.pooling import simulate_bayes_accuracy
+from nads_book.theory.checks import errata
+from nads_book.theory.checks.check import (
+    LIMIT,
+    Check,
+    mean_and_error,
+    passed,
+    readable_z,
+    table,
+    worst,
+)
+from nads_book.theory.checks.deep_linear import sample_hessians
+from nads_book.theory.checks.lemma2 import METRICS, Metric, lemma2_checks, markov_checks
+from nads_book.theory.checks.pooling import simulate_bayes_accuracy
