@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.analysis.statistics import resampled_correlations, with_interval
 from nads_book.experiments import Context, Estimates, Row, Rows, Scored, Study, Unit, rounded
 from nads_book.experiments.trainer import reached
+from nads_book.statistics import resampled_correlations, with_interval
 from nads_book.studies.forgetting import waves
 from nads_book.studies.geometry import SIZE, photos
 from nads_book.studies.presets import SIZES
