@@ -17,15 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from nads_book.benchmarks import (
-    measure_eigenvectors,
-    measure_network,
-    prepared,
-    torchvision_resnet18,
-)
+from nads_book.benchmarks import measure_eigenvectors, measure_network, prepared
 from nads_book.benchmarks.measuring import CASES, peak_memory
-from nads_book.benchmarks.roofline import Limits, data_sheet, measure_limits
+from nads_book.benchmarks.roofline import Rates, measure_rates
 from nads_book.benchmarks.stored import results_folder, write_result
+from torch import nn
 
 from nads_core.directions.compute import second_moment
 from nads_core.directions.estimators import SmoothedGradient
@@ -41,7 +37,14 @@ LARGE_DIRECTIONS, COMPARED = 100, (1, 10, 100)  # leading directions
 Named = tuple[str, dict[str, Any]]  # a results file's name, and its content
 
 
-def costs(device: torch.device, limits: Limits | None, quick: bool) -> Iterator[Named]:
+def torchvision_resnet18() -> nn.Module:
+    """Return torchvision's ResNet-18 with one output: an ImageNet network, for inputs of any size."""
+    from torchvision.models import resnet18
+
+    return resnet18(num_classes=1)
+
+
+def costs(device: torch.device, rates: Rates | None, quick: bool) -> Iterator[Named]:
     """Measure every architecture and estimator."""
     shape = (1, 16, 16) if quick else (1, 32, 32)
     for name in ("logreg", "lenet") if quick else ARCHITECTURES:
@@ -49,18 +52,18 @@ def costs(device: torch.device, limits: Limits | None, quick: bool) -> Iterator[
         for case, (estimator, dtype) in CASES.items():
             run = prepared(build, shape, estimator, dtype, device)
             result = {"problem": _problem(name, shape), "architecture": name, "method": case}
-            result |= measure_network(run, limits, 0.02 if quick else 2.0)
+            result |= measure_network(run, rates, 0.02 if quick else 2.0)
             yield f"cost-{name}-{case}", result
 
 
-def growing_inputs(device: torch.device, limits: Limits | None, quick: bool) -> Iterator[Named]:
+def growing_inputs(device: torch.device, rates: Rates | None, quick: bool) -> Iterator[Named]:
     """Measure torchvision's ResNet-18 at growing inputs."""
     case, estimator = SCALE_CASE
     for shape in ((3, 16, 16), (3, 56, 56)) if quick else SCALE_SHAPES:
         problem = _problem("torchvision's resnet18", shape)
         result = {"problem": problem, "image_shape": list(shape), "method": case}
         run = prepared(torchvision_resnet18, shape, estimator, device=device)
-        result |= measure_network(run, limits, 0.02 if quick else 2.0)
+        result |= measure_network(run, rates, 0.02 if quick else 2.0)
         num_vectors = 20 if quick else SCALE_VECTORS
         result["eigenvectors"] = measure_eigenvectors(math.prod(shape), num_vectors)
         yield f"scale-torchvision-resnet18-{'x'.join(map(str, shape))}-{case}", result
@@ -105,12 +108,6 @@ def _problem(name: str, shape: tuple[int, ...]) -> str:
     return f"{name}, {' x '.join(map(str, shape))}"
 
 
-def _limits(device: torch.device, quick: bool) -> Limits | None:
-    if device.type == "cuda":
-        return data_sheet(torch.cuda.get_device_name(device))
-    return measure_limits(256, 8) if quick else measure_limits()
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print one line per results file."""
     parser = argparse.ArgumentParser(
@@ -126,9 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.large:
         results = large(device, quick)
     else:
-        limits = _limits(device, quick)
+        rates = None if device.type == "cuda" else measure_rates(256 if quick else 1536)
         parts = (costs, growing_inputs)
-        results = (each for part in parts for each in part(device, limits, quick))
+        results = (each for part in parts for each in part(device, rates, quick))
     for name, result in results:
         path = write_result(f"{name}-{device.type}", result, device, options.out)
         seconds = result.get("seconds_per_network")

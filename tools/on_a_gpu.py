@@ -22,7 +22,6 @@ import torch
 from nads_book.atlas import ATLAS
 from nads_book.benchmarks import measure_network, prepared
 from nads_book.benchmarks.own_loop import own_loop
-from nads_book.benchmarks.roofline import data_sheet
 from nads_book.benchmarks.stored import results_folder
 
 import nads_core as nc
@@ -41,7 +40,6 @@ def calls(device: torch.device, share: float) -> Iterator[Row]:
     """Time whole calls of the library and of a plain loop, and the parts of one network."""
     estimator = nc.SmoothedGradient(16, readouts=8)
     kernels = ("torch", "triton") if device.type == "cuda" else ("torch",)
-    limits = data_sheet(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
     cases = [*CASES.items()][: None if device.type == "cuda" else 2]  # a CPU shows that it runs
     for name, networks in cases:
         architecture = nc.ARCHITECTURES.get(name) or ATLAS[name].architecture
@@ -54,8 +52,7 @@ def calls(device: torch.device, share: float) -> Iterator[Row]:
                 library(16)  # kernels are compiled
                 row["seconds"] = timed(partial(library, count), device)
                 run = prepared(factory, SHAPE, estimator, device=device, kernels=kernel)
-                parts = measure_network(run, limits, seconds=2 * share)
-                row |= {key: parts.get(key) for key in ("parts", "times_limit")}
+                row["parts"] = measure_network(run, None, seconds=2 * share)["parts"]
             except Exception as error:  # the other rows are worth their time
                 row["error"] = f"{type(error).__name__}: {error}"
             yield row
