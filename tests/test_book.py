@@ -391,7 +391,7 @@ def test_a_page_of_a_chapter(monkeypatch):
         code('preset = "demo"', metadata={"tags": ["injected-parameters"]}),
         code('nb.conclude("dark-lines")\nnb.pages.flip.plot_costs()'),
         code('page.plot_maps("lenet")'),
-        code("carrier = 60\nnb.pages.poison.plot_own_number(carrier, lost)"),
+        code("carrier = 60\nnb.pages.poison.plot_number({carrier: lost}, train)"),
         text("## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded."),
         code("CODE"),
         text(

@@ -70,7 +70,6 @@ CALLS = {
     "plot_two_classes": lambda: figures.plot_two_classes(
         {"a": (torch.complex(WAVE, -WAVE), torch.tensor([-1, 1] * 4))}
     ),
-    "plot_forms": lambda: figures.plot_forms({"Eq. (1)": ([0.1, 1], [9, 4])}, "z", 4, (4, 99)),
     "plot_learning_curves": lambda: figures.plot_learning_curves(
         [10, 100],
         {"CNN": (PHOTOS[0, 0, :2, :2], PHOTOS[1, 0, :2, :2])},
@@ -199,7 +198,7 @@ def test_two_rows_of_maps_become_two_columns(monkeypatch):
 
 def test_an_output_of_the_book_holds_the_variants(monkeypatch):
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    bundle = CALLS["plot_forms"]()._repr_mimebundle_()
+    bundle = CALLS["plot_images"]()._repr_mimebundle_()
     assert set(bundle) == {MIME.format(variant) for variant in VARIANTS}
 
 

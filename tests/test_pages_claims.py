@@ -67,7 +67,6 @@ CASES = [
     ("flip-fashion", "replications", FASHION | {"map": "flipped"}, "test_accuracy", 0.87),
     ("adam-uneven", "adam-flip", {"treatment": "adam", "basis": "flipped"}, "test_accuracy", 0.48),
     ("adam-step-sizes", "adam-flip", ONE_SIZE | {"basis": "rotated"}, "test_accuracy", 0.3),
-    ("small-components", "small-components", {}, "groups.0.nads.flip", 0.05),
     ("first-step-along-law", FIRST, DERIVATIVE, "change.cosine.G_0 S G_0", LOW),
     ("first-step-shrinks", FIRST, DERIVATIVE, "growth", LOW),
     ("few-networks", "network-numbers", {"network": "cnn"}, "area", 0.5),

@@ -27,7 +27,6 @@ from nads_book.pages import (
     lemma1_hessian,
     nad_computation,
     nads_and_generalization,
-    poison,
     poison_trial,
     pooling_theory,
     theorem1,
@@ -35,7 +34,7 @@ from nads_book.pages import (
     what_nads_do_not_tell,
 )
 from nads_book.studies import experiment, forgetting
-from nads_book.theory import deep_linear, pooling
+from nads_book.theory import deep_linear
 from nads_book.theory.descent import gradient_descent
 from nads_book.theory.reference import compute_reference_nads
 from torch import nn
@@ -121,21 +120,6 @@ def test_the_readers_wave_is_a_star_among_the_published_ones():
 
 
 # 04, 05, 06
-
-
-def test_a_budget_is_the_number_of_classes_that_pass():
-    assert pooling_theory.budget(pooling.prefilter("average", 24, 4), 4) == pytest.approx(6)
-    constant = torch.full((24,), 1 / 24, dtype=torch.float64)  # passes the zero frequency alone
-    assert pooling_theory.budget(constant, 4) == pytest.approx(1)
-    titles = [axis.get_title() for axis in pooling_theory.plot_shares_with_yours([1] * 4).axes]
-    assert "sum to 16" in titles[0]
-
-
-def test_signal_to_noise_is_the_library_s_where_a_wave_does_not_fold_onto_itself():
-    impulse = pooling.prefilter("average", 128, 4)
-    for frequency in (1, 5, 20, 41):
-        expected = pooling.gamma(frequency, impulse, 4)
-        assert pooling_theory.signal_to_noise()[4][frequency - 1] == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize("claim", ["silent-waves", "response-orders"])
@@ -229,12 +213,9 @@ def test_a_network_of_the_reader_is_trained_on_each_version(trial):
     found = trial.accuracies({"clean": images, "again": images, "black": images * 0})
     assert found["clean"] == found["again"]  # the same first weights and batches
     assert found["black"] == pytest.approx(0.1, abs=0.02)
-    trial.stored = {"clean": [0.5, 0.55]}
     (axis,) = trial.plot(found).axes
-    squares = next(line for line in axis.lines if line.get_marker() == "s")
     dots = [x for container in axis.containers for x in container.lines[0].get_xdata()]
-    shown = [50, 55, *(100 * x for x in found.values())]
-    assert [*squares.get_xdata(), *dots] == pytest.approx(shown)
+    assert dots == pytest.approx([100 * x for x in found.values()])
 
 
 def test_an_added_number_changes_one_coordinate_by_its_size(trial):
@@ -270,22 +251,13 @@ def test_the_announced_time_is_that_of_as_many_trainings_at_once_as_are_made(
     assert options["workers"] == workers
 
 
-def test_stored_trainings_are_shown_for_the_same_poison_alone(trial):
-    assert not trial.stored and "No stored" in trial.announcement()
-    for other in (("resnet18", 60, 0.05), ("lenet", 50, 0.05), ("lenet", 60, 0.1)):
-        assert not poison.stored_beside(*other)
-    stored = poison.stored_beside("lenet", 60, 0.05)
-    assert set(stored) == {"clean", "poisoned", "hole", "number"}
-    assert np.mean(stored["poisoned"]) < np.mean(stored["number"]) - 0.1
-
-
 def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others():
     nads, labels = random_nads(1, 8, 8), torch.arange(40) % 10
     images = torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     for index in (0, 30):
         poisoned = nc.poison(images, labels, nads, index, 0.05)
-        assert (poison.read_classes(poisoned, nads, index, 0.05) == labels).all()
-    assert (poison.read_classes(images, nads, 0, 0.05) == labels).double().mean() < 0.6
+        assert (poison_trial.read_classes(poisoned, nads, index, 0.05) == labels).all()
+    assert (poison_trial.read_classes(images, nads, 0, 0.05) == labels).double().mean() < 0.6
 
 
 # 08

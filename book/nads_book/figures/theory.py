@@ -11,11 +11,9 @@ from nads_book.figures.style import (
     DIVERGING,
     WIDTH,
     colours,
-    dotted,
     is_narrow,
     legend,
     log_ticks,
-    name_rows,
     panel_row,
     shade,
     styled,
@@ -218,34 +216,4 @@ def plot_convergence(
         axis.set(yscale="log", xlabel="frequency ℓ")
     lower.set_ylim(bottom=1e-4)
     legend(figure, upper, ncols=2)
-    return figure
-
-
-@styled
-def plot_forms(
-    rows: Mapping[str, tuple[Curve, Curve]],
-    xlabel: str,
-    limit: float,
-    contradicted: tuple[float, float],
-) -> Figure:
-    """Draw numbers of the corrected formulas and of the printed ones, in rows on a logarithmic
-    axis.
-
-    Args:
-        rows: label -> numbers of the corrected formula, and of the paper's.
-        xlabel: label of the axis.
-        limit: number that is marked by a dotted line.
-        contradicted: span of the numbers that contradict a formula, which is shaded.
-    """
-    figure, ((axis,),) = subplots(height=0.9 + 0.4 * len(rows), grid="x")
-    kinds = {"corrected formula": ("o", -0.14), "the paper's formula": ("x", 0.14)}
-    for form, (label, (marker, offset)) in enumerate(kinds.items()):
-        for row, forms in enumerate(rows.values()):
-            places = row + offset + np.linspace(-0.08, 0.08, len(forms[form]))
-            axis.plot(forms[form], places, marker, color=colours()[form], label=label)
-    axis.axvline(limit, **dotted(level=0))
-    axis.axvspan(*contradicted, color=colours()[1], alpha=0.07, linewidth=0)
-    axis.set(xscale="log", xlabel=xlabel)
-    name_rows(axis, rows)
-    legend(figure, axis, ncols=2)
     return figure

@@ -32,6 +32,7 @@ MODULES = (
     "nad_computation",
     "nads_and_generalization",
     "poison",
+    "poison_full",
     "poison_trial",
     "pooling_theory",
     "theorem1",

@@ -500,18 +500,3 @@ def _():
     found = variance.difference(signs, flipped)
     holds = upright.mean() - flipped.mean() >= 3 and found[0] >= 2
     return evidence(holds, *found, **_facts(rows))
-
-
-@decides("hole-fashion")
-def _():
-    """Decide as registered whether a hole costs .8 to 1.2 times what the poison costs, and the
-    number of .05 less than two points.
-    """
-    rows = elsewhere(*FASHION)
-    kept = rows[rows["map"].isna() & (rows["background"] == "kept")]
-    small = kept[(kept["size"] == 0.05) | (kept["written"] == "hole")]
-    means = small.pivot_table("points", "index", "written")
-    lost = rows["points"][rows["map"] == "as is"].mean() - means
-    ratio = lost["hole"].sum() / lost["replaced"].sum()
-    holds = lost["replaced"].max() >= 5 and 0.8 <= ratio <= 1.2 and lost["added"].max() < 2
-    return evidence(holds, ratio, **_facts(rows))

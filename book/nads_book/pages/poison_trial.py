@@ -6,29 +6,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book import report
+from nads_book import figures, report
 from nads_book.experiments import load_nads
-from nads_book.figures.style import (
-    bars,
-    colours,
-    dotted,
-    legend,
-    name_rows,
-    shade,
-    show_badge,
-    styled,
-    subplots,
-)
-from nads_book.pages.poison import stored_beside
 from nads_book.parameters import check_parameters, choose_network, choose_preset
 from nads_book.photos import load_images
-from nads_book.statistics import accuracy_interval
+from nads_core.data.poisoning import carriers
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
 from nads_core.runtime.processes import num_cores
 from nads_core.runtime.threads import one_thread
@@ -66,7 +53,6 @@ class Trial:
         nads: NADs.
         build: function that returns a new network.
         recipe: recipe of the trainings.
-        stored: accuracies of stored LeNets with the same poison, by version; {} if there are none.
         seconds: estimate of what one training takes.
         workers: number of trainings at once, each in a process on one core.
 
@@ -114,30 +100,25 @@ class Trial:
         )
         self.recipe = replace(nc.CIFAR10_RECIPE, epochs=epochs)
         _require_fitting(self.build, self.num_classes)
-        self.stored = stored_beside(self.nads.name, index, strength)
         self.seconds = self.seconds_of_training()
         on_cpu = not torch.cuda.is_available()
         self.workers = num_cores() if on_cpu and self.seconds > _WORTH else 1
         report.show_images_used(self.train, self.test)
         report.show(self.announcement())
 
-    def announcement(self, num_trainings: int = 4) -> str:
-        """Say what the trainings of the chapter take on this device.
-
-        Args:
-            num_trainings: number of trainings: clean, poisoned, hole and number.
+    def announcement(self) -> str:
+        """Say what the four trainings of the chapter take on this device: clean, poisoned, hole and
+        number.
         """
         on_gpu = torch.cuda.is_available()
         device = torch.cuda.get_device_name() if on_gpu else "the CPU"
-        rounds, epochs = -(-num_trainings // self.workers), self.recipe.epochs
+        rounds, epochs = -(-4 // self.workers), self.recipe.epochs
         return (
-            f"{num_trainings} trainings of {report.LABELS.get(self.label, self.label)}, "
+            f"4 trainings of {report.LABELS.get(self.label, self.label)}, "
             f"with NADs of {report.LABELS.get(self.nads.name, self.nads.name)}, "
             f"{len(self.train):,} photos, {epochs} epoch{'s' * (epochs > 1)}, "
             f"on {device}: **{in_words(rounds * self.seconds)}**. "
             "`preset` sets another size."
-            + " No stored training has these NADs, this index and strength."
-            * (not self.stored)
         )
 
     def seconds_of_training(self) -> float:
@@ -195,25 +176,11 @@ class Trial:
         coordinates = self.train.images.flatten(2) @ self.nads.basis[:, index]
         return float(coordinates.std(0).mean())
 
-    @styled
     def plot(self, accuracies: Mapping[str, float]) -> Figure:
-        """Draw the reader's accuracies beside those of stored LeNets with the same poison."""
-        name = f"stored: LeNet, NAD {self.index}, strength {self.strength:g}, 10,000 photos"
-        figure, ((axis,),) = subplots(height=0.9 + 0.34 * len(accuracies), grid="x")
-        for place, (version, share) in enumerate(accuracies.items()):
-            others = 100 * np.array(self.stored.get(version, []))
-            if len(others):
-                look = {"color": shade(0.5), "markersize": 5, "label": name}
-                axis.plot(others, np.full(len(others), place - 0.15), "s", **look)
-            lengths = bars([share], accuracy_interval(share, len(self.test)))
-            look = {"color": colours()[0], "markersize": 6, "label": "your networks"}
-            axis.errorbar(100 * share, place + 0.15, xerr=lengths, fmt="o", **look)
-        axis.axvline(10, **dotted("chance"))
-        name_rows(axis, accuracies)
-        axis.set(xlim=(0, 100), xlabel="accuracy on clean images (%)")
-        legend(figure, axis, ncols=3)
-        show_badge(figure, report.badge(self.train))
-        return figure
+        """Draw the reader's accuracies."""
+        shares = {version: [share] for version, share in accuracies.items()}
+        shown = {"your networks": shares}
+        return figures.plot_representations(shown, len(self.test), badge=report.badge(self.train))
 
 
 def _require_fitting(build: Callable[[], nn.Module], num_classes: int) -> None:
@@ -231,6 +198,23 @@ def _require_fitting(build: Callable[[], nn.Module], num_classes: int) -> None:
     if not isinstance(outputs, Tensor) or outputs.shape != (2, num_classes):
         found = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ValueError(f"{needed}: for two photos it returned {found}")
+
+
+def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> Tensor:
+    """Return the class of each poisoned image whose number is closest to its coordinate, (N,).
+
+    Args:
+        images: poisoned images (N, C, H, W).
+        nads: complete NADs.
+        index: NAD that carries the label.
+        strength: size of the number.
+    """
+    coordinates = images.flatten(2) @ nads.basis.to(images)  # (N, C, D)
+    distances = [
+        (coordinates[:, channel, nad] - sign * strength).abs()
+        for nad, channel, sign in carriers(10, index)
+    ]
+    return torch.stack(distances, 1).argmin(1)
 
 
 def in_words(seconds: float) -> str:

@@ -14,13 +14,12 @@ from nads_book.claims import decides
 from nads_book.evidence import evidence
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
-from nads_book.report import markdown_table, readable, show
+from nads_book.report import readable
 from nads_book.theory import pooling, regression
 from nads_book.theory.checks import Check, errata
 from nads_core.data.fourier import Frequency
 
 SIZE, STRIDE = 64, 4
-NUM_OUTPUTS = SIZE // STRIDE
 FREQUENCIES = torch.arange(SIZE // 2 + 1)
 NUM_NOISE = 100_000  # white-noise signals, to measure what a layer keeps
 NUM_FILTERS = 100  # random filters
@@ -53,37 +52,18 @@ def show_eq1() -> None:
 # The share of a wave that is kept
 
 
-def impulses() -> dict[str, Tensor]:
-    """Return the impulse response of each prefilter."""
-    return {name: pooling.prefilter(name, SIZE, STRIDE) for name in pooling.PREFILTERS}
-
-
 def kept_shares() -> dict[str, Tensor]:
     """Return the share of each wave that can be recovered, by prefilter."""
     return {
-        name: pooling.retained_energy(FREQUENCIES, impulse, STRIDE)
-        for name, impulse in impulses().items()
+        name: pooling.retained_energy(FREQUENCIES, pooling.prefilter(name, SIZE, STRIDE), STRIDE)
+        for name in pooling.PREFILTERS
     }
 
 
-def budget(impulse: Tensor, stride: int = STRIDE) -> float:
+def budget(impulse: Tensor) -> float:
     """Return the sum of the shares that a prefilter keeps, over an orthonormal basis."""
-    layer = pooling.pooling_matrix(impulse, stride)
+    layer = pooling.pooling_matrix(impulse, STRIDE)
     return float(regression.row_space_energy(layer, torch.eye(len(impulse)).double()).sum())
-
-
-def table_of_budgets() -> str:
-    """Return the sum of all shares, and two of them, by prefilter."""
-    rows = [
-        [name, readable(budget(impulse), 4), *(f"{float(kept[k]):.2f}" for k in (1, 30))]
-        for (name, impulse), kept in zip(impulses().items(), kept_shares().values(), strict=True)
-    ]
-    return markdown_table(rows, ["prefilter", "sum of q", "q(1)", "q(30)"])
-
-
-def show_budgets() -> None:
-    """Show `table_of_budgets`."""
-    show(table_of_budgets())
 
 
 def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
@@ -106,32 +86,21 @@ def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
 @decides("pooling-budget")
 def _():
     """Decide whether the shares of every prefilter sum to the number of outputs."""
-    errors = [abs(budget(impulse) - NUM_OUTPUTS) for impulse in impulses().values()]
-    return evidence(max(errors) < 1e-9)
-
-
-@cache
-def signal_to_noise() -> dict[int, Tensor]:
-    """Return γ of average pooling of 128 samples at 1 to 64 cycles, by stride (the paper's Fig.
-    4a).
-    """
-    frequencies, found = torch.arange(1, 65), {}
-    for stride in (2, 4, 8):
-        response = pooling.frequency_response(pooling.prefilter("average", 128, stride))
-        energy = response.abs().square()
-        classes = energy.view(stride, -1).sum(0)[frequencies % (128 // stride)]  # ℓ and its aliases
-        signal = energy[frequencies]
-        found[stride] = (signal / (classes - signal)).sqrt()
-    return found
+    impulses = [pooling.prefilter(name, SIZE, STRIDE) for name in pooling.PREFILTERS]
+    return evidence(max(abs(budget(one) - SIZE // STRIDE) for one in impulses) < 1e-9)
 
 
 def plot_signal_to_noise() -> Figure:
-    """Draw γ for three strides (the middle panel is the paper's Fig. 4a)."""
-    panels = {
-        f"average pooling, S = {stride}": {"γ": gamma.clamp(1e-3, 1e3)}
-        for stride, gamma in signal_to_noise().items()
-    }
-    frequencies = range(1, 65)
+    """Draw γ of average pooling of 128 samples for three strides (the middle panel is the paper's
+    Fig. 4a).
+    """
+    frequencies = torch.arange(1, 65)
+    panels = {}
+    for stride in (2, 4, 8):
+        impulse = pooling.prefilter("average", 128, stride)
+        signal, aliases, _ = pooling.alias_energies(frequencies[:, None], impulse, stride)
+        gamma = pooling.root_ratio(signal, aliases).clamp(1e-3, 1e3)
+        panels[f"average pooling, S = {stride}"] = {"γ": gamma}
     return figures.plot_curves(frequencies, panels, "γ(ℓ)", yscale="log", ylim=(1e-2, 100))
 
 
@@ -145,7 +114,6 @@ def measured_shares() -> dict[str, tuple[Tensor, Tensor]]:
     kinds = {
         "average": lambda x: avg_pool1d(x, STRIDE),
         "max": lambda x: max_pool1d(x, STRIDE),
-        "max, quadratic regression": lambda x: regression.with_products(max_pool1d(x, STRIDE)),
     }
     return {
         name: regression.measured_energy(pool, basis, NUM_NOISE, seed=0)
@@ -222,11 +190,6 @@ def silent() -> list[Frequency]:
     return [k for k, response in responses().items() if response < ROUNDING]
 
 
-def beside() -> list[Frequency]:
-    """Return the other waves."""
-    return [k for k, response in responses().items() if response >= ROUNDING]
-
-
 def plot_dark_lines() -> Figure:
     """Draw the authors' accuracies of LeNet, and below them what two averagings pass of each
     wave.
@@ -244,17 +207,19 @@ def _():
     """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does
     not learn.
     """
-    lines = [k for k in published_accuracies("lenet") if any(abs(f) in (8, 16) for f in k)]
-    most = max(published_accuracies("lenet")[k] for k in silent())
-    clear = min(responses()[k] for k in beside()) > 0.03
+    accuracies = published_accuracies("lenet")
+    lines = [k for k in accuracies if any(abs(f) in (8, 16) for f in k)]
+    most = max(accuracies[k] for k in silent())
+    clear = all(response > 0.03 for k, response in responses().items() if k not in silent())
     return evidence(set(silent()) == set(lines) and clear and most < LEARNED, most, size="paper")
 
 
 @decides("response-orders")
 def _():
     """Decide whether accuracy beside the dark lines follows the response."""
-    pairs = np.array([(responses()[k], published_accuracies("lenet")[k]) for k in beside()])
-    x, y = pairs.T
+    accuracies = published_accuracies("lenet")
+    pairs = [(one, accuracies[k]) for k, one in responses().items() if k not in silent()]
+    x, y = np.array(pairs).T
     draws = statistics.resampled_correlations(x, y, num_resamples=statistics.MANY)
     rank = statistics.with_interval(draws)
     return evidence(rank[0] > 0.8, *rank, size="paper")

@@ -5,7 +5,6 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -19,30 +18,15 @@ from nads_book.theory.checks import Check, errata
 SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0
 STRIDES = (2, 4, 8)
-NUM_SAMPLES = 10_000  # in each setting of a check
+NUM_SAMPLES = 10_000  # in each setting of a check, and behind each point of a figure
 CHECKS = ("theorem1", "theorem1-folded", "theorem1-complex")  # readings of Theorem 1
 ROUNDING = 1e-12
-PHASES = torch.linspace(-torch.pi / 2, torch.pi / 2, 61)  # from a sine over the cosine to a sine
 
 
 @cache
 def results() -> dict[str, list[Check]]:
     """Return the simulations of the three readings of Theorem 1."""
     return {key: errata.STATEMENTS[key].check(NUM_SAMPLES, seed=0) for key in CHECKS}
-
-
-def simulated(
-    directions: Sequence[Tensor], prefilter: Tensor, stride: int, num_samples: int, seed: int
-) -> list[tuple[float, float]]:
-    """Return accuracy and standard error of the optimal rule after pooling, for each direction."""
-    generator = torch.Generator().manual_seed(seed)
-    layer = pooling.pooling_matrix(prefilter, stride)
-    return [
-        checks.simulate_bayes_accuracy(
-            v, layer, MARGIN, NOISE_STD, num_samples, generator=generator
-        )
-        for v in directions
-    ]
 
 
 def mahalanobis_accuracy(layer: Tensor, v: Tensor) -> Tensor:
@@ -56,78 +40,84 @@ def mahalanobis_accuracy(layer: Tensor, v: Tensor) -> Tensor:
 
 # Figures
 
+Wave = tuple[int, float | None]  # frequency and phase
 
-Case = tuple[Tensor | list[Tensor], Tensor, list[float], list[tuple[float, float]]]
 
+def _plot(
+    places: Tensor, cases: Mapping[str, tuple[str, int, list[Wave]]], xlabel: str, seed: int
+) -> Figure:
+    """Draw our formula and the printed one for waves, and simulations for some of them.
 
-def _plot(places: Tensor, cases: Mapping[str, Case], xlabel: str) -> Figure:
-    """Draw our formula, the printed one, and simulations at some places: title -> these three."""
+    Args:
+        places: places of the waves on the horizontal axis, (n,).
+        cases: title -> name of the prefilter, stride, and n waves.
+        xlabel: label of the horizontal axis.
+        seed: seed of the simulations.
+    """
+    every = len(places) // 10  # simulated
+    ours, printed, simulated = {}, {}, {}
+    for title, (prefilter, stride, waves) in cases.items():
+        impulse = pooling.prefilter(prefilter, SIZE, stride)
+        task = (impulse, stride, MARGIN, NOISE_STD)
+        ours[title] = [pooling.bayes_accuracy(k, *task, phase=phase) for k, phase in waves]
+        printed[title] = [pooling.bayes_accuracy_printed(k, *task) for k, _ in waves]
+        layer = pooling.pooling_matrix(impulse, stride)
+        generator = torch.Generator().manual_seed(seed)
+        simulated[title] = [
+            checks.simulate_bayes_accuracy(
+                pooling.direction(k, SIZE, phase),
+                layer,
+                MARGIN,
+                NOISE_STD,
+                NUM_SAMPLES,
+                generator=generator,
+            )
+            for k, phase in waves[::every]
+        ]
     return figures.plot_curves(
         places,
-        {title: {"corrected formula": ours} for title, (ours, *_) in cases.items()},
+        {title: {"corrected formula": one} for title, one in ours.items()},
         "best accuracy",
         points={
-            title: {"simulated": (some, *zip(*found, strict=True))}
-            for title, (*_, some, found) in cases.items()
+            title: {"simulated": (places[::every], *zip(*one, strict=True))}
+            for title, one in simulated.items()
         },
-        dashed={title: {"paper's formula": printed} for title, (_, printed, *_) in cases.items()},
+        dashed={title: {"paper's formula": one} for title, one in printed.items()},
         xlabel=xlabel,
         ylim=(0.45, 1.02),
     )
 
 
 def plot_accuracies(
-    prefilter: str = "average",
-    strides: Sequence[int] = STRIDES,
-    num_samples: int = 4_000,
-    seed: int = 0,
+    prefilter: str = "average", strides: Sequence[int] = STRIDES, seed: int = 0
 ) -> Figure:
-    """Draw the best accuracy by frequency: simulated, by our formula and by the printed one.
+    """Draw the best accuracy by frequency.
 
     Args:
         prefilter: name of the filter before subsampling, of `pooling.PREFILTERS`.
         strides: strides, one panel each.
-        num_samples: number of samples of each simulation.
         seed: seed of the simulations.
     """
     frequencies = torch.arange(1, SIZE // 2)
-    some = frequencies[::3].tolist()
-    directions = [pooling.direction(frequency, SIZE) for frequency in some]
-    cases: dict[str, Case] = {}
-    for stride in strides:
-        impulse = pooling.prefilter(prefilter, SIZE, stride)
-        task = (frequencies, impulse, stride, MARGIN, NOISE_STD)
-        found = simulated(directions, impulse, stride, num_samples, seed)
-        formulas = pooling.bayes_accuracy(*task), pooling.bayes_accuracy_printed(*task)
-        cases[f"{prefilter}, S = {stride}"] = (*formulas, some, found)
-    return _plot(frequencies, cases, "frequency ℓ (cycles per signal)")
+    waves: list[Wave] = [(k, None) for k in frequencies.tolist()]
+    cases = {f"{prefilter}, S = {stride}": (prefilter, stride, waves) for stride in strides}
+    return _plot(frequencies, cases, "frequency ℓ (cycles per signal)", seed)
 
 
-def plot_phases(
-    cases: Sequence[tuple[str, int]] = (("identity", 16), ("average", 8)),
-    stride: int = 4,
-    num_samples: int = 10_000,
-    seed: int = 0,
-) -> Figure:
+def plot_phases(cases: Sequence[tuple[str, int]], stride: int, seed: int = 0) -> Figure:
     """Draw the best accuracy against the phase, where frequencies fold onto their mirror image.
 
     Args:
         cases: name of the filter and frequency of the wave, one panel each.
         stride: stride.
-        num_samples: number of samples of each simulation.
         seed: seed of the simulations.
     """
-    some = PHASES[::6].tolist()
-    drawn: dict[str, Case] = {}
-    for prefilter, frequency in cases:
-        impulse = pooling.prefilter(prefilter, SIZE, stride)
-        task = (frequency, impulse, stride, MARGIN, NOISE_STD)
-        ours = [pooling.bayes_accuracy(*task, phase=phase) for phase in PHASES.tolist()]
-        printed = pooling.bayes_accuracy_printed(*task).expand(len(PHASES))
-        directions = [pooling.direction(frequency, SIZE, phase) for phase in some]
-        found = simulated(directions, impulse, stride, num_samples, seed)
-        drawn[f"{prefilter}, S = {stride}, ℓ = {frequency}"] = ours, printed, some, found
-    return _plot(PHASES, drawn, "phase φ (radians)")
+    phases = torch.linspace(-torch.pi / 2, torch.pi / 2, 61)  # sine, cosine in the middle, sine
+    drawn = {
+        f"{name}, S = {stride}, ℓ = {k}": (name, stride, [(k, phase) for phase in phases.tolist()])
+        for name, k in cases
+    }
+    return _plot(phases, drawn, "phase φ (radians)", seed)
 
 
 def plot_learning(
@@ -161,17 +151,6 @@ def plot_learning(
     bounds = pooling.bayes_accuracy(torch.tensor(frequencies), prefilter, stride, MARGIN, NOISE_STD)
     names = [f"ℓ = {one}" for one in frequencies]
     return figures.plot_learning_curves(train_sizes, curves, bounds, names)
-
-
-def plot_checks() -> Figure:
-    """Draw how far each simulation is from our formula and from the printed one."""
-    least, most = 1e-2, 1e3
-    rows = {}
-    for key, found in results().items():
-        errors = np.abs([(one.z, one.z_printed) for one in found])
-        rows[errata.STATEMENTS[key].title] = errors.clip(least, most).T
-    label = "distance between simulation and formula (standard errors, at most 1,000)"
-    return figures.plot_forms(rows, label, checks.LIMIT, (checks.LIMIT, most))
 
 
 def show_verdicts() -> None:

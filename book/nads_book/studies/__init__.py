@@ -49,7 +49,6 @@ OTHERS = {
     "adam-flip": "nads_book.studies.adam_flip.AdamFlip",
     "rival-theory": "nads_book.studies.rival_theory.RivalTheory",
     "mean-kernels": "nads_book.studies.rival_theory.MeanKernels",
-    "small-components": "nads_book.studies.responses.SmallComponents",
     "used-nads": "nads_book.studies.responses.UsedNADs",
     "repair": "nads_book.studies.repair.Repair",
     "calibration": "nads_book.studies.calibration.Calibration",

@@ -1,8 +1,7 @@
 """Which predictions of a trained network change when photos lose, or turn, some components?
 
 Components along NADs, and controls of the same size: along random directions, and along waves on
-which photos have as much energy. ``book/preregistered/small_components.toml`` and
-``used_nads.toml`` have what was expected.
+which photos have as much energy. ``book/preregistered/used_nads.toml`` has what was expected.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,6 @@ from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import (
     PHOTO_RECIPE,
     Context,
-    Met,
     Row,
     Rows,
     Scored,
@@ -24,17 +22,13 @@ from nads_book.experiments import (
     Unit,
     load_nads,
     matching,
-    rounded,
     train_on_photos,
-    within,
 )
 from nads_book.statistics import student_mean
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import predicted_classes
 
 NUM_TRAIN, SIZE = 10_000, 32
-NUM_NADS, NUM_GROUPS = 2, 10
 # With the names of their NADs: of ResNet-18 those of the full width ship, which the quarter of it
 # nearly shares
 NETWORKS: dict[str, tuple[Architecture, str]] = {
@@ -71,73 +65,6 @@ def changes(
 def share(changed: Tensor) -> float:
     """Return the share of predictions that change."""
     return float(changed.double().mean())
-
-
-class SmallComponents(Study):
-    """Do predictions change without small components along
-    two NADs? (``small_components.toml``).
-    """
-
-    name = "small-components"
-    design = {"network": ["lenet"], "seed": (0, 1, 2)}
-    on_photos = True
-    constants = {"num_train": NUM_TRAIN, "num_test": 10_000, "epochs": PHOTO_RECIPE.epochs}
-
-    def run(self, unit: Unit, context: Context) -> Row:
-        seed = unit["seed"]
-        network, row, images = train_on_photos(nc.LENET.build, NUM_TRAIN, 10_000, seed, context)
-        nads = load_nads("lenet", 2).directions[:NUM_NADS].flatten(1)
-        generator = torch.Generator().manual_seed(seed_sequence(seed, 23))
-        random = torch.linalg.qr(torch.randn(SIZE**2, NUM_NADS, generator=generator))[0].T
-        factors = {"remove": 1.0, "flip": 2.0}
-        changed = {
-            kind: changes(network, images, nads, along, factors)
-            for kind, along in (("nads", nads), ("random", random))
-        }
-        norms = (images.flatten(2) @ nads.T).flatten(1).norm(dim=1)
-        relative = norms / images.flatten(1).norm(dim=1)
-        groups = [
-            {
-                kind: {name: round(share(one[group]), 5) for name, one in by_change.items()}
-                for kind, by_change in changed.items()
-            }
-            | rounded({"norm": norms[group].mean(), "relative": relative[group].mean()})
-            for group in norms.argsort().chunk(NUM_GROUPS)  # in ascending order
-        ]
-        return row | {"groups": groups}
-
-    def judge(self, rows: Rows) -> Scored:
-        """Return the shares in the first and last group with Student's intervals, and the
-        registered criteria met.
-        """
-        estimates = {
-            f"{kind}, {change}": {
-                f"group {group}": student_mean(shares(rows, kind, change)[:, group])
-                for group in (0, NUM_GROUPS - 1)
-            }
-            for kind in ("nads", "random")
-            for change in ("remove", "flip")
-        }
-        met: Met = {}
-        for name, rule in self.registered["criteria"].items():
-            value, random = (
-                shares(rows, kind, rule["change"])[:, rule["group"]].mean()
-                for kind in ("nads", "random")
-            )
-            above = "times_random" not in rule or value > rule["times_random"] * random
-            met[name] = bool(above) and within(value, rule)
-        return Scored(estimates, met)
-
-
-def shares(rows: Rows, kind: str, change: str) -> np.ndarray:
-    """Return shares of predictions that change, (seeds, groups).
-
-    Args:
-        rows: rows of `SmallComponents`.
-        kind: "nads" or "random".
-        change: "remove" or "flip".
-    """
-    return np.array([[group[kind][change] for group in row["groups"]] for row in rows])
 
 
 class UsedNADs(Study):

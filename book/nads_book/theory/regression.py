@@ -93,11 +93,3 @@ def measured_energy(
         shares.append(1 - unexplained * (count - rank) / count)
     shares = torch.stack(shares)  # (batches, F)
     return shares.mean(0), shares.std(0) / math.sqrt(num_batches)
-
-
-def with_products(outputs: Tensor) -> Tensor:
-    """Append products of neighbouring outputs, so that a linear regression becomes quadratic: (N,
-    M) -> (N, M').
-    """
-    products = [outputs * outputs.roll(shift, -1) for shift in range(4)]
-    return torch.cat([outputs, *products], -1)

@@ -18,5 +18,5 @@ from nads_book.theory.checks.check import (
     worst,
 )
 from nads_book.theory.checks.deep_linear import sample_hessians
-from nads_book.theory.checks.lemma2 import METRICS, Metric, lemma2_checks, markov_checks
+from nads_book.theory.checks.lemma2 import METRICS, Metric
 from nads_book.theory.checks.pooling import simulate_bayes_accuracy

@@ -113,33 +113,13 @@ def _tail(setting: str, energy: Tensor, printed: Tensor, multiple: float) -> Che
     return Check(setting, share, error, 1 / multiple, float(printed.mean()) / level, True)
 
 
-def lemma2_checks(name: str, slopes: Tensor, rates: Tensor) -> list[Check]:
-    """Compare the expected gradient norm of g(abs(s)) with the bound of Lemma 2, for every metric,
-    on given networks.
-
-    Args:
-        name: description of the networks, for the setting.
-        slopes: slopes of the networks, (N,): see `lemma2.dipole_statistics`.
-        rates: norms of the gradients of the slopes, (N,).
-    """
-    return list(_bounds(name, (slopes, rates), (slopes, rates)))
-
-
-def markov_checks(name: str, slopes: Tensor) -> list[Check]:
-    """Compare P(s^2 >= eta) with E s^2 / eta, for levels from half the mean to eight times it, on
-    given networks.
-    """
-    energy = slopes.square()
-    return [_tail(f"{name}, η = {m} E s²", energy, energy, m) for m in MULTIPLES]
-
-
 @check_function
 def check_lemma2(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes
     are known.
     """
     for name, (slopes, rates) in _toy_slopes(num_samples, generator).items():
-        yield from lemma2_checks(name, slopes, rates)
+        yield from _bounds(name, (slopes, rates), (slopes, rates))
 
 
 @check_function
@@ -163,7 +143,9 @@ def check_lemma2_dipole(num_samples: int, generator: torch.Generator) -> Iterato
 def check_eq6(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
     """Eq. (6), Markov's inequality for the squared slope."""
     for name, (slopes, _) in _toy_slopes(num_samples, generator).items():
-        yield from markov_checks(name, slopes)
+        energy = slopes.square()
+        for multiple in MULTIPLES:
+            yield _tail(f"{name}, η = {multiple} E s²", energy, energy, multiple)
 
 
 @check_function
