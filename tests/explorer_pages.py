@@ -1,15 +1,14 @@
 """Pages with explorers as the book has them, without the book around, and a reader of them."""
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import convergence
 import nads_book as nb
 import numpy as np
 import torch
 from nads_book.experiments.stored import load_nads
-from nads_book.explorer import AtlasGallery, Changes, Playground, Stack, bundle, views
-from nads_book.explorer.data import compressed
+from nads_book.explorer import AtlasGallery, Playground, Stack, bundle, views
 from nads_book.explorer.wave_bet import Guess
 
 import nads_core as nc
@@ -47,36 +46,6 @@ def write_page(folder, name, *explorers):
     (folder / name).write_text(page, "utf8")
 
 
-def changed_pictures():
-    """Give the note and the flip, with invented accuracies."""
-    known = {"caption": "Accuracies", "accuracies": {"upright": 0.5, "signs": 0.4, "flipped": 0.3}}
-    halves = {"clean": 0.53, "number": 0.52, "hole": 0.32, "both": 0.31}
-    note = {"key": "lenet", "label": "LeNet", "caption": "Accuracies", "carriers": [0, 10]}
-    flips = [{"key": name, "label": name} | known for name in ("lenet", "resnet18")]
-    return [
-        Changes("note", [note | {"accuracies": [halves] * 2}], book=True),
-        Changes("flip", flips, book=True),
-    ]
-
-
-def trained_directions():
-    """Return the data of a figure: direction i of step s of both networks is wave (0, i + s)."""
-    entries = {
-        "lenet|photos": {
-            "steps": [0, 1, 10],
-            "start": [1, 0.5, -0.25],
-            "signal": [None, 0.1, 0.9],
-        },
-        "cnn|photos": {"steps": [0, 1], "start": [1, 0.75], "signal": None},
-    }
-    steps = [step for entry in entries.values() for step in range(len(entry["steps"]))]
-    waves = [nc.fourier_direction((0, 1 + i + step), 32)[0] for step in steps for i in range(2)]
-    waves = torch.stack([127 * wave / wave.abs().max() for wave in waves]).round().char()
-    names = {"networks": {"lenet": "LeNet", "cnn": "CNN"}, "data": {"photos": "photos"}}
-    packet = names | {"entries": entries, "shown": 2}, waves.numpy().tobytes()
-    return compressed(packet)
-
-
 def write_site(folder):
     """Write the pages that the tests visit, and return their folder."""
     views.write_pages_data(folder / "_static" / "explorer")
@@ -90,11 +59,13 @@ def write_site(folder):
         "all": (page(views.Source()),),
         "two": [page(views.Source(), (part,)) for part in ("direction", "photo")],
         "guess": (Guess(),),
-        "trained": (Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)),),
+        "trained": (nb.pages.training.widget(),),
         "atlas": (AtlasGallery(book=True),),
         "playground": (Playground(small=False, shared=True, book=True),),
         "stack": (Stack(rows, NADS["lenet"], book=True),),
-    } | {figure.kind: (figure,) for figure in changed_pictures()}
+        "note": (replace(nb.pages.poison.widget(), book=True),),
+        "flip": (replace(nb.pages.flip.widget(), book=True),),
+    }
     for name, explorers in pages.items():
         write_page(folder, f"{name}.html", *explorers)
     return folder
@@ -227,13 +198,3 @@ DEAD = """() => {
   trouble.push(...drawn.filter((value) => /NaN|undefined/.test(value)));
   return trouble;
 }"""
-
-
-@dataclass
-class Raw:
-    """HTML between the explorers of a page."""
-
-    text: str
-
-    def _repr_html_(self):
-        return self.text

@@ -2,6 +2,7 @@
 
 import json
 import re
+from unittest.mock import Mock
 
 import nads_book as nb
 import numpy as np
@@ -50,13 +51,11 @@ def test_accuracies_along_another_version_stand_where_this_one_has_them():
     names = ("label", "lenet")
     same, _ = data.pack_nads(measured, *names)
     assert {len(row) for row in same["accuracies"]} == {4}  # of the very directions
-    turned = measured.directions[:, 0].clone()
+    turned = measured.directions.clone()
     turned[2:4] = turned[2:4].flip(0)  # two have changed places
-    one = turned[891].clone()
-    two = turned[892].clone()
-    turned[891] = (one + two) / 2**0.5
-    turned[892] = (one - two) / 2**0.5  # and two are others
-    other = nc.NADs(turned[:, None], measured.eigenvalues, measured.provenance)
+    one, two = turned[891:893].clone()
+    turned[891:893] = torch.stack([one + two, one - two]) / 2**0.5  # and two are others
+    other = nc.NADs(turned, measured.eigenvalues, measured.provenance)
     moved, _ = data.pack_nads(other, *names)
     known = {row[0]: row[1:4] for row in same["accuracies"]}
     for place, *values, closeness in moved["accuracies"]:
@@ -76,10 +75,7 @@ def test_pictures_have_a_class_each_also_without_the_photograph(monkeypatch):
     small = nb.explorer.load_pictures(8).images  # for NADs of your own
     means = torch.nn.functional.avg_pool2d(PHOTOS.images, 4)
     assert small.shape == means.shape and (small - means).abs().mean() < 0.03
-
-    def missing(*_, **__):
-        raise FileNotFoundError
-
+    missing = Mock(side_effect=FileNotFoundError)
     monkeypatch.setattr("matplotlib.cbook.get_sample_data", missing)
     assert torch.equal(nb.explorer.load_pictures().images, PHOTOS.images[:8])
 
@@ -141,7 +137,7 @@ def show(*parts, **view):
         (show(nads={"": random_nads()}), "not empty"),
         (show(nads=nc.NADs(torch.zeros(2, 3, 8, 8), torch.ones(2))), "single-channel"),
         (lambda: Playground({"pooling": "mean"}), "pooling is 'mean'"),
-        (lambda: Playground(second=("depth", 3)), "unknown chip 'depth'"),
+        (lambda: Playground(second=("depth", 3)), r"unknown chips \['depth'\]"),
         (lambda: Playground(chips=["depth"]), r"unknown chips \['depth'\]"),
         (lambda: Playground(wave=(8, 0)), "-8 to 7"),
     ],

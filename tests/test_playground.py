@@ -1,7 +1,6 @@
 """The playground's engine, in Node, against PyTorch and `compute_nads`."""
 
 import base64
-import itertools
 import json
 import math
 import shutil
@@ -18,6 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import nads_core as nc
+from nads_core.directions.certainty import solve_type
 
 DEFAULT = {
     "layers": "convolution",
@@ -33,70 +33,27 @@ DEFAULT = {
 }
 CONFIGS = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()})
 PIXELS = 256
-ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "none": nn.Identity}
 
 
-class Skip(nn.Module):
-    """A layer that adds its input."""
+def factory(ask, config, outputs=1):
+    """Return the factory that the page shows as Python, for networks with so many outputs."""
+    exec(ask("python", config=config).split("nads = ")[0], made := {})  # noqa: S102
 
-    def __init__(self, layer, stride=1):
-        super().__init__()
-        self.layer = layer
-        self.stride = stride
+    def build():
+        network = made["build"]()
+        network[-1] = nn.Linear(network[-1].in_features, outputs)
+        return network
 
-    def forward(self, x):
-        return self.layer(x) + x[..., :: self.stride, :: self.stride]
-
-
-class Tokens(nn.Linear):
-    """A linear layer over all pixels of a map, the same for each map."""
-
-    def forward(self, x):
-        return super().forward(x.flatten(2)).view_as(x)
+    return build
 
 
-def build(config, outputs=1):
-    """Build what the chips describe."""
-    kind = config["layers"]
-    convolution = kind == "convolution"
-    pooling = config["pooling"] if convolution else "none"
-    stride = 2 if pooling == "stride" else 1
-    channels = config["channels"] * {"convolution": 1, "patches": 4, "dense": 8}[kind]
-    layers = []
-    side = 16
-
-    def add(layer, skip):
-        layers.append(Skip(layer, stride) if skip else layer)
-        if config["norm"] == "layer":
-            layers.append(nn.GroupNorm(1, channels, affine=False))
-        layers.append(ACTIVATIONS[config["activation"]]())
-
-    if not convolution:
-        patch = {"patches": 4, "dense": 16}[kind]
-        add(nn.Conv2d(1, channels, patch, stride=patch), skip=False)
-        side //= patch
-    for block in range(config["blocks"] - (kind == "dense")):
-        if convolution:
-            layer = nn.Conv2d(
-                channels if block else 1,
-                channels,
-                config["kernel"],
-                stride=stride,
-                padding=config["kernel"] // 2,
-                padding_mode=config["padding"],
-            )
-            add(layer, config["skip"])
-        else:
-            if kind == "patches":
-                add(Tokens(side**2, side**2), config["skip"])
-            add(nn.Conv2d(channels, channels, 1), config["skip"])
-        if pooling in ("average", "max"):
-            layers.append(nn.AvgPool2d(2) if pooling == "average" else nn.MaxPool2d(2))
-        side //= 1 if pooling == "none" else 2
-    if config["head"] == "global" and kind != "dense":
-        layers.append(nn.AdaptiveAvgPool2d(1))
-        side = 1
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side**2, outputs))
+def random_network(ask, config, seed, outputs=1):
+    """Return a network in double precision, its weights, and 16 images."""
+    torch.manual_seed(seed)
+    network = factory(ask, config, outputs)().double()
+    weights = torch.nn.utils.parameters_to_vector(network.parameters()).detach().float()
+    torch.nn.utils.vector_to_parameters(weights.double(), network.parameters())
+    return network, weights, torch.randn(16, 1, 16, 16).double()
 
 
 def pack(values):
@@ -141,11 +98,8 @@ def relative_error(found, expected):
 
 @given(CONFIGS, st.integers(0, 2**31))
 def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed):
-    torch.manual_seed(seed)
-    network = build(config, outputs=2).double()
-    weights = torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
-    torch.nn.utils.vector_to_parameters(weights.float().double(), network.parameters())
-    images = torch.randn(16, 1, 16, 16).double().requires_grad_()
+    network, weights, images = random_network(ask, config, seed, outputs=2)
+    images.requires_grad_()
     slopes = torch.randn(2, 16).double()  # of a loss with respect to the outputs
     features = network[:-1](images)
     readouts = torch.randn(3, features.shape[1]).double()
@@ -176,33 +130,26 @@ def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed):
     assert relative_error(unpack(found["weights"], -1), flat) < 1e-5
 
 
-def test_weights_have_pytorchs_distribution(ask):
-    """In each layer the mean square is a third of the squared bound, 1 / fan in."""
-    start = ask("training", config=DEFAULT, wave=[0, 1], seed=3, epochs=1)
-    weights = unpack(start["weights"], -1)
-    at = 0
-    fan_in = 0
-    for parameter in build(DEFAULT, outputs=2).parameters():
-        part, at = weights[at : at + parameter.numel()], at + parameter.numel()
-        if parameter.dim() > 1:
-            fan_in = parameter[0].numel()  # that of the bias as well, which follows
-        assert part.abs().max() <= fan_in**-0.5
-        if len(part) > 50:
-            share = 3 * fan_in * part.square().mean().item()
-            assert abs(share - 1) < 5 * math.sqrt(
-                0.8 / len(part)
-            )  # the variance of (sqrt(3) u)^2 is 0.8
-    assert at == len(weights)
-
-
-def test_random_numbers_are_standard_normal_and_independent_of_each_other(ask):
-    values = unpack(ask("random", count=2**16, seed=5), -1)
+def test_random_numbers_are_standard_normal_and_independent(ask):
+    values, other = (unpack(ask("random", count=2**16, seed=seed), -1) for seed in (5, 6))
     assert abs(values.mean()) < 5 / 256 and abs(values.var() - 1) < 5 * math.sqrt(2) / 256
     assert abs(values.pow(4).mean() - 3) < 5 * math.sqrt(96) / 256
-    for lag in (1, 2, 256, 4096):
-        assert abs((values[lag:] * values[:-lag]).mean()) < 5 / 256
-    other = unpack(ask("random", count=2**16, seed=6), -1)
-    assert abs((values * other).mean()) < 5 / 256
+    shifted = [values.roll(lag) for lag in (1, 2, 256, 4096)]
+    for independent in (other, *shifted):
+        assert abs((values * independent).mean()) < 5 / 256
+
+
+def test_weights_have_pytorchs_bounds(ask):
+    """Each weight and bias is uniform within 1 / sqrt(fan in)."""
+    weights = unpack(ask("training", config=DEFAULT, wave=[0, 1], seed=3, epochs=1)["weights"], -1)
+    layers = [
+        layer for layer in factory(ask, DEFAULT, 2)() if isinstance(layer, (nn.Conv2d, nn.Linear))
+    ]
+    sizes = [layer.weight.numel() + len(layer.bias) for layer in layers]
+    for part, layer in zip(weights.split(sizes), layers, strict=True):
+        scaled = part * layer.weight[0].numel() ** 0.5
+        assert scaled.abs().max() <= 1
+        assert abs(3 * scaled.square().mean() - 1) < 5 * math.sqrt(0.8 / len(part))
 
 
 def flips_and_transposes(config):
@@ -234,28 +181,6 @@ def test_nads_and_energies_are_those_of_the_second_moment(ask, changes):
     assert relative_error(directions @ moment, eigenvalues[:, None] * directions) < 1e-4
 
 
-def certainty(blocks, basis):
-    """Return the library's certainties of the eigenvectors of all groups together, (n,).
-
-    Args:
-        blocks: (8, n, n), second moment of each group.
-        basis: (n, n), eigenvectors in columns.
-    """
-    overlap = torch.zeros(basis.shape, dtype=basis.dtype)
-    splits = list(itertools.combinations(range(1, 8), 3))
-    for others in splits:
-        one = torch.zeros(8, dtype=torch.bool)
-        one[[0, *others]] = True
-        u, v = (torch.linalg.eigh(blocks[part].sum(0))[1].flip(1) for part in (one, ~one))
-        overlap += (u.T @ v).square() / len(splits)
-    levels, vectors = torch.linalg.eigh((overlap + overlap.T) / 2)
-    q = ((vectors * levels.clamp(min=0).sqrt()) @ vectors.T).diagonal().clamp(0, 1)
-    claimed = q + (1 - q) * q**2 / 2
-    energies = torch.einsum("di,gde,ei->gi", basis, blocks, basis).clamp(min=0)
-    held_by = energies.sum(0) ** 2 / energies.square().sum(0).clamp(min=1e-300)
-    return claimed * (held_by >= 4).cummin(0).values * (claimed >= 0.3)
-
-
 @pytest.mark.parametrize("outlier", [0, 4])
 def test_certainties_are_those_of_the_library(ask, outlier):
     """Random groups, also with one that holds most of the energy of a direction."""
@@ -267,23 +192,17 @@ def test_certainties_are_those_of_the_library(ask, outlier):
     found = ask("certainties", groups=[pack(block) for block in blocks], n=12)
     vectors = unpack(found["vectors"], 12, 12)
     assert (vectors @ blocks.sum(0) - unpack(found["values"], 12, 1) * vectors).abs().max() < 1e-5
-    expected = certainty(blocks, vectors.T)
+    expected = solve_type(blocks, 400).certainty
     assert (unpack(found["certainties"], 12) - expected).abs().max() < 1e-5
     assert (expected > 0).any() and (expected == 0).any() == bool(outlier)
 
 
-def test_no_direction_of_networks_without_preference_is_certain(ask):
-    """All eigenvalues of these networks are equal: what a sample shows is chance."""
-    config = {"activation": "none", "pooling": "none", "padding": "circular", "blocks": 1}
-    for seed in range(3):
-        run = ask("ensemble", config=DEFAULT | config, networks=400, seed=seed)
-        assert len(run["certainties"]) == 8 and max(run["certainties"]) < 0.5
-
-
-def test_directions_without_energy_are_no_nads(ask):
-    """Without nonlinearity and border, a global average leaves the constant image alone."""
-    config = {"activation": "none", "pooling": "none", "padding": "circular", "head": "global"}
-    run = ask("ensemble", config=DEFAULT | config | {"blocks": 1}, networks=80, seed=1)
+def test_without_preference_or_energy_no_nad_is_claimed(ask):
+    """Linear networks of one block: all waves are equal; with a global average, all but one lost."""
+    linear = DEFAULT | {"activation": "none", "pooling": "none", "padding": "circular", "blocks": 1}
+    run = ask("ensemble", config=linear, networks=400, seed=0)
+    assert len(run["certainties"]) == 8 and max(run["certainties"]) < 0.5
+    run = ask("ensemble", config=linear | {"head": "global"}, networks=80, seed=1)
     assert len(run["certainties"]) == 1 and run["certainties"][0] > 0.99
     assert unpack(run["directions"], PIXELS).std() < 1e-6
 
@@ -291,11 +210,7 @@ def test_directions_without_energy_are_no_nads(ask):
 @given(CONFIGS, st.integers(0, 2**31))
 def test_a_direction_is_pushed_through_all_layers_as_in_pytorch(ask, config, seed):
     """The last responses are the derivative of the features, on average over the images."""
-    torch.manual_seed(seed)
-    network = build(config).double()
-    weights = torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
-    torch.nn.utils.vector_to_parameters(weights.float().double(), network.parameters())
-    images = torch.randn(16, 1, 16, 16).double()
+    network, weights, images = random_network(ask, config, seed)
     change = torch.randn(1, 1, 16, 16).double()
     seen = ask(
         "push",
@@ -308,11 +223,9 @@ def test_a_direction_is_pushed_through_all_layers_as_in_pytorch(ask, config, see
     _, expected = torch.autograd.functional.jvp(network[:-1], images, change_of_all)
     step, values = seen[-1]
     assert step == "features" and relative_error(unpack(values, -1), expected.mean(0)) < 1e-4
+    stem = network[: 1 + isinstance(network[0], nn.Flatten)]
+    filtered = stem(change) - stem(torch.zeros_like(change))
     first, values = seen[0]
-    convolution = network[0].layer if isinstance(network[0], Skip) else network[0]
-    filtered = convolution(change) - convolution(torch.zeros_like(change))
-    if isinstance(network[0], Skip):
-        filtered = filtered + change[..., :: network[0].stride, :: network[0].stride]
     assert first == "filter"
     assert relative_error(unpack(values, -1), filtered.detach().flatten()) < 1e-4
 
@@ -347,7 +260,7 @@ def test_energies_are_those_of_compute_nads(ask, name):
     products = along.prod(2)  # (networks, readouts, waves), unbiased
     per_network = products.mean(1)
     nads = nc.compute_nads(
-        lambda: build(config),
+        factory(ask, config),
         (1, 16, 16),
         2_000,
         estimator=nc.SmoothedGradient(num_inputs=16),
@@ -366,9 +279,8 @@ PAIRS = [
 ]
 
 
-def train_in_pytorch(config, start, epochs):
+def train_in_pytorch(network, start, epochs):
     """Train from the engine's weights on its data, in its order; return the test accuracy."""
-    network = build(config, outputs=2)
     torch.nn.utils.vector_to_parameters(unpack(start["weights"], -1).float(), network.parameters())
     images, test = (
         unpack(start[part]["images"], -1, 1, 16, 16).float() for part in ("train", "test")
@@ -393,5 +305,5 @@ def train_in_pytorch(config, start, epochs):
 def test_trained_accuracies_are_those_of_pytorch(ask, name, wave):
     config = DEFAULT | ARCHITECTURES[name]
     start = ask("training", config=config, wave=wave, seed=0, epochs=20)
-    expected = train_in_pytorch(config, start, epochs=20)
+    expected = train_in_pytorch(factory(ask, config, outputs=2)(), start, epochs=20)
     assert abs(start["accuracies"][-1] - expected) < 0.05

@@ -37,14 +37,6 @@ def _cat() -> str:
     return base64.b64encode(small.tobytes()).decode()
 
 
-def _require_choices(choices: Mapping[str, Any]) -> None:
-    for chip, value in choices.items():
-        if chip not in CHOICES:
-            raise ValueError(f"unknown chip {chip!r}: choose from {list(CHOICES)}")
-        if value not in CHOICES[chip]:
-            raise ValueError(f"{chip} is {value!r}, expected one of {CHOICES[chip]}")
-
-
 @dataclass
 class Playground:
     """Networks for 16 x 16 images, which the page draws, differentiates and trains.
@@ -73,10 +65,12 @@ class Playground:
     book: bool = field(default_factory=publishing)
 
     def __post_init__(self) -> None:
-        _require_choices(self.config)
-        _require_choices(dict([self.second] if self.second else []))
-        if unknown := set(self.chips) - set(CHOICES):
+        chosen = [*self.config.items(), *([self.second] if self.second else [])]
+        if unknown := {*self.chips, *(chip for chip, _ in chosen)} - set(CHOICES):
             raise ValueError(f"unknown chips {sorted(unknown)}: choose from {list(CHOICES)}")
+        for chip, value in chosen:
+            if value not in CHOICES[chip]:
+                raise ValueError(f"{chip} is {value!r}, expected one of {CHOICES[chip]}")
         if len(self.wave) != 2 or not all(-8 <= k < 8 for k in self.wave):
             raise ValueError(f"wave is {self.wave}, expected (ky, kx) from -8 to 7")
 

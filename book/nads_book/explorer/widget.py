@@ -109,8 +109,7 @@ class Sliders(anywidget.AnyWidget):
     """Sliders, and a picture that Python draws anew when one of them moves; `live_sliders` makes
     one.
 
-    Its attributes follow the reader, and the reader sees what you set: ``sliders.index = 12``. A
-    value out of the range of its slider raises `traitlets.TraitError`.
+    Its attributes follow the reader, and the reader sees what you set: ``sliders.index = 12``.
 
     Args:
         draw: function from the values, by name, to the picture as a PNG and its description.
@@ -134,28 +133,14 @@ class Sliders(anywidget.AnyWidget):
     alt = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, draw: Callable[..., tuple[bytes, str]], **ranges: Range):
-        self._draw, self._ranges = draw, ranges
-        values = {name: one.value for name, one in ranges.items()}
-        png, alt = draw(**values)
+        self._draw = draw
         super().__init__(
             sliders={name: one._asdict() for name, one in ranges.items()},
-            png=png,
-            alt=alt,
-            **values,
+            **{name: one.value for name, one in ranges.items()},  # draws the first picture
         )
-
-    @traitlets.validate("index", "kept", "strength")
-    def _require_in_range(self, proposal: dict[str, Any]) -> object:
-        name, value = proposal["trait"].name, proposal["value"]
-        allowed = self._ranges[name]
-        if not allowed.min <= value <= allowed.max:
-            raise traitlets.TraitError(
-                f"{name} is {value!r}, expected {allowed.min:g} to {allowed.max:g}"
-            )
-        return value
 
     @traitlets.observe("index", "kept", "strength")
     def _follow(self, change: dict[str, Any]) -> None:
         """Send the new picture, and its description with it."""
         with self.hold_sync():
-            self.png, self.alt = self._draw(**{name: getattr(self, name) for name in self._ranges})
+            self.png, self.alt = self._draw(self.index, self.kept, self.strength)

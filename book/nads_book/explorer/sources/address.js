@@ -20,10 +20,6 @@ export class PageModel {
     this.listeners.set(event, [...(this.listeners.get(event) ?? []), listener]);
   }
 
-  off(event, listener) {
-    this.listeners.set(event, (this.listeners.get(event) ?? []).filter((other) => other !== listener));
-  }
-
   /** The address of the page as it is seen. */
   get link() {
     return this.start.shared ? addressNow : null;

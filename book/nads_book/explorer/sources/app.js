@@ -1,6 +1,6 @@
 // One explorer: it loads what its view needs, and draws its parts as the view changes
 
-import { menu, playButton, slider, stepButton } from "./controls.js";
+import { menu, playButton, slider } from "./controls.js";
 import { h } from "./drawing.js";
 import { keeping, unpackNads, unpackPhotos } from "./packets.js";
 import { curvesPart } from "./parts/curves.js";
@@ -74,7 +74,6 @@ export class App {
   draw() {
     this.frame = null;
     if (this.ended || !this.shown.length) return;
-    performance.mark("nad-explorer:frame");
     const { view } = this;
     const keys = new Set(this.changed);
     this.changed.clear();
@@ -82,7 +81,6 @@ export class App {
     for (const part of this.parts)
       if (keys.has("architecture") || part.keys.some((key) => keys.has(key))) part.update(view, keys);
     this.python.update();
-    performance.measure("nad-explorer:frame", "nad-explorer:frame");
     this.tellReady();
   }
 
@@ -101,8 +99,7 @@ export class App {
       const index = slider(this, "index", "NAD", { max: last, box: true,
         text: (i) => `NAD ${i} of ${this.shown[0].label}` });
       this.toolbar.push(index);
-      controls.push(h("div", { class: "along" }, playButton(this, "index", last), stepButton(this, "index", -1),
-        stepButton(this, "index", 1), index.element));
+      controls.push(h("div", { class: "along" }, playButton(this, "index", last), index.element));
     }
     this.python = pythonPanel(this);
     const sections = this.parts.map(({ name, title, element }) =>

@@ -14,11 +14,3 @@ export function nameText({ certificates }, i) {
   const name = certificates?.names[i] ?? "";
   return name.includes(" ") ? [`symmetry type ${name.replace(/ (\d+)$/, ", rank $1")}`] : [];
 }
-
-/** The next index (or the one before, for -1) that is not of the same band: a band is stepped through as one. */
-export function stepped({ certificates, count }, index, by) {
-  const band = certificates?.band;
-  const first = (i) => (band && band[i] >= 0 ? band.indexOf(band[i]) : i);
-  for (let i = index + by; i >= 0 && i < count; i += by) if (first(i) === i && i !== first(index)) return i;
-  return by < 0 ? 0 : index;
-}

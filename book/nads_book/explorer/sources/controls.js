@@ -1,18 +1,17 @@
 // Controls. Each writes one key of the view; `sync` shows the view's value.
 
-import { stepped } from "./certainty.js";
 import { h } from "./drawing.js";
 import { whole } from "./numbers.js";
 
 /** With `box`, its number can be typed as well. */
-export function slider(app, key, label, { min = 0, max, step = 1, show = (x) => `${x}`, text = show, box = false }) {
+export function slider(app, key, label, { max, show = (x) => `${x}`, text = show, box = false }) {
   const typed = () => {
-    if (box && output.value !== "" && Number.isFinite(+output.value)) app.set({ [key]: whole(+output.value, min, max()) });
+    if (box && output.value !== "" && Number.isFinite(+output.value)) app.set({ [key]: whole(+output.value, 0, max()) });
   };
   const output = box
-    ? h("input", { type: "number", min, step, "aria-label": `${label}, as a number`, change: typed })
+    ? h("input", { type: "number", min: 0, "aria-label": `${label}, as a number`, change: typed })
     : h("output", {}, "");
-  const input = h("input", { type: "range", min, step, "aria-label": label,
+  const input = h("input", { type: "range", min: 0, "aria-label": label,
     input: () => app.set({ [key]: +input.value }) });
   const sync = () => {
     input.max = max();
@@ -50,12 +49,6 @@ export function playButton(app, key, last, label = "Play: step through the NADs"
   const button = h("button", { class: "play", click: toggle });
   stop();
   return button;
-}
-
-export function stepButton(app, key, by) {
-  const text = `${by < 0 ? "Back" : "On"} to the next distinguishable direction`;
-  return h("button", { class: "play", "aria-label": text, title: text,
-    click: () => app.set({ [key]: stepped(app.shown[0], app.view[key], by) }) }, by < 0 ? "‹" : "›");
 }
 
 /** options: value -> text. */

@@ -42,7 +42,7 @@ export function unpackNads(header, bytes) {
 }
 
 /** Photos: each {name, label, channels: three Float32Arrays (H²) in [0, 1]}. The inverse of `pack_photos`. */
-export function unpackPhotos({ count, size, labels, names, own }, bytes) {
+export function unpackPhotos({ count, size, labels, names }, bytes) {
   const area = size * size;
   const photos = Array.from({ length: count }, (_, i) => ({
     name: names[i],
@@ -50,5 +50,5 @@ export function unpackPhotos({ count, size, labels, names, own }, bytes) {
     channels: [0, 1, 2].map((c) =>
       Float32Array.from(bytes.subarray((3 * i + c) * area, (3 * i + c + 1) * area), (x) => x / 255)),
   }));
-  return Object.assign(photos, { size, own });
+  return Object.assign(photos, { size });
 }

@@ -22,7 +22,7 @@ export function contactSheet(app, label) {
   const file = h("input", { type: "file", accept: "image/*", "aria-label": "An image of your own",
     click: () => (file.value = ""), change: () => read(file.files[0]) }); // cleared, so that the same file can be chosen again
   const own = h("label", { class: "button" }, "Your own image…", file);
-  const sync = (version) => {
+  const sync = () => {
     const all = [...app.photos.map((photo, i) => [i, photo]), ...(app.ownPhoto ? [[-1, app.ownPhoto]] : [])];
     for (const [i, photo] of all) {
       if (!buttons.has(i)) {
@@ -32,7 +32,7 @@ export function contactSheet(app, label) {
       }
       const { canvas, button } = buttons.get(i);
       button.setAttribute("aria-pressed", `${i === app.view.photo}`);
-      paintPhoto(canvas, version ? version(photo) : photo.channels, app.photos.size, photo.name);
+      paintPhoto(canvas, photo.channels, app.photos.size, photo.name);
     }
   };
   return { element: h("div", { class: "choose" }, sheet, own, trouble), sync, read };

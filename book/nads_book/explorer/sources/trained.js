@@ -11,7 +11,7 @@ const SIDE = 32, AREA = SIDE ** 2;
 const TICKS = [[-1, "−1"], [0, "0"], [1, "1"]];
 
 class Trained {
-  /** entries: "network|data" -> { steps, law, signal, start } with a cosine per step; pictures follow in their order. */
+  /** entries: "network|data" -> { steps, signal, start } with a cosine per step; pictures follow in their order. */
   constructor(host, { networks, data, entries, shown }, bytes) {
     Object.assign(this, { entries, shown, networks, data, places: {} });
     let place = 0;

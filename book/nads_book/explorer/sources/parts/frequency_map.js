@@ -7,12 +7,10 @@ import { interval, short } from "../text.js";
 
 const UNMEASURED = [[128, 128, 128, 90], [128, 128, 128, 150]]; // two greys, in stripes
 const LOWEST = [1e-6, 0.1]; // each network has its own scale, of one to six decades
-const STEERING =
-  "Arrow keys move through the frequencies, Home goes to zero. A click holds one; another on it, or Escape, lets go.";
+const STEERING = "A click or the arrow keys choose a frequency.";
 
-/** The frequency that the reader points at, holds or steers to, on maps of `cells`² cells for images of side `size`. */
+/** The frequency that the reader points at or chooses, on maps of `cells`² cells for images of side `size`. */
 class Picker {
-  held = false; // by a click or a key: then the pointer shows no other
   hovered = null; // under the pointer, which shows it and chooses nothing
 
   constructor(app) {
@@ -33,29 +31,23 @@ class Picker {
     this.app.refresh(["frequency"]);
   }
 
-  hold(on, frequency) {
-    this.held = on;
+  choose(frequency) {
     this.hover(null);
-    if (frequency) this.app.set({ frequency });
+    this.app.set({ frequency });
   }
 
   listeners = {
-    pointermove: (event) => this.held || event.pointerType === "touch" || this.hover(this.under(event)),
+    pointermove: (event) => event.pointerType === "touch" || this.hover(this.under(event)),
     pointerleave: () => this.hover(null),
-    click: (event) => {
-      const chosen = this.under(event);
-      this.hold(!(this.held && `${chosen}` === `${this.app.view.frequency}`), chosen);
-    },
+    click: (event) => this.choose(this.under(event)),
     keydown: (event) => {
       const [row, column] = this.cell(this.app.view.frequency);
       const steps = {
         ArrowUp: [Math.ceil(row) - 1, column], ArrowDown: [Math.floor(row) + 1, column],
         ArrowLeft: [row, Math.ceil(column) - 1], ArrowRight: [row, Math.floor(column) + 1],
       };
-      if (event.key === "Home") this.hold(true, [0, 0]);
-      else if (event.key in steps) this.hold(true, this.frequency(...steps[event.key]));
-      else if (event.key === "Escape" && this.held) this.hold(false);
-      else return;
+      if (!(event.key in steps)) return;
+      this.choose(this.frequency(...steps[event.key]));
       event.preventDefault();
     },
   };
@@ -118,13 +110,12 @@ export function fourierPart(app) {
           Object.assign(picker, { size: architecture.size, cells: architecture.size / 2 });
           drawMaps(architecture, maps);
         });
-      const { size, cells, held } = picker;
+      const { size, cells } = picker;
       const [ky, kx] = picker.hovered ?? view.frequency;
       const [row, column] = picker.cell([ky, kx]);
       const onMap = ky % 2 === 0 && kx % 2 === 0;
       pictures.update((_, { accuracy, energy }) => {
         for (const { mark } of [accuracy, energy]) {
-          mark.classList.toggle("held", held);
           const [left, top, side] = [column, row, 1].map((i) => `${(100 * i) / cells}%`);
           Object.assign(mark.style, { left, top, width: side, height: side });
         }
@@ -136,7 +127,7 @@ export function fourierPart(app) {
         const accuracy = found ? interval(found) : `accuracy not measured ${onMap ? "yet" : "at odd frequencies"}`;
         const energy = short(a.energies[ky + size / 2][kx + size / 2]);
         return [h("br"), `${a.label}: ${accuracy}, energy ${energy} of the map's largest`];
-      }), held ? h("span", { class: "held" }, "Held, until you click it again or press Escape.") : "");
+      }));
     },
     code: ({ frequency }, { name, published }) => [
       "# A wave",

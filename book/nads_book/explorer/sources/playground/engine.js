@@ -289,7 +289,7 @@ export class Network {
 
   /**
    * What a small change of all images (PIXELS,) changes after each step, after `forward`: `see(layer, step, values)` with
-   * the mean over the lanes, (maps, side, side). No gradient can be taken afterwards.
+   * the mean over the lanes, (maps, side, side). A gradient needs `forward` again.
    */
   push(change, see) {
     const { heap: { f32, i32 }, lanes, layers, config: { activation, pooling, norm }, averaged, size } = this;
@@ -317,6 +317,7 @@ export class Network {
         }
       const pixels = Float32Array.from({ length: count }, (_, p) => i32[table + 2 * p + 1]);
       if (members.length > 1) see(b, "pool", mean(to, pixels));
+      f32.fill(0, g, g + layer.outs * (layer.out + 2 * layer.pad) ** 2 * lanes); // its margin must stay zero
     });
     const features = mean(this.features, Float32Array.from({ length: size }, (_, f) => f * lanes));
     see(layers.length, "features", Float32Array.from({ length: size / averaged }, (_, f) =>

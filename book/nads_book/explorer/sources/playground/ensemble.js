@@ -11,7 +11,6 @@ export class Ensemble {
   next = 0; // network that is drawn next
   jobs = new Set();
   found = null; // {networks, energies, nads}
-  begun = performance.now();
 
   /** `tell()` is called when more is known. */
   constructor(config, seed, pool, tell) {

@@ -133,6 +133,7 @@ export class Playground {
   cursor = cellOf([4, 4]);
   held = this.cursor; // where the cursor returns to
   chosenWave = this.cursor; // after a picture
+  otherWave = null; // that was chosen before
   second = null; // [chip, value] in which B differs
   step = null; // of the tour
   bet = null;
@@ -191,8 +192,8 @@ export class Playground {
     this.example = picture("an image");
     this.about = h("p", { class: "about" });
     this.spoken = h("p", { class: "sr", "aria-live": "polite" });
-    this.status = h("p", { class: "status", "aria-live": "polite" });
-    this.score = h("p", { class: "score", "aria-live": "polite" });
+    this.status = h("p", { class: "status" });
+    this.score = h("p", { class: "score" });
     this.chart = h("svg:svg", { class: "curve", viewBox: "0 0 276 96", role: "img", "aria-label": "No training yet" });
     this.trainButton = h("button", { class: "main", click: () => this.train(this.focus, this.held) }, "Train");
     this.pauseButton = h("button", { click: () => this.pause(!this.pace.paused) }, "Pause");
@@ -209,7 +210,11 @@ export class Playground {
     });
     const file = h("input", { type: "file", accept: "image/*", "aria-label": "A photo of your own", click: () => (file.value = ""),
       change: () => this.readPhoto(file.files[0]) });
-    this.pictures = h("div", { class: "buttons pictures" }, h("button", { click: () => this.showPicture(this.cat) }, "The cat"),
+    this.bothButton = h("button", { click: ({ target: { textContent } }) => {
+      const [one, other] = [this.chosenWave, this.otherWave].map((cell) => WAVES[cell]);
+      this.showPicture(pictureOf(textContent.toLowerCase(), one.map((x, i) => x + other[i])));
+    } });
+    this.pictures = h("div", { class: "buttons pictures" }, this.bothButton, h("button", { click: () => this.showPicture(this.cat) }, "The cat"),
       h("label", { class: "button" }, "Your photo…", file));
     this.code = codeBox("This network in Python", () => python(this.config, ...(this.second ? [this.configOfB] : [])));
     const panel = (side) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
@@ -219,17 +224,18 @@ export class Playground {
     this.secondPanel = panel(b);
     this.layer = h("div", { class: "layer-panel", role: "region", "aria-label": "What this layer does", "aria-live": "polite", hidden: true });
     this.task = h("div", { class: "train" },
-      h("div", { class: "task" }, this.wave.element, this.example.element, this.about),
+      this.layer, h("div", { class: "task" }, this.wave.element, this.example.element, this.about),
       h("div", { class: "outcome" }, this.chart, this.status, this.score),
       h("div", { class: "controls" }, h("div", { class: "buttons" }, this.trainButton, this.pauseButton, this.stepButton, this.stopButton), this.moreButton),
       h("details", { class: "settings" }, h("summary", {}, "Epochs, learning rate, noise, several networks, speed"),
         h("div", { class: "menus" }, ...this.menus.map(({ element }) => element))));
     const chips = h("details", { class: "build", open: true }, h("summary", {}, "Change the network"), h("div", { class: "chipsets" }, ...this.chipSets.values()));
-    this.root = h("div", { class: `explorer playground${this.small ? " small" : ""}`, role: "group", "aria-label": "Playground" },
+    this.root = h("div", { class: `explorer playground${this.small ? " small" : ""}`, role: "group", "aria-label": "Playground",
+      keydown: ({ key }) => key === "Escape" && this.place !== null && this.close() },
       this.small ? null : this.tour,
       h("section", { class: "stage" },
         h("div", { class: "maps", role: "group", "aria-label": "Draw" }, panel(a), this.secondPanel, this.differencePanel, a.strip, b.strip),
-        h("div", { class: "side-panel" }, chips, this.drawing, this.layer, this.task, this.spoken)),
+        h("div", { class: "side-panel" }, chips, this.drawing, this.task, this.spoken)),
       h("div", { class: "footer" }, this.compare.element, h("div", { class: "buttons" },
         this.shared ? copyButton("Copy link", addressNow) : null, this.code.button), this.code.box));
     if (matchMedia("(max-width: 600px)").matches && !this.small) chips.open = false;
@@ -242,7 +248,7 @@ export class Playground {
     this.config = config;
     this.second = second && second[1] !== config[second[0]] ? second : null;
     if (wave) this.choose(cellOf(wave));
-    if (!("step" in changes) && typeof this.step === "number") {
+    if (!("step" in changes) && this.touring) {
       this.step = undefined; // left, but can be taken up
       this.root.classList.remove("betting");
     }
@@ -294,20 +300,22 @@ export class Playground {
   told(side) {
     this.show();
     if (!side.energies) return;
-    if (side === this.sides[0] && side.ensemble.found.networks <= 20) performance.mark("nad-playground:picture");
     if (side.ensemble.found.networks >= ENOUGH) this.settleTour();
   }
 
   show() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
-      performance.mark("nad-playground:frame");
       this.sides.forEach((side) => side.config && this.showSide(side));
       if (this.second) this.showDifference();
       this.showTask();
       this.lookInside();
-      performance.measure("nad-playground:frame", "nad-playground:frame");
     });
+  }
+
+  /** All trainings. */
+  get fits() {
+    return this.sides.flatMap(({ trained }) => [...trained.values()]);
   }
 
   // Directions: waves of the map, and a picture
@@ -318,7 +326,10 @@ export class Playground {
 
   showPicture(picture) {
     if (picture !== this.picture) {
-      for (const { trained } of this.sides) trained.delete(PICTURE);
+      for (const { trained } of this.sides) {
+        trained.get(PICTURE)?.end();
+        trained.delete(PICTURE);
+      }
       Object.assign(this, { picture, painted: "", inside: null });
     }
     this.hold(this.sides[0], PICTURE);
@@ -336,7 +347,9 @@ export class Playground {
 
   choose(target) {
     this.held = this.cursor = target;
-    if (target !== PICTURE) this.chosenWave = target;
+    if (target === PICTURE || target === this.chosenWave) return;
+    this.otherWave = this.chosenWave;
+    this.chosenWave = target;
   }
 
   /** A direction stays chosen. */
@@ -365,7 +378,7 @@ export class Playground {
   // What is seen
 
   marksOf(side) {
-    return [...side.trained].filter(([cell]) => cell !== PICTURE).map(([cell, { mark }]) => ({ cell, kind: mark }));
+    return [...side.trained].filter(([cell, { ended }]) => cell !== PICTURE && !ended).map(([cell, { mark }]) => ({ cell, kind: mark }));
   }
 
   showSide(side) {
@@ -417,14 +430,14 @@ export class Playground {
       this.example.text.textContent = "in noise";
     }
     this.about.textContent = energies ? `${this.second ? `In ${focus.letter.toUpperCase()}: ` : ""}${focus.says(cursor)}` : "";
-    const all = this.sides.flatMap(({ trained }) => [...trained.values()]), busy = all.some(({ running }) => running);
+    const { fits } = this, busy = fits.some(({ running }) => running);
     this.showCurve(focus.trained.get(cursor) ?? focus.trained.get(this.held));
     this.stopButton.disabled = this.pauseButton.disabled = !busy;
     this.pauseButton.textContent = this.pace.paused ? "Go on" : "Pause";
     this.trainButton.disabled = this.stepButton.disabled = !energies;
     this.trainButton.textContent = `Train on ${this.nameOf(this.held)}`;
     this.moreButton.disabled = !energies || busy;
-    const right = all.filter(({ running, side }) => !running && side.energies)
+    const right = fits.filter(({ running, ended, side }) => !running && !ended && side.energies)
       .flatMap(({ verdicts, side, target }) => verdicts.map((learned) => learned === side.promises(target)));
     this.score.textContent = right.length ? `The ${percent(PROMISING)} rule predicted ${right.filter(Boolean).length} of ${right.length} trainings correctly.` : "";
   }
@@ -442,8 +455,8 @@ export class Playground {
       h("svg:text", { x: 34, y: 92 }, "0"), h("svg:text", { x: 204, y: 92, "text-anchor": "end" }, short ? `${epochs} of ${wanted} epochs` : `${epochs} epochs`),
       ...lines, ...(fit?.epoch ? [h("svg:text", { class: "end", x: x(fit.epoch) + 5, y: y(fit.accuracy) + 4 }, lines.length > 1 ? `${fit.learned} of ${lines.length}` : percent(fit.accuracy))] : []));
     const cut = short ? " The network is large, so its training is shortened." : "";
-    const result = fit ? `${capital(this.nameOf(fit.target))}, after ${fit.epoch} of ${epochs} epochs: ${fit.result}.` : "";
-    this.status.textContent = (result || (typeof this.step === "number" ? "" : "Choose a wave on the map, and train a network to distinguish its two signs.")) + cut;
+    const result = fit ? `${capital(this.nameOf(fit.target))}, epoch ${fit.epoch} of ${epochs}: ${fit.result}.` : "";
+    this.status.textContent = (result || (this.touring ? "" : "Choose a wave on the map, and train a network to distinguish its two signs.")) + cut;
     this.chart.setAttribute("aria-label", result || "No training yet");
   }
 
@@ -474,23 +487,31 @@ export class Playground {
       words: `of the amplitude of ${name} left, relative to ${strongest}` });
     this.drawing.replaceChildren(last, h("p", { class: "count" }, found
       ? `Amplitude of ${name} that is left, relative to ${strongest}, the strongest; its square at the output is the energy.${
-        Math.max(...left) > 1.005 ? " Above 100\u00a0%: sampling error." : ""} Click a layer to see how.` : "\u00a0"));
+        Math.max(...left) > 1.005 ? " Above 100\u00a0%: sampling error." : ""} Choose a layer to see how.` : "\u00a0"));
     if (focused !== undefined) this.drawing.querySelector(`[data-place="${focused}"]`)?.focus();
     this.root.classList.toggle("looking", place !== null);
     this.layer.hidden = place === null;
     if (place === null) return;
-    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name} `, h("span", { class: "count" }, "before training; up to 8 maps; red and blue: opposite signs")),
-      this.pictures, h("button", { click: () => {
-        this.choose(this.chosenWave);
-        this.inspect(null);
-      } }, "Close")),
+    this.bothButton.hidden = this.otherWave === null;
+    if (this.otherWave !== null) this.bothButton.textContent = `Waves ${inWords(this.chosenWave)} and ${inWords(this.otherWave)}`;
+    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name} `, h("span", { class: "count" }, "in random networks; red and blue: opposite signs")),
+      this.pictures, h("button", { click: () => this.close() }, "Close")),
     ...(found ? layerRows(config, found, place, this.directionOf(held), { name, seed: ensemble.seed, wave: held === PICTURE ? null : waveAt(held), output }) : [h("p", {}, "Computing …")]));
   }
 
-  /** Show what a place of the drawing does; null for none. */
-  inspect(place) {
-    this.place = place;
+  /** Show what a place of the drawing does; null for none. `opener` is the element that asked, if not the place itself. */
+  inspect(place, opener = null) {
+    Object.assign(this, { place, opener });
     this.show();
+  }
+
+  /** Return from a layer to what opened it. */
+  close() {
+    const { opener, place } = this;
+    this.choose(this.chosenWave);
+    this.inspect(null);
+    if (this.touring) this.turnTo(); // a link may have shown another network
+    (opener?.isConnected ? opener : this.drawing.querySelector(`[data-place="${place}"]`)).focus();
   }
 
   // Trainings
@@ -499,7 +520,7 @@ export class Playground {
   train(side, target) {
     if (!side.config || !side.energies) return null;
     this.place = null;
-    const fit = side.trained.get(target) ?? this.fit(side, target);
+    const known = side.trained.get(target), fit = known && !known.ended ? known : this.fit(side, target);
     if (this.pace.paused && fit.epoch) this.pause(false);
     this.hold(side, target);
     return fit.done;
@@ -509,9 +530,11 @@ export class Playground {
     const { pool: workers, pace, options: { epochs, rate, noise, seed, networks } } = this;
     const fit = new Fit({ target, side, wave: this.directionOf(target), recipe: { epochs: epochsOf(side.config, epochs), rate, noise, seed }, networks, pool: workers, pace, tell: () => this.show() });
     side.trained.set(target, fit);
-    fit.done.then((finished) => {
-      if (!finished && side.trained.get(target) === fit) side.trained.delete(target);
-      if (!finished && this.shared) saveAddress();
+    if (!this.touring) this.spoken.textContent = `Training on ${this.nameOf(target)} …`;
+    fit.done.then(() => {
+      if (this.shared) saveAddress();
+      this.showTask();
+      if (!this.touring && this.fits.includes(fit) && !this.fits.some(({ running }) => running)) this.spoken.textContent = `${this.status.textContent} ${this.score.textContent}`;
       this.show();
       this.settleTour();
     });
@@ -542,11 +565,15 @@ export class Playground {
   }
 
   stop() {
-    for (const { trained } of this.sides) for (const fit of trained.values()) fit.end();
+    this.fits.forEach((fit) => fit.end());
     this.pause(false);
   }
 
   // The tour
+
+  get touring() {
+    return typeof this.step === "number";
+  }
 
   showTour() {
     const { step, bet } = this, focused = this.tour.contains(this.host.shadowRoot.activeElement);
@@ -555,9 +582,9 @@ export class Playground {
   }
 
   fillTour(step, bet) {
-    const on = typeof step === "number";
-    this.root.classList.toggle("touring", on);
-    if (!on) {
+    this.root.classList.toggle("touring", this.touring);
+    if (!this.touring) {
+      this.tour.setAttribute("aria-label", "Guided tour");
       this.tour.replaceChildren(h("div", { class: "buttons" },
         h("p", { class: "lead" }, "Build a network, see which waves its random weights prefer, then train it."),
         h("button", { class: step === null ? "main" : "", click: () => this.goTo(this.left ?? 0) }, step === null ? "Guided: five bets" : "Back to the bets")));
@@ -565,6 +592,7 @@ export class Playground {
     }
     this.left = step;
     const { title, question, answers } = STEPS[step], next = step + 1 < STEPS.length;
+    this.tour.setAttribute("aria-label", `Bet ${step + 1} of ${STEPS.length}: ${title}. ${bet === null ? question : ""}`); // spoken with the focus
     const button = (text, act, main) => h("button", { class: main ? "main" : "", click: act }, text);
     this.tour.replaceChildren(
       h("div", { class: "buttons" }, h("h3", {}, h("span", { class: "count" }, `${step + 1} of ${STEPS.length}`), h("span", { class: "title" }, title)),
@@ -581,14 +609,19 @@ export class Playground {
     Object.assign(this, { step, bet: null, outcome: null, place: null });
     this.setOptions(START);
     this.root.classList.add("betting"); // the map stays covered until the bet is placed
-    const { config, wave = [4, 4] } = STEPS[step];
-    this.set({ config, second: null, wave, step });
+    this.turnTo({ second: null });
     requestAnimationFrame(() => this.host.scrollIntoView({ block: "start", behavior: "instant" }));
+  }
+
+  /** Show what the step is about, and what a link of it changes. */
+  turnTo(changes = {}) {
+    const { step } = this, { config, wave = [4, 4] } = STEPS[step];
+    this.set({ config, wave, step, ...changes });
   }
 
   leave() {
     this.root.classList.remove("betting");
-    this.step = undefined;
+    Object.assign(this, { step: undefined, place: null });
     this.arrange();
   }
 
@@ -596,19 +629,19 @@ export class Playground {
     this.bet = bet;
     this.root.classList.remove("betting");
     const { second = null } = STEPS[this.step];
-    this.set({ second, step: this.step });
+    this.turnTo({ second });
     this.settleTour();
   }
 
   /** Say what came out, once the networks of the step are drawn and trained. */
   settleTour() {
-    if (this.bet === null || this.outcome || typeof this.step !== "number") return;
+    if (this.bet === null || this.outcome || !this.touring) return;
     const { cell, second, right, outcome } = STEPS[this.step], [a, b] = this.sides;
     const done = (side) => side.ensemble?.found?.networks >= ENOUGH;
     if (!done(a) || (second && !done(b))) return;
     if (cell !== undefined && !a.trained.has(cell)) return void this.train(a, cell);
     const result = a.trained.get(cell);
-    if (result?.running) return;
+    if (result?.running || result?.ended) return;
     const [text, ...links] = outcome({ energies: a.energies, second: b.energies, result });
     this.verdict.replaceChildren(`You ${this.bet === right ? "win" : "lose"}. ${text}`, links.length ? h("span", { class: "links" }, " Look: ", ...links.map((link) => this.link(link))) : "");
     this.outcome = this.verdict.textContent;
@@ -617,9 +650,10 @@ export class Playground {
 
   /** Words of the tour that act on the figure. */
   link([text, place, config = STEPS[this.step].config]) {
-    return h("button", { class: "words", click: () => {
-      this.place = place;
-      this.set({ config, step: this.step });
+    return h("button", { class: "words", click: ({ currentTarget }) => {
+      this.inspect(place, currentTarget);
+      this.turnTo({ config });
+      currentTarget.focus();
     } }, text);
   }
 
@@ -628,8 +662,8 @@ export class Playground {
   describe(address) {
     if (!this.shared) return;
     const { config, second, step, options, sides: [a, b], start, held } = this;
-    if (typeof step === "number") return address.set("playground.bet", `${step + 1}`);
-    const text = toText(config), cells = (side) => [...side.trained.keys()].filter((cell) => cell !== PICTURE);
+    if (this.touring) return address.set("playground.bet", `${step + 1}`);
+    const text = toText(config), cells = (side) => [...side.trained].filter(([cell, { ended }]) => cell !== PICTURE && !ended).map(([cell]) => cell);
     if (text !== toText(start.config)) address.set("playground.network", text);
     if (second) address.set("playground.against", second.join("-"));
     for (const key of Object.keys(START)) if (options[key] !== START[key]) address.set(`playground.${key}`, options[key]);

@@ -37,7 +37,7 @@ export class Fit {
     this.runs = Array.from({ length: networks }, (_, i) => ({ recipe: { ...recipe, seed: recipe.seed + i }, accuracies: [0.5], weights: null }));
     this.epochs = recipe.epochs;
     this.running = true;
-    this.done = this.run();
+    this.done = this.run(); // or stopped
   }
 
   /** Mean accuracy on new images. */
@@ -57,9 +57,9 @@ export class Fit {
   /** What came out, in words. */
   get result() {
     const { runs: { length }, learned, runs } = this, ends = runs.map(({ accuracies }) => accuracies.at(-1));
-    return length > 1
-      ? `${learned} of ${length} networks learned, ${percent(this.accuracy)} on average (${[Math.min(...ends), Math.max(...ends)].map(percent).join(" to ")})`
-      : `${percent(this.accuracy)} on new images, ${learned ? "learned" : "missed"}`;
+    return (length > 1
+      ? `${learned} of ${length} networks learned, mean ${percent(this.accuracy)} (${[Math.min(...ends), Math.max(...ends)].map(percent).join(" to ")})`
+      : `${percent(this.accuracy)} on new images, ${learned ? "learned" : "missed"}`) + (this.ended ? "; stopped" : "");
   }
 
   /** How the map marks it. */
@@ -84,10 +84,9 @@ export class Fit {
       this.tell();
     }
     this.running = false;
-    return !this.ended;
   }
 
-  /** Stop before the end; what was trained is lost. */
+  /** Stop before the end: the curve stays, but is no verdict. */
   end() {
     if (!this.running) return;
     this.ended = true;

@@ -29,11 +29,12 @@ function tiles(values, side, count, alt, limit = largest(values) || 1) {
   });
 }
 
-/** Why an average of 2 x 2 places weakens a wave (ky, kx) on side x side places. */
-function whyWeaker(wave, side) {
+/** Why a wave (ky, kx) on side x side places is weakened by an average of 2 x 2 of them, and not by a stride. */
+function why(wave, side, pooling) {
   const turns = wave.map((k) => (360 * Math.abs(k) / side) % 360).map((turn) => Math.min(turn, 360 - turn));
-  return `From one place to the next, the wave turns by ${turns[0]}° down and ${turns[1]}° across. ` + (turns.includes(180)
-    ? "At 180° neighbours have opposite signs, and the average of 2 × 2 cancels them."
+  return `From one place to the next, the wave turns by ${turns[0]}° down and ${turns[1]}° across. ` + (pooling === "stride"
+    ? "The stride keeps every second place as it is and averages nothing: no neighbours cancel each other, and the wave survives."
+    : turns.includes(180) ? "At 180° neighbours have opposite signs, and the average of 2 × 2 cancels them."
     : `The average of 2 × 2 keeps ${percent(turns.reduce((kept, turn) => kept * Math.cos(turn * Math.PI / 360), 1))}.`);
 }
 
@@ -60,7 +61,8 @@ export function layerRows(given, found, place, direction, { name, seed, wave, ou
     limit ??= largest(maps); // of all steps, so that what they remove becomes pale
     rows.push(row(nameOf(amplitude.step, layer, config), number(amplitude, before?.values), tiles(maps, side, layer.outs, `${name} after the ${amplitude.step}, map`, limit)));
     before = amplitude;
-    if (wave && amplitude.step === "pool" && config.pooling === "average") rows.push(h("p", { class: "sum" }, whyWeaker(wave, layer.out)));
+    if (wave && { average: "pool", stride: "filter" }[config.pooling] === amplitude.step)
+      rows.push(h("p", { class: "sum" }, why(wave, layer.side, config.pooling)));
   });
   return rows;
 }

@@ -28,7 +28,7 @@ export function networkPicture(given, { left = [], chosen = null, choose = null,
     };
     return h("svg:g", { class: `place${chosen === number ? " chosen" : ""}`, "data-place": number, ...(choose ? { tabindex: 0, role: "button",
       "aria-pressed": `${chosen === number}`, "aria-label": says, click: pick, keydown: pick } : {}) },
-      h("svg:title", {}, choose ? `${says}. Click to see what this layer does.` : says),
+      h("svg:title", {}, choose ? `${says}. Choose it to see what it does.` : says),
       h("svg:rect", { class: "target", x: middle - width / 2, y: 0, width, height: HEIGHT + 34 }), ...rects,
       h("svg:text", { x: middle, y: HEIGHT + 9, "text-anchor": "middle" }, caption),
       known ? h("svg:rect", { class: "share", x: middle - 20, y: HEIGHT + 13, width: 40 * Math.min(share, 1), height: 3 }) : null,

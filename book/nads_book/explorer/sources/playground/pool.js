@@ -41,8 +41,8 @@ export class Pool {
   paused = false;
   next = 0;
 
-  constructor(size = Math.min(navigator.hardwareConcurrency || 2, MOST)) {
-    this.lanes = Array.from({ length: size }, (_, number) => {
+  constructor() {
+    this.lanes = Array.from({ length: Math.min(navigator.hardwareConcurrency || 2, MOST) }, (_, number) => {
       const one = { busy: null };
       one.send = lane((message) => this.receive(one, message), number);
       return one;
@@ -97,4 +97,4 @@ export class Pool {
 
 let shared = null;
 /** The pool that all figures of a page share. */
-export const pool = (size) => (shared ??= new Pool(size ?? undefined));
+export const pool = () => (shared ??= new Pool());
