@@ -38,7 +38,7 @@ EMPTY = BOOK / "empty"  # a folder without photos
 if importlib.util.find_spec("jupytext") is None:
     names = """adam_flip bench book chapters checks claims colab* dependencies explorer* figures
     forgetting frequency_maps gaps how_to images jupyterlab live_kernel mnist1d pages* paper
-    parameters photos playground* published recipes repair report rival_theory studies"""
+    parameters photos playground* published recipes repair formatting rival_theory studies"""
     collect_ignore_glob = [f"test_{name}.py" for name in names.split()]
 else:
     collect_ignore_glob = []
@@ -149,7 +149,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
         filelock.Timeout: if another worker executes it, and ``wait`` is false.
     """
     from filelock import FileLock
-    from nads_book.publishing import NO_VARIANTS, OPTIONS
+    from nads_book.figures.publishing import NO_VARIANTS, OPTIONS
     from nads_book.site import execution
 
     if failure := _failures.get((chapter, situation)):

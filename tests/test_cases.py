@@ -16,7 +16,7 @@ import pytest
 import torch
 from nads_book import cli
 from nads_book.benchmarks.plain_loop import plain_vectors, standard_error, z_score
-from nads_book.parameters import check_parameters
+from nads_book.pages.parameters import check_parameters
 from nads_book.photos import load_images
 from nads_book.theory.reference import average_gradient, mixed_derivative
 from torch import nn

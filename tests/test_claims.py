@@ -9,9 +9,10 @@ import subprocess
 import nbformat
 import numpy as np
 import pytest
-from nads_book import claims, pages, report
+from nads_book import claims, pages
 from nads_book.claims.render import lost_by_holm
-from nads_book.evidence import (
+from nads_book.experiments import Results, formatting, results_path
+from nads_book.experiments.evidence import (
     Evidence,
     above,
     all_met,
@@ -20,7 +21,6 @@ from nads_book.evidence import (
     evidence,
     exact_share,
 )
-from nads_book.experiments import Results, results_path
 from nads_book.site import verify as verification
 
 REGISTER = """
@@ -121,7 +121,7 @@ def write(root, text=MARKED, signs="✓ holds, ◐ in a smaller experiment, ? op
     takeaway = nbformat.v4.new_markdown_cell(f"# Small\n\n{signs}\n\n" + TAKEAWAY.format(text))
     cells = [takeaway, nbformat.v4.new_code_cell("1")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "notebooks" / "01_small.ipynb")
-    records = [{report.CLAIM: {"id": key}} for key in ("measured", "errata-lemma")]
+    records = [{formatting.CLAIM: {"id": key}} for key in ("measured", "errata-lemma")]
     cells[1].outputs = [nbformat.v4.new_output("display_data", record) for record in records]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "executed" / "01_small.ipynb")
 
@@ -310,7 +310,7 @@ def test_a_decision_of_no_claim_or_a_second_one_is_an_error(monkeypatch):
 
 def test_a_chapter_shows_the_conclusions_that_it_asks_for(book):
     notebook = nbformat.read(book / "executed" / "01_small.ipynb", as_version=4)
-    notebook.cells[1].outputs[0].data[report.CLAIM]["shown"] = True
+    notebook.cells[1].outputs[0].data[formatting.CLAIM]["shown"] = True
     _, anchors, code, shown = claims.with_claims(notebook, collected(book)).cells
     assert 'id="evidence-errata-lemma"' in anchors.source and code.outputs == []
     assert "It is 3." in shown.source

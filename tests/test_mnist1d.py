@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from mnist1d import data
-from nads_book.mnist1d import load_mnist1d
+from nads_book.photos.mnist1d import load_mnist1d
 
 
 def test_the_published_data_set():

@@ -43,9 +43,8 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"evidence", "experiments", "atlas", "photos", "published", "statistics", "theory"}
-        | {"checkout", "mnist1d", "publishing", "report"},
-        {"studies", "benchmarks", "parameters", "claims", "figures", "explorer", "network_report"},
+        {"experiments", "atlas", "photos", "published", "statistics", "theory"},
+        {"studies", "benchmarks", "claims", "figures", "explorer", "network_report"},
         {"pages"},
         {"cli", "site"},
         {"__init__", "__main__"},

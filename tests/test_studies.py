@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from nads_book.cli import main
-from nads_book.evidence import evidence
 from nads_book.experiments import (
     Context,
     Study,
@@ -20,6 +19,7 @@ from nads_book.experiments import (
     run_study,
     within,
 )
+from nads_book.experiments.evidence import evidence
 from nads_book.experiments.executors import run_unit
 from nads_book.studies import FIGURES, OTHERS, experiment, study_class, table
 

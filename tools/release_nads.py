@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from compress_nads import compress
-from nads_book.checkout import checkout_folder
+from nads_book.experiments.checkout import checkout_folder
 
 import nads_core as nc
 

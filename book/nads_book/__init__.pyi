@@ -12,14 +12,14 @@ from . import (
     statistics,
 )
 from .experiments import Results, Study, run_study
+from .experiments.formatting import readable
 from .network_report import report_on
 from .pages import conclude
-from .parameters import check_parameters, choose_network, choose_preset
+from .pages.parameters import check_parameters, choose_network, choose_preset
 from .photos import DatasetNotFoundError, load_folder, load_images
 from .photos.class_differences import ClassDifferences, class_differences
 from .published import waves
 from .published.waves import grid_frequencies
-from .report import readable
 from .studies import experiment, load_results, merge_results, run_experiment
 from .theory import checks, deep_linear, first_step, lemma2, pooling
 from .theory.checks import errata

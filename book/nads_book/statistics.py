@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nads_book.evidence import Estimate, around
+from nads_book.experiments.evidence import Estimate, around
 
 MANY = 20_000  # draws after which an interval hardly depends on their seed
 Key = TypeVar("Key")

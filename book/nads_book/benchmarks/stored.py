@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nads_book.checkout import checkout_folder
+from nads_book.experiments.checkout import checkout_folder
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 

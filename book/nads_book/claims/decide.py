@@ -10,7 +10,7 @@ from pathlib import Path
 from nads_book.claims.history import first_in_history
 from nads_book.claims.register import PREFIX, REDUCED, ROOT, Claim, ClaimError, load, verdict
 from nads_book.claims.statements import marked, records, texts
-from nads_book.evidence import Evidence
+from nads_book.experiments.evidence import Evidence
 
 
 def places(executed: Iterable[Path]) -> dict[str, str]:

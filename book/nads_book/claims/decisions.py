@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from nads_book.claims.register import ClaimError, load
-from nads_book.evidence import Evidence
+from nads_book.experiments.evidence import Evidence
 
 Decide = TypeVar("Decide", bound=Callable[..., Evidence])
 DECISIONS: dict[str, functools.partial[Evidence]] = {}  # id of a claim -> function that decides it

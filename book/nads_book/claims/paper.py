@@ -19,8 +19,8 @@ from nads_book import published
 from nads_book.claims.register import PREFIX, ROOT, Claim, ClaimError
 from nads_book.claims.render import badge, facts
 from nads_book.experiments import Results
+from nads_book.experiments.formatting import LABELS, fixed
 from nads_book.published.waves import by_frequency, published_accuracies
-from nads_book.report import LABELS, fixed
 from nads_book.statistics import rank_correlation
 from nads_book.studies import load_results, stored_figures
 from nads_book.theory.first_step import accuracies_by

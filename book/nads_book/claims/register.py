@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nads_book.checkout import checkout_folder
+from nads_book.experiments.checkout import checkout_folder
 
 ROOT = checkout_folder("book/results").parents[1].resolve()  # also where a wheel runs
 # A claim of the book states what was found, so that it holds or is open. A statement of the paper

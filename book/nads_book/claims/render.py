@@ -30,7 +30,14 @@ from nads_book.claims.register import (
 )
 from nads_book.claims.statements import MARK, records, texts
 from nads_book.experiments import Results
-from nads_book.report import CLAIM, estimate, markdown_table, place_of_run, readable, without_html
+from nads_book.experiments.formatting import (
+    CLAIM,
+    estimate,
+    markdown_table,
+    place_of_run,
+    readable,
+    without_html,
+)
 
 if TYPE_CHECKING:
     import nbformat

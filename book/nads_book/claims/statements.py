@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nads_book.claims.register import ROOT, SIGNS, ClaimError, load
-from nads_book.report import CLAIM
+from nads_book.experiments.formatting import CLAIM
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
 # What a notebook shows as a paragraph, and a page in a box; the comments are seen in neither.
@@ -55,7 +55,7 @@ def unregistered(text: str) -> list[str]:
 
 
 def records(cell: Any) -> list[dict[str, Any]]:
-    """Return the marks of claims among the outputs of a cell, see `nads_book.report.publish`."""
+    """Return the marks of claims among the outputs of a cell, see `nads_book.experiments.formatting.publish`."""
     data = [output.get("data", {}) for output in cell.get("outputs", [])]
     return [content[CLAIM] for content in data if CLAIM in content]
 

@@ -12,7 +12,7 @@ import subprocess
 
 import yaml
 
-from nads_book.checkout import checkout_folder
+from nads_book.experiments.checkout import checkout_folder
 
 FORM = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nads_core as nc
-from nads_book.checkout import checkout_folder
+from nads_book.experiments.checkout import checkout_folder
 from nads_core.directions import NADs
 from nads_core.runtime.arguments import Facts
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from nads_book.evidence import Estimate
+from nads_book.experiments.evidence import Estimate
 from nads_book.experiments.stored import load_registered, study_path
 from nads_core.runtime.arguments import Facts, usable_device
 from nads_core.runtime.files import atomic_write
@@ -143,7 +143,9 @@ class Study(ABC):
     summary: ClassVar[str]
     design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
     constants: ClassVar[Facts] = {}  # what the file states about the design
-    size: ClassVar[str] = "laptop"  # of its trainings: see `nads_book.evidence.Evidence`
+    size: ClassVar[str] = (
+        "laptop"  # of its trainings: see `nads_book.experiments.evidence.Evidence`
+    )
     many_rows: ClassVar[bool] = False  # whether a unit may have several rows
     needs: ClassVar[tuple[str, ...]] = ()  # figures whose results a unit reads
     on_photos: ClassVar[bool] = False

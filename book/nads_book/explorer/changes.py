@@ -11,7 +11,7 @@ from typing import Any
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import as_script
 from nads_book.explorer.views import Source
-from nads_book.publishing import publishing
+from nads_book.figures.publishing import publishing
 
 STRENGTH = 0.05  # of what the note writes
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nads_book import report
-from nads_book.experiments import Results
+from nads_book.experiments import Results, formatting
 from nads_book.published.waves import published_accuracies
 from nads_book.statistics import accuracy_interval
 from nads_book.studies import load_results
@@ -30,7 +29,7 @@ from nads_core.directions.certainty import CERTAIN
 from nads_core.networks.architectures import ARCHITECTURES
 
 SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121", "logreg")  # in this order
-LABELS = {name: report.LABELS[name] for name in SHIPPED}
+LABELS = {name: formatting.LABELS[name] for name in SHIPPED}
 LEVELS = 127  # of int8, on either side of zero
 _PUBLISHED_TEST = 10_000  # images that a published accuracy was measured on
 DRAWINGS = Path(__file__).parent / "drawings"

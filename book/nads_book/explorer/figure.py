@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nads_book.explorer.views import PARTS, Page, Source, View, require_drawable
-from nads_book.publishing import publishing
+from nads_book.figures.publishing import publishing
 from nads_core.directions import NADs
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from nads_book.atlas import load_atlas, load_entry_nads
 from nads_book.atlas.measures import MEASURES
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LEVELS, Packet, as_script
-from nads_book.publishing import publishing
+from nads_book.figures.publishing import publishing
 from nads_core.directions import NADs
 
 NAME = "atlas"  # of the packet, and of its file

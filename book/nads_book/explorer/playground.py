@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image
 
 from nads_book.explorer.bundle import FOLDER, element
-from nads_book.publishing import publishing
+from nads_book.figures.publishing import publishing
 
 # The chips, and their values in the order of an address; `sources/playground/engine.js` has the
 # same.

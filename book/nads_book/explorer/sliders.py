@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nads_book.publishing import publishing
+from nads_book.figures.publishing import publishing
 from nads_core.data import poison
 from nads_core.directions import NADs
 

@@ -14,9 +14,9 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nads_book.figures.publishing import draws_variants
 from nads_book.figures.settings import LOOK, drawn_with
 from nads_book.figures.variants import Variants
-from nads_book.publishing import draws_variants
 from nads_core.data.fourier import spectrum
 
 WIDTH = LOOK["figure.figsize"][0]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nads_book.experiments.formatting import LABELS, percent
 from nads_book.network_report.parts import Figure, Section, chart, heat_maps
 from nads_book.network_report.sample import Sample
-from nads_book.report import LABELS, percent
 
 FINE = 1 / 4  # cycles per pixel, above which a wave is fine: shorter than four pixels
 _EDGES = np.array([0, *(2.0**k / 256 for k in range(3)), *(k / 32 for k in range(1, 17)), 1])

@@ -13,12 +13,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from nads_book.experiments.formatting import fixed, readable
 from nads_book.network_report.classes import classes
 from nads_book.network_report.frequencies import frequencies
 from nads_book.network_report.parts import Section
 from nads_book.network_report.preferences import preferences
 from nads_book.network_report.sample import Sample
-from nads_book.report import fixed, readable
 from nads_core.data import ImageSet
 from nads_core.directions import SecondMoment
 from nads_core.runtime.files import atomic_write

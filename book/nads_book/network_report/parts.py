@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.image import imsave
 
+from nads_book.experiments.formatting import readable
 from nads_book.figures.settings import COLOURS, STYLE, drawn_with
 from nads_book.figures.style import DIVERGING, SEQUENTIAL
-from nads_book.report import readable
 from nads_core.directions.plot import draw_direction
 
 _DECADES = 1.5  # of the maps of energies, above and below their mean

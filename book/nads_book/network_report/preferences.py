@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from torch import unique_consecutive
 
+from nads_book.experiments.formatting import fixed
 from nads_book.network_report.parts import Figure, Section, least_width, picture
 from nads_book.network_report.sample import Estimate, Sample, outwards
-from nads_book.report import fixed
 from nads_core.directions import NADs
 
 CERTAIN = 0.9  # certainty from which on a NAD counts as known

@@ -19,7 +19,7 @@ import torch
 from scipy.stats import t
 from torch import Tensor
 
-from nads_book.report import estimate, readable
+from nads_book.experiments.formatting import estimate, readable
 from nads_core.directions import SecondMoment
 from nads_core.directions.certainty import FEWEST_NETWORKS, GROUPS
 

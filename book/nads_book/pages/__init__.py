@@ -5,7 +5,7 @@ A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
 
 - loaders of stored results, cached, so that each function names what it reads;
 - one function per figure or table, which a cell calls (``nb.pages.flip.plot_costs()``);
-- one function per claim, ``@decides("dark-lines")``, which returns `nads_book.evidence.Evidence`.
+- one function per claim, ``@decides("dark-lines")``, which returns `nads_book.experiments.evidence.Evidence`.
   ``make verify`` and the build call these; `conclude` shows one on the page, as its sentence with
   the numbers.
 
@@ -19,9 +19,9 @@ import importlib
 from types import ModuleType
 
 from nads_book import claims
-from nads_book.evidence import Evidence
-from nads_book.publishing import publishing
-from nads_book.report import publish, show
+from nads_book.experiments.evidence import Evidence
+from nads_book.experiments.formatting import publish, show
+from nads_book.figures.publishing import publishing
 
 MODULES = (
     "atlas",

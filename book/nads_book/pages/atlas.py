@@ -23,8 +23,9 @@ from nads_book.atlas import (
     score,
 )
 from nads_book.claims import decides
-from nads_book.evidence import Evidence, evidence
 from nads_book.experiments import load_study
+from nads_book.experiments.evidence import Evidence, evidence
+from nads_book.experiments.formatting import estimate, show, table
 from nads_book.figures.style import (
     SEQUENTIAL,
     bar_ends,
@@ -37,7 +38,6 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.published.waves import LEARNED, spectrum_of
-from nads_book.report import estimate, show, table
 from nads_book.statistics import area_under_curve
 
 POOLING = ("cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool")

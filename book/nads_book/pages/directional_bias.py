@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import explorer, figures, published, statistics
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, evidence
 from nads_book.experiments import Results
+from nads_book.experiments.evidence import Estimate, evidence
+from nads_book.experiments.formatting import LABELS, percent
 from nads_book.published.waves import (
     LEARNED,
     Pairs,
@@ -31,7 +32,6 @@ from nads_book.published.waves import (
     wrapped,
 )
 from nads_book.published.waves import published_accuracies as authors
-from nads_book.report import LABELS, percent
 from nads_book.statistics import accuracy_interval
 from nads_book.studies import stored
 from nads_book.studies.directions import LOSSES

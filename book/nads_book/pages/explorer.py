@@ -10,9 +10,9 @@ import nads_core as nc
 from nads_book import figures
 from nads_book.atlas.similarity import overlap_interval
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, evidence
 from nads_book.experiments import load_nads, load_study
-from nads_book.report import LABELS
+from nads_book.experiments.evidence import Estimate, evidence
+from nads_book.experiments.formatting import LABELS
 
 NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
 LEADING = (1, 3, 10, 30, 100, 300)  # numbers of first NADs that are compared

@@ -14,10 +14,11 @@ from scipy.stats import permutation_test, rankdata
 from torch import Tensor
 
 import nads_core as nc
-from nads_book import figures, published, report
+from nads_book import figures, published
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, Evidence, Facts, above, around, evidence
-from nads_book.experiments import Results, Row, load_nads, load_study, results_path
+from nads_book.experiments import Results, Row, formatting, load_nads, load_study, results_path
+from nads_book.experiments.evidence import Estimate, Evidence, Facts, above, around, evidence
+from nads_book.experiments.formatting import LABELS, percent
 from nads_book.explorer import Changes
 from nads_book.figures.style import (
     colours,
@@ -29,7 +30,6 @@ from nads_book.figures.style import (
     show_badge,
     styled,
 )
-from nads_book.report import LABELS, percent
 from nads_book.statistics import pooled_variance, rank_correlation
 from nads_book.studies import load_results, run_experiment, stored
 from nads_book.studies.transforms import orthogonal_map, transform
@@ -180,7 +180,7 @@ def plot_costs() -> Figure:
         tests[panel], trainings[panel] = sides_of(results), sides_of(results, "train_accuracy")
         if name in published.FLIP:
             papers[panel] = dict(zip(tests[panel], published.FLIP[name], strict=True))
-    badge = report.badge(of_maps("lenet"))
+    badge = formatting.badge(of_maps("lenet"))
     return figures.plot_representations(tests, 10_000, trainings, papers, badge=badge)
 
 
@@ -292,7 +292,7 @@ def widget() -> Changes:
     for name in SIZES:
         settings = of_maps(name).settings
         caption = (
-            f"Test accuracy of {NAMES[name]} ({report.badge(of_maps(name))}), trained and tested "
+            f"Test accuracy of {NAMES[name]} ({formatting.badge(of_maps(name))}), trained and tested "
             f"on images changed like this: {settings['num_train']:,} photos, "
             f"{settings['recipe']['epochs']} epochs."
         )
@@ -314,7 +314,7 @@ def plot_signs(yours: Mapping[str, float] | None = None) -> Figure:
     }
     if yours:
         tests["yours"] = {label: [accuracy] for label, accuracy in yours.items()}
-    return figures.plot_representations(tests, 5_000, badge=report.badge(of_maps("lenet")))
+    return figures.plot_representations(tests, 5_000, badge=formatting.badge(of_maps("lenet")))
 
 
 def plot_yours(
@@ -354,7 +354,7 @@ def plot_maps(name: str, upright: bool = True) -> Figure:
             axis.axhline(100 * level, **dotted("logistic regression", 0.2))
         axis.set_xlabel(xlabel)
     legend(figure, axes[0], ncols=3)
-    show_badge(figure, report.badge(of_maps(name)))
+    show_badge(figure, formatting.badge(of_maps(name)))
     return figure
 
 

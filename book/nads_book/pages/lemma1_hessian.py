@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, evidence, fitted_slope
+from nads_book.experiments.evidence import Estimate, evidence, fitted_slope
 from nads_book.figures.style import DIVERGING, legend, log_ticks, panel_row, shade, styled
 from nads_book.statistics import rank_correlation
 from nads_book.theory import deep_linear, pooling

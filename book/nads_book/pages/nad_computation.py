@@ -17,11 +17,12 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book import figures, report
+from nads_book import figures
 from nads_book.benchmarks import load_costs
 from nads_book.claims import decides
-from nads_book.evidence import Evidence, evidence
-from nads_book.experiments import Rows, load_nads, load_study, matching
+from nads_book.experiments import Rows, formatting, load_nads, load_study, matching
+from nads_book.experiments.evidence import Evidence, evidence
+from nads_book.experiments.formatting import LABELS
 from nads_book.figures.style import (
     colours,
     legend,
@@ -34,7 +35,6 @@ from nads_book.figures.style import (
 )
 from nads_book.pages.scored_rows import registered, rows_of
 from nads_book.published.waves import half_of_energy, spectrum_of
-from nads_book.report import LABELS
 from nads_book.studies.calibration import ENTRIES
 from nads_book.studies.mixed_derivative import NETWORKS
 from nads_book.studies.network_numbers import LARGEST, enough, means
@@ -206,7 +206,7 @@ def show_published() -> None:
     rows = [
         [label, *(f"{one:.3f}" for one in overlaps.values())] for label, overlaps in found.items()
     ]
-    report.table(rows, ["overlap with the published NADs", *(f"first {k}" for k in counts)])
+    formatting.table(rows, ["overlap with the published NADs", *(f"first {k}" for k in counts)])
 
 
 @decides("published-directions")
@@ -398,10 +398,14 @@ def table_by_certainty() -> str:
                 )
         first = bins.iloc[0]
         error = bins["error"][(bins["claimed"] >= 0.4) & (bins["claimed"] < 0.8)].mean()
-        spread = report.fixed(float(error * first["runs"] ** 0.5), 2)  # a dash without such bins
+        spread = formatting.fixed(
+            float(error * first["runs"] ** 0.5), 2
+        )  # a dash without such bins
         runs = f"{first['runs']} × {first['num_networks']:,}"
         rows.append([NAMES[first["architecture"]], runs, *map(cells.get, FIFTHS), spread])
-    return report.markdown_table(rows, ["network", "runs × networks", *FIFTHS.values(), "one run"])
+    return formatting.markdown_table(
+        rows, ["network", "runs × networks", *FIFTHS.values(), "one run"]
+    )
 
 
 def table_shipped() -> str:
@@ -415,7 +419,7 @@ def table_shipped() -> str:
         number = f"{nads.provenance['num_networks']:,}"
         rows.append([label, number, half_of_energy(nads), spread, certain])
     head = ["NADs that ship", "networks", "NADs with half of the energy", "first / last eigenvalue"]
-    return report.markdown_table(rows, [*head, "certain above 0.9"])
+    return formatting.markdown_table(rows, [*head, "certain above 0.9"])
 
 
 # Of the page "How certain is a NAD?": marker in its text -> table

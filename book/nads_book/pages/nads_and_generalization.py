@@ -17,7 +17,8 @@ from torch import Tensor
 import nads_core as nc
 from nads_book import figures, published, statistics
 from nads_book.claims import decides
-from nads_book.evidence import (
+from nads_book.experiments import Results, Scored, load_nads, load_study, matching
+from nads_book.experiments.evidence import (
     Estimate,
     Evidence,
     Facts,
@@ -27,7 +28,7 @@ from nads_book.evidence import (
     exact_share,
     otherwise,
 )
-from nads_book.experiments import Results, Scored, load_nads, load_study, matching
+from nads_book.experiments.formatting import LABELS, fixed, percent
 from nads_book.figures.style import (
     bars,
     colours,
@@ -41,7 +42,6 @@ from nads_book.figures.style import (
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
-from nads_book.report import LABELS, fixed, percent
 from nads_book.statistics import MANY, accuracy_interval, area_under_curve, with_interval
 from nads_book.studies import gain, stored
 from nads_book.studies.nonlinear_tasks import NETWORKS, NONLINEAR, TASKS

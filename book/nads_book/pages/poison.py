@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nads_book import figures, report
+from nads_book import figures
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, Evidence, above, evidence, fitted_slope
-from nads_book.experiments import Results, Row, load_study
+from nads_book.experiments import Results, Row, formatting, load_study
+from nads_book.experiments.evidence import Estimate, Evidence, above, evidence, fitted_slope
 from nads_book.explorer import Changes
 from nads_book.figures.poison import index_axis
 from nads_book.figures.style import (
@@ -112,7 +112,7 @@ def plot_number(yours: Mapping[int, float] | None = None, images: ImageSet | Non
     curves = {name: sweep(DEVIATION, case) for case, name in NAMES.items()}
     own = {}
     if yours and images:
-        label = f"yours: {report.badge(images)}"
+        label = f"yours: {formatting.badge(images)}"
         own = {label: {index: [lost] for index, lost in yours.items()}}
     return figures.plot_by_index({"": curves}, LOST, own)
 
@@ -136,7 +136,7 @@ def widget() -> Changes:
     clean = trained_on()
     found = wide.rename(columns=names).assign(clean=clean["test_accuracy"].mean())
     caption = (
-        f"Accuracy of LeNets on unchanged photos ({report.badge(injected())}), after training on "
+        f"Accuracy of LeNets on unchanged photos ({formatting.badge(injected())}), after training on "
         f"photos changed like this: {settings['num_train']:,} photos, "
         f"{settings['recipe']['epochs']} epochs, mean of {clean['seed'].nunique()} trainings."
     )
@@ -254,7 +254,7 @@ def plot_following() -> Figure:
     index_axis(axis)
     legend(figure, axis, ncols=4)
     settings = injected().settings
-    show_badge(figure, f"{report.badge(injected())}, {settings['num_train']:,} photos")
+    show_badge(figure, f"{formatting.badge(injected())}, {settings['num_train']:,} photos")
     return figure
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from nads_book import published, report
+from nads_book import published
 from nads_book.claims import decides
-from nads_book.evidence import Evidence, above, around, evidence
-from nads_book.experiments import Results
+from nads_book.experiments import Results, formatting
+from nads_book.experiments.evidence import Evidence, above, around, evidence
 from nads_book.figures.poison import index_axis
 from nads_book.figures.style import (
     bars,
@@ -73,7 +73,7 @@ def plot_accuracy_by_carrier() -> Figure:
     axis.set_xlabel("NAD index of the carrier")
     index_axis(axis)
     legend(figure, axis, ncols=2)
-    show_badge(figure, report.badge(poisoned()))
+    show_badge(figure, formatting.badge(poisoned()))
     return figure
 
 
@@ -114,7 +114,7 @@ def plot_use() -> Figure:
     axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     index_axis(axis)
     legend(figure, axis, ncols=4)
-    show_badge(figure, report.badge(poisoned()))
+    show_badge(figure, formatting.badge(poisoned()))
     return figure
 
 

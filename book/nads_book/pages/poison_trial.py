@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book import figures, report
-from nads_book.experiments import load_nads
-from nads_book.parameters import check_parameters, choose_network, choose_preset
+from nads_book import figures
+from nads_book.experiments import formatting, load_nads
+from nads_book.pages.parameters import check_parameters, choose_network, choose_preset
 from nads_book.photos import load_images
 from nads_core.data.poisoning import carriers
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
@@ -103,8 +103,8 @@ class Trial:
         self.seconds = self.seconds_of_training()
         on_cpu = not torch.cuda.is_available()
         self.workers = num_cores() if on_cpu and self.seconds > _WORTH else 1
-        report.show_images_used(self.train, self.test)
-        report.show(self.announcement())
+        formatting.show_images_used(self.train, self.test)
+        formatting.show(self.announcement())
 
     def announcement(self) -> str:
         """Say what the four trainings of the chapter take on this device: clean, poisoned, hole and
@@ -114,8 +114,8 @@ class Trial:
         device = torch.cuda.get_device_name() if on_gpu else "the CPU"
         rounds, epochs = -(-4 // self.workers), self.recipe.epochs
         return (
-            f"4 trainings of {report.LABELS.get(self.label, self.label)}, "
-            f"with NADs of {report.LABELS.get(self.nads.name, self.nads.name)}, "
+            f"4 trainings of {formatting.LABELS.get(self.label, self.label)}, "
+            f"with NADs of {formatting.LABELS.get(self.nads.name, self.nads.name)}, "
             f"{len(self.train):,} photos, {epochs} epoch{'s' * (epochs > 1)}, "
             f"on {device}: **{in_words(rounds * self.seconds)}**. "
             "`preset` sets another size."
@@ -180,7 +180,9 @@ class Trial:
         """Draw the reader's accuracies."""
         shares = {version: [share] for version, share in accuracies.items()}
         shown = {"your networks": shares}
-        return figures.plot_representations(shown, len(self.test), badge=report.badge(self.train))
+        return figures.plot_representations(
+            shown, len(self.test), badge=formatting.badge(self.train)
+        )
 
 
 def _require_fitting(build: Callable[[], nn.Module], num_classes: int) -> None:

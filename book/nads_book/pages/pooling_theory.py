@@ -11,10 +11,10 @@ from torch.nn.functional import avg_pool1d, max_pool1d
 
 from nads_book import figures, statistics
 from nads_book.claims import decides
-from nads_book.evidence import evidence
+from nads_book.experiments.evidence import evidence
+from nads_book.experiments.formatting import readable
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
-from nads_book.report import readable
 from nads_book.theory import pooling, regression
 from nads_book.theory.checks import Check, errata
 from nads_core.data.fourier import Frequency

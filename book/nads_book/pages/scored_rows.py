@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from nads_book import evidence
-from nads_book.experiments import Row, Scored, load_study
+from nads_book.experiments import Row, Scored, evidence, load_study
 from nads_book.studies import experiment
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_book import figures
 from nads_book.claims import decides
-from nads_book.evidence import evidence
+from nads_book.experiments.evidence import evidence
 from nads_book.theory import checks, classifiers, pooling
 from nads_book.theory.checks import Check, errata
 

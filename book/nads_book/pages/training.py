@@ -19,10 +19,12 @@ import nads_core as nc
 from nads_book import figures
 from nads_book.atlas import load_atlas
 from nads_book.claims import decides
-from nads_book.evidence import Estimate, Evidence, Facts, above, evidence
 from nads_book.experiments import Row, load_study, matching
+from nads_book.experiments.evidence import Estimate, Evidence, Facts, above, evidence
+from nads_book.experiments.formatting import fixed
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
+from nads_book.figures.publishing import publishing
 from nads_book.figures.style import (
     bar_ends,
     legend,
@@ -33,8 +35,6 @@ from nads_book.figures.style import (
     styled,
 )
 from nads_book.pages.scored_rows import registered, rows_of, scored
-from nads_book.publishing import publishing
-from nads_book.report import fixed
 from nads_book.statistics import mean_and_range
 from nads_book.studies import first_step_rates, forgetting, responses
 from nads_book.studies.adam_flip import (

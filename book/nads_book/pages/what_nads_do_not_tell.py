@@ -21,10 +21,10 @@ from scipy.stats import rankdata
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_book.checkout import checkout_folder
 from nads_book.claims import decides
-from nads_book.evidence import Evidence, Facts, around, evidence
 from nads_book.experiments import Estimate, load_registered, load_study
+from nads_book.experiments.checkout import checkout_folder
+from nads_book.experiments.evidence import Evidence, Facts, around, evidence
 from nads_book.figures.style import (
     colours,
     legend,
@@ -35,7 +35,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.mnist1d import load_mnist1d
+from nads_book.photos.mnist1d import load_mnist1d
 from nads_book.statistics import (
     drawn_counts,
     exact_mean,

@@ -19,7 +19,7 @@ import nbformat
 import torch
 from loky import ProcessPoolExecutor, as_completed
 
-from nads_book.publishing import OPTIONS
+from nads_book.figures.publishing import OPTIONS
 from nads_book.site import dependencies
 from nads_book.site.dependencies import results_folder, traced
 from nads_core.runtime import provenance

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from nads_book.checkout import checkout_folder
+from nads_book.experiments.checkout import checkout_folder
 from nads_core import NADs
 
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "parameters"}

@@ -10,10 +10,10 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from nads_book import explorer, figures
+from nads_book.experiments.formatting import LABELS
 from nads_book.explorer.wave_bet import Guess
 from nads_book.figures.variants import VARIANTS, Variants
 from nads_book.pages import intro, nad_computation
-from nads_book.report import LABELS
 from nads_book.site import gaps
 from nads_core import load_nads
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 from nads_book import claims, pages
-from nads_book.evidence import Evidence
+from nads_book.experiments.evidence import Evidence
 from nads_core.runtime.threads import one_thread
 
 

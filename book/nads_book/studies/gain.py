@@ -14,8 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.atlas.trained_waves import rising_fit
-from nads_book.checkout import checkout_folder
-from nads_book.evidence import Estimate
 from nads_book.experiments import (
     Context,
     Estimates,
@@ -25,6 +23,8 @@ from nads_book.experiments import (
     Unit,
     factorial,
 )
+from nads_book.experiments.checkout import checkout_folder
+from nads_book.experiments.evidence import Estimate
 from nads_book.statistics import regression, resampled, with_interval
 from nads_book.studies.directions import DirectionStudy
 from nads_book.studies.presets import Size

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_book.report import fixed, markdown_table, readable
+from nads_book.experiments.formatting import fixed, markdown_table, readable
 
 LIMIT = 4.0  # standard errors
 

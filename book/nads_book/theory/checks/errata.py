@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nads_book import report
-from nads_book.evidence import Evidence
-from nads_book.report import readable
+from nads_book.experiments import formatting
+from nads_book.experiments.evidence import Evidence
+from nads_book.experiments.formatting import readable
 from nads_book.theory import deep_linear, lemma2, pooling
 from nads_book.theory.checks import deep_linear as checks_of_model
 from nads_book.theory.checks import lemma2 as checks_of_lemma2
@@ -146,9 +146,9 @@ def show_verdicts(results: Mapping[str, Sequence[Check]]) -> None:
     rows = []
     for key, found in results.items():
         statement = STATEMENTS[key]
-        report.publish(f"errata-{key}")
+        formatting.publish(f"errata-{key}")
         rows.append((statement.title, f"**{statement.verdict(found)}**", statement.evidence(found)))
-    report.table(rows, ("statement of the paper", "verdict", "evidence"))
+    formatting.table(rows, ("statement of the paper", "verdict", "evidence"))
 
 
 def _indivisible() -> tuple[float, float]:

@@ -5,24 +5,26 @@ import re
 import markdown_it
 import numpy as np
 import pytest
-from nads_book import report
+from nads_book.experiments import formatting
 
 
 def test_a_number_has_fixed_decimals_and_its_own_minus():
-    assert report.fixed(-0.04, 1) == "0.0" and report.fixed(-0.26, 1, True) == "−0.3"
-    assert report.fixed(2, 0, True) == "+2" and report.fixed(np.float32(0.125), 3) == "0.125"
-    assert report.fixed(np.nan, 2) == "–"
+    assert formatting.fixed(-0.04, 1) == "0.0" and formatting.fixed(-0.26, 1, True) == "−0.3"
+    assert (
+        formatting.fixed(2, 0, True) == "+2" and formatting.fixed(np.float32(0.125), 3) == "0.125"
+    )
+    assert formatting.fixed(np.nan, 2) == "–"
 
 
 def test_an_estimate_has_its_interval_where_it_is_known():
-    assert report.estimate((0.5, -0.25, 0.75)) == "0.50 (−0.25 to 0.75)"
-    assert report.estimate([0.5], 1) == "0.5"
-    assert report.estimate((np.nan, 0.0, 1.0)) == "–"
+    assert formatting.estimate((0.5, -0.25, 0.75)) == "0.50 (−0.25 to 0.75)"
+    assert formatting.estimate([0.5], 1) == "0.5"
+    assert formatting.estimate((np.nan, 0.0, 1.0)) == "–"
 
 
 def test_points_with_and_without_an_interval():
-    assert report.points(0.0314) == report.points(0.0314, float("inf")) == "3.1"
-    assert report.points(-0.0314, 1.25) == "−3.1 ± 1.2"
+    assert formatting.points(0.0314) == formatting.points(0.0314, float("inf")) == "3.1"
+    assert formatting.points(-0.0314, 1.25) == "−3.1 ± 1.2"
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def shown(monkeypatch):
 
 
 def test_a_table_has_a_row_for_each(shown):
-    report.table([["LeNet", 1], ["VGG-11", 2.5]], ["", "number"])
+    formatting.table([["LeNet", 1], ["VGG-11", 2.5]], ["", "number"])
     assert shown == ["|  | number |\n|---|---|\n| LeNet | 1 |\n| VGG-11 | 2.5 |"]
 
 
@@ -47,8 +49,8 @@ def test_names_in_results_files_are_text_on_pages(shown, name):
     class Results:
         runs = [{"device": name, "date": "2026-01-02"}]
 
-    report.show(f"LeNet: {report.place_of_run(Results())}.")
-    report.table([["LeNet", name]], ["", "computed on"])
+    formatting.show(f"LeNet: {formatting.place_of_run(Results())}.")
+    formatting.table([["LeNet", name]], ["", "computed on"])
     for text in shown:
         page = markdown_it.MarkdownIt().enable("table").render(text)
         elements = {*re.findall(r"<[^>\s]+", page)} - {"<p", "</p"}
@@ -73,7 +75,7 @@ def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, name, wa
 
     train = Images([0] * 1_200)
     train.source = source
-    report.show_images_used(train, train[:200])
+    formatting.show_images_used(train, train[:200])
     (text,) = shown
     assert text.startswith(f"`{name}` Live: {source}, 1,200 to train on, 200 to test on.")
     assert ("NADS_DATA" in text) == warned
@@ -86,7 +88,7 @@ def test_runs_say_their_place():
             {"device": "CPU", "date": "2026-01-01"},
         ]
 
-    assert report.place_of_run(Results()) == "on CPU, GPU, 2026-01-02"
+    assert formatting.place_of_run(Results()) == "on CPU, GPU, 2026-01-02"
 
 
 def test_text_is_shown_as_text_even_if_it_names_a_file(capsys, monkeypatch):
@@ -95,11 +97,11 @@ def test_text_is_shown_as_text_even_if_it_names_a_file(capsys, monkeypatch):
     shown = []
     monkeypatch.setattr(display, "display", shown.append)
     for text in (".", __file__, "https://example.org"):
-        report.show(text)
+        formatting.show(text)
         assert shown.pop().data == text
 
 
 @pytest.mark.parametrize("row", [["one"], ["two", "three | four"]])
 def test_a_row_of_another_length_is_no_row_of_a_table(row):
     with pytest.raises(ValueError, match=f"{2 * len(row) - 1} cells .*2 columns.*{row[0]}"):
-        report.markdown_table([["a", "b"], row], ["head", "line"])
+        formatting.markdown_table([["a", "b"], row], ["head", "line"])

@@ -10,7 +10,7 @@ def checkout_folder(name: str) -> Path:
     If neither has it, return its path in the working folder, where a caller may create it.
     """
     here = Path.cwd()
-    candidates = [parent / name for parent in (here, *here.parents, Path(__file__).parents[2])]
+    candidates = [parent / name for parent in (here, *here.parents, Path(__file__).parents[3])]
     return next((folder for folder in candidates if folder.is_dir()), candidates[0])
 
 
