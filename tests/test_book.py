@@ -59,25 +59,18 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
     assert sum(len(TAKEAWAY.findall(cell.source)) for cell in notebook.cells) == 1
 
 
-def test_sync_takes_the_newer_file_and_writes_captions_into_the_notebook_alone(
-    tmp_path, monkeypatch
-):
-    text, notebook = tmp_path / "chapter.md", tmp_path / "chapter.ipynb"
+def test_sync_writes_captions_into_the_notebook_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(sync, "CHAPTERS", tmp_path)
     monkeypatch.setattr(sync, "NOTEBOOKS", tmp_path)
     options = ":mystnb: {figure: {caption: 'Why so red?', name: fig-red}}"
-    written = f"# Title\n\n```{{code-cell}} ipython3\n{options}\nplot()\n```\n"
-    text.write_text(written)
+    text = f"# Title\n\n```{{code-cell}} ipython3\n{options}\nplot()\n```\n"
+    (tmp_path / "chapter.md").write_text(text)
     sync.main()
-    cells = nbformat.read(notebook, as_version=4).cells
+    cells = nbformat.read(tmp_path / "chapter.ipynb", as_version=4).cells
     assert [cell.cell_type for cell in cells] == ["markdown", "code", "code", "markdown"]
-    assert "Why so red?" in cells[3].source and written in text.read_text()
-    for path, before, after in ((notebook, "plot()", "draw()"), (text, "draw()", "show()")):
-        path.write_text(path.read_text().replace(before, after))
-        os.utime(path, (time.time() + 60,) * 2)
-        sync.main()
-        assert written.replace("plot()", after) in text.read_text()
-        assert nbformat.read(notebook, as_version=4).cells[2].source == after
+    assert "Why so red?" in cells[3].source and cells[2].source == "plot()"
+    hidden = ["remove-cell" in cell.metadata.get("tags", []) for cell in cells]
+    assert hidden == [False, True, False, True]
 
 
 def ours(node):
@@ -175,13 +168,13 @@ def small_book(tmp_path, monkeypatch):
         shutil.copytree(ROOT / "book" / name, tmp_path / "book" / name)
     (tmp_path / "book" / "intro.md").write_text("# Introduction\n")
 
-    def write(*sources, text="# Small", name="small", tags=()):
+    def write(*sources, text="# Small", name="small"):
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         cells = [
             nbformat.v4.new_markdown_cell(text),
             *map(nbformat.v4.new_code_cell, ['preset = "demo"', *sources]),
         ]
-        cells[1].metadata["tags"] = ["parameters", *tags]
+        cells[1].metadata["tags"] = ["parameters"]
         notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
         nbformat.write(notebook, tmp_path / "notebooks" / f"{name}.ipynb")
         names = sorted(path.stem for path in (tmp_path / "notebooks").glob("*.ipynb"))
@@ -293,27 +286,25 @@ time.sleep(600)
 """
 
 
-def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, monkeypatch, capsys):
+def test_chapters_share_the_cores_and_are_not_executed_again(small_book, monkeypatch, capsys):
     for name in (names := ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")):
         monkeypatch.delenv(name, raising=False)
     limits = f"import os; print(*map(os.environ.get, {names}))"
     small_book(limits, name="a")
-    small_book(limits, name="b")
-    root = small_book(limits, name="0", tags=["alone"])
+    root = small_book(limits, name="b")
     monkeypatch.setattr(build, "render", lambda *_: root)
     build.build(root / "_build", "smoke", root, jobs=2)
-    assert re.findall(r"notebooks/(\w) +executed in", capsys.readouterr().out)[2] == "0"
     cores = execution.num_cores()
     share = max(1, cores // 2)
-    for name in "ab0":
+    for name in "ab":
         notebook = nbformat.read(root / f"_build/executed/smoke/{name}.ipynb", as_version=4)
-        shared = name != "0" and share < cores
-        text = f"{share} of {cores} cores (" if shared else f"{cores} cores ("
+        text = f"{share} of {cores} cores (" if share < cores else f"{cores} cores ("
         assert notebook.metadata["machine"].startswith(text)
-        limit = share if shared else None
+        limit = share if share < cores else None
         assert notebook.cells[-1].outputs[0].text == f"{limit} {limit}\n"
+    assert capsys.readouterr().out.count("executed in") == 2
     build.build(root / "_build", "smoke", root)
-    assert capsys.readouterr().out.count("unchanged") == 3
+    assert capsys.readouterr().out.count("unchanged") == 2
 
 
 def test_a_chapter_that_fails_stops_the_others(small_book):

@@ -3,6 +3,6 @@ book``).
 
 `build` executes the chapters that are due, each by `execute` in a process of its own;
 `dependencies` says which are. `stage` writes the pages that do not come from a chapter, and `pages`
-turns executed notebooks and Sphinx's HTML into what a reader sees. `sync` carries edits between the
-chapters' text and their notebooks. Nothing imports this package but what builds or tests the book.
+turns executed notebooks and Sphinx's HTML into what a reader sees. `sync` writes the notebooks
+from the chapters' texts. Nothing imports this package but what builds or tests the book.
 """

@@ -5,8 +5,7 @@
 
 The chapters are the entries of `_toc.yml` under ``notebooks/``. An executed chapter remembers what
 it read, and is executed again only when something of that has changed. Chapters are executed side
-by side, each on one core; one that measures the machine has the tag `alone`. Nothing outside the
-build folder is written.
+by side, each on one core. Nothing outside the build folder is written.
 """
 
 from __future__ import annotations
@@ -128,26 +127,20 @@ def build(
             registered one.
         ClaimError: if a sentence of a takeaway is no registered claim.
     """
-
-    def report(chapter: Chapter, seconds: float) -> None:
-        print(f"  {chapter.name:<36} executed in {seconds:.0f} s", flush=True)
-
     began = time.perf_counter()
     claims.check_pages(root)
     print(f"Building the book in {folder} at preset {preset!r}", flush=True)
     book = [Chapter(name, folder, preset, root) for name in chapters(root)]
     due = []
-    for one in sorted(book, key=Chapter.effort, reverse=True):
+    for one in sorted(book, key=lambda one: one.effort, reverse=True):
         changes = one.changed
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         state = f"to execute ({changes[0]}{more})" if changes else "unchanged"
         print(f"  {one.name:<36} {state}", flush=True)
         due += [one] if changes else []
-    side = [one for one in due if not one.alone]
     with one_thread():  # the chapters want the cores
         stage_pages = partial(stage, folder / "stage", root)
-        execute_together(side, jobs or side_by_side(preset), report, stage_pages)
-    execute_together([one for one in due if one.alone], 1, report)
+        execute_together(due, jobs or side_by_side(preset), stage_pages)
     register = decided(book, root)
     print("All chapters are executed; the pages are being rendered", flush=True)
     index = render(folder, book, register, root)

@@ -11,6 +11,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -35,55 +36,39 @@ def traced(record: Path, folders: Iterable[Path]) -> dict[str, str]:
     folders.
     """
     paths = [str(TRACED), *filter(None, [os.environ.get("PYTHONPATH")])]
-    folders = os.pathsep.join(map(str, folders))
     return {
         "NADS_TRACE": str(record),
-        "NADS_TRACED": folders,
+        "NADS_TRACED": os.pathsep.join(map(str, folders)),
         "PYTHONPATH": os.pathsep.join(paths),
     }
 
 
 def read(record: Path, root: Path) -> set[str]:
-    """Return what was read, each as its kind and its path relative to the root, such as ``file
-    book/claims.toml``.
-    """
-    keys = set()
-    for line in record.read_text("utf8").splitlines():
-        kind, _, name = line.partition(" ")
-        if kind == "code" and name.endswith(".pyc"):
+    """Return the paths that were read, relative to the root, of a compiled module its source's."""
+    names = set()
+    for name in record.read_text("utf8").splitlines():
+        if name.endswith(".pyc"):
             name = importlib.util.source_from_cache(name)
         relative = os.path.relpath(name, root)
         if not NEVER.search(relative):
-            keys.add(f"{kind} {relative}")
-    return keys
+            names.add(relative)
+    return names
 
 
-def digest(key: str, root: Path) -> str:
+def digest(path: Path, began: float = math.inf) -> str:
     """Return a hash of what was read, as it is now; "missing" where there is no such file or
-    folder.
+    folder, and "changed", which no later hash equals, for a change since ``began``, in seconds.
     """
-    kind, _, name = key.partition(" ")
     try:
-        state = (root / name).stat()
+        state = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
-    return _digest(kind, root / name, state.st_mtime_ns, state.st_size)
-
-
-def digests(keys: Iterable[str], root: Path, began: float) -> dict[str, str]:
-    """Return the hash of each; of one that has changed since ``began``, in seconds, "changed",
-    which it never is.
-    """
-    found = {key: digest(key, root) for key in sorted(keys)}
-    for key, value in found.items():
-        if value != "missing" and (root / key.partition(" ")[2]).stat().st_mtime > began:
-            found[key] = "changed"
-    return found
+    return "changed" if state.st_mtime > began else _digest(path, state.st_mtime_ns, state.st_size)
 
 
 def changed(before: Mapping[str, str], root: Path) -> list[str]:
-    """Return the keys whose hash is another one now."""
-    return [key for key, value in before.items() if digest(key, root) != value]
+    """Return the paths whose hash is another one now."""
+    return [name for name, value in before.items() if digest(root / name) != value]
 
 
 def surroundings(preset: str) -> list[object]:
@@ -96,12 +81,12 @@ def surroundings(preset: str) -> list[object]:
 
 
 @functools.cache
-def _digest(kind: str, path: Path, modified: int, size: int) -> str:
+def _digest(path: Path, modified: int, size: int) -> str:
     """Return the hash of a file or folder, as of its time of modification and size."""
     if path.is_dir():  # also where a program tried to open it
         names = (name for name in os.listdir(path) if not name.startswith((".", "__pycache__")))
         content = "\0".join(sorted(names)).encode()
-    elif kind == "code":  # what a module says to Python, without docstrings
+    elif path.suffix == ".py":  # what a module says to Python, without docstrings
         tree = ast.parse(path.read_bytes())
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

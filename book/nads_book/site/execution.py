@@ -98,20 +98,12 @@ class Chapter:
         if self.record["surroundings"] != dependencies.surroundings(self.preset):
             return ["other photos or environment variables"]
         found = dependencies.changed(self.record["dependencies"], self.root)
-        return [f"changed: {key.partition(' ')[2]}" for key in found]
-
-    def effort(self) -> tuple[float, int]:
-        """Return what sorts chapters by what they may take: the seconds of last time, or their
-        length.
-        """
-        seconds = self.record.get("papermill", {}).get("duration") or math.inf
-        return seconds, self.source.stat().st_size
+        return [f"changed: {name}" for name in found]
 
     @property
-    def alone(self) -> bool:
-        """Whether it measures the machine, so that nothing else may run: see the tag `alone`."""
-        cells = nbformat.read(self.source, as_version=4).cells
-        return any("alone" in cell.metadata.get("tags", []) for cell in cells)
+    def effort(self) -> float:
+        """What sorts chapters by the time that they may take: the seconds of last time."""
+        return self.record.get("papermill", {}).get("duration") or math.inf
 
     def execute(self, parent: int, cores: int) -> float:
         """Execute it on some of the cores, check and keep what came out; return the seconds.
@@ -158,12 +150,14 @@ class Chapter:
             text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # less the colours of a terminal
             where = f"{self.name}.ipynb failed at preset {self.preset!r}"
             raise BuildError(f"{where}, {text}\n\nIts outputs so far: {partial}") from None
-        keys = dependencies.read(read, self.root)
-        keys |= {f"file {self.source.relative_to(self.root)}", "file requirements.txt"}
+        names = dependencies.read(read, self.root)
+        names |= {str(self.source.relative_to(self.root)), "requirements.txt"}
         notebook.metadata |= {
             "machine": place,
             "surroundings": dependencies.surroundings(self.preset),
-            "dependencies": dependencies.digests(keys, self.root, began),
+            "dependencies": {
+                name: dependencies.digest(self.root / name, began) for name in sorted(names)
+            },
         }
         nbformat.write(notebook, partial)
         partial.replace(self.target)
@@ -184,12 +178,9 @@ def side_by_side(preset: str) -> int:
 
 
 def execute_together(
-    chapters: list[Chapter],
-    jobs: int,
-    report: Callable[[Chapter, float], None] = lambda chapter, seconds: None,
-    meanwhile: Callable[[], None] = lambda: None,
+    chapters: list[Chapter], jobs: int, meanwhile: Callable[[], None] = lambda: None
 ) -> None:
-    """Execute chapters, ``jobs`` at once, each on its share of the cores, and report each as it is
+    """Execute chapters, ``jobs`` at once, each on its share of the cores, and print each as it is
     ready.
 
     Whatever ends this early, Ctrl-C or a chapter that fails, ends the chapters that still run.
@@ -197,7 +188,6 @@ def execute_together(
     Args:
         chapters: chapters in the order in which they begin.
         jobs: how many at once.
-        report: called with each chapter and the seconds that it took.
         meanwhile: what this process does beside them, before it reports.
     """
     jobs = max(1, min(jobs, len(chapters)))
@@ -207,6 +197,7 @@ def execute_together(
         futures = {executor.submit(one.execute, os.getpid(), cores): one for one in chapters}
         meanwhile()
         for future in as_completed(futures):
-            report(futures[future], future.result())
+            name, seconds = futures[future].name, future.result()
+            print(f"  {name:<36} executed in {seconds:.0f} s", flush=True)
     finally:
         executor.shutdown(kill_workers=True)

@@ -15,8 +15,9 @@ from nads_book.figures.variants import MIME, VARIANTS
 
 # A line that shows a claim, a stored figure or a widget: a page shows the result alone.
 SHOWN = re.compile(r"(nb\.conclude|(nb\.pages\.\w+|page)\.\w+)\(.*\)")
-DETAILS = re.compile(r"^<!-- details: (.+) -->$", re.MULTILINE)
-CLOSING = re.compile(r"^(<!-- end of details -->$|(?=#{1,6} ))", re.MULTILINE)
+DETAILS = re.compile("<!-- details: (.+) -->")
+END = "<!-- end of details -->"
+HEADING = re.compile("#{1,6} ")
 
 
 def byline(notebook: nbformat.NotebookNode) -> str:
@@ -39,17 +40,20 @@ def with_details(cells: list[nbformat.NotebookNode]) -> None:
     A page then reads like an article; a notebook has it all.
     """
     inside = False
-    for cell in (cell for cell in cells if cell.cell_type == "markdown"):
-        before, *labelled = DETAILS.split(cell.source)  # then labels and texts, in turns
-        texts = [before, *labelled[1::2]]
-        for place, text in enumerate(texts):
-            if place:
-                label = html.escape(labelled[2 * place - 2])
-                inside, text = True, f"<details>\n<summary>{label}</summary>\n{text}"
-            if inside and CLOSING.search(text):
-                inside, text = False, CLOSING.sub("</details>\n\n", text, count=1)
-            texts[place] = text
-        cell.source = "".join(texts)
+    for cell in cells:
+        if cell.cell_type != "markdown":
+            continue
+        lines = []
+        for line in cell.source.splitlines():
+            if inside and (line == END or HEADING.match(line)):
+                inside = False
+                lines.append("</details>\n")
+            if opened := DETAILS.fullmatch(line):
+                inside = True
+                line = f"<details>\n<summary>{html.escape(opened[1])}</summary>"
+            if line != END:
+                lines.append(line)
+        cell.source = "\n".join(lines)
     if inside:
         cells.append(nbformat.v4.new_markdown_cell("</details>"))
 
@@ -82,12 +86,8 @@ def keep_variants(notebook: nbformat.NotebookNode, folder: Path) -> None:
     ``HASH.dark.png``.
     """
     folder.mkdir(exist_ok=True)
-    for data in (
-        output.data
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "data" in output
-    ):
+    for output in (one for cell in notebook.cells for one in cell.get("outputs", [])):
+        data = output.get("data", {})
         for name in VARIANTS:
             if variant := data.pop(MIME.format(name), None):
                 picture = hashlib.sha256(base64.b64decode(data["image/png"])).hexdigest()

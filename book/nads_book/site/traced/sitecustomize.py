@@ -13,40 +13,32 @@ import sys
 from typing import Any
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-LISTINGS = ("os.listdir", "os.scandir")
 
 
 def record(target: str, folders: list[str]) -> None:
-    """Append each file below the folders that this process opens to read, is missing, or lists: a
-    kind and a path.
+    """Append the path of each file below the folders that this process opens to read or misses, and
+    of each folder that it lists.
 
-    A line is written at once, since workers may be killed. A file that is imported has the kind
-    ``code``. What Python lists to find modules is left out, so that another module beside them
-    changes nothing.
+    A line is written at once, since workers may be killed. What Python lists to find modules is
+    left out, so that another module beside them changes nothing.
     """
     output = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     beginnings = tuple(os.path.join(folder, "") for folder in folders)
     known: set[str] = set()
 
     def see(event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" and event not in LISTINGS:
+        if event == "open":
+            reads = not arguments[2] & WRITES
+        elif event in ("os.listdir", "os.scandir"):
+            reads = "importlib" not in sys._getframe(1).f_code.co_filename
+        else:
+            reads = False
+        if not reads or isinstance(arguments[0], int):  # the number of an open file
             return
-        if event == "open" and arguments[2] & WRITES:
-            return
-        try:
-            path = os.path.abspath(os.fsdecode("." if arguments[0] is None else arguments[0]))
-        except TypeError:  # the number of an open file
-            return
-        if not os.path.join(path, "").startswith(beginnings):
-            return
-        by_python = "importlib" in sys._getframe(1).f_code.co_filename
-        if event in LISTINGS and by_python:
-            return
-        kind = "folder" if event in LISTINGS else "code" if by_python else "file"
-        line = f"{kind} {path}\n"
-        if line not in known:
-            known.add(line)
-            os.write(output, os.fsencode(line))
+        path = os.path.abspath(os.fsdecode(arguments[0] or "."))
+        if os.path.join(path, "").startswith(beginnings) and path not in known:
+            known.add(path)
+            os.write(output, os.fsencode(f"{path}\n"))
 
     sys.addaudithook(see)
 
