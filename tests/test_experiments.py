@@ -15,7 +15,7 @@ from loky import get_reusable_executor
 from nads_book.cli import main
 from nads_book.experiments import results_path
 from nads_book.experiments.results import writing
-from nads_book.studies import FIGURES, experiment, merge_results, run_experiment, study_class
+from nads_book.studies import all_studies, experiment, merge_results, run_experiment
 from nads_book.studies.poison_and_flip import load_photos
 
 from nads_core.runtime.provenance import RNG_VERSION
@@ -46,12 +46,12 @@ def whole():
     "figure",
     [
         pytest.param(name, marks=pytest.mark.slow) if name in ("maps", "notes") else name
-        for name in FIGURES
-        if name != "law"  # which has no logistic regression: test_gain.py
+        for name, kind in all_studies().items()
+        if kind.has_presets and name not in ("law", "stage")  # which have no logistic regression
     ],
 )
 def test_every_figure_runs(figure, monkeypatch, tmp_path):
-    if study_class(figure).on_photos:
+    if all_studies()[figure].on_photos:
         monkeypatch.setenv("NADS_DATA", str(tmp_path))  # where there are no photos
         monkeypatch.setenv("NADS_DOWNLOAD", "0")
         load_photos.cache_clear()

@@ -73,7 +73,7 @@ def test_precision_follows_from_architecture_and_preset(name, preset, rounded):
 def shelf(tmp_path, monkeypatch):
     """Give a folder of results with a part of two figures, and no other study."""
     monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
-    monkeypatch.setattr("nads_book.cli.run.OTHERS", {})
+    monkeypatch.setattr("nads_book.cli.run.all_studies", dict)
     for name, count in (("fig1-logreg", 2), ("fig2-logreg", 6)):
         options = {
             "out": tmp_path / f"{name}.smoke.json",

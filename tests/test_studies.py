@@ -21,10 +21,11 @@ from nads_book.experiments import (
 )
 from nads_book.experiments.evidence import evidence
 from nads_book.experiments.executors import run_unit
-from nads_book.studies import FIGURES, OTHERS, experiment, study_class, table
+from nads_book.studies import all_studies, experiment, table
 
 import nads_core as nc
 
+OTHERS = [name for name, kind in all_studies().items() if not kind.has_presets]
 OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
 
 
@@ -64,10 +65,10 @@ def test_stored_rows_are_of_units_and_are_written_as_they_were(name, tmp_path):
     assert study.choose_precision(results.precisions, torch.device("cpu")) in study.precisions
 
 
-@pytest.mark.parametrize("name", [*FIGURES, *OTHERS])
-def test_studies_are_found_by_their_names(name):
-    kind = study_class(name)
-    assert getattr(kind, "figure", kind.name) == name and kind.summary and kind.unit_fields
+@pytest.mark.parametrize("name", [*all_studies()])
+def test_studies_say_what_they_ask_and_need(name):
+    kind = all_studies()[name]
+    assert kind.summary and kind.unit_fields
     assert all(experiment(other, "paper") for other in kind.needs)
 
 
@@ -105,7 +106,6 @@ def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
 def test_a_study_of_the_cpu_has_workers_and_is_pending_beside_a_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(Squares, "on_gpu", False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setitem(OTHERS, "squares", f"{__name__}.Squares")
     out = ["--executor", "sequential", "--out", str(tmp_path / "squares.json")]
     assert main(["run", "squares", "--workers", "1", "--count", "2", *out]) == 0
     monkeypatch.setattr("nads_book.cli.run.overview", lambda: [("squares", None, 2, 4)])
@@ -174,8 +174,7 @@ def test_a_file_of_another_design_is_not_continued(tmp_path, monkeypatch):
         run_study(Squares(), out=out, **OPTIONS)
 
 
-def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(OTHERS, "squares", f"{__name__}.Squares")
+def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, capsys):
     files = [str(tmp_path / f"{part}.json") for part in (2, 1)]
     for part, file in zip((2, 1), files, strict=True):
         run = f"run squares --executor sequential --device cpu --shard {part}/2 --out".split()

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments import Results, open_results
+from nads_book.experiments import Results
 from nads_book.experiments.results import writing
 from nads_book.photos import DatasetNotFoundError
 from nads_book.studies import (
-    FIGURES,
-    OTHERS,
+    all_studies,
     experiment,
     load_results,
     merge_results,
@@ -27,8 +26,8 @@ from nads_core.cli import output_file
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book run``."""
-    names = ", ".join([*(f"{name}-MODEL" for name in FIGURES), *OTHERS])
-    parser.epilog = f"studies: {names}; --list says what each asks"
+    names = [name + "-MODEL" * kind.has_presets for name, kind in all_studies().items()]
+    parser.epilog = f"studies: {', '.join(names)}; --list says what each asks"
     add = parser.add_argument
     add("study", nargs="?", help="name of a study, such as fig1-lenet or forgetting")
     what = "list all studies: what each needs, and how many units are stored"
@@ -107,15 +106,10 @@ def join(study: str, merge: list[Path], out: Path) -> None:
 
 def show_score(study: str, preset: str = "paper") -> None:
     """Print the estimates of a registered rule with their intervals, and which criteria are met."""
-    if study in OTHERS:
-        job = experiment(study)
-        rows = open_results(job, job.path).rows
-    else:
-        results = load_results(study, preset)
-        if results is None:
-            raise ValueError(f"{study} has no results at preset {preset}: run it first")
-        job, rows = results.experiment(), results.rows
-    scored = job.score(rows)
+    results = load_results(study, preset)
+    if results is None:
+        raise ValueError(f"{study} has no results at preset {preset}: run it first")
+    scored = results.experiment().score(results.rows)
     for group, estimates in scored.estimates.items():
         for name, (value, low, high) in estimates.items():
             interval = f" ({low:.3f} to {high:.3f})" if math.isfinite(low) else ""
@@ -142,11 +136,12 @@ def run_one(
         device: device, or None for a GPU if available and used by the study.
         **options: options of `run_study`.
     """
-    if study in OTHERS and preset is not None:
+    sized = study_class(study).has_presets
+    if preset is not None and not sized:
         raise ValueError(f"{study} has one size: leave --preset out")
     preset = preset or "demo"
     job = experiment(study, preset)  # raises for an unknown study, before any file is touched
-    if "root" in options and (study in OTHERS or not job.on_photos):
+    if "root" in options and not (sized and job.on_photos):
         raise ValueError(f"{study} does not use photos, or those of NADS_DATA: leave --root out")
     place = job.choose_device(device)
     if (workers := options.get("workers")) is not None and place.type != "cpu":
@@ -172,14 +167,13 @@ def overview() -> Iterator[tuple[str, str | None, int, int]]:
     """Yield name, preset, number of stored units and of all units: figures of which a part is
     stored, other studies.
     """
-    for name, preset in stored_figures():
-        results = load_results(name, preset)
-        assert results is not None
-        yield name, preset, len(results.rows), len(results.experiment().units())
-    for name in OTHERS:
-        study = experiment(name)
+    others = [(name, None) for name, kind in all_studies().items() if not kind.has_presets]
+    for name, preset in [*stored_figures(), *others]:
+        results = load_results(name, preset or "paper")
+        study = experiment(name, preset or "paper") if results is None else results.experiment()
+        rows = [] if results is None else results.rows
         total = len(study.units())
-        yield name, None, total - len(study.missing(open_results(study, study.path).rows)), total
+        yield name, preset, total - len(study.missing(rows)), total
 
 
 def describe(name: str, preset: str | None, have: int, total: int) -> str:

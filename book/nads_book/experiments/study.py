@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -140,6 +140,8 @@ class Study(ABC):
     every row.
     """
 
+    known: ClassVar[dict[str, type[Study]]] = {}  # all studies by name
+
     summary: ClassVar[str]
     design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
     constants: ClassVar[Facts] = {}  # what the file states about the design
@@ -148,13 +150,22 @@ class Study(ABC):
     )
     many_rows: ClassVar[bool] = False  # whether a unit may have several rows
     needs: ClassVar[tuple[str, ...]] = ()  # figures whose results a unit reads
+    has_presets: ClassVar[bool] = False  # whether there are several sizes, and architectures
     on_photos: ClassVar[bool] = False
     on_gpu: ClassVar[bool] = True  # whether units use a GPU where there is one
     precisions: ClassVar[tuple[bool, ...]] = (False,)  # whether layers may run in bfloat16
 
     def __init_subclass__(cls) -> None:
-        """Summarise the study by the first paragraph of its docstring."""
+        """Register the study, and summarise it by the first paragraph of its docstring."""
         cls.summary = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split())
+        name = vars(cls).get("figure", vars(cls).get("name"))
+        if isinstance(name, str):
+            cls.known[name] = cls
+
+    @classmethod
+    def create(cls, model: str, preset: str, nads_version: int | None = None) -> Self:
+        """Return the study; one of several sizes for an architecture and at a preset."""
+        return cls()
 
     @property
     def name(self) -> str:

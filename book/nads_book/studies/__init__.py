@@ -1,5 +1,4 @@
-"""The studies of the book, by name: one module per question, imported when one of its studies is
-asked for.
+"""The studies of the book, by name: one module per question.
 
 The trainings of figures are named after figure and architecture, such as ``fig1-lenet``, and have
 presets, which define their size. Other studies have one size. `run_experiment` runs each of them.
@@ -7,77 +6,48 @@ presets, which define their size. Other studies have one size. `run_experiment` 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
+import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nads_book.experiments import Results, open_results, results_path, run_study
+from nads_book.experiments import Results, Study, results_path, run_study
 from nads_book.experiments.results import merge
 from nads_book.studies.presets import MODELS, SIZES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Trainings of figures; the architecture follows behind a hyphen.
-FIGURES = {
-    "fig1": "nads_book.studies.directions.Fig1",
-    "fig2": "nads_book.studies.directions.Fig2",
-    "fig3": "nads_book.studies.directions.Fig3",
-    "fig6": "nads_book.studies.directions.Fig6",
-    "random": "nads_book.studies.directions.RandomDirections",
-    "law": "nads_book.studies.gain.GainStudy",
-    "stage": "nads_book.studies.gain.FirstStage",
-    "fig7": "nads_book.studies.poison_and_flip.Fig7",
-    "fig8": "nads_book.studies.poison_and_flip.Fig8",
-    "maps": "nads_book.studies.transforms.TransformStudy",
-    "notes": "nads_book.studies.injection.InjectionStudy",
-}
-OTHERS = {
-    "forgetting": "nads_book.studies.forgetting.Forgetting",
-    "geometry": "nads_book.studies.geometry.Geometry",
-    "exact-first-step": "nads_book.studies.exact_first_step.ExactFirstStep",
-    "first-step-rates": "nads_book.studies.first_step_rates.FirstStepRates",
-    "first-step-replication": "nads_book.studies.first_step_rates.FirstStepReplication",
-    "paper-rates": "nads_book.studies.first_step_rates.PaperRates",
-    "recipes": "nads_book.studies.recipes.Recipes",
-    "photo-noise": "nads_book.studies.photo_noise.PhotoNoise",
-    "nonlinear-tasks": "nads_book.studies.nonlinear_tasks.NonlinearTasks",
-    "adam-flip": "nads_book.studies.adam_flip.AdamFlip",
-    "rival-theory": "nads_book.studies.rival_theory.RivalTheory",
-    "mean-kernels": "nads_book.studies.rival_theory.MeanKernels",
-    "used-nads": "nads_book.studies.responses.UsedNADs",
-    "repair": "nads_book.studies.repair.Repair",
-    "calibration": "nads_book.studies.calibration.Calibration",
-    "definitions": "nads_book.studies.definitions.DefinitionMoments",
-    "mixed-derivative": "nads_book.studies.mixed_derivative.MixedDerivativeStudy",
-    "network-numbers": "nads_book.studies.network_numbers.NetworkNumbers",
-    "estimator-orders": "nads_book.studies.estimator_orders.EstimatorOrders",
-    "law-trained": "nads_book.studies.law_trained.LawTrainings",
-    "published-spectra": "nads_book.studies.published_spectra.PublishedSpectra",
-    "atlas-trained": "nads_book.studies.atlas_trained.AtlasTrainings",
-}
+
+@functools.cache
+def all_studies() -> dict[str, type[Study]]:
+    """Return the classes of all studies by name, those of trainings by the name of the figure."""
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
+    return Study.known
 
 
-def study_class(name: str) -> Any:
-    """Return the class of a study, or of a figure.
+def study_class(name: str) -> type[Study]:
+    """Return the class of a study.
 
     Raises:
         ValueError: for an unknown name.
     """
     figure, _, model = name.partition("-")
-    if name in OTHERS or name in FIGURES:
-        path = (OTHERS | FIGURES)[name]
-    elif figure in FIGURES and model in MODELS:
-        path = FIGURES[figure]
-    else:
-        figures = f"one of {', '.join(FIGURES)}, joined with one of {', '.join(MODELS)}"
-        raise ValueError(f"unknown study {name!r}: choose {figures}, or one of {', '.join(OTHERS)}")
-    module, _, attribute = path.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
+    kind = all_studies().get(figure if model in MODELS else name)
+    if kind is None or kind.has_presets != (model in MODELS):
+        names = {
+            sized: ", ".join(key for key, one in all_studies().items() if one.has_presets == sized)
+            for sized in (True, False)
+        }
+        figures = f"one of {names[True]}, joined with one of {', '.join(MODELS)}"
+        raise ValueError(f"unknown study {name!r}: choose {figures}, or one of {names[False]}")
+    return kind
 
 
 def experiment(name: str, preset: str = "demo", nads_version: int | None = None) -> Any:
@@ -100,7 +70,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     kind = study_class(name)
     if preset not in SIZES:
         raise ValueError(f"unknown preset {preset!r}: choose from {tuple(SIZES)}")
-    return kind() if name in OTHERS else kind.create(name.partition("-")[2], preset, nads_version)
+    return kind.create(name.partition("-")[2], preset, nads_version)
 
 
 def run_experiment(
@@ -129,9 +99,9 @@ def run_experiment(
             `run_study` rejects.
         DatasetNotFoundError: if images are missing, except at the presets "smoke" and "demo".
     """
-    if nads_version is None and out is not None and name not in OTHERS and Path(out).exists():
-        stored = Results.load(out)
-        nads_version = version_of(stored) if stored.job == name else None
+    if nads_version is None and out is not None and Path(out).exists():
+        known = Results.load(out)
+        nads_version = version_of(known) if known.facts.get("job") == name else None
     study = experiment(name, preset, nads_version)
     for other in study.needs:
         needed = load_results(other)
@@ -144,7 +114,7 @@ def run_experiment(
 
 def version_of(results: Results) -> int | None:
     """Return the version of the NADs that a figure is about; None for other figures."""
-    return results.settings.get("nads", {}).get("version")
+    return results.facts.get("settings", {}).get("nads", {}).get("version")
 
 
 def stored_figures() -> Iterator[tuple[str, str]]:
@@ -172,54 +142,50 @@ def merge_results(parts: Sequence[Results], name: str | None = None) -> Results:
     if not parts:
         raise ValueError("there are no results to merge")
     name = parts[0].job if name is None else name
-    if name in OTHERS:
-        job = experiment(name)
-    else:
-        job = experiment(name, parts[0].preset, version_of(parts[0]))
+    job = experiment(name, parts[0].facts.get("preset", "paper"), version_of(parts[0]))
     return merge([replace(part, study=job) for part in parts])
 
 
 def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
-    """Return the stored results of a figure, which may be incomplete, or None if there are none.
+    """Return the stored results of a study, which may be incomplete, or None if there are none.
 
     They can be shown without the photos that they were made from: `Results.photos` names these.
 
     Args:
-        name: name of the job, such as ``fig1-lenet``.
-        preset: size of the job.
-        folder: folder of the file; by default that of `results_path`.
+        name: name of the study, such as ``fig1-lenet``.
+        preset: size of a figure.
+        folder: folder of the file; by default that of the study's path.
 
     Raises:
-        ValueError: for an unknown job, or a file that is damaged or does not belong to it.
+        ValueError: for an unknown study, or a file that is damaged or does not belong to it.
     """
-    experiment(name, preset)
-    path = results_path(name, preset)
+    path = experiment(name, preset).path
     path = path if folder is None else folder / path.name
     try:
         results = Results.load(path)  # opened in any case: the build sees what was looked for
     except FileNotFoundError:
         return None
     try:
-        # Only who continues the trainings needs the same photos and random numbers.
         job = experiment(name, preset, version_of(results))
-        facts = job.facts(results.photos)
-        facts["settings"]["numbers"] = results.settings["numbers"]
-        return results.of(job, json.loads(json.dumps(facts)))
+        facts = json.loads(json.dumps(job.facts(results.photos)))
+        if "settings" in facts:
+            # Only who continues the trainings needs the same photos and random numbers.
+            facts["settings"]["numbers"] = results.settings["numbers"]
+        return results.of(job, facts)
     except (ValueError, KeyError) as error:
         raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
 
 
 def stored(name: str, preset: str = "paper") -> Results:
-    """Return the stored results of a figure, which a page or another study needs.
+    """Return the stored results of a study, which a page or another study needs.
 
     Raises:
         FileNotFoundError: if there are none.
     """
     results = load_results(name, preset)
     if results is None:
-        raise FileNotFoundError(
-            f"{results_path(name, preset)} is missing, so that nothing is decided by it"
-        )
+        path = experiment(name, preset).path
+        raise FileNotFoundError(f"{path} is missing, so that nothing is decided by it")
     return results
 
 
@@ -233,7 +199,4 @@ def table(name: str, preset: str = "paper") -> pd.DataFrame:
     Raises:
         FileNotFoundError: if nothing is stored.
     """
-    if name not in OTHERS:
-        return stored(name, preset).table
-    study = experiment(name)
-    return Results.load(study.path).of(study, {}).table
+    return stored(name, preset).table

@@ -54,6 +54,7 @@ class TrainingStudy(TrainingSize, Study):
     nads_version: int | None = None
 
     figure: ClassVar[str]  # the prefix of the job's name
+    has_presets = True
     about_nads: ClassVar[bool] = False
     image_shape: ClassVar[tuple[int, int, int]] = (1, 32, 32)
     num_classes: ClassVar[int] = 2
