@@ -2,7 +2,6 @@
 
 import ast
 import contextlib
-import inspect
 import os
 import re
 import shutil
@@ -83,24 +82,6 @@ def ours(node):
     named = isinstance(root, ast.Name) and root.id in ("nb", "nc") and root is not node
     packages = {"nb": nads_book, "nc": nads_core}
     return eval(ast.unparse(node), packages) if named else None  # noqa: S307
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_cells_call_what_there_is_with_arguments_that_it_takes(path):
-    """The slow tests execute them."""
-    cells = nbformat.read(path, as_version=4).cells
-    sources = [cell.source for cell in cells if cell.cell_type == "code"]
-    called = 0
-    for node in ast.walk(ast.parse("\n".join(sources[1:]))):
-        if isinstance(node, ast.Attribute):
-            ours(node)
-        if isinstance(node, ast.Call) and (function := ours(node.func)) is not None:
-            names = {keyword.arg for keyword in node.keywords}
-            # The decorator of figures takes a badge.
-            keywords = dict.fromkeys(names - {None, "badge"})
-            inspect.signature(function).bind_partial(*[None] * len(node.args), **keywords)
-            called += 1
-    assert called > 3
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -3,28 +3,8 @@
 import re
 
 import markdown_it
-import numpy as np
 import pytest
 from nads_book.experiments import formatting
-
-
-def test_a_number_has_fixed_decimals_and_its_own_minus():
-    assert formatting.fixed(-0.04, 1) == "0.0" and formatting.fixed(-0.26, 1, True) == "−0.3"
-    assert (
-        formatting.fixed(2, 0, True) == "+2" and formatting.fixed(np.float32(0.125), 3) == "0.125"
-    )
-    assert formatting.fixed(np.nan, 2) == "–"
-
-
-def test_an_estimate_has_its_interval_where_it_is_known():
-    assert formatting.estimate((0.5, -0.25, 0.75)) == "0.50 (−0.25 to 0.75)"
-    assert formatting.estimate([0.5], 1) == "0.5"
-    assert formatting.estimate((np.nan, 0.0, 1.0)) == "–"
-
-
-def test_points_with_and_without_an_interval():
-    assert formatting.points(0.0314) == formatting.points(0.0314, float("inf")) == "3.1"
-    assert formatting.points(-0.0314, 1.25) == "−3.1 ± 1.2"
 
 
 @pytest.fixture
@@ -33,11 +13,6 @@ def shown(monkeypatch):
     texts = []
     monkeypatch.setattr("IPython.display.display", lambda markdown: texts.append(markdown.data))
     return texts
-
-
-def test_a_table_has_a_row_for_each(shown):
-    formatting.table([["LeNet", 1], ["VGG-11", 2.5]], ["", "number"])
-    assert shown == ["|  | number |\n|---|---|\n| LeNet | 1 |\n| VGG-11 | 2.5 |"]
 
 
 @pytest.mark.parametrize(

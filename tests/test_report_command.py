@@ -15,7 +15,6 @@ import pytest
 import torch
 from convergence import normal
 from nads_book.cli import main, report
-from nads_book.photos.on_disk import PUBLISHED
 from scipy import stats
 from torch import nn
 
@@ -228,12 +227,6 @@ def test_nothing_is_said_where_nothing_is_preferred(images):
     assert not any(pair.known for pair in pairs)
 
 
-def test_differences_below_five_percent_are_not_mentioned():
-    for value, error, mentioned in ((1.04, 0.001, False), (1.2, 0.01, True), (1.2, 0.1, False)):
-        for number in (value, 2 - value):
-            assert Estimate.student(number, error, 1_000).differs_from(1) == mentioned
-
-
 def test_intervals_have_the_digits_that_they_deserve():
     assert str(Estimate.student(8.5, 0.45, 100_000)) == "8.5 (7.6 to 9.4)"
     assert str(Estimate.student(1.03, 0.01, 100_000)) == "1.03 (1.01 to 1.05)"
@@ -345,9 +338,9 @@ def test_time_without_end_draws_the_most_networks(folder, monkeypatch, capsys, l
     assert report._DRAWING not in (folder / "report.html").read_text("utf8")
 
 
-@pytest.mark.parametrize("seconds", [42, 120, 300])
-@pytest.mark.parametrize("per_network", [0.01, 0.1, 0.5])
-@pytest.mark.parametrize(("page", "large"), [(2, False), (15, False), (1, True)])
+@pytest.mark.parametrize("seconds", [42, 300])
+@pytest.mark.parametrize("per_network", [0.01, 0.5])
+@pytest.mark.parametrize(("page", "large"), [(15, False), (1, True)])
 def test_the_time_is_kept(folder, monkeypatch, seconds, per_network, page, large):
     """On a clock of its own: pages of large inputs take the cube of the number of networks."""
     clock, counts = [1_000.0], [0]
@@ -385,17 +378,6 @@ def test_an_interrupt_keeps_the_last_page(folder, monkeypatch, capsys):
     assert "stopped" in capsys.readouterr().err
     assert page_numbers(folder)["What was drawn"]["num_networks"] == 64
     assert [path.name for path in folder.glob("report.*")] == ["report.html"]
-
-
-def test_images_have_the_name_of_their_folder(tmp_path):
-    """Even if their classes and sizes are those of a published data set."""
-    for number, name in enumerate(PUBLISHED["cifar10"]["classes"]):
-        (tmp_path / "mine" / name).mkdir(parents=True)
-        pixels = np.full((32, 32, 3), 20 * number, np.uint8)
-        Image.fromarray(pixels).save(tmp_path / "mine" / name / "0000.jpg")
-    assert nb.load_folder(tmp_path / "mine").source == "images in mine"
-    loaded = inputs.images_of_shape(tmp_path / "mine", (3, 32, 32), 10)
-    assert loaded.source == "images in mine" and len(loaded.class_names) == 10
 
 
 @pytest.mark.parametrize("known", [True, False])
