@@ -138,6 +138,7 @@ def stage_small(target, root):
 def small_book(tmp_path, monkeypatch):
     """Return a function that writes a chapter of a book; it returns the root of that book."""
     monkeypatch.setattr(build, "stage", stage_small)
+    monkeypatch.setattr(build, "side_by_side", lambda preset: 2)
     monkeypatch.delenv("NADS_RESULTS", raising=False)
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", paths)  # the library, and not the book's folder of that name
@@ -203,8 +204,9 @@ def png(colour):
     file = io.BytesIO()
     plt.figure(figsize=(2, 1), facecolor=colour).savefig(file)
     return base64.b64encode(file.getvalue()).decode()
-kinds = {"image/png": "white", "application/x-dark-png": "black", "application/x-narrow-png": "red"}
-publish_display_data({kind: png(colour) for kind, colour in kinds.items()})
+kinds = {"": "white", "dark-": "black", "narrow-": "red", "narrow-dark-": "blue"}
+data = {f"application/x-{kind}png": png(colour) for kind, colour in kinds.items()}
+publish_display_data({"image/png": data.pop("application/x-png"), **data})
 plt.close("all")"""
     text = (
         "# A “chapter”\n\nShort.\n\nWhich of the $\\sigma$ waves does it learn, at 5 %? "
@@ -219,12 +221,12 @@ plt.close("all")"""
     assert len(meta["description"]) <= 201 and meta["description"].endswith("…")
     (light,) = re.findall(r'class="enlarge for-light" href="../(_images/\w+).png"', page)
     assert meta["og:image"].endswith(f"{light}.png") and "5\u00a0%" in page
-    for name, pixel in (("", 255), (".dark", 0), (".narrow", 255)):
+    for name, pixel in (("", 255), (".dark", 0), (".narrow", 255), (".narrow-dark", 0)):
         with Image.open(index.parent / f"{light}{name}.png") as picture:
             assert picture.convert("RGB").getpixel((5, 5))[0] == pixel
             size = 'width="{}" height="{}"'.format(*picture.size)
         assert re.search(rf'(src|srcset)="../{light}{name}.png" {size}', page)
-    assert page.count("(max-width: 576px)") == 1, "there is no dark narrow one"
+    assert page.count("(max-width: 576px)") == 2
     intro = dict(re.findall(tags, (index.parent / "book" / "intro.html").read_text("utf8")))
     assert intro["og:image"].endswith("/_static/question.png") and "description" not in intro
     assert ("searchindex.js" in page, "search_text.js" in page) == (False, False)
@@ -274,7 +276,7 @@ def test_chapters_share_the_cores_and_are_not_executed_again(small_book, monkeyp
     small_book(limits, name="a")
     root = small_book(limits, name="b")
     monkeypatch.setattr(build, "render", lambda *_: root)
-    build.build(root / "_build", "smoke", root, jobs=2)
+    build.build(root / "_build", "smoke", root)
     cores = execution.num_cores()
     share = max(1, cores // 2)
     for name in "ab":
@@ -293,7 +295,7 @@ def test_a_chapter_that_fails_stops_the_others(small_book):
     late = "import pathlib, time\nwhile not pathlib.Path('b.pid').exists():\n    time.sleep(0.1)"
     root = small_book(f"{late}\n1 / 0", name="a")
     with pytest.raises(build.BuildError, match="(?s)notebooks/a.ipynb.*ZeroDivision"):
-        build.build(root / "_build", "smoke", root, jobs=2)
+        build.build(root / "_build", "smoke", root)
     until(lambda: not alive(int((root / "b.pid").read_text())), "the other one still runs")
 
 
@@ -306,6 +308,7 @@ from test_book import stage_small
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored after &
     build.ROOT, build.stage = Path(__file__).parent, stage_small
+    build.side_by_side = lambda preset: 2
     raise SystemExit(build.main())
 """
 
@@ -317,7 +320,7 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_no_kernel(small_book, w
     small_book("1", name="a")
     root = small_book(f"{WAIT}print('old')", name="b")
     (root / "program.py").write_text(PROGRAM)
-    options = ["--preset", "smoke", "--jobs", "2", "--folder", str(root / "_build")]
+    options = ["--preset", "smoke", "--folder", str(root / "_build")]
     process = subprocess.Popen(
         [sys.executable, str(root / "program.py"), *options],
         text=True,

@@ -49,8 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mixed-precision", action=argparse.BooleanOptionalAction, help=what)
     what = "time after which to stop; the job can resume"
     add("--time-limit", type=float, metavar="SECONDS", help=what)
-    what = "folder with the images, for jobs on photos; NADS_DATA by default"
-    add("--root", type=Path, help=what)
     what = "networks trained in parallel on a CPU; one per core by default"
     add("--workers", type=int, help=what)
     what = (
@@ -141,8 +139,6 @@ def run_one(
         raise ValueError(f"{study} has one size: leave --preset out")
     preset = preset or "demo"
     job = experiment(study, preset)  # raises for an unknown study, before any file is touched
-    if "root" in options and not (sized and job.on_photos):
-        raise ValueError(f"{study} does not use photos, or those of NADS_DATA: leave --root out")
     place = job.choose_device(device)
     if (workers := options.get("workers")) is not None and place.type != "cpu":
         raise ValueError(

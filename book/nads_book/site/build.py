@@ -67,7 +67,7 @@ def decided(book: list[Chapter], root: Path) -> dict[str, claims.Claim]:
 
 
 def render(
-    folder: Path, book: list[Chapter], register: dict[str, claims.Claim], root: Path = ROOT
+    folder: Path, book: list[Chapter], register: dict[str, claims.Claim], root: Path
 ) -> Path:
     """Render the executed chapters and what `stage` has staged; any warning is an error.
 
@@ -110,9 +110,7 @@ def render(
     return html / "index.html"
 
 
-def build(
-    folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None
-) -> Path:
+def build(folder: Path, preset: str, root: Path) -> Path:
     """Execute the chapters that changed, render the book, print how long it took, and return the
     first page.
 
@@ -120,7 +118,6 @@ def build(
         folder: folder of all that is written.
         preset: size of the experiments.
         root: root of the repository.
-        jobs: chapters at once; see `side_by_side`.
 
     Raises:
         BuildError: if a chapter or the rendering fails, or the verdict on a claim is no longer the
@@ -140,7 +137,7 @@ def build(
         due += [one] if changes else []
     with one_thread():  # the chapters want the cores
         stage_pages = partial(stage, folder / "stage", root)
-        execute_together(due, jobs or side_by_side(preset), stage_pages)
+        execute_together(due, side_by_side(preset), stage_pages)
     register = decided(book, root)
     print("All chapters are executed; the pages are being rendered", flush=True)
     index = render(folder, book, register, root)
@@ -154,18 +151,14 @@ def main() -> int:
     add = parser.add_argument
     add("--preset", choices=PRESETS, default="demo", help="size of the experiments (default: demo)")
     add("--folder", type=Path, default=ROOT / "_build", help="where everything is written")
-    usual = "one per core, or fewer if memory is short; one with a GPU"
-    add("--jobs", type=int, metavar="N", help=f"chapters at once (default: {usual})")
     arguments = parser.parse_args()
-    if arguments.jobs is not None and arguments.jobs < 1:
-        parser.error(f"--jobs must be at least 1, got {arguments.jobs}")
     for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C, which ends the chapters that run
         signal.signal(ending, signal.default_int_handler)
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "build.lock", timeout=0):
-            build(folder, arguments.preset, ROOT, jobs=arguments.jobs)
+            build(folder, arguments.preset, ROOT)
     except Timeout:
         problem = f"another build writes to {folder}: wait for it, or name another --folder"
     except (BuildError, claims.ClaimError) as error:

@@ -34,26 +34,25 @@ def with_variants(image: re.Match[str], picture: Path, variants: Path) -> str:
         variants: folder with ``STEM.VARIANT.png``, where there are any.
     """
     tag, folder, stem = image[0], image[1], image[2]
-    files = {path.stem.partition(".")[2]: path for path in variants.glob(f"{stem}.*.png")}
-    grounds = {"": " for-light", "dark": " for-dark"} if "dark" in files else {"": ""}
-    files[""] = picture
+    kinds = {"enlarge wide": ("", "")}  # class of a link: its picture, and that of telephones
+    if (variants / f"{stem}.dark.png").exists():
+        kinds = {"enlarge for-light": ("", "narrow"), "enlarge for-dark": ("dark", "narrow-dark")}
 
-    def attributes(kind: str, variant: str) -> str:
-        with Image.open(files[variant]) as opened:  # so that a page does not move when it arrives
+    def attributes(kind: str, name: str, path: Path) -> str:
+        with Image.open(path) as opened:  # so that a page does not move when it arrives
             width, height = opened.size
-        name = f"{stem}.{variant}.png" if variant else f"{stem}.png"
         return f'{kind}="{folder}{name}" width="{width}" height="{height}"'
 
     links = ""
-    for ground, shown in grounds.items():
-        narrow, small = f"narrow-{ground}".removesuffix("-"), ""
-        if narrow in files:
-            small = f'<source media="(max-width: 576px)" {attributes("srcset", narrow)}>'
-        source = attributes("src", ground)
-        address = source.split('"')[1]
+    for kind, (wide, narrow) in kinds.items():
+        name = f"{stem}.{wide}.png" if wide else f"{stem}.png"
+        source = attributes("src", name, variants / name if wide else picture)
         full = re.sub(r'src="[^"]*"', f'{source} loading="lazy"', tag)
-        kinds = f"enlarge{'' if small else ' wide'}{shown}"
-        links += f'<a class="{kinds}" href="{address}"><picture>{small}{full}</picture></a>'
+        if narrow:
+            small = f"{stem}.{narrow}.png"
+            source = attributes("srcset", small, variants / small)
+            full = f'<source media="(max-width: 576px)" {source}>{full}'
+        links += f'<a class="{kind}" href="{folder}{name}"><picture>{full}</picture></a>'
     return links
 
 

@@ -65,5 +65,4 @@ def draw(target: Path, name: str, plot: Callable[..., Figure], *arguments: objec
     drawn = {target / f"variants/{name}.{kind}.png": variants.variant(kind) for kind in VARIANTS}
     drawn[target / f"book/_static/{name}.png"] = variants.light
     for path, figure in drawn.items():
-        assert figure is not None, f"{path.name} is missing"
         figure.savefig(path, dpi=200, facecolor=figure.get_facecolor())
