@@ -113,9 +113,11 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8) -> float:
         b: (n,).
         min_size: smallest number of pairs.
     """
+    from scipy.stats import rankdata
+
     if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
         return float("nan")
-    return float(rank_correlations(np.asarray(a), np.asarray(b), np.ones((1, len(a))))[0])
+    return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
 
 
 def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.ndarray:
