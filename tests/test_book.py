@@ -139,7 +139,6 @@ def small_book(tmp_path, monkeypatch):
     """Return a function that writes a chapter of a book; it returns the root of that book."""
     monkeypatch.setattr(build, "stage", stage_small)
     monkeypatch.setattr(build, "side_by_side", lambda preset: 2)
-    monkeypatch.delenv("NADS_RESULTS", raising=False)
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", paths)  # the library, and not the book's folder of that name
     for folder in ("book", "book/results", "notebooks", "nads_core"):

@@ -14,31 +14,24 @@ import importlib.util
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 TRACED = Path(__file__).parent / "traced"
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
-DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
+DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD", "NADS_RESULTS")
 # Parts of relative paths that no result depends on
 NEVER = re.compile(r"(^|/)(_build|site-packages|__pycache__|\.(?!\.?/)|[^/]*\.egg-info)")
 
 
-def results_folder(root: Path) -> Path:
-    """Return where the chapters find the results of long runs: ``book/results``, or what
-    NADS_RESULTS names.
-    """
-    return Path(os.environ.get("NADS_RESULTS", root / "book" / "results")).resolve()
-
-
-def traced(record: Path, folders: Iterable[Path]) -> dict[str, str]:
-    """Return the environment variables with which a Python process records what it reads below some
-    folders.
+def traced(record: Path, root: Path) -> dict[str, str]:
+    """Return the environment variables with which a Python process records what it reads below a
+    folder.
     """
     paths = [str(TRACED), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "NADS_TRACE": str(record),
-        "NADS_TRACED": os.pathsep.join(map(str, folders)),
+        "NADS_TRACED": str(root),
         "PYTHONPATH": os.pathsep.join(paths),
     }
 

@@ -21,7 +21,6 @@ from loky import ProcessPoolExecutor, as_completed
 
 from nads_book.figures.publishing import OPTIONS
 from nads_book.site import dependencies
-from nads_book.site.dependencies import results_folder, traced
 from nads_core.runtime import provenance
 from nads_core.runtime.arguments import available_memory
 from nads_core.runtime.processes import num_cores
@@ -127,9 +126,7 @@ class Chapter:
         # On a busy machine, threads that spin while they wait cost a factor of ten.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-        os.environ |= traced(read, {self.root, results_folder(self.root)})
-        if "NADS_RESULTS" in os.environ:  # the user's, relative to the folder of this process
-            os.environ["NADS_RESULTS"] = str(results_folder(self.root))
+        os.environ |= dependencies.traced(read, self.root)
         place = machine(cores)
         if cores < num_cores():
             os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), str(cores))

@@ -2,7 +2,7 @@
 starts.
 
 `nads_book.site.dependencies` puts this folder on the path of a kernel, and names the record and the
-recorded folders in two environment variables: what a worker process inherits is its environment,
+recorded folder in two environment variables: what a worker process inherits is its environment,
 and nothing else.
 """
 
@@ -15,15 +15,15 @@ from typing import Any
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-def record(target: str, folders: list[str]) -> None:
-    """Append the path of each file below the folders that this process opens to read or misses, and
-    of each folder that it lists.
+def record(target: str, root: str) -> None:
+    """Append the path of each file below a folder that this process opens to read or misses, and of
+    each folder that it lists.
 
     A line is written at once, since workers may be killed. What Python lists to find modules is
     left out, so that another module beside them changes nothing.
     """
     output = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    beginnings = tuple(os.path.join(folder, "") for folder in folders)
+    beginning = os.path.join(root, "")
     known: set[str] = set()
 
     def see(event: str, arguments: tuple[Any, ...]) -> None:
@@ -36,7 +36,7 @@ def record(target: str, folders: list[str]) -> None:
         if not reads or isinstance(arguments[0], int):  # the number of an open file
             return
         path = os.path.abspath(os.fsdecode(arguments[0] or "."))
-        if os.path.join(path, "").startswith(beginnings) and path not in known:
+        if os.path.join(path, "").startswith(beginning) and path not in known:
             known.add(path)
             os.write(output, os.fsencode(f"{path}\n"))
 
@@ -44,4 +44,4 @@ def record(target: str, folders: list[str]) -> None:
 
 
 if "NADS_TRACE" in os.environ:
-    record(os.environ["NADS_TRACE"], os.environ["NADS_TRACED"].split(os.pathsep))
+    record(os.environ["NADS_TRACE"], os.environ["NADS_TRACED"])
