@@ -124,11 +124,9 @@ def shrink(path: Path) -> None:
     """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as
     photos do.
     """
-    full, method = Image.open(path).convert("RGBA"), Image.Quantize.FASTOCTREE
-    if full.getchannel("A").getextrema() == (255, 255):  # it is transparent nowhere
-        full, method = full.convert("RGB"), Image.Quantize.MEDIANCUT
-    few = full.quantize(256, method=method, dither=Image.Dither.NONE)
-    lost = np.asarray(full, np.int16) - np.asarray(few.convert(full.mode), np.int16)
+    full = Image.open(path).convert("RGB")  # no picture is transparent
+    few = full.quantize(256, dither=Image.Dither.NONE)
+    lost = np.asarray(full, np.int16) - np.asarray(few.convert("RGB"), np.int16)
     if np.abs(lost).mean() < 0.5:  # of 255 levels
         few.save(path, optimize=True)
 
