@@ -8,10 +8,9 @@ import pytest
 from conftest import WITH_VARIANTS, execute_once
 from nads_book.site import build
 
-# In `make test` one chapter stands for all, besides the one whose figures have all variants.
-FAST = ("07_poison", WITH_VARIANTS)
+# In `make test` one chapter stands for all.
 CHAPTERS = [
-    pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST))
+    pytest.param(name, marks=[pytest.mark.slow] * (name != "07_poison"))
     for name in (Path(path).name for path in build.chapters())
 ]
 # 7.1e+11, 16.000000 and -0.00 are a computer's way to write numbers.

@@ -1,6 +1,7 @@
 """What a clone and a wheel hold, what an import costs, and which module may import which."""
 
 import ast
+import functools
 import graphlib
 import json
 import os
@@ -62,6 +63,7 @@ NAMES = {
 }
 
 
+@functools.cache
 def parsed(source):
     """Return the syntax tree of a module, without what only annotations need."""
     tree = ast.parse(source)
