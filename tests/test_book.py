@@ -289,6 +289,7 @@ def test_chapters_share_the_cores_and_are_not_executed_again(small_book, monkeyp
     assert capsys.readouterr().out.count("unchanged") == 2
 
 
+@pytest.mark.slow
 def test_a_chapter_that_fails_stops_the_others(small_book):
     small_book(WAIT, name="b")
     late = "import pathlib, time\nwhile not pathlib.Path('b.pid').exists():\n    time.sleep(0.1)"

@@ -81,6 +81,7 @@ def book(small_book):  # noqa: F811
     return root, lambda *preset: {one.source.stem for one in chapters(*preset) if one.changed}
 
 
+@pytest.mark.slow
 def test_a_change_makes_due_who_has_read_what_changed(book, monkeypatch):
     root, due = book
     assert due() == set()

@@ -15,6 +15,7 @@ def states():
     return random.getstate(), keys.tolist(), position
 
 
+@pytest.mark.slow
 def test_the_published_data_set():
     """Its generator seeds those of Python and numpy, which stay as they are."""
     published = data.make_dataset(data.get_dataset_args())

@@ -255,6 +255,10 @@ def test_few_networks_decide_nothing():
 ROW = ["report", "report_nets:row", "--image-shape", "6"]
 
 
+def slow(*arguments):
+    return pytest.param(arguments, marks=pytest.mark.slow)
+
+
 def command(*arguments):
     fixed = ["--minutes", "0.01", "--out", "page/report.html"]
     return main(["report", arguments[0], *fixed, *arguments[1:]])
@@ -264,9 +268,9 @@ def command(*arguments):
     "arguments",
     [
         ("report_nets:small", "--images", "photos"),
-        ("report_nets:zero", "--image-shape", "3", "8", "8"),
-        ("report_nets:Heads", "--image-shape", "3", "8", "8", "--output", "logits.1"),
-        ("report_nets:sound", "--image-shape", "1", "64"),
+        slow("report_nets:zero", "--image-shape", "3", "8", "8"),
+        slow("report_nets:Heads", "--image-shape", "3", "8", "8", "--output", "logits.1"),
+        slow("report_nets:sound", "--image-shape", "1", "64"),
         ("report_nets:row", "--image-shape", "6"),
     ],
     ids=["photos", "last layer of zeros", "dictionary", "sequence", "table"],
