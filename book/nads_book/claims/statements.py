@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from nads_book.claims.register import ROOT, SIGNS, ClaimError, load
+from nads_book.claims.register import ROOT, SIGNS, ClaimError, load, load_retired
 from nads_book.experiments.formatting import CLAIM
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
@@ -80,11 +80,13 @@ def texts(root: Path) -> dict[str, str]:
 
 def check_pages(root: Path = ROOT) -> None:
     """Raise a `ClaimError` for a sentence of a takeaway that is no registered claim, for a mark
-    without a claim, and for a chapter with marks that does not explain the signs.
+    without a claim, for a chapter with marks that does not explain the signs, and for a retired
+    claim that was merged into none.
     """
     claims, problems = load(root), []
     if not (root / "book" / "claims.toml").is_file():
         return
+    load_retired(root)  # raises its errors
     for page, text in texts(root).items():
         unknown = [key for key, _ in marked(text) if key not in claims]
         problems += [f"{page} refers to {key!r}, which is no claim" for key in unknown]
