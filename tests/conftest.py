@@ -36,9 +36,10 @@ EMPTY = BOOK / "empty"  # a folder without photos
 
 # Tests of the book are left out where what builds it is not installed: pip install -e .[book]
 if importlib.util.find_spec("jupytext") is None:
-    names = """adam_flip bench book chapters checks claims colab* dependencies explorer* figures
-    forgetting frequency_maps gaps how_to images jupyterlab live_kernel mnist1d pages* paper
-    parameters photos playground* published recipes repair formatting rival_theory studies"""
+    names = """adam_flip bench book cases chapters checks claims cluster colab* dependencies
+    experiments explorer* figures forgetting formatting frequency_maps gaps how_to images jupyterlab
+    law_experiment live_kernel maps pages* paper parameters photos playground* poisoning published
+    recipes repair rival_theory rules studies waves"""
     collect_ignore_glob = [f"test_{name}.py" for name in names.split()]
 else:
     collect_ignore_glob = []

@@ -52,14 +52,6 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     assert 51 <= sum(low < truth < high for low, high in result) <= 60  # 57 expected
 
 
-def test_labels_of_bytes_are_classes():
-    nads = basis()
-    images = planted(nads, 5, 1.0)
-    expected = class_differences(images, nads)
-    result = class_differences(replace(images, labels=images.labels.to(torch.uint8)), nads)
-    assert torch.equal(result.explained, expected.explained) and result.lift == expected.lift
-
-
 def test_it_is_the_analysis_of_variance():
     nads = basis()
     index = 3

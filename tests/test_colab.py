@@ -180,7 +180,7 @@ def test_first_cell_fetches_what_is_missing_and_replaces_nothing(place, tmp_path
     wheels = tmp_path / "wheels"
     content = tmp_path / "content"
     wheels.mkdir(), content.mkdir()
-    for name in ("loky", "mnist1d", "pandas", "setuptools"):
+    for name in ("loky", "pandas", "setuptools"):
         as_wheel(name, wheels)
     offline = {
         "PIP_NO_INDEX": "1",

@@ -75,7 +75,7 @@ def test_the_map_of_frequencies_by_pointer_and_keyboard(reader, tables):
     reader.open("all.html")
     part = reader.part("fourier")
     mouse = reader.page.mouse
-    measured = waves.by_frequency(FOURIER)
+    measured = waves.by_wave(FOURIER).mean(axis=1).to_dict()
     measured |= {waves.negative(k): accuracy for k, accuracy in measured.items()}
     pixels = reader.see("", "section[data-part=fourier]")
     for row, column in np.ndindex(16, 16):

@@ -2,7 +2,6 @@
 trains on them.
 """
 
-import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -15,13 +14,9 @@ from nads_book.studies.transforms import (
     orthogonal_map,
     principal_components,
     transform,
-    transform_units,
 )
 from torch.testing import assert_close
 
-import nads_core as nc
-
-ORDERS = ("kept", "reversed", "shuffled in octaves", "shuffled")
 GENERATOR = torch.Generator().manual_seed(0)
 
 
@@ -86,27 +81,6 @@ def test_neighbours_of_smooth_images_are_alike():
     smooth = (noise + noise.roll(1, 2) + noise.roll(1, 3) + noise.roll((1, 1), (2, 3))) / 2
     assert neighbour_correlation(covariance(noise), 8) == pytest.approx(0, abs=0.01)
     assert neighbour_correlation(covariance(smooth), 8) == pytest.approx(0.5, abs=0.01)
-
-
-@pytest.mark.parametrize("architecture", list(nc.ARCHITECTURES))
-def test_a_beginning_of_the_maps_has_one_of_each_kind(architecture):
-    units = transform_units(architecture)
-    kinds = [tuple(value for name, value in unit.items() if name != "draw") for unit in units]
-    assert len({*zip(kinds, (unit["draw"] for unit in units), strict=True)}) == len(units)
-    count = len(set(kinds))
-    assert set(kinds[:count]) == set(kinds)
-    assert all(unit["draw"] == 0 for unit in units[:count])
-
-
-@pytest.mark.slow
-def test_the_job_says_what_each_map_does():
-    results = nb.run_experiment("maps-lenet", "smoke", device="cpu", progress=False)
-    first, flipped, *_ = results.rows
-    assert (first["source"], first["order"]) == ("lenet", "kept") and flipped["order"] == "reversed"
-    assert first["match"] > 0.2 > flipped["match"] and first["neighbours"] > flipped["neighbours"]
-    laid = next(row for row in results.rows if row["source"] == "pca" and row["target"] == "lenet")
-    assert laid["match"] > first["match"]
-    assert set(results.settings["bases"]) >= {"lenet", "resnet18"}
 
 
 def test_a_map_of_photos_is_the_identity_where_nothing_is_changed():

@@ -8,7 +8,6 @@ import pytest
 from nads_book import claims
 
 LENETS = "notes-lenet.laptop"
-TRAINED = "atlas-trained"
 MAPS = "maps-lenet.laptop"
 NARROW_MAPS = "maps-resnet18.narrow"
 KEPT = {"images": "photos", "background": "kept"}
@@ -22,7 +21,6 @@ DERIVATIVE = {"measured": "derivative"}
 LOW = [0.2, 0.1, 0.3]
 FOLLOWED = {"background": "emptied", "written": "added", "size": 0.5}
 END = {"network": "lenet", "data": "photos", "step": 1_000}
-SERIES = {"data": "mnist1d", "variant": "as is", "architecture": "cnn"}
 
 # claim, file, rows that are changed, field, its new value
 CASES = [
@@ -38,7 +36,6 @@ CASES = [
     ("number-alone", LENETS, {**KEPT, "written": "added", "size": 0.05}, "test_accuracy", 0.2),
     ("deviation-number", LENETS, {**KEPT, "written": "added", "size": None}, "test_accuracy", 0.4),
     ("signs-cost-resnet18", NARROW_MAPS, {"order": "kept", "signs": True}, "test_accuracy", 0.9),
-    ("most-energy-learned", TRAINED, {"entry": "cnn", "wave": [14, 14]}, "accuracy", 0.8),
     ("bright-above-dark", "geometry", START, "leading.0", [1] * 512 + [-1] * 512),
     (
         "signal-takes-over",
@@ -88,7 +85,6 @@ CASES = [
     ("nonlinear-order", "nonlinear-tasks", {"first": 0}, "test_accuracy", 0.5),
     ("neither-at-the-end", "geometry", END, "change.cosine.signal", [0.5, 0.4, 0.6]),
     ("low-energy-unlearned", "repair", {"network": "densenet"}, "accuracies", [0.9] * 16),
-    ("series-ridge-falls", "other-data-scores", SERIES, "scores.ridge.0", 0.9),
 ]
 
 

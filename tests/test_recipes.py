@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from nads_book.studies import geometry, photo_noise, recipes
+from nads_book.studies import photo_noise, recipes
 from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.runtime.seeds import seed_sequence, seeded
 
 
 def test_recipes_differ_in_what_they_are_named_after():
@@ -33,25 +32,6 @@ def test_recipes_differ_in_what_they_are_named_after():
         fan = he[0].shape[1]
         assert float(torch.stack(he).var()) == pytest.approx(2 / fan, rel=0.1)
         assert float(torch.stack(mup).var()) == pytest.approx(2 / fan**2, rel=0.1)
-
-
-def test_energies_are_relative_to_the_mean_direction(monkeypatch):
-    """Along the pixels they have a mean of 1; a scale of the last layer does not matter."""
-    monkeypatch.setattr(recipes, "NUM_RANDOM", 3)
-    pixels = torch.eye(geometry.DIMENSION)
-    found = recipes.energies("lenet", "he", pixels)
-    assert found.mean() == pytest.approx(1, rel=1e-4)
-    assert_close(recipes.energies("lenet", "mup", pixels), found, rtol=1e-3, atol=1e-4)
-    expected = torch.zeros(geometry.DIMENSION, dtype=torch.float64)
-    for identity in range(recipes.FIRST_IDENTITY, recipes.FIRST_IDENTITY + 3):
-        with seeded(seed_sequence(identity, 0)):
-            network = recipes.build("lenet", "he")
-        inputs = geometry.inputs_of(identity)[0].requires_grad_()
-        logits = network(inputs.flatten(0, 1))
-        (gradients,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), inputs)
-        first, second = gradients.mean(1).flatten(1)  # (2, D)
-        expected += first.double() * second
-    assert_close(found, expected / expected.mean(), rtol=1e-3, atol=1e-4)
 
 
 def test_noise_like_photos_hides_separable_classes(monkeypatch):

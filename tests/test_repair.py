@@ -1,15 +1,9 @@
 """The repair of architectures: its waves, its networks, and that a prediction is written once."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
-from nads_book.benchmarks.roofline import count_work
 from nads_book.studies import repair
-
-import nads_core as nc
-from nads_core.networks import Networks
 
 
 def test_the_waves_are_spread_over_all_frequencies():
@@ -40,16 +34,3 @@ def _body(network, image):
             return image
         image = layer(image)
     raise AssertionError("there is no head")
-
-
-@pytest.mark.parametrize(
-    "names", [("densenet", "densenet, strided"), ("resnet", "resnet, average")]
-)
-def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
-    found = []
-    for name in names:
-        networks = Networks(partial(repair.NETWORKS[name], 3, 32, 10), (3, 32, 32))
-        work = count_work(networks, nc.PointGradient())
-        weights = sum(weight.numel() for weight in networks.draw(0).parameters())
-        found.append((weights, work["forward"]))
-    assert found[0] == found[1] and found[0][1] > 2 * 10**7

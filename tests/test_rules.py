@@ -41,7 +41,6 @@ def energy_decides(row):
         ("nonlinear-order", "nonlinear-tasks", later_pairs_are_easier),
         ("gain-where-filters-learn", "law-lenet", random_filters_see_as_much),
         ("gain-in-resnet", "law-resnet18.narrow", law_of("resnet18")),
-        ("gain-with-random-filters", "law-cnn", law_of("cnn")),
         ("not-energy-alone", "law-lenet", energy_decides),
     ],
 )

@@ -33,22 +33,6 @@ def test_area_under_the_curve():
     assert np.isnan(statistics.area_under_curve([], []))
 
 
-def test_a_regression_tells_two_causes_apart_that_go_together():
-    rng = np.random.default_rng(0)
-    carriers_ = np.repeat(np.arange(40), 6)
-    index = rng.normal(size=40)[carriers_]
-    energy = 0.8 * index + 0.6 * rng.normal(size=40)[carriers_]
-    of_carrier = 0.5 * rng.normal(size=40)[carriers_]  # what the networks at one carrier share
-    response = 2.0 * energy + of_carrier + 0.1 * rng.normal(size=len(index))
-    result = statistics.regression(response, {"index": index, "energy": energy}, carriers_)
-    assert result["index"][1] < 0 < result["index"][2]
-    assert result["energy"][1] < 2 * energy.std() < result["energy"][2] and result["energy"][1] > 1
-    alone = statistics.regression(
-        response, {"index": index, "energy": energy}, np.arange(len(index))
-    )
-    assert alone["index"][2] - alone["index"][1] < 0.7 * (result["index"][2] - result["index"][1])
-
-
 def test_pooled_deviations_leave_out_what_kinds_differ_by():
     pooled = statistics.pooled_variance([[1.0, 3.0], [11.0, 13.0], [5.0]])
     assert pooled.degrees == 2 and pooled.deviation == pytest.approx(2**0.5)
@@ -58,12 +42,6 @@ def test_pooled_deviations_leave_out_what_kinds_differ_by():
     assert pooled.half_width(2, 2) == pytest.approx(2**0.5 * pooled.half_width(2))
     assert statistics.pooled_variance([[1.0], [2.0]]).half_width(1) == np.inf
     assert statistics.student_mean([1.0, 3.0]) == pytest.approx((2, 2 - 12.706205, 2 + 12.706205))
-
-
-def test_all_draws_of_a_few_values_are_enumerated():
-    """Of two values there are four draws, so that the means are 0, 1, 1, 2."""
-    mean, low, high = statistics.exact_mean([0.0, 2.0])
-    assert mean == 1 and (low, high) == tuple(np.quantile([0, 1, 1, 2], (0.025, 0.975)))
 
 
 def test_rank_correlations_of_draws_are_those_of_repeated_items():
@@ -83,12 +61,3 @@ def test_the_interval_of_an_accuracy_is_wilsons(hits, count):
     expected = binomtest(hits, count).proportion_ci(method="wilson")
     found = statistics.accuracy_interval(hits / count, count)
     assert found == pytest.approx((expected.low, expected.high), abs=1e-5)
-
-
-def test_groups_are_drawn_as_a_whole():
-    groups = np.array(["a", "b", "b", "c"])
-    counts = statistics.drawn_counts(groups, 200)
-    assert (counts[0] == 1).all() and (counts[:, 1] == counts[:, 2]).all()
-    assert (counts[:, [0, 1, 3]].sum(1) == 3).all() and counts[1:].mean() == pytest.approx(
-        1, abs=0.1
-    )

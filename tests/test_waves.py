@@ -26,18 +26,6 @@ def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):
     assert all(np.log(high / low) <= np.ptp(logs) / waves.NUM_STRATA + 1e-9 for low, high in spans)
 
 
-@pytest.mark.parametrize("name", ["lenet", "vgg11", "resnet18", "densenet121"])
-@pytest.mark.parametrize("count", [8, 16, 33, 130])
-def test_any_beginning_is_a_sample_of_every_stratum(name, count):
-    order = waves.stratified_frequencies(name)
-    parts = waves.strata(name)
-    assert sorted(order) == sorted(nb.grid_frequencies())
-    drawn = [len(set(order[:count]) & set(part)) for part in parts]
-    full = [number == len(part) for number, part in zip(drawn, parts, strict=True)]
-    remaining = [number for number, exhausted in zip(drawn, full, strict=True) if not exhausted]
-    assert min(drawn) >= 1 and max(remaining, default=0) - min(remaining, default=0) <= 1
-
-
 def test_half_of_the_energy_is_counted_from_the_first_nads():
     basis = nc.fourier_basis(2)[0]
     for values, number in (([9, 1, 1, 1], 1), ([2, 2, 2, 2], 2), ([3, 2, 2, 2], 2)):

@@ -17,8 +17,8 @@ def draw_maps(path: Path) -> None:
         before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
         after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
     rows = {"before training": before, "after training": after}
-    energy = ("log energy (relative)", (0, 1))
-    figure = figures.plot_frequency_maps(rows, own={"before training": energy})
+    own = {"before training": "log energy (relative)"}
+    figure = figures.plot_frequency_maps(rows, own=own)
     figure.savefig(path, dpi=120)
     shrink(path)
 

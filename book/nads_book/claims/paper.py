@@ -20,7 +20,7 @@ from nads_book.claims.register import PREFIX, ROOT, Claim, ClaimError
 from nads_book.claims.render import badge, facts
 from nads_book.experiments import Results
 from nads_book.experiments.formatting import LABELS, fixed
-from nads_book.published.waves import by_frequency, published_accuracies
+from nads_book.published.waves import published_accuracies
 from nads_book.statistics import rank_correlation
 from nads_book.studies import load_results, stored_figures
 from nads_book.theory.first_step import accuracies_by
@@ -124,7 +124,7 @@ def compared(results: Results, figure: str, model: str) -> np.ndarray:
     ours: Mapping[Any, Any] = {}
     theirs: Mapping[Any, float] = {}
     if figure == "fig1":
-        ours, theirs = by_frequency(results), published_accuracies(model)
+        ours, theirs = accuracies_by("frequency", results), published_accuracies(model)
     elif figure == "fig6" and model != "logreg":
         ours, theirs = accuracies_by("index", results), published.nad_accuracies(model)
     elif figure == "fig7" and model == "resnet18":

@@ -38,7 +38,7 @@ def describe() -> Iterator[str]:
     names = ("chromium", "chromium-browser", "google-chrome")
     browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
     facts["browser"] = browser or "none: tests of the pages are skipped"
-    packages = ("jupyter_book", "matplotlib", "mnist1d", "papermill", "torchvision")
+    packages = ("jupyter_book", "matplotlib", "papermill", "torchvision")
     missing = [name for name in packages if not find_spec(name)]
     install = f"missing {', '.join(missing)}: pip install nads-core[book]"
     facts["book"] = install if missing else "all requirements are installed"

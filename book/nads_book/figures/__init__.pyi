@@ -2,15 +2,12 @@
 
 from . import style
 from .bases import (
-    plot_class_differences,
     plot_directions,
     plot_eigenvalues,
-    plot_kinks,
 )
 from .intervals import plot_intervals
 from .learning import (
     plot_accuracy_dots,
-    plot_agreement,
     plot_frequency_maps,
     plot_signed_images,
 )
@@ -24,7 +21,6 @@ from .theory import (
     plot_aliasing,
     plot_convergence,
     plot_curves,
-    plot_images,
     plot_learning_curves,
     plot_matrices,
     plot_two_classes,
@@ -32,18 +28,14 @@ from .theory import (
 
 __all__ = [
     "plot_accuracy_dots",
-    "plot_agreement",
     "plot_aliasing",
     "plot_by_index",
-    "plot_class_differences",
     "plot_convergence",
     "plot_curves",
     "plot_directions",
     "plot_eigenvalues",
     "plot_frequency_maps",
-    "plot_images",
     "plot_intervals",
-    "plot_kinks",
     "plot_learning_curves",
     "plot_lines",
     "plot_matrices",

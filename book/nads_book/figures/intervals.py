@@ -25,22 +25,18 @@ def plot_intervals(
     series = list(dict.fromkeys(name for one in panels.values() for name in one))
     height = 1.1 + 0.16 * len(rows) * (1 + len(series))
     figure, axes = panel_row(panels, height, sharey=True)
-    offsets = dict(zip(series, np.linspace(-0.3, 0.3, len(series)), strict=True))
-    offsets = offsets if len(series) > 1 else dict.fromkeys(series, 0.0)
-    colour_of = dict(zip(series, colours(), strict=False))
+    offsets = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     for axis, label, (title, one) in zip(axes, labels, panels.items(), strict=True):
         if title in logarithmic:
             axis.set_xscale("log")
         else:
             axis.axvline(0, color=shade(0.4), linewidth=0.8)
-        for name, estimates in one.items():
-            values, lengths = bar_ends([*estimates.values()])
-            places = [rows.index(row) + offsets[name] for row in estimates]
-            colour = colour_of[name]
-            axis.errorbar(values, places, xerr=lengths, fmt="o", color=colour, label=name)
+        for name, offset, colour in zip(series, offsets, colours(), strict=False):
+            if name in one:
+                values, lengths = bar_ends([*one[name].values()])
+                places = [rows.index(row) + offset for row in one[name]]
+                axis.errorbar(values, places, xerr=lengths, fmt="o", color=colour, label=name)
         axis.set_xlabel(label)
-        for row in range(0, len(rows), 2):  # bands show which dots belong to which row
-            axis.axhspan(row - 0.5, row + 0.5, color=shade(0.94), linewidth=0, zorder=0)
         name_rows(axis, rows)
     if len(series) > 1:
         legend(figure, axes, ncols=min(len(series), 4))

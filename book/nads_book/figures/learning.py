@@ -1,11 +1,10 @@
 """Figures of which directions networks learn from data, over the plane of frequencies."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -25,11 +24,13 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.published.waves import wrapped
+from nads_book.statistics import accuracy_interval
 from nads_core.data.fourier import Frequency
 
-FrequencyMap = Mapping[Frequency, float]
-SIZE = 32  # height and width of the images
+# Label -> test accuracy, training accuracy if it is known, number of test images.
+Dots = dict[str, tuple[float, float | None, int]]
+HALF = 16  # of the height and width of the images
+TICKS = (-16, -8, 0, 8)
 
 
 @styled
@@ -46,18 +47,18 @@ def plot_signed_images(images: Mapping[str, Tensor]) -> Figure:
 
 
 @styled
-def plot_accuracy_dots(
-    accuracies: Mapping[str, tuple[float, float | None, tuple[float, float]]],
-) -> Figure:
-    """Draw accuracies on new images and on training images, a line per network and task.
+def plot_accuracy_dots(accuracies: Dots) -> Figure:
+    """Draw accuracies on new images, with 95 % intervals, and on training images, a line per
+    network and task.
 
     Args:
-        accuracies: label -> test accuracy, training accuracy if it is known, interval of the test
-            accuracy; in [0, 1].
+        accuracies: label -> test accuracy, training accuracy if it is known, in [0, 1], and number
+            of new images.
     """
     figure, ((axis,),) = subplots(1, 1, 1.0 + 0.28 * len(accuracies), grid="x")
-    for place, (test, train, interval) in enumerate(accuracies.values()):
-        lengths, (blue, orange, *_) = bars([test], interval), colours()
+    blue, orange, *_ = colours()
+    for place, (test, train, num_test) in enumerate(accuracies.values()):
+        lengths = bars([test], accuracy_interval(test, num_test))
         axis.errorbar(100 * test, place, xerr=lengths, fmt="o", color=blue, label="new images")
         if train is not None:
             ring = {"markersize": 9, "label": "training images"}
@@ -69,29 +70,27 @@ def plot_accuracy_dots(
     return figure
 
 
-def _grid(values: FrequencyMap, step: int) -> np.ndarray:
-    """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for
-    both.
+def frequency_grid(values: Mapping[Frequency, float] | pd.Series) -> np.ma.MaskedArray:
+    """Lay values out over the published grid, zero frequency in the middle; one of k and -k stands
+    for both.
     """
-    half = SIZE // 2
-    grid = np.full((SIZE // step, SIZE // step), np.nan)
+    found = pd.Series(values, dtype=float)
+    cycles = np.array(found.index.tolist(), dtype=int).reshape(-1, 2)
+    grid = np.full((HALF, HALF), np.nan)
     for sign in (-1, 1):
-        for (ky, kx), value in values.items():
-            y, x = wrapped(sign * ky, sign * kx)
-            shown = min(value, 1e12)  # infinity has no colour
-            grid[(y + half) // step, (x + half) // step] = shown
-    return grid
+        rows, columns = ((sign * cycles + HALF) % (2 * HALF) // 2).T
+        grid[rows, columns] = found.clip(upper=1e12)  # infinity has no colour
+    return np.ma.masked_invalid(grid)
 
 
 @styled
 def plot_frequency_maps(
-    rows: Mapping[str, Mapping[str, FrequencyMap]],
+    rows: Mapping[str, Mapping[str, Mapping[Frequency, float] | pd.Series]],
     label: str = "test accuracy (%)",
     limits: tuple[float, float] = (50, 100),
     *,
-    scale: str = "linear",
-    over: str | None = None,
-    own: Mapping[str, tuple[str, tuple[str, str]]] | None = None,
+    speed: bool = False,
+    own: Mapping[str, str] | None = None,
     marked: Sequence[int] = (),
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to
@@ -100,19 +99,16 @@ def plot_frequency_maps(
     Cells without a value are grey. One of k and -k stands for both.
 
     Args:
-        rows: row label -> column title -> {(ky, kx): value}; all rows have the same columns.
+        rows: row label -> column title -> value by frequency (ky, kx), of even numbers of cycles;
+            all rows have the same columns.
         label: label of the colour bar.
-        limits: limits of the colours, shared by all panels.
-        scale: scale of the colours, "linear" or "log".
-        over: meaning of a value beyond the upper limit, which is drawn in red.
-        own: rows of values from 0 to 1, with a colour map of their own: label of the bar, and what
-            stands at its ends.
+        limits: limits of the colours, shared by the panels of a row.
+        speed: whether values are numbers of steps, which have a logarithmic scale and can be
+            infinite: these are red.
+        own: labels of rows with values from 0 to 1, which have a colour map of their own.
         marked: numbers of cycles, across or down, that get dotted lines.
     """
-    own = own or {}
-    columns = list(next(iter(rows.values())))
-    keys = [k for panels in rows.values() for values in panels.values() for k in values]
-    step = math.gcd(SIZE // 2, *(abs(f) for k in keys for f in k))  # of a grid that holds them all
+    own, columns = own or {}, list(next(iter(rows.values())))
     side = min((WIDTH - 1.6) / len(columns), 2.5 if len(rows) + len(columns) > 2 else 4.0)
     figure, axes = subplots(
         len(rows), len(columns), 0.75 + side * len(rows), grid=None, sharex=True, sharey=True
@@ -120,28 +116,33 @@ def plot_frequency_maps(
     figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
     if len(columns) == 1 and not is_narrow():
         figure.set_figwidth(2.2 + side)
-    edge, half = SIZE // 2, step / 2
-    ends, ticks = (-edge - half, edge - half), [-edge, -edge // 2, 0, edge // 2]
-    ends_of = dict(own.values())
-    colour_bars: dict[str, tuple[Any, list[Any]]] = {}  # label of a colour bar -> picture, axes
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
-        title, colour_limits = (own[name][0], (0, 1)) if name in own else (label, limits)
-        map_name = SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
+        colour_map = SEQUENTIAL if name in own else "cividis_r" if speed else "viridis"
+        ends = (0, 1) if name in own else limits
         for axis, column in zip(line, columns, strict=True):
             image = axis.imshow(
-                np.ma.masked_invalid(_grid(panels[column], step)),
-                cmap=mpl.colormaps[map_name].with_extremes(bad=shade(0.82), over="#7a0c02"),
-                norm=(LogNorm if scale == "log" else Normalize)(*colour_limits),
-                extent=(*ends, *ends[::-1]),
+                frequency_grid(panels[column]),
+                cmap=mpl.colormaps[colour_map].with_extremes(bad=shade(0.82), over="#7a0c02"),
+                norm=LogNorm(*ends) if speed else Normalize(*ends),
+                extent=(-HALF - 1, HALF - 1, HALF - 1, -HALF - 1),  # cells of two cycles
             )
             axis.spines[:].set_visible(False)
-            axis.set(xticks=ticks, yticks=ticks)
-            for cycles in marked:
-                for place in {wrapped(cycles, 0)[0], -cycles}:
-                    for line_at in (axis.axhline, axis.axvline):
-                        line_at(place, color="white", linestyle=":")
+            axis.set(xticks=TICKS, yticks=TICKS)
+            for place in {sign * cycles for cycles in marked for sign in (-1, 1)} - {HALF}:
+                axis.axhline(place, color="white", linestyle=":")
+                axis.axvline(place, color="white", linestyle=":")
         line[0].set_ylabel(name)
-        colour_bars.setdefault(title, (image, []))[1].extend(line)
+        bar = figure.colorbar(
+            image,
+            ax=list(line),
+            label=own.get(name, label),
+            extend="max" if speed else "neither",
+            location="bottom" if is_narrow() else "right",
+            shrink=0.8,
+            aspect=15,
+        )
+    if speed:
+        bar.ax.set_title("never", fontsize=8)
     for axis, column in zip(axes[0], columns, strict=True):
         axis.set_title(column)
     if axes.size == 1:
@@ -149,38 +150,4 @@ def plot_frequency_maps(
     else:
         figure.supxlabel("cycles across", fontsize=9)
         figure.supylabel("cycles down", fontsize=9)
-    extend = "neither" if over is None else "max"
-    place = "bottom" if is_narrow() else "right"
-    look: dict[str, Any] = {"location": place, "shrink": 0.8, "aspect": 15}
-    for title, (image, places) in colour_bars.items():
-        bar = figure.colorbar(image, ax=places, label=title, extend=extend, **look)
-        if title in ends_of:
-            bar.set_ticks([0, 1], labels=ends_of[title])
-    if over is not None:
-        bar.ax.set_title(over, fontsize=8)
-    return figure
-
-
-@styled
-def plot_agreement(
-    panels: Mapping[str, tuple[str, str, Sequence[float], Sequence[float]]], chance: bool = False
-) -> Figure:
-    """Draw one accuracy of each direction against another one, with the diagonal on which they
-    agree.
-
-    Args:
-        panels: title -> (horizontal label, vertical label, (n,), (n,)); accuracies in [0, 1].
-        chance: whether a dotted line marks the chance level of the horizontal axis.
-    """
-    figure, axes = panel_row(
-        panels, 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True
-    )
-    for axis, (xlabel, ylabel, x, y), colour in zip(axes, panels.values(), colours(), strict=False):
-        axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1)
-        if chance:
-            axis.axvline(50, **dotted("chance"))
-            axis.legend(loc="lower right")
-        axis.plot(100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, alpha=0.6)
-        axis.set(xlim=(45, 102), ylim=(45, 102), aspect="equal")
-        axis.set(xlabel=f"{xlabel} (%)", ylabel=f"{ylabel} (%)")
     return figure

@@ -17,7 +17,6 @@ from torch import Tensor
 from nads_book.figures.publishing import draws_variants
 from nads_book.figures.settings import LOOK, drawn_with
 from nads_book.figures.variants import Variants
-from nads_core.data.fourier import spectrum
 
 WIDTH = LOOK["figure.figsize"][0]
 TURNED = {"width_ratios": "height_ratios", "height_ratios": "width_ratios", "row": "col"}
@@ -182,12 +181,8 @@ def show_spectrum(axis: Axes, direction: Tensor) -> None:
     (C, H, W).
     """
     channels = direction.reshape(-1, *direction.shape[-2:])
-    parts = [channel.square().sum() * spectrum(channel) for channel in channels if channel.any()]
-    share = (torch.stack(parts).sum(0) / channels.square().sum()).numpy()
-    half = len(share) // 2
-    axis.imshow(
-        share, cmap=SEQUENTIAL, vmin=0, extent=(-half - 0.5, half - 0.5, half - 0.5, -half - 0.5)
-    )
+    energy = torch.fft.fftshift(torch.fft.fft2(channels).abs().square().sum(0))
+    axis.imshow((energy / energy.sum()).numpy(), cmap=SEQUENTIAL, vmin=0)
     bare(axis)
 
 

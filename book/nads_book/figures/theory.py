@@ -9,7 +9,6 @@ from torch import Tensor
 
 from nads_book.figures.style import (
     DIVERGING,
-    WIDTH,
     colours,
     is_narrow,
     legend,
@@ -21,24 +20,6 @@ from nads_book.figures.style import (
 )
 
 Curve = Sequence[float] | np.ndarray | Tensor
-
-
-@styled
-def plot_images(images: Mapping[str, Tensor]) -> Figure:
-    """Draw grey images side by side, each over the whole square, with common grey levels from −1 to
-    1.
-
-    Args:
-        images: title -> (H, W).
-    """
-    titles = [
-        f"{title}\n{image.shape[0]} × {image.shape[1]} pixels" for title, image in images.items()
-    ]
-    figure, axes = panel_row(titles, WIDTH / len(images) + 0.35)
-    for axis, image in zip(axes, images.values(), strict=True):
-        axis.imshow(np.asarray(image), cmap="gray", vmin=-1, vmax=1)
-        axis.set(xticks=[], yticks=[])
-    return figure
 
 
 @styled

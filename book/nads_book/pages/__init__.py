@@ -1,7 +1,8 @@
 """The pages of the book: one module per chapter, with its figures, tables, numbers and claims from
 stored results.
 
-A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
+A module is named after its chapter: `flip` belongs to ``08_flip``. A long section can have a module
+of its own, such as `certainty`. Each holds
 
 - loaders of stored results, cached, so that each function names what it reads;
 - one function per figure or table, which a cell calls (``nb.pages.flip.plot_costs()``);
@@ -25,6 +26,7 @@ from nads_book.figures.publishing import publishing
 
 MODULES = (
     "atlas",
+    "certainty",
     "directional_bias",
     "explorer",
     "flip",
@@ -35,6 +37,8 @@ MODULES = (
     "poison_full",
     "poison_trial",
     "pooling_theory",
+    "rivals",
+    "statements",
     "theorem1",
     "training",
     "what_nads_do_not_tell",

@@ -1,10 +1,7 @@
-"""The page ``10_atlas``: what one change of an architecture does to its directions, and which waves
-trained entries learned.
-"""
+"""The page ``10_atlas``: what one change of an architecture does to its directions."""
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from textwrap import fill
 
 import numpy as np
@@ -23,27 +20,22 @@ from nads_book.atlas import (
     score,
 )
 from nads_book.claims import decides
-from nads_book.experiments import load_study
 from nads_book.experiments.evidence import Evidence, evidence
 from nads_book.experiments.formatting import estimate, show, table
 from nads_book.figures.style import (
     SEQUENTIAL,
     bar_ends,
     bare,
-    colours,
-    legend,
     name_rows,
     show_signed,
     styled,
     subplots,
 )
-from nads_book.published.waves import LEARNED, spectrum_of
-from nads_book.statistics import area_under_curve
+from nads_book.published.waves import spectrum_of
 
 POOLING = ("cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool")
 LATTICE = ("resnet", "resnet-average", "resnet-flat", "resnet-noskip")
 PATCHES = ("vit-patch8", "vit", "mixer", "convnext")
-EVEN = 0.5  # decades: a map of waves with less has one colour
 NUM_SHOWN = 4  # NADs of an entry in a figure
 NUM_EFFECTS = 10  # in a figure
 EXCHANGEABLE = ("vit-patch2", "vit", "vit-patch8", "vit-noposition", "mixer")
@@ -54,7 +46,6 @@ TITLES = {
     "vit": "ViT, patches of 4",
     "vit-patch8": "ViT, patches of 8",
 }
-COARSEST = (0, 2)
 
 
 def measured(name: str, measure: str) -> Measured:
@@ -104,11 +95,7 @@ def plot_entries(names: Sequence[str], yours: nc.NADs | None = None) -> Figure:
         for axis, direction in zip(others, nads.directions[:NUM_SHOWN, 0], strict=False):
             show_signed(axis, direction)
         decades = np.log10(np.maximum(np.fft.fftshift(energies), 1e-6))
-        if np.ptp(decades) < EVEN:
-            decades = np.full_like(decades, decades.mean())
-            first.text(0, 0, "all equal", color="white", ha="center", va="center")
-        extent = (-1, 1, -1, 1)
-        first.imshow(decades, cmap=SEQUENTIAL, vmin=-2, vmax=1.5, extent=extent)
+        first.imshow(decades, cmap=SEQUENTIAL, vmin=-2, vmax=1.5)
         bare(first)
         first.set_ylabel(fill(label, 13))
     return figure
@@ -153,15 +140,16 @@ def plot_largest_effects() -> Figure:
     return figure
 
 
-def largest_by_factor(base: str) -> dict[str, float]:
+def largest_by_factor(base: str) -> pd.Series:
     """Return the largest effect of each factor on the entries of a base, the largest first."""
     found = load_atlas()
-    effects: dict[str, float] = {}
-    for name, entry in found.entries.items():
-        if entry.base == base:
-            value = found.effect(name).value
-            effects[entry.factor] = max(value, effects.get(entry.factor, value))
-    return dict(sorted(effects.items(), key=lambda item: -item[1]))
+    effects = [
+        (entry.factor, found.effect(name).value)
+        for name, entry in found.entries.items()
+        if entry.base == base
+    ]
+    table = pd.DataFrame(effects, columns=["factor", "effect"])
+    return table.groupby("factor")["effect"].max().sort_values(ascending=False)
 
 
 @decides("downsampling-first")
@@ -171,7 +159,7 @@ def _():
     """
     cnn, resnet = largest_by_factor("cnn"), largest_by_factor("resnet")
     order = ["pooling", "skip", "head", "initialisation", "norm"]
-    holds = [*cnn][:2] == ["pooling", "head"] and [*resnet][:5] == order
+    holds = [*cnn.index[:2]] == ["pooling", "head"] and [*resnet.index[:5]] == order
     return _decided(holds, cnn["pooling"])
 
 
@@ -248,66 +236,3 @@ def show_entries() -> None:
         rows.append([name, entry.change, written(measured(name, "effective")), effect, known])
     head = ["entry", "change", "effective number", "effect, 1 − cosine", "networks that resolve it"]
     table(rows, head)
-
-
-# Trained entries
-
-
-@cache
-def trained() -> pd.DataFrame:
-    """Return the trained waves of all entries: accuracy (mean over seeds), energy before training
-    relative to the mean direction, and whether a wave was learned.
-    """
-    study = load_study("atlas-trained.json")
-    rows, predicted = (
-        pd.DataFrame(part).assign(wave=lambda part: part["wave"].map(tuple))
-        for part in (study["rows"], study["prediction"]["rows"])
-    )
-    reached = rows.groupby(["entry", "wave"], as_index=False)["accuracy"].mean()
-    found = predicted[["entry", "wave", "energy"]].merge(reached)
-    # An estimate of almost nothing can be negative.
-    found["energy"] = found["energy"].clip(lower=0.01)
-    return found.assign(learned=found["accuracy"] > LEARNED)
-
-
-@styled
-def plot_learned() -> Figure:
-    """Draw the waves of each trained entry by their energy in random weights, filled where they
-    were learned.
-    """
-    rows, changes = trained(), load_atlas().entries
-    count = rows.groupby("entry", sort=False)["learned"].sum()
-    names = list(count.sort_values(ascending=False, kind="stable").index)
-    figure, ((axis,),) = subplots(height=0.9 + 0.28 * len(names), grid="x")
-    for label, style, part in (
-        ("learned", "full", rows[rows["learned"]]),
-        ("not learned", "none", rows[~rows["learned"]]),
-    ):
-        places = part["entry"].map(names.index)
-        (dots,) = axis.plot(part["energy"], places, "o", label=label)
-        dots.set(fillstyle=style, color=colours()[0], markersize=6)
-    titles = {name: changes[name].change for name in names}
-    name_rows(
-        axis,
-        (
-            f"CNN, {title}" if name.startswith("cnn-") else title.removeprefix("a ")
-            for name, title in titles.items()
-        ),
-    )
-    label = "energy of the wave in random weights, relative to the mean direction"
-    axis.set(xscale="log", xlabel=label)
-    legend(figure, axis, ncols=2)
-    return figure
-
-
-@decides("most-energy-learned")
-def _():
-    """Decide whether selective networks learned the waves of most energy, and all but one only the
-    coarsest.
-    """
-    parts = [part for _, part in trained().groupby("entry") if 0 < part["learned"].mean() < 1]
-    areas = [area_under_curve(part["energy"], part["learned"]) for part in parts]
-    alone = sum((part["learned"] == part["wave"].isin([COARSEST])).all() for part in parts)
-    holds = min(areas) == 1 and alone + 1 >= len(parts)
-    rows = load_study("atlas-trained.json")["rows"]
-    return evidence(holds, min(areas), size="laptop", rows=rows)

@@ -1,4 +1,4 @@
-"""The figures of the introduction, and those of the page on certainty."""
+"""The figure of the introduction that shows how NADs are made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 from matplotlib.figure import Figure
 
 from nads_book.explorer.wave_bet import guess_data
+from nads_book.figures.learning import frequency_grid
 from nads_book.figures.style import DIVERGING, SEQUENTIAL, bare, is_narrow, subplots
 from nads_book.theory.reference import average_gradient
 from nads_core import RESNET18, load_nads
-from nads_core.directions import NADs
 
 
 def how_nads_are_made() -> dict[str, np.ndarray]:
@@ -27,10 +27,9 @@ def how_nads_are_made() -> dict[str, np.ndarray]:
         network = RESNET18.build().eval()
         gradient = average_gradient(network, torch.randn(16, 1, 32, 32)).view(32, 32)
     filters = next(weight for weight in network.parameters() if weight.dim() == 4).detach()[:, 0]
-    waves = np.empty((16, 16))
-    for ky, kx, energy, _ in guess_data("resnet18")["tasks"]:
-        for sign in (-1, 1):
-            waves[(sign * ky + 16) % 32 // 2, (sign * kx + 16) % 32 // 2] = energy
+    waves = frequency_grid(
+        {(ky, kx): energy for ky, kx, energy, _ in guess_data("resnet18")["tasks"]}
+    )
     first = load_nads("resnet18").directions[:4, 0]
     return {
         "One network with\nrandom weights": mosaic(filters.numpy()),
@@ -47,7 +46,8 @@ def mosaic(pictures: np.ndarray) -> np.ndarray:
     side = math.isqrt(len(pictures))
     scaled = pictures / np.abs(pictures).max((1, 2), keepdims=True)
     padded = np.pad(scaled, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
-    return np.block([[*row] for row in np.split(padded, side)])[:-1, :-1]
+    rows = padded.reshape(side, side, *padded.shape[1:])
+    return np.concatenate(np.concatenate(rows, axis=1), axis=1)[:-1, :-1]
 
 
 def plot_strip(pictures: dict[str, np.ndarray]) -> Figure:
@@ -64,17 +64,4 @@ def plot_strip(pictures: dict[str, np.ndarray]) -> Figure:
         if number < len(pictures) and not is_narrow():
             place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
             axis.annotate("→", (1.02, 0.5), fontsize=14, **place)
-    return figure
-
-
-def plot_certainty(nads: NADs, kind: str) -> Figure:
-    """Draw the eigenvalues of one symmetry type with their errors, above the certainties."""
-    chosen = [index for index, name in enumerate(nads.types) if name == kind][:48]
-    ranks = range(len(chosen))
-    figure, ((upper,), (lower,)) = subplots(2, 1, 3.6, grid=None, sharex=True)
-    values, errors = nads.eigenvalues[chosen].numpy(), nads.eigenvalue_std[chosen].numpy()
-    upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
-    upper.set(yscale="log", ylabel="eigenvalue")
-    lower.bar(ranks, nads.certainty[chosen].numpy(), color="tab:blue", width=0.7)
-    lower.set(ylim=(0, 1), ylabel="certainty", xlabel=f"rank within the type {kind}")
     return figure

@@ -198,8 +198,7 @@ def plot_dark_lines() -> Figure:
         "LeNet's accuracy": {"": {k: 100 * a for k, a in published_accuracies("lenet").items()}},
         "response": {"": responses()},
     }
-    own = {"response": ("share that two averagings pass", ("0", "1"))}
-    return figures.plot_frequency_maps(rows, own=own)
+    return figures.plot_frequency_maps(rows, own={"response": "share that two averagings pass"})
 
 
 @decides("silent-waves")

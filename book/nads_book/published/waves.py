@@ -14,21 +14,19 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from nads_book.experiments import Results, load_study
 from nads_book.published import fourier_accuracies
-from nads_book.statistics import grouped
 from nads_core.data.fourier import Frequency, fourier_direction, spectrum
 from nads_core.directions import NADs
 
 LEARNED = 0.55  # accuracy above which a wave counts as learned
 NUM_STRATA = 8
-Pairs = list[tuple[float, float]]
 
 
 def spread(points: np.ndarray, period: float | None = None) -> list[int]:
@@ -143,24 +141,12 @@ def mirrored(k: Frequency) -> Frequency:
     return wrapped(k[0], -k[1])
 
 
-def by_frequency(
-    results: Results, field: str = "test_accuracy", seed: int | None = None
-) -> dict[Frequency, Any]:
-    """Return a field of a sweep for each frequency: the mean over seeds, or the value of one seed.
-
-    ``field="iterations"`` gives arrays, the median number of steps to each loss, infinite if it is
-    never reached.
-    """
-    values = grouped(
-        (tuple(row["frequency"]), row[field])
-        for row in results.rows
-        if seed is None or row["seed"] == seed
-    )
-    if field == "iterations":
-        return {
-            k: np.median(np.where(np.array(v) < 0, np.inf, v), axis=0) for k, v in values.items()
-        }
-    return {k: float(np.mean(v)) for k, v in values.items()}
+def by_wave(results: Results, field: str = "test_accuracy") -> pd.DataFrame:
+    """Return a field of a sweep: waves (ky, kx), in the order of `grid_frequencies`, × seeds."""
+    rows = results.table
+    rows[["ky", "kx"]] = rows["frequency"].tolist()
+    found = rows.pivot_table(field, ["ky", "kx"], "seed")
+    return found.loc[[k for k in grid_frequencies() if k in found.index]]
 
 
 def copied_cells(cells: Mapping[Frequency, float]) -> tuple[int, int]:
@@ -171,27 +157,16 @@ def copied_cells(cells: Mapping[Frequency, float]) -> tuple[int, int]:
     return sum(cells[k] == cells[mirrored(k)] for k in others), len(others)
 
 
-def of_tasks(cells: Mapping[Frequency, float], right: bool | None = None) -> dict[Frequency, float]:
-    """Return the published value of each task: the mean of its two cells, k and -k, or that of one
-    half of the grid.
-    """
-    if right is None:
-        return {k: (cells[k] + cells[negative(k)]) / 2 for k in grid_frequencies()}
-    sign = 1 if right else -1
-    return {k: cells[k if sign * k[1] >= 0 else negative(k)] for k in grid_frequencies()}
-
-
 @cache
-def published_accuracies(name: str, right: bool | None = None) -> Mapping[Frequency, float]:
-    """Return the authors' test accuracies of a network by wave, of `of_tasks`, in [0, 1]."""
-    return of_tasks(fourier_accuracies(name), right)
+def published_accuracies(name: str, right: bool = False) -> Mapping[Frequency, float]:
+    """Return the authors' test accuracies of a network by wave, in [0, 1].
 
-
-def common_pairs(a: Mapping[Frequency, float], b: Mapping[Frequency, float]) -> Pairs:
-    """Pair two maps where both have a value."""
-    return [(value, b[k]) for k, value in a.items() if k in b]
-
-
-def seed_pairs(results: Results) -> Pairs:
-    """Pair the two seeds of each task."""
-    return common_pairs(by_frequency(results, seed=0), by_frequency(results, seed=1))
+    Args:
+        name: architecture.
+        right: whether to take the right half of their map rather than the mean of both cells of
+            each wave, k and -k.
+    """
+    cells = fourier_accuracies(name)
+    if right:
+        return {k: cells[k if k[1] >= 0 else negative(k)] for k in grid_frequencies()}
+    return {k: (cells[k] + cells[negative(k)]) / 2 for k in grid_frequencies()}

@@ -13,7 +13,7 @@ from nads_book import explorer, figures
 from nads_book.experiments.formatting import LABELS
 from nads_book.explorer.wave_bet import Guess
 from nads_book.figures.variants import VARIANTS, Variants
-from nads_book.pages import intro, nad_computation
+from nads_book.pages import certainty, intro
 from nads_book.site import gaps
 from nads_core import load_nads
 
@@ -37,14 +37,12 @@ def stage(target: Path, root: Path) -> None:
     nads = {LABELS[name]: load_nads(name) for name in ("lenet", "vgg11", "resnet18", "densenet121")}
     draw(target, "nads", figures.plot_directions, nads)
     draw(target, "strip", intro.plot_strip, intro.how_nads_are_made())
-    draw(target, "certainty", intro.plot_certainty, nads["LeNet"], "++s")
-    content = {f"<!-- {mark} -->": table() for mark, table in nad_computation.TABLES.items()}
+    draw(target, "certainty", certainty.plot_certainty, nads["LeNet"], "++s")
     counts = gaps.write(static / "gaps", root)
     for name in ("certainty", "course"):
         page = target / "book" / f"{name}.md"
         text = gaps.with_links(page.read_text("utf8"), counts)
-        for mark, part in content.items():
-            text = text.replace(mark, part)
+        text = text.replace("<!-- shipped -->", certainty.table_shipped())
         page.write_text(text, "utf8")
     view, source = explorer.View, explorer.Source()
     moving: dict[str, Guess | explorer.Page | explorer.Playground] = {

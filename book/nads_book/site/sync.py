@@ -25,7 +25,7 @@ if not all(map(importlib.util.find_spec, ("nads_core", "nads_book"))):
     checkouts = [f for f in (".", "..") if os.path.isdir(f"{f}/nads_core")]
     folder = [*checkouts, "nads-book"][0]
     !test -d {folder}/book || git clone --quiet --depth 1 {address} {folder}
-    !{sys.executable} -m pip install -q --no-deps -e {folder} loky mnist1d pandas
+    !{sys.executable} -m pip install -q --no-deps -e {folder} loky pandas
     site.addsitedir(sysconfig.get_path("purelib"))  # no restart is needed
     if not importlib.util.find_spec("nads_book"):
         raise SystemExit(f"{address} could not be installed: upload the book's folder "

@@ -8,7 +8,6 @@ what was expected.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,15 +19,12 @@ from nads_book.experiments import (
     Context,
     Facts,
     Row,
-    Rows,
     Study,
     Unit,
-    matching,
     train_along,
     train_on_photos,
 )
-from nads_book.published import fourier_accuracies
-from nads_book.published.waves import LEARNED, fourier_directions, of_tasks
+from nads_book.published.waves import fourier_directions, grid_frequencies
 from nads_book.studies.presets import SIZES
 from nads_core.runtime.seeds import seed_sequence
 
@@ -67,42 +63,8 @@ def waves() -> list[tuple[int, int]]:
     """Return 16 waves of the published grid, at equal steps of the rank of |frequency|, ties in a
     fixed order.
     """
-    grid = sorted(of_tasks(fourier_accuracies("lenet")), key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
+    grid = sorted(grid_frequencies(), key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
     return [grid[round(i)] for i in np.linspace(0, len(grid) - 1, NUM_WAVES)]
-
-
-@dataclass(frozen=True)
-class Repaired:
-    """What random networks see of 16 waves, and what trained ones reach, by network.
-
-    Args:
-        energies: energies of the waves, (16,), the mean over all directions 1.
-        waves: test accuracies on the waves, (seeds, 16).
-    """
-
-    energies: dict[str, np.ndarray]
-    waves: dict[str, np.ndarray]
-
-    @classmethod
-    def of(cls, prediction: Rows, rows: Rows) -> "Repaired":
-        """Return the results of a file."""
-
-        def reached(name: str) -> np.ndarray:
-            own = matching(rows, network=name, task="waves")
-            return np.array([row["accuracies"] for row in own])
-
-        return cls(
-            {row["network"]: np.array(row["energies"]) for row in prediction},
-            {name: reached(name) for name in NETWORKS},
-        )
-
-    def learned(self, name: str) -> np.ndarray:
-        """Return which waves a network learns, by the mean of its seeds, (16,)."""
-        return self.waves[name].mean(0) > LEARNED
-
-    def right(self, name: str) -> np.ndarray:
-        """Return for which waves the registered rule is right, (16,)."""
-        return (self.energies[name] > THRESHOLD) == self.learned(name)
 
 
 class Repair(Study):

@@ -1,0 +1,228 @@
+"""How certain NADs are: figures and claims of the section of ``09_nad_computation`` on independent
+runs, and of the page on certainty.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+import nads_core as nc
+from nads_book import figures
+from nads_book.claims import decides
+from nads_book.experiments import formatting, load_nads, load_study
+from nads_book.experiments.evidence import evidence
+from nads_book.experiments.formatting import LABELS
+from nads_book.figures.style import shade, styled, subplots
+from nads_book.pages.scored_rows import rows_of
+from nads_book.published.waves import half_of_energy
+from nads_book.studies.calibration import ENTRIES
+from nads_book.studies.network_numbers import LARGEST
+from nads_core.directions import NADs
+
+NAMES = LABELS | {
+    "mlp": "MLP",
+    "cnn": "Small CNN",
+    "vit": "Small ViT",
+    "deep-linear": "Deep linear, exact C",
+}
+FEW = 15  # claims, below which a bin decides nothing
+HIGH = 0.8  # certainty from which on LeNet's directions count as known
+CERTAIN = 0.81  # predicted cos² above which a direction counts as reproducible
+AREA, OVERLAP, TIMES = 0.95, 0.8, 4  # as registered, of few networks
+MOST = 128  # networks; chosen after seeing the results
+MEASURES = {
+    "area": "area, learned waves",
+    "correlation": "rank correlation",
+    "first 10": "overlap, first 10",
+    "first 50": "overlap, first 50",
+}
+
+
+def plot_certainty(nads: NADs, kind: str) -> Figure:
+    """Draw the eigenvalues of one symmetry type with their errors, above the certainties."""
+    chosen = [index for index, name in enumerate(nads.types) if name == kind][:48]
+    ranks = range(len(chosen))
+    figure, ((upper,), (lower,)) = subplots(2, 1, 3.6, grid=None, sharex=True)
+    values, errors = nads.eigenvalues[chosen].numpy(), nads.eigenvalue_std[chosen].numpy()
+    upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
+    upper.set(yscale="log", ylabel="eigenvalue")
+    lower.bar(ranks, nads.certainty[chosen].numpy(), color="tab:blue", width=0.7)
+    lower.set(ylim=(0, 1), ylabel="certainty", xlabel=f"rank within the type {kind}")
+    return figure
+
+
+@cache
+def agreement() -> dict[str, Any]:
+    """Return squared cosines of LeNet's directions with another run, found and foretold, and the
+    overlaps of the first ones.
+
+    Raises:
+        ValueError: if the stored comparison is of other NADs than those that ship.
+    """
+    stored: dict[str, Any] = load_study("agreement.json")["lenet"]
+    if stored["fingerprint"] != load_nads("lenet").fingerprint:
+        raise ValueError("agreement.json is about other NADs of LeNet than those that ship")
+    return stored | {name: np.array(stored[name]) for name in ("by_index", "by_name", "foretold")}
+
+
+@cache
+def calibration() -> pd.DataFrame:
+    """Return the calibration of certainties: claimed and measured (kept) squared cosines by bin,
+    errors, and numbers of claims, of all sets of runs.
+    """
+    stored = {row["entry"]: row for row in load_study("calibration.json")["rows"]}
+    sets = [  # one without bins, since nothing is certain, has a row of NaN
+        {**(one or {"claimed": np.nan}), **{k: v for k, v in row.items() if k != "bins"}}
+        for row in map(stored.get, ENTRIES)
+        if row
+        for one in row["bins"] or [None]
+    ]
+    return pd.DataFrame(sets)
+
+
+def plot_two_runs(
+    architecture: Any,
+    counts: Sequence[int],
+    image_shape: tuple[int, ...] = (1, 32, 32),
+    seed: int = 0,
+    k: int = 10,
+) -> Figure:
+    """Compute two independent runs; draw how well they agree, and what they predict of it.
+
+    Args:
+        architecture: architecture, or its name.
+        counts: numbers of networks, ascending.
+        image_shape: shape of the inputs.
+        seed: seed of the first run; the second one has another.
+        k: number of leading NADs whose subspaces are compared.
+    """
+    measured, foretold = [], []
+    for count in counts:
+        one, other = (
+            nc.compute_nads(architecture, image_shape, count, seed=seed + run, progress=False)
+            for run in (1, 2)
+        )
+        measured.append(one.overlap(other, k=k))
+        foretold.append(float(one.leading_certainty[k - 1] * other.leading_certainty[k - 1]))
+    lines = {
+        f"first {k}, measured": (counts, measured),
+        "predicted by the runs": (counts, foretold),
+        "random directions": (counts, [k / one.basis.shape[0]] * len(counts)),
+    }
+    axes = ("networks in each run", "overlap of two runs")
+    return figures.plot_lines({"": lines}, *axes, counts, ylim=(0, 1.02))
+
+
+@styled
+def plot_reliability() -> Figure:
+    """Draw claimed against measured squared cosines, for many runs, one panel per network."""
+    panels = calibration().groupby("architecture", sort=False)
+    rows = -(-len(panels) // 3)
+    options: dict[str, Any] = {"sharex": True, "sharey": True}
+    figure, grid = subplots(rows, 3, height=2.7 * rows, **options)
+    for axis, (architecture, sets) in zip(grid.flat, panels, strict=False):
+        axis.axline((0, 0), slope=1, color=shade(0.6))
+        for _, bins in sets.groupby("entry", sort=False):
+            label = f"{bins['runs'].iloc[0]} runs of {bins['num_networks'].iloc[0]:,}"
+            axis.errorbar(bins["claimed"], bins["kept"], 2 * bins["error"], fmt="o", label=label)
+        if sets["claimed"].isna().all():
+            axis.text(0.5, 0.5, "nothing is claimed", ha="center", va="center")
+        axis.set(xlabel="claimed cos²", ylabel="measured cos²", title=NAMES[architecture])
+        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+        axis.legend(loc="lower right", fontsize="small")
+    for axis in grid.flat[len(panels) :]:
+        axis.axis("off")
+    return figure
+
+
+@decides("ordered-basis")
+def _():
+    """Decide whether a hundred directions of LeNet are reproducible, and 300 as a subspace."""
+    certain = agreement()["foretold"] > CERTAIN
+    found = agreement()["by_name"][certain]
+    subspace = agreement()["overlaps"]["300"]
+    holds = found.mean() > CERTAIN and certain.sum() > 100 and subspace > 0.9
+    return evidence(holds, found.mean(), size="paper", num_seeds=2)
+
+
+@decides("head-known")
+def _():
+    """Decide whether high certainties of LeNet's directions are kept by a much longer run."""
+    bins = calibration().query("architecture == 'lenet'")
+    high = bins.query("count >= @FEW and claimed >= @HIGH")
+    excess = (high["claimed"] - high["kept"]).max()
+    return evidence(excess < 0.05, excess, size="paper", num_seeds=int(bins["runs"].iloc[0]))
+
+
+@decides("names-steadier")
+def _():
+    """Decide whether directions of one name agree better than those of one index."""
+    gain = (agreement()["by_name"] - agreement()["by_index"])[:50].mean()
+    return evidence(gain > 0, gain, size="paper", num_seeds=2)
+
+
+@decides("certificates-bold")
+def _():
+    """Decide whether some certainties are too high."""
+    many = calibration().query("count >= @FEW")
+    excess = (many["claimed"] - many["kept"]).max()
+    return evidence(excess > 0.05, excess, size="paper")
+
+
+def table_shipped() -> str:
+    """Return the networks, the concentration and the reliable directions of the NADs that ship."""
+    rows = []
+    for label in LABELS.values():
+        nads = load_nads(label)
+        values = nads.eigenvalues
+        certain = int((nads.certainty >= 0.9).sum()) if nads.uncertainty else "–"
+        spread = f"{float(values[0] / values[-1]):,.0f}"
+        number = f"{nads.provenance['num_networks']:,}"
+        rows.append([label, number, half_of_energy(nads), spread, certain])
+    head = ["NADs that ship", "networks", "NADs with half of the energy", "first / last eigenvalue"]
+    return formatting.markdown_table(rows, [*head, "certain above 0.9"])
+
+
+# How many networks it takes
+
+
+@cache
+def network_numbers() -> pd.DataFrame:
+    """Return the means of measures over runs, by network and number of networks."""
+    rows = pd.DataFrame(rows_of("network-numbers")).drop(columns=["seed", "run"])
+    return rows.groupby(["network", "networks"]).mean()
+
+
+def plot_network_numbers() -> Figure:
+    """Draw what runs of few networks predict and know."""
+    panels: dict[str, Any] = {}
+    for network in LARGEST:
+        found = network_numbers().loc[network]
+        panels[NAMES[network]] = {
+            label: (found.index, found[measure]) for measure, label in MEASURES.items()
+        }
+    labels = ("networks", "1 is perfect")
+    return figures.plot_lines(panels, *labels, [4, 32, 256], level=AREA, ylim=(0, 1.03))
+
+
+@decides("few-networks")
+def _():
+    """Decide whether so many networks predict which waves are learned, and in which networks
+    knowing the first 50 NADs takes several times as many.
+    """
+    areas, firsts = (
+        found[found >= limit].reset_index("networks").groupby(level=0)["networks"].min()
+        for found, limit in (
+            (network_numbers()["area"], AREA),
+            (network_numbers()["first 50"], OVERLAP),
+        )
+    )
+    # Where no number is enough, it takes infinitely many.
+    enough = areas.reindex(LARGEST, fill_value=np.inf)
+    several = firsts.reindex(LARGEST, fill_value=np.inf) >= TIMES * enough
+    holds = enough.max() <= MOST and list(several.index[several]) == ["lenet", "resnet18"]
+    return evidence(holds, enough.max(), size="paper", num_seeds=3)
