@@ -5,7 +5,7 @@
 # make verify     decide every claim of the register again from the stored results, and print those that flip
 # make lint       check style, format and types, and change nothing
 # make format     fix style and format
-# make sync       write notebooks/*.ipynb from the chapters, book/chapters/*.md
+# make sync       write notebooks/*.ipynb from the chapters, book/chapters/*.md, and those with gaps, book/gaps/*.ipynb
 # make address    set the address of the repository in all files: make address URL=https://github.com/OWNER/NAME
 # make clean      remove what was built (the virtual environment stays)
 #

@@ -19,13 +19,12 @@ from nads_book.experiments.evidence import (
     around,
     below,
     evidence,
-    exact_share,
 )
 from nads_book.site import verify as verification
 
 REGISTER = """
 [errata]
-lemma = "falsified"
+lemma = { verdict = "falsified" }
 
 [measured]
 verdict = "verified"
@@ -49,6 +48,7 @@ reason = "too small"
 merged_into = "measured"
 """
 TAKEAWAY = "<!-- takeaway -->\n**Takeaway**\n\n{}\n<!-- end of takeaway -->\n"
+SIGNS = "✓ holds, ◐ in a smaller experiment, ? open"
 MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: derived -->"
 
 
@@ -64,21 +64,18 @@ MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: 
         ((False, "narrow", None, None), "toy"),
         ((True, "epochs50", None, None), "toy"),
         ((None, "paper", None, None), "inconclusive"),
-        ((True, "live", None, None), "inconclusive"),
         ((True, "paper", (-1, 1), 0), "inconclusive"),
         ((False, "laptop", (-1, 1), 0), "inconclusive"),
         ((True, "paper", (None, 1), None), "inconclusive"),
-        ((True, "paper", (float("nan"), 1), 0), "inconclusive"),
     ],
 )
 def test_the_verdict_depends_on_outcome_size_and_interval(arguments, expected):
     assert claims.verdict(*arguments) == expected
 
 
-@pytest.mark.parametrize("size", ["smoke", "large"])
-def test_nothing_is_decided_at_smoke_or_at_an_unknown_size(size):
-    with pytest.raises(claims.ClaimError, match=f"size '{size}'"):
-        claims.verdict(True, size)
+def test_nothing_is_decided_at_smoke():
+    with pytest.raises(claims.ClaimError, match="size 'smoke'"):
+        claims.verdict(True, "smoke")
 
 
 # Evidence
@@ -116,7 +113,7 @@ def book(tmp_path):
     return tmp_path
 
 
-def write(root, text=MARKED, signs="✓ holds, ◐ in a smaller experiment, ? open"):
+def write(root, text=MARKED, signs=SIGNS):
     """Write a chapter, and its executed notebook with the places of two claims."""
     takeaway = nbformat.v4.new_markdown_cell(f"# Small\n\n{signs}\n\n" + TAKEAWAY.format(text))
     cells = [takeaway, nbformat.v4.new_code_cell("1")]
@@ -140,56 +137,47 @@ def test_marked_sentences_pass_and_become_statements(book):
     assert found["derived"].statement == "So is *that*."
     assert found["measured"].pages == ["notebooks/01_small", "README"]
     assert found["measured"].statement == "It is 3."
-
-
-@pytest.mark.parametrize(
-    ("text", "missing"),
-    [
-        (MARKED + " And this is new.", "And this is new."),
-        ("This is new. " + MARKED, "This is new."),
-        ("It is $x$. So is that.<!-- claim: derived -->", "It is $x$."),
-    ],
-)
-def test_a_sentence_of_a_takeaway_that_is_no_claim_fails(book, text, missing):
-    write(book, text)
-    with pytest.raises(claims.ClaimError) as error:
-        claims.check_pages(book)
-    assert f"“{missing}”" in str(error.value) and "01_small" in str(error.value)
-
-
-def test_a_chapter_explains_the_signs_that_it_shows(book):
-    write(book, signs="✓ holds, ? open")
-    with pytest.raises(claims.ClaimError, match="01_small does not explain ◐"):
-        claims.check_pages(book)
-
-
-def test_the_register_may_have_words_for_a_statement(book):
+    assert claims.problems(found.values(), book) == []
     path = book / "book" / "claims.toml"
     path.write_text(REGISTER.replace("[measured]", '[measured]\nstatement = "The number is 3."'))
     assert collected(book)["measured"].statement == "The number is 3."
 
 
-def test_a_mark_without_a_claim_fails(book):
-    (book / "README.md").write_text("It is 4.<!-- claim: four -->\n")
-    with pytest.raises(claims.ClaimError, match="README refers to 'four'"):
+@pytest.mark.parametrize(
+    ("text", "signs", "problem"),
+    [
+        (f"{MARKED} And this is new.", SIGNS, "“And this is new.”"),
+        (f"This is new. {MARKED}", SIGNS, "“This is new.”"),
+        ("It is $x$. So is that.<!-- claim: derived -->", SIGNS, "“It is $x$.”"),
+        (MARKED, "✓ holds, ? open", "does not explain ◐"),
+    ],
+)
+def test_a_takeaway_states_claims_and_a_chapter_explains_its_signs(book, text, signs, problem):
+    write(book, text, signs)
+    with pytest.raises(claims.ClaimError, match=f"01_small.*{re.escape(problem)}"):
         claims.check_pages(book)
 
 
+NEW = '[new]\nverdict = "toy"\n'
+
+
 @pytest.mark.parametrize(
-    ("entry", "named"),
+    ("file", "text", "named"),
     [
-        ('[new]\nverdict = "true"\nfalsified_by = "x"', "'new'"),
-        ('[new]\nverdict = "toy"', "falsified_by"),
-        ('[new]\nverdict = "toy"\nfalsified_by = "x"\ncolour = "red"', "colour"),
-        ('[new]\nverdict = "toy"\nfalsified_by = "x"\nprediction = "perhaps"', "perhaps"),
-        ('[new]\nverdict = "toy"\nfalsified_by = "x"\nfollows = {gone = "toy"}', "'gone'"),
+        ("README.md", "It is 4.<!-- claim: four -->\n", "README refers to 'four'"),
+        ("book/claims.toml", NEW.replace("toy", "true"), "'new'.*'true'"),
+        ("book/claims.toml", NEW, "falsified_by"),
+        ("book/claims.toml", f'{NEW}colour = "red"', "colour"),
+        ("book/claims.toml", f'{NEW}prediction = "perhaps"', "perhaps"),
+        ("book/claims.toml", f'{NEW}falsified_by = "x"\nfollows = {{gone = "toy"}}', "'gone'"),
+        ("book/claims.toml", REGISTER.replace("verified", "falsified", 1), "what was found"),
+        ("book/retired.toml", RETIRED.replace('"measured"', '"gone"'), "'gone'"),
     ],
 )
-def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
-    with (book / "book" / "claims.toml").open("a") as file:
-        file.write(f"\n{entry}\n")
+def test_what_is_wrong_in_a_file_is_named(book, file, text, named):
+    (book / file).write_text(text)
     with pytest.raises(claims.ClaimError, match=named):
-        claims.load(book)
+        claims.check_pages(book)
 
 
 # What flips
@@ -198,19 +186,18 @@ def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
 @pytest.mark.parametrize(
     ("change", "evidence", "expected"),
     [
-        (("", ""), {}, []),
         (
             ("", ""),
             {"holds": False},
             ["measured: registered as verified, is now falsified", "derived: "],
         ),
         (
-            ('lemma = "falsified"', 'lemma = "verified"'),
+            ("falsified", "verified"),
             {},
             ["errata-lemma: registered as verified, is now falsified"],
         ),
         (
-            ("verified", "toy"),
+            ('"verified"\nf', '"toy"\nf'),
             {"holds": False, "size": "laptop"},
             ["measured: registered as toy, does not hold", "derived: "],
         ),
@@ -220,7 +207,7 @@ def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
             ["measured: no page decides it", "derived: no page decides it"],
         ),
         (
-            ("verified", "toy"),
+            ('"verified"\nf', '"toy"\nf'),
             {"size": "laptop"},
             ["derived: registered as verified, does not hold"],
         ),
@@ -230,7 +217,7 @@ def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
             ["measured: book/results/other.json is missing", "derived: book/results/other.json"],
         ),
     ],
-    ids=["nothing", "evidence", "register", "toy", "undecided", "toy that holds", "results"],
+    ids=["evidence", "register", "toy", "undecided", "toy that holds", "results"],
 )
 def test_what_flips_or_is_missing_is_found_with_what_follows_from_it(
     book, change, evidence, expected
@@ -242,7 +229,7 @@ def test_what_flips_or_is_missing_is_found_with_what_follows_from_it(
 
 
 def test_a_record_that_is_not_registered_fails(book):
-    (book / "book" / "claims.toml").write_text('[errata]\nlemma = "falsified"\n')
+    (book / "book" / "claims.toml").write_text("")
     with pytest.raises(claims.ClaimError, match="measured is decided"):
         collected(book)
 
@@ -259,22 +246,10 @@ def test_an_interval_decides_on_which_side_of_a_limit_an_estimate_is():
     assert (one.null, one.size) == (1.6, "paper")
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [(True, True, True), (True, None, None), (None, False, False), (True, False, False)],
-)
-def test_registered_criteria_are_met_together(a, b, expected):
-    assert all_met({"a": a, "b": b, "c": False}, "a", "b") is expected
-
-
-def test_a_share_of_few_has_its_exact_interval():
-    share, low, high = exact_share([True, True, True, False])
-    assert share == 0.75 and (low, high) == pytest.approx((0.194, 0.994), abs=1e-3)
-
-
-def test_rows_of_a_study_give_seeds_and_trainings():
-    one = evidence(None, rows=[{"seed": 0}, {"seed": 1}, {"seed": 1}], size="laptop")
-    assert (one.num_seeds, one.num_trainings, one.holds) == (2, 3, None)
+def test_registered_criteria_are_met_together():
+    outcomes = {"met": True, "open": None, "failed": False}
+    assert all_met(outcomes, "met") and all_met(outcomes, "met", "open") is None
+    assert all_met(outcomes, "open", "failed") is False
 
 
 def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
@@ -288,13 +263,9 @@ def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
     assert set(found) == {"holds"} and re.search("fails.*FileNotFoundError.*job.json", problem)
 
 
-def test_each_claim_is_decided_once_and_cells_decide_nothing():
+def test_each_claim_is_decided_once():
     register = claims.load().items()
     assert set(pages.decisions()) == {key for key, claim in register if not claim.follows}
-    for path in (claims.ROOT / "notebooks").glob("*.ipynb"):
-        cells = nbformat.read(path, as_version=4).cells
-        code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-        assert not re.search(r"\bclaim\(|^\s*assert\b", code, re.MULTILINE), path.name
 
 
 def test_a_decision_of_no_claim_or_a_second_one_is_an_error(monkeypatch):
@@ -311,7 +282,9 @@ def test_a_decision_of_no_claim_or_a_second_one_is_an_error(monkeypatch):
 def test_a_chapter_shows_the_conclusions_that_it_asks_for(book):
     notebook = nbformat.read(book / "executed" / "01_small.ipynb", as_version=4)
     notebook.cells[1].outputs[0].data[formatting.CLAIM]["shown"] = True
-    _, anchors, code, shown = claims.with_claims(notebook, collected(book)).cells
+    found = collected(book)
+    assert "*does not hold*" in claims.conclusion(found["errata-lemma"])
+    _, anchors, code, shown = claims.with_claims(notebook, found).cells
     assert 'id="evidence-errata-lemma"' in anchors.source and code.outputs == []
     assert "It is 3." in shown.source
 
@@ -329,12 +302,6 @@ def test_the_page_has_a_card_per_claim_the_predictions_and_what_was_retired(book
     assert "| as predicted | old | It was 2. | does not hold | points: 2 |" in page
     assert 'too small: <a href="#measured">measured</a>' in page
     assert "Of 2 registered predictions 1 came as predicted, 1 came otherwise" in page
-
-
-def test_a_retired_claim_that_was_merged_into_none_is_an_error(book):
-    (book / "book" / "retired.toml").write_text(RETIRED.replace('"measured"', '"gone"'))
-    with pytest.raises(claims.ClaimError, match="'gone'"):
-        claims.load_retired(book)
 
 
 def test_holm_takes_back_the_weakest_of_many_decisions():
@@ -364,26 +331,6 @@ def test_small_words_behind_a_sign_say_what_was_predicted(book, prediction, post
         claims.with_badges("It is 3.<!-- claim: measured -->", found),
     ):
         assert "✓" in text and words in text and ("claim-words" in text) <= bool(words)
-
-
-def test_a_claim_of_the_book_that_is_false_is_rejected_and_one_of_the_paper_has_words(book):
-    found = collected(book)
-    assert "*does not hold*" in claims.conclusion(found["errata-lemma"])
-    path = book / "book" / "claims.toml"
-    path.write_text(REGISTER.replace('"verified"', '"falsified"', 1))
-    with pytest.raises(claims.ClaimError, match="what was found"):
-        claims.load(book)
-
-
-def test_a_page_takes_the_number_of_a_claim(book):
-    found = collected(book)
-    found["measured"].interval = [2.0, 4.0]
-    page = claims.with_badges("It is <!-- number: measured -->.", found)
-    assert page == "It is 3.00 (2.00 to 4.00)."
-    found["measured"].value = 0.976
-    assert claims.with_badges("<!-- percent: measured -->", found) == "97 %"
-    with pytest.raises(claims.ClaimError, match="fourth"):
-        claims.with_badges("<!-- number: fourth -->", found)
 
 
 @pytest.mark.parametrize(
@@ -475,10 +422,9 @@ def test_without_history_a_preregistration_is_not_checked_and_says_so(history, t
         ["git", "clone", "--quiet", "--depth", "1", history.as_uri(), shallow], check=True
     )
     older, how = claims.first_in_history(*arguments, shallow)
-    assert older is None and how.startswith("not checked") and "shallow" in how
+    assert older is None and how.startswith("not checked")
     shutil.rmtree(shallow / ".git")
-    older, how = claims.first_in_history(*arguments, shallow)
-    assert older is None and "no git history" in how
+    assert claims.first_in_history(*arguments, shallow) == (None, how)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ They are links to those of the running environment; what those do not need, such
 and torchvision, is missing.
 """
 
-import json
 import os
 import re
 import subprocess
 import venv
 import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -25,7 +23,8 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
 ADDRESS = CONFIG["repository"]["url"]
 PAGES = CONFIG["html"]["baseurl"].rstrip("/")
-COLAB = """torch numpy scipy matplotlib pillow lazy_loader tqdm cloudpickle ipykernel ipywidgets
+COLAB = f"https://colab.research.google.com/{ADDRESS.replace('https://github.com', 'github')}/"
+PACKAGES = """torch numpy scipy matplotlib pillow lazy_loader tqdm cloudpickle ipykernel ipywidgets
 pip""".split()
 MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat")
 
@@ -41,21 +40,16 @@ def install_cell(path):
 
 
 def test_all_files_have_the_address_of_the_configuration():
-    owner, name = ADDRESS.removeprefix("https://github.com/").split("/")
-    command = [
-        "git",
-        "grep",
-        "--untracked",
-        "-IohE",
-        rf"https://(github\.com/{owner}|[a-z-]+\.github\.io)[-./A-Za-z0-9]*",
-    ]
+    owner = ADDRESS.split("/")[-2]
+    hosts = rf"(github\.com/{owner}|colab\.[.a-z]*/github/{owner}|{owner}\.github\.io)"
+    command = ["git", "grep", "--untracked", "-IohE", rf"https://{hosts}[-./A-Za-z0-9]*"]
     listing = subprocess.run([*command, "--", ":!tests"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
         pytest.skip("not a git checkout")
     addresses = listing.stdout.split()
     assert len(addresses) >= len(NOTEBOOKS) + 3
     for address in addresses:
-        assert f"{address.rstrip('.')}/".startswith((f"{ADDRESS}/", f"{PAGES}/")), address
+        assert f"{address.rstrip('.')}/".startswith((f"{ADDRESS}/", f"{PAGES}/", COLAB)), address
     assert all(f'"{ADDRESS}"\n' in install_cell(path).source for path in NOTEBOOKS)
 
 
@@ -64,7 +58,7 @@ def fork(tmp_path):
     """Return a repository with files that have the address, and one that has another address."""
     texts = {
         "_config.yml": f"repository:\n  url: {ADDRESS}\nhtml:\n  baseurl: {PAGES}/\n",
-        "README.md": f"[book]({PAGES}/) <{ADDRESS}/issues> {ADDRESS}. {ADDRESS}-other",
+        "README.md": f"[book]({PAGES}/) <{ADDRESS}/issues> {ADDRESS}. {COLAB} {ADDRESS}-other",
         "untracked.md": ADDRESS,
     }
     (tmp_path / "notebooks").mkdir()
@@ -84,7 +78,8 @@ def test_one_command_sets_the_address_everywhere(fork, monkeypatch, capsys):
         assert main(["address", f"https://github.com/Me/my.fork{ending}"]) == 0
         assert capsys.readouterr().out == "2 files changed\n"
         new, pages = "https://github.com/Me/my.fork", "https://me.github.io/my.fork"
-        text = f"[book]({pages}/) <{new}/issues> {new}. {ADDRESS}-other"
+        colab = "https://colab.research.google.com/github/Me/my.fork/"
+        text = f"[book]({pages}/) <{new}/issues> {new}. {colab} {ADDRESS}-other"
         assert (fork / "README.md").read_text() == text
         config = yaml.safe_load((fork / "_config.yml").read_text())
         assert (config["repository"]["url"], config["html"]["baseurl"]) == (new, f"{pages}/")
@@ -118,13 +113,11 @@ def needed(names):
             ]
 
 
-def bare_environment(folder, *more):
-    """Make an environment with Colab's kind of packages, and more; return its Python and its
-    packages.
-    """
+def bare_environment(folder):
+    """Make an environment with Colab's kind of packages; return its Python and its packages."""
     venv.EnvBuilder(symlinks=True).create(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for package in needed([*COLAB, *more]):
+    for package in needed(PACKAGES):
         for part in {
             file.parts[0] for file in package.files if file.parts[0] not in ("..", "__pycache__")
         }:
@@ -166,66 +159,49 @@ def run(command, folder, **variables):
     return result.stdout
 
 
+def fetched_from(folder):
+    """Return variables by which a checkout stands in for the repository's address."""
+    config = {"KEY_0": f"url.file://{folder}.insteadOf", "VALUE_0": ADDRESS}
+    return {"GIT_CONFIG_COUNT": "1"} | {f"GIT_CONFIG_{key}": one for key, one in config.items()}
+
+
 # The two ways in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [".", "nads-book", "nads-book/notebooks"])
+@pytest.mark.parametrize("place", [".", "nads-book/notebooks", "nads-book/book/gaps"])
 def test_first_cell_fetches_what_is_missing_and_replaces_nothing(place, tmp_path):
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     python, packages = bare_environment(tmp_path / "environment")
     before = {path.name: path.resolve() for path in packages.iterdir()}
     assert not {path.split("-")[0] for path in before} & set(MISSING)
-    wheels = tmp_path / "wheels"
-    content = tmp_path / "content"
+    wheels, content, cell = (tmp_path / name for name in ("wheels", "content", "cell.ipy"))
     wheels.mkdir(), content.mkdir()
     for name in ("loky", "pandas", "setuptools"):
         as_wheel(name, wheels)
-    offline = {
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(wheels),
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "GIT_CONFIG_COUNT": "1",  # the checkout stands in for the repository's address
-        "GIT_CONFIG_KEY_0": f"url.file://{ROOT}.insteadOf",
-        "GIT_CONFIG_VALUE_0": ADDRESS,
-        "IPYTHONDIR": str(tmp_path / "ipython"),
-    }
     if place != ".":  # in a checkout nads_core can be imported, and nads_book cannot
         run(["git", "clone", "--quiet", ROOT, "nads-book"], content)
-    cell = tmp_path / "cell.ipy"
-    look = tmp_path / "look.ipy"
     cell.write_text(
         f"{install_cell(NOTEBOOKS[0]).source}\n"
-        "import json, nads_book, nads_core, torch\n"
-        "results = nads_book.load_results('fig1-lenet') is not None\n"
-        "print(json.dumps([nads_core.__file__, torch.__file__, results]))\n"
+        "import nads_book, nads_core, torch\n"
+        "print(nads_core.__file__, torch.__file__, nads_book.load_results('fig1-lenet') is not None)"
     )
-    ipython = [python, "-m", "IPython", "--no-banner"]
-    library, torch_file, results = json.loads(
-        run([*ipython, cell], content / place, **offline).splitlines()[-1]
-    )
-    assert Path(library) == content / "nads-book" / "nads_core" / "__init__.py"
-    assert Path(torch_file).parent == packages / "torch" and results
+    command = [python, "-m", "IPython", "--no-banner", cell]
+    pip = {"NO_INDEX": "1", "FIND_LINKS": str(wheels), "DISABLE_PIP_VERSION_CHECK": "1"}
+    offline = {f"PIP_{key}": value for key, value in pip.items()} | fetched_from(ROOT)
+    ipython = {"IPYTHONDIR": str(tmp_path / "ipython")}
+    said = run(command, content / place, **ipython, **offline).splitlines()[-1]
+    library = content / "nads-book" / "nads_core" / "__init__.py"
+    assert said == f"{library} {packages / 'torch' / '__init__.py'} True"
 
     after = {path.name: path.resolve() for path in packages.iterdir()}
     assert {name: after.get(name) for name in before} == before, "a package was replaced"
-    assert {re.split("-", name)[0].strip("_") for name in after.keys() - before.keys()} >= {
-        "loky",
-        "nads_core",
-    }
+    added = {name.split("-")[0].strip("_") for name in after.keys() - before.keys()}
+    assert {"loky", "nads_core"} <= added
 
-    look.write_text(
-        f"{install_cell(NOTEBOOKS[0]).source}\nimport nads_core\nprint(nads_core.__file__)\n"
-    )
-    output = run(
-        [*ipython, look],
-        tmp_path,
-        GIT_CONFIG_COUNT="0",
-        PATH="",
-        IPYTHONDIR=str(tmp_path / "ipython"),
-    )
-    assert output.splitlines() == [str(library)], "nothing is to be done where the library is there"
+    again = run(command, tmp_path, PATH="", **ipython)
+    assert again.splitlines() == [said], "nothing is to be done where the library is there"
     assert not (tmp_path / "nads-book").exists()
 
 
@@ -236,10 +212,8 @@ def test_first_cell_stops_with_a_sentence_where_nothing_can_be_fetched(tmp_path)
     cell.write_text(f"{install_cell(NOTEBOOKS[0]).source}\nprint('went on')\n")
     variables = environment(
         PIP_NO_INDEX="1",
-        GIT_CONFIG_COUNT="1",
-        GIT_CONFIG_KEY_0=f"url.file://{tmp_path}/nothing.insteadOf",
-        GIT_CONFIG_VALUE_0=ADDRESS,
         IPYTHONDIR=str(tmp_path / "ipython"),
+        **fetched_from(tmp_path / "nothing"),
     )
     command = [python, "-m", "IPython", "--no-banner", cell]
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)

@@ -11,7 +11,6 @@ from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
     gaussian_images,
-    same_coordinate,
     wrong_labels,
 )
 from torch.testing import assert_close
@@ -77,21 +76,11 @@ def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(note
     )
 
 
-def test_depth_is_that_of_the_coordinates_in_use(notes):
-    nad, channel, _ = torch.tensor(carriers(10, INDEX)).T
-    used = coordinates(IMAGES)[:, channel, nad]
-    squares = used.mean(0).square().mean(), used.var(0, unbiased=False).mean()
-    expected = [float(value) ** 0.5 for value in squares]
-    assert notes.carrier_moments == pytest.approx(expected, rel=1e-4)
-
-
-def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
+def test_wrong_labels_have_another_coordinate_and_all_of_them_occur():
     wrong = wrong_labels(torch.zeros(2_000, dtype=torch.int64))
-    # Class 3 has the coordinate of class 0.
+    # class 3 has the coordinate of class 0
     assert sorted(set(wrong.tolist())) == [1, 2, 4, 5, 6, 7, 8, 9]
     assert torch.bincount(wrong)[wrong.unique()].min() > 170
-    shared = [row.nonzero().flatten().tolist() for row in same_coordinate()]
-    assert shared[0] == [0, 3] and shared[8] == [8]
 
 
 def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
@@ -102,29 +91,22 @@ def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
     injected = injection.inject(emptied, LABELS, "added", 0.5)
     change = coordinates(injected - emptied)[torch.arange(len(grey)), 0, INDEX + LABELS // 2]
     assert_close(change, LABELS % 2 - 0.5, atol=1e-5, rtol=0)
-    wrong = wrong_labels(LABELS, channels=1)
-    assert (wrong // 2 != LABELS // 2).all()
-    assert same_coordinate(channels=1)[6].nonzero().flatten().tolist() == [6, 7]
+    assert (wrong_labels(LABELS, channels=1) // 2 != LABELS // 2).all()
 
 
 def test_a_gaussian_mixture_has_the_moments_of_the_photos():
-    few = ImageSet(
-        IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None],
-        LABELS,
-        tuple("abcdefghij"),
-        "photos",
-    )
+    images = IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None]
+    few = ImageSet(images, LABELS, tuple("abcdefghij"), "photos")
     drawn = gaussian_images(few, 20_000)
-    for label in (0, 9):
-        mean = few.images[few.labels == label].mean(0)
-        assert (drawn.images[drawn.labels == label].mean(0) - mean).abs().max() < 0.05
-    covariances = []
+    within = []
     for data in (few, drawn):
         flat = data.images.flatten(1)
         means = torch.stack([flat[data.labels == label].mean(0) for label in range(10)])
-        covariances.append(torch.cov((flat - means[data.labels]).T))
-    assert (covariances[0] - covariances[1]).abs().max() < 0.01
-    assert torch.bincount(drawn.labels).tolist() == [2_000] * 10 and "photos" in drawn.source
+        within.append((means, torch.cov((flat - means[data.labels]).T)))
+    (means, covariance), (drawn_means, drawn_covariance) = within
+    assert_close(drawn_means, means, atol=0.05, rtol=0)
+    assert_close(drawn_covariance, covariance, atol=0.01, rtol=0)
+    assert torch.bincount(drawn.labels).tolist() == [2_000] * 10
 
 
 @pytest.mark.parametrize(
@@ -147,30 +129,24 @@ class Reader(torch.nn.Module):
 
     def __init__(self, notes, size):
         super().__init__()
-        self.notes = notes
-        self.size = size
+        self.notes, self.size = notes, size
         self.scale = torch.nn.Parameter(torch.ones(()))
 
     def forward(self, images):
-        zero = nc.normalize(torch.zeros(1, 3, *images.shape[2:])).to(images)
-        at = self.notes.coordinates(images - zero)  # normalisation is affine, a channel at a time
-        unit = nc.normalize(torch.ones_like(zero)) - zero
-        at = at / unit[0, :, 0, 0][:, None]
+        zero, one = (nc.normalize(torch.full((1, 3, 32, 32), float(value))) for value in (0, 1))
+        photos = (images - zero) / (one - zero)  # without the normalisation
         of_classes = self.notes.channel, self.notes.nad
-        values = at[:, *of_classes] - self.notes.mean[of_classes]
+        values = self.notes.coordinates(photos)[:, *of_classes] - self.notes.mean[of_classes]
         return -(values - self.notes.sign * self.size).abs() * self.scale
 
 
 def test_a_reader_follows_every_wrong_note():
     job = experiment("notes-lenet", "smoke")
-
-    def unit_of(**wanted):
-        return next(unit for unit in job.units() if wanted.items() <= unit.items())
-
-    shortcuts = ShortcutInjection(job.photos(True, None).images, job.nads, 1000)
-    reader = Reader(shortcuts, 0.5)
-    unit = unit_of(index=1000, background="emptied", size=0.5)
+    wanted = {"index": 1000, "background": "emptied", "size": 0.5, "images": "photos"}
+    unit = next(unit for unit in job.units() if wanted.items() <= unit.items())
+    notes = ShortcutInjection(job.photos(True, None).images, job.nads, 1000)
+    reader = Reader(notes, 0.5)
     result = job.measure(unit, Context(), reader)
     assert result["followed"] == {"class": 1} and result["unprompted"]["class"] < 0.5
-    assert result["deviation"] == pytest.approx(shortcuts.carrier_moments[1], rel=0.01)
+    assert result["deviation"] == pytest.approx(notes.carrier_moments[1], rel=0.01)
     assert "followed" not in job.measure(unit | {"written": "none"}, Context(), reader)

@@ -31,6 +31,7 @@ CASES = [
     ("errata-equalized", "fig3-lenet", {}, "test_accuracy", 0.97),
     ("resnet-same-waves", "fig1-resnet18", {"frequency": [2, 8]}, "test_accuracy", 0.55),
     ("pooling-part", "fig3-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.55),
+    ("poison-in-mixture", LENETS, {"images": "mixture", "index": 1000}, "test_accuracy", 0.2),
     ("removal-is-half", LENETS, {"written": "hole at mean"}, "test_accuracy", 0.53),
     ("hole-costs-as-much", LENETS, {**KEPT, "written": "hole"}, "test_accuracy", 0.53),
     ("number-alone", LENETS, {**KEPT, "written": "added", "size": 0.05}, "test_accuracy", 0.2),
@@ -119,4 +120,4 @@ def test_claims_have_the_numbers_that_were_stored():
     assert not moved
     decided = {claim: decide() for claim, decide in nb.pages.decisions().items()}
     numbered = {key for key, one in decided.items() if one.value is not None}
-    assert {key for key in numbered - set(known) if decided[key].size != "live"} == set()
+    assert numbered <= set(known)

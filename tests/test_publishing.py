@@ -22,16 +22,11 @@ def load(name):
 
 
 @pytest.mark.slow
-def test_workflows_and_citation_follow_their_schemas(tmp_path):
+def test_workflows_and_citation_follow_their_schemas():
     """The schemas come with check-jsonschema: no network is needed."""
-    wrong = tmp_path / "wrong.yml"
-    wrong.write_text(WORKFLOWS[0].read_text("utf8").replace("runs-on:", "runs-at:"))
-    right = [*(("github-workflows", path) for path in WORKFLOWS)]
-    right.append(("citation-file-format", ROOT / "CITATION.cff"))
-    for schema, path in [*right, ("github-workflows", wrong)]:
-        command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
-        result = subprocess.run([*command, str(path)], capture_output=True, text=True)
-        assert (result.returncode == 0) == (path != wrong), result.stdout + result.stderr
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
+    subprocess.run([*check, "vendor.github-workflows", *WORKFLOWS], check=True)
+    subprocess.run([*check, "vendor.citation-file-format", ROOT / "CITATION.cff"], check=True)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nads_book.claims.history import first_in_history
-from nads_book.claims.register import PREFIX, REDUCED, ROOT, Claim, ClaimError, load, verdict
-from nads_book.claims.statements import marked, records, texts
+from nads_book.claims.register import REDUCED, ROOT, Claim, ClaimError, load, verdict
+from nads_book.claims.statements import records, stated
 from nads_book.experiments.evidence import Evidence
 
 
@@ -68,15 +68,11 @@ def decide(
         decided(claims[key], one)
     for key, cell in cells.items():
         claims[key].cell = cell
-    for page, text in texts(root).items():
-        for key, sentence in marked(text):
-            if key in claims:
-                claims[key].pages += [page] if page not in claims[key].pages else []
-                if key not in worded:
-                    claims[key].statement = sentence
-        for claim in claims.values():
-            if page == "book/paper" and claim.id.startswith(PREFIX):
-                claim.pages.append(page)
+    for page, key, sentence in stated(root):
+        claim = claims[key]
+        claim.pages = list(dict.fromkeys([*claim.pages, page]))
+        if sentence and key not in worded:
+            claim.statement = sentence
     in_history = functools.cache(first_in_history)
     for claim in claims.values():
         if claim.follows and all(claims[other].verdict for other in claim.follows):
@@ -94,7 +90,7 @@ def _decide_by_others(claim: Claim, claims: dict[str, Claim]) -> None:
     others = [claims[key] for key in claim.follows]
     claim.holds = all(claims[key].verdict == wanted for key, wanted in claim.follows.items())
     sizes = [one.size for one in others]
-    claim.size = next((size for size in sizes if size in (*REDUCED, "live")), sizes[0])
+    claim.size = next((size for size in sizes if size in REDUCED), sizes[0])
     claim.verdict = verdict(claim.holds, claim.size or "theory")
     claim.cell = claim.cell or others[0].cell
     sources = [source for one in (claim, *others) for source in one.sources]

@@ -34,13 +34,11 @@ def first_in_history(first: str, then: str, root: Path = ROOT) -> tuple[bool | N
         return None if done.returncode else done.stdout.strip()
 
     try:
-        shallow = git("rev-parse", "--is-shallow-repository")
-    except FileNotFoundError:
-        return None, "not checked: git is not installed"
-    if Path(git("rev-parse", "--show-toplevel") or "").resolve() != root.resolve():
-        return None, "not checked: this folder has no git history"
-    if shallow == "true":
-        return None, "not checked: the git history is shallow (`git fetch --unshallow`)"
+        checkout = git("rev-parse", "--show-toplevel", "--is-shallow-repository")
+    except FileNotFoundError:  # git is not installed
+        checkout = None
+    if checkout != f"{root.resolve()}\nfalse":
+        return None, "not checked: this folder has no complete git history"
 
     def versions(name: str) -> list[list[str]]:
         """Return the commits of a file, the first one first, each with the file's name there."""

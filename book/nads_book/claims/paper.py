@@ -7,7 +7,6 @@ found is taken from the register, and what was trained from the stored results.
 from __future__ import annotations
 
 import base64
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nads_book import published
-from nads_book.claims.register import PREFIX, ROOT, Claim, ClaimError
+from nads_book.claims.register import PREFIX, ROOT, Claim, ClaimError, content
 from nads_book.claims.render import badge, facts
 from nads_book.experiments import Results
 from nads_book.experiments.formatting import LABELS, fixed
@@ -68,9 +67,9 @@ def load_items(claims: Mapping[str, Claim], root: Path = ROOT) -> dict[str, list
         ClaimError: for an unknown field or claim, an item of which nothing says what was found, or
             a statement of the paper in the register that no item has.
     """
-    content = tomllib.loads((root / "book" / "paper.toml").read_text("utf8"))
+    listed = content(root, "paper")
     try:
-        sections = {name: [Item(**entry) for entry in items] for name, items in content.items()}
+        sections = {name: [Item(**entry) for entry in items] for name, items in listed.items()}
     except TypeError as error:
         raise ClaimError(f"paper.toml: {error}") from None
     items = [item for items in sections.values() for item in items]
@@ -161,9 +160,10 @@ def verdict(claim: Claim) -> str:
 
 
 def decided_by(claim: Claim) -> str:
-    """Return the number behind a claim, and the files and the function that decide it."""
+    """Return the number behind a claim, and the claims, the files and the function that decide it."""
     names = [Path(source).name for source in claim.sources] + [claim.function]
-    texts = [facts(claim), *(f"`{name}`" for name in names if name)]
+    others = [f'follows from <a href="claims.html#{name}">{name}</a>' for name in claim.follows]
+    texts = [facts(claim), *others, *(f"`{name}`" for name in names if name)]
     return f"- {badge(claim)} {'; '.join(filter(None, texts))}"
 
 

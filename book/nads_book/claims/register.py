@@ -4,7 +4,6 @@ verdict. ``book/retired.toml`` has the claims that no page states any more.
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -27,7 +26,6 @@ IN_WORDS = {
 PREFIX = "errata-"  # of claims about statements of the paper
 OUTCOMES = ("met", "failed", "open")  # of a prediction that was registered before the results
 FULL = ("paper", "theory")
-# `live` and `smoke` decide nothing
 REDUCED = ("laptop", "narrow", "demo", "epochs20", "epochs50", "epochs100")
 # Results of what the paper did too: its figures, its random directions, and its published numbers.
 PAPERS = re.compile(r"results/(fig[1-8]|random)-\w+\.json$|/published/")
@@ -54,7 +52,7 @@ def verdict(
 
     Args:
         holds: whether the numbers support the claim; None where they do not decide it.
-        size: size of what was measured: a preset, `theory`, or `live`.
+        size: size of what was measured: a preset, or `theory`.
         interval: lower and upper end of the interval of the number behind the claim.
         null: value that the interval must exclude.
 
@@ -66,15 +64,15 @@ def verdict(
     >>> verdict(True, "paper", (-1, 1), 0)
     'inconclusive'
     """
-    if size not in (*FULL, *REDUCED, "live"):
+    if size not in (*FULL, *REDUCED):
         raise ClaimError(
             f"a claim cannot be decided at size {size!r}: use stored results of {(*FULL, *REDUCED)}"
         )
     if interval is not None:
-        low, high = (math.nan if end is None else end for end in interval)
-        if math.isnan(low + high) or (null is not None and low <= null <= high):
+        low, high = interval
+        if low is None or high is None or (null is not None and low <= null <= high):
             return "inconclusive"
-    if holds is None or size == "live":
+    if holds is None:
         return "inconclusive"
     if size in REDUCED:
         return "toy"
@@ -184,31 +182,15 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
         ClaimError: for an unknown verdict, outcome or field, a claim without what would falsify it,
             or one of the book that is registered as falsified.
     """
-    content = _content(root, "claims")
-    errata = content.pop("errata", {})
-    for key, found in errata.items():
-        entry = {"verdict": found} if isinstance(found, str) else found
-        content[f"errata-{key}"] = {"falsified_by": CHECKED} | entry
-    claims = {}
-    for key, entry in content.items():
-        registered = entry.pop("verdict", None)
-        try:
-            claim = claims[key] = Claim(key, registered, **entry)
-        except TypeError as error:
-            raise ClaimError(f"claim {key!r} of claims.toml: {error}") from None
-        if registered not in SIGNS or not claim.falsified_by:
-            raise ClaimError(
-                f"claim {key!r} of claims.toml needs a verdict of {(*SIGNS,)}, and `falsified_by`"
-            )
-        if registered == "falsified" and key.removeprefix("errata-") not in errata:
-            raise ClaimError(f"claim {key!r} of claims.toml is false: state what was found instead")
-        if unknown := sorted(claim.follows.keys() - content.keys()):
-            raise ClaimError(f"claim {key!r} of claims.toml follows from {unknown}, no claims")
-        if claim.prediction not in ("", *OUTCOMES):
-            raise ClaimError(
-                f"claim {key!r} of claims.toml has the prediction {claim.prediction!r}: use one of "
-                f"{OUTCOMES}"
-            )
+    claims = _claims(root, "claims")
+    for key, claim in claims.items():
+        where = f"claim {key!r} of claims.toml"
+        if not claim.falsified_by:
+            raise ClaimError(f"{where} needs `falsified_by`")
+        if claim.registered == "falsified" and not key.startswith(PREFIX):
+            raise ClaimError(f"{where} is false: state what was found instead")
+        if unknown := sorted(claim.follows.keys() - claims.keys()):
+            raise ClaimError(f"{where} follows from {unknown}, no claims")
     return claims
 
 
@@ -217,26 +199,45 @@ def load_retired(root: Path = ROOT) -> list[Claim]:
     file. Their sentence could be what was predicted and not what was found.
 
     Raises:
-        ClaimError: for an unknown field or verdict, or one that was merged into no claim.
+        ClaimError: for an unknown field, verdict or outcome, or one that was merged into no claim.
     """
-    known, found = load(root), []
-    for key, entry in _content(root, "retired").items():
-        verdict, history = entry.pop("verdict", None), entry.pop("registered", "")
-        facts = {"holds": True, "verdict": verdict, "history": history} | entry
-        try:
-            claim = Claim(key, verdict, **facts)
-        except TypeError as error:
-            raise ClaimError(f"claim {key!r} of retired.toml: {error}") from None
-        if verdict not in SIGNS or claim.merged_into and claim.merged_into not in known:
+    known, retired = load(root), [*_claims(root, "retired").values()]
+    for claim in retired:
+        claim.verdict, claim.holds = claim.registered, claim.holds is not False
+        if claim.merged_into and claim.merged_into not in known:
             into = claim.merged_into
-            raise ClaimError(f"claim {key!r} of retired.toml is merged into {into!r}, no claim")
-        found.append(claim)
-    return found
+            raise ClaimError(
+                f"claim {claim.id!r} of retired.toml is merged into {into!r}, no claim"
+            )
+    return retired
 
 
-def _content(root: Path, name: str) -> dict[str, Any]:
+def content(root: Path, name: str) -> dict[str, Any]:
+    """Return what is in a file of the book, such as "claims"; {} if there is none."""
     path = root / "book" / f"{name}.toml"
     return tomllib.loads(path.read_text("utf8")) if path.is_file() else {}
+
+
+def _claims(root: Path, name: str) -> dict[str, Claim]:
+    """Return the claims of a file as it has them."""
+    entries = content(root, name)
+    for key, entry in entries.pop("errata", {}).items():
+        entries[f"{PREFIX}{key}"] = {"falsified_by": CHECKED} | entry
+    claims = {}
+    for key, entry in entries.items():
+        where, registered = f"claim {key!r} of {name}.toml", entry.pop("verdict", None)
+        history = entry.pop("registered", "")  # of a retired claim
+        try:
+            claim = claims[key] = Claim(key, registered, history=history, **entry)
+        except TypeError as error:
+            raise ClaimError(f"{where}: {error}") from None
+        if registered not in SIGNS:
+            raise ClaimError(f"{where} has the verdict {registered!r}: use one of {(*SIGNS,)}")
+        if claim.prediction not in ("", *OUTCOMES):
+            raise ClaimError(
+                f"{where} has the prediction {claim.prediction!r}: use one of {OUTCOMES}"
+            )
+    return claims
 
 
 def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:

@@ -19,15 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from nads_book.claims.register import (
-    OUTCOMES,
-    PREFIX,
-    ROOT,
-    SIGNS,
-    Claim,
-    ClaimError,
-    load_retired,
-)
+from nads_book.claims.register import PREFIX, ROOT, SIGNS, Claim, load_retired
 from nads_book.claims.statements import MARK, records, texts
 from nads_book.experiments import Results
 from nads_book.experiments.formatting import (
@@ -42,12 +34,12 @@ from nads_book.experiments.formatting import (
 if TYPE_CHECKING:
     import nbformat
 
-NUMBER = re.compile(r"<!-- (number|percent): ([\w-]+) -->")
-
 
 def _card(name: str) -> str:
-    """Return a link to the card of a claim on the same page, whose anchor Sphinx does not see."""
-    return f'<a href="#{name}">{name}</a>'
+    """Return a link to the card of a claim on the same page, whose anchor Sphinx does not see; no
+    link without a name.
+    """
+    return name and f'<a href="#{name}">{name}</a>'
 
 
 def words(claim: Claim) -> str:
@@ -70,23 +62,8 @@ def badge(claim: Claim) -> str:
 
 
 def with_badges(text: str, claims: Mapping[str, Claim]) -> str:
-    """Replace the marks of a text by signs, and ``<!-- number: ID -->`` by the number behind a
-    claim; ``percent`` in place of ``number`` shows a share, rounded down.
-
-    Raises:
-        ClaimError: for a number of no claim.
-    """
-
-    def value(mark: re.Match[str]) -> str:
-        if mark[2] not in claims:
-            raise ClaimError(f"{mark[0]} belongs to no claim")
-        found = claims[mark[2]]
-        if mark[1] == "percent" and found.value is not None:
-            return f"{math.floor(round(100 * found.value, 6))} %"
-        return number(found).rpartition(": ")[2]
-
-    text = NUMBER.sub(value, text)
-    return MARK.sub(lambda mark: badge(claims[mark[1]]) if mark[1] in claims else "", text)
+    """Replace the marks of a text by signs."""
+    return MARK.sub(lambda mark: badge(claims[mark[1]]), text)
 
 
 def sentence(claim: Claim) -> str:
@@ -162,7 +139,6 @@ def facts(claim: Claim) -> str:
     if claim.size:
         sizes = {
             "theory": "formula, simulation or count",
-            "live": "measured live only",
             "paper": "the paper’s size" if claim.at_paper_size else "an experiment of our own",
         }
         found.append(sizes.get(claim.size, f"size `{claim.size}`"))
@@ -192,22 +168,20 @@ def rendered(template: str, **content: Any) -> str:
 # Tables of the page *Claims*
 
 
+def row(claim: Claim) -> list[str]:
+    """Return what tables have of a claim: name, sentence, verdict and number."""
+    name = claim.id if claim.reason else _card(claim.id)
+    return [name, claim.statement, claim.label, number(claim) or "–"]
+
+
 def outcomes(claims: Iterable[Claim]) -> str:
     """Return what was predicted and what came, failures first, in Markdown."""
-    order = ("failed", "open", "met")
     came = {"failed": "**otherwise**", "open": "open", "met": "as predicted"}
     rows = [
-        [
-            came[claim.prediction],
-            claim.id if claim.reason else _card(claim.id),
-            claim.statement,
-            "holds" if claim.holds and not claim.reason else claim.label,
-            number(claim) or "–",
-        ]
-        for claim in sorted(
-            (claim for claim in claims if claim.prediction),
-            key=lambda one: order.index(one.prediction),
-        )
+        [text, *row(claim)]
+        for outcome, text in came.items()
+        for claim in claims
+        if claim.prediction == outcome
     ]
     return markdown_table(rows, ["what came", "claim", "sentence", "it", "number"])
 
@@ -215,13 +189,7 @@ def outcomes(claims: Iterable[Claim]) -> str:
 def table_of_retired(claims: Iterable[Claim]) -> str:
     """Return the claims that no page states any more, with the reason, in Markdown."""
     rows = [
-        [
-            claim.id,
-            claim.statement,
-            claim.label,
-            number(claim) or "–",
-            f"{claim.reason}: {_card(claim.merged_into)}" if claim.merged_into else claim.reason,
-        ]
+        [*row(claim), ": ".join(filter(None, [claim.reason, _card(claim.merged_into)]))]
         for claim in claims
     ]
     return markdown_table(rows, ["claim", "sentence", "it", "number", "why it was cut"])
@@ -233,7 +201,7 @@ def trainings(paths: Iterable[Path]) -> str:
     for path in paths:
         found = Results.load(path)
         of_all = f"{len(found.rows)} of {found.num_units}"
-        seeds = len({row["seed"] for row in found.rows})
+        seeds = found.table["seed"].nunique()
         images = f"{found.settings['num_train']:,} × {found.settings['recipe']['epochs']}"
         rows.append([f"`{path.name}`", of_all, seeds, images, without_html(place_of_run(found))])
     return markdown_table(rows, ["results", "networks", "seeds", "images × epochs", "where"])
@@ -246,21 +214,20 @@ def lost_by_holm(claims: Iterable[Claim], level: float = 0.05) -> tuple[int, lis
     P-values are two-sided and normal, with the standard error of the interval's end that faces the
     limit.
     """
-    chances = {}
+    chances = []
     for claim in claims:
-        if claim.null is None or claim.value is None:
-            continue
         low, high = claim.interval or (None, None)
-        if low is None or high is None:
+        if claim.null is None or claim.value is None or low is None or high is None:
             continue
-        distance = abs(claim.value - claim.null)
         half = claim.value - low if claim.null < claim.value else high - claim.value
-        chances[claim.id] = 2 * NormalDist().cdf(-1.96 * distance / half) if half else 0.0
-    decided = sorted((chance, key) for key, chance in chances.items() if chance < level)
-    for place, (chance, _) in enumerate(decided):
-        if chance > level / (len(chances) - place):
-            return len(chances), [key for _, key in decided[place:]]
-    return len(chances), []
+        deviations = 1.96 * abs(claim.value - claim.null) / half if half else math.inf
+        chances.append((2 * NormalDist().cdf(-deviations), claim.id))
+    lost, corrected = [], 0.0
+    for place, (chance, key) in enumerate(sorted(chances)):
+        corrected = max(corrected, chance * (len(chances) - place))
+        if chance < level < corrected:
+            lost.append(key)
+    return len(chances), lost
 
 
 def multiplicity(claims: Sequence[Claim]) -> str:
@@ -283,12 +250,11 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
     """
     names = titles(root)
     order = list(names)
+    own = [claim for claim in claims.values() if not claim.id.startswith(PREFIX)]
     of_paper = [claim for claim in claims.values() if claim.id.startswith(PREFIX)]
-    own = [claim for claim in claims.values() if claim not in of_paper]
     used = {name for claim in claims.values() for name in places(claim)}
     retired = load_retired(root)
     both = [*claims.values(), *retired]
-    predicted = Counter(claim.prediction for claim in both if claim.prediction)
     results = sorted((root / "book" / "results").glob("[!.]*-*.json"))
     content = rendered(
         "claims",
@@ -298,7 +264,7 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
         signs=SIGNS,
         titles=names,
         pages={_page_class(name): names[name] for name in sorted(used, key=order.index)},
-        predicted={name: predicted[name] for name in OUTCOMES},
+        predicted=Counter(claim.prediction for claim in both if claim.prediction),
         multiplicity=multiplicity(list(claims.values())),
         outcomes=outcomes(both),
         folded={
@@ -318,10 +284,8 @@ def place(stage: Path, claims: Mapping[str, Claim], root: Path = ROOT) -> None:
         root: folder of the repository.
     """
     for path in (stage / "book").rglob("*.md"):
-        text = path.read_text("utf8")
-        changed = page(text, claims, root) if path.stem == "claims" else with_badges(text, claims)
-        if changed != text:
-            path.write_text(changed, "utf8")
+        text = with_badges(path.read_text("utf8"), claims)
+        path.write_text(page(text, claims, root) if path.stem == "claims" else text, "utf8")
 
 
 def write(path: Path, claims: Mapping[str, Claim]) -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nads_book.claims.register import ROOT, SIGNS, ClaimError, load, load_retired
+from nads_book.claims.register import ROOT, SIGNS, ClaimError, content, load, load_retired
 from nads_book.experiments.formatting import CLAIM
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
@@ -76,6 +77,19 @@ def texts(root: Path) -> dict[str, str]:
     found = {f"notebooks/{path.stem}": chapter_text(path) for path in notebooks}
     found |= {f"book/{path.stem}": path.read_text("utf8") for path in pages}
     return found | {path.stem: path.read_text("utf8") for path in root.glob("README.md")}
+
+
+def stated(root: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield each page on which a claim is stated, the claim and the sentence; the page about the
+    paper takes sentences from the register.
+    """
+    for page, text in texts(root).items():
+        for key, sentence in marked(text):
+            yield page, key, sentence
+    for items in content(root, "paper").values():
+        for item in items:
+            for key in item.get("claims", ()):
+                yield "book/paper", key, ""
 
 
 def check_pages(root: Path = ROOT) -> None:

@@ -34,8 +34,10 @@ def run(url: str) -> int:
     owner, name = match.groups()
     root = checkout_folder("notebooks").parent
     config = yaml.safe_load((root / "_config.yml").read_text("utf8"))
+    before = config["repository"]["url"].removeprefix("https://github.com/")
     replaced = {
-        config["repository"]["url"]: f"https://github.com/{owner}/{name}",
+        f"github.com/{before}": f"github.com/{owner}/{name}",
+        f"github/{before}": f"github/{owner}/{name}",  # of Colab
         config["html"]["baseurl"].rstrip("/"): f"https://{owner.lower()}.github.io/{name}",
     }
     listing = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)

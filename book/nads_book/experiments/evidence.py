@@ -28,8 +28,7 @@ class Evidence:
         value: number behind the claim.
         interval: lower and upper end of the interval of the value.
         null: value that an interval must exclude; otherwise the claim is inconclusive.
-        size: size of what was measured: a preset; `theory` for formulas, simulations and counts; or
-            `live` for what is trained or drawn at once, which decides nothing.
+        size: size of what was measured: a preset, or `theory` for formulas, simulations and counts.
         num_seeds: number of seeds.
         num_trainings: number of trainings.
         sources: results files, relative to the repository.

@@ -369,7 +369,8 @@ def _():
             parts.append(
                 f"{NAMES[name]}, {label}: {shares[0]} of training photos, test {shares[1]}"
             )
-    return evidence(None, sentence="; ".join(parts) + ".", size="live")
+    results = [of_maps(name) for name in SIZES]
+    return evidence(None, sentence="; ".join(parts) + ".", results=results)
 
 
 @decides("flip-costs")

@@ -1,4 +1,4 @@
-"""Notebooks with gaps that check themselves, for a course: ``python -m nads_book.site.gaps FOLDER``.
+"""Notebooks with gaps that check themselves, for a course: `nads_book.site.sync` writes them.
 
 In each live cell of a chapter that a reader sees, the last assignment that calls the library loses
 its right side, which stays as a hint without the arguments of the call. The cell ends there; a
@@ -10,10 +10,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
@@ -21,16 +19,15 @@ import numpy as np
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from nads_book.experiments.checkout import checkout_folder
 from nads_core import NADs
 
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "parameters"}
 CALL = re.compile(r"\b(?:nc|nb\.pooling)(?:\.(?!load_)\w+)+(?=\()")
-MARK = re.compile(r"<!-- gaps: (\w+) -->")
 NOTE = (
-    "*A notebook with gaps, for Colab or a clone of the repository: run the cells in order, replace "
-    "each `...` by what its comment says, with arguments (`help` names those of a function), and run "
-    "the folded cell below, which checks it and contains one answer.*"
+    "*A notebook with gaps: run the cells in order, replace each `...` by what its comment says, "
+    "with the missing arguments (`help` names those of a function), and run the folded cell below. "
+    "It says what is wrong, contains the chapter's answer, and goes on with it where yours cannot be "
+    "used. Under “Your turn” every answer of the right form is right.*"
 )
 CHECK = """#@title Check {{ display-mode: "form" }}
 from nads_book.site.gaps import checked
@@ -38,6 +35,7 @@ from nads_book.site.gaps import checked
 {target} = checked({name}, lambda: {answer}, "{function}", "{name}")"""
 ROUNDING = 1e-4  # relative difference of numbers that counts as none
 REPEATED = 0.02  # the same of repeated trainings
+ARRAYS = torch.Tensor | np.ndarray
 SETTINGS = "num_networks", "seed", "estimator"  # of NADs; they say more than directions
 
 
@@ -46,13 +44,11 @@ class Gap(NamedTuple):
 
     Args:
         cell: source up to the gap.
-        solved: the same with the answer.
         check: source of the cell that checks it.
         rest: what follows in the chapter's cell; may be empty.
     """
 
     cell: str
-    solved: str
     check: str
     rest: str
 
@@ -64,8 +60,6 @@ def with_gap(source: str) -> Gap | None:
     >>> with_gap("hole = nc.poison(images, labels, nads, 0, 0)").cell
     'hole = ...  # nc.poison(…)'
     """
-    if any(line.startswith(("%", "!")) for line in source.splitlines()):
-        return None
     found = None
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and (names := CALL.findall(ast.unparse(node.value))):
@@ -81,21 +75,22 @@ def with_gap(source: str) -> Gap | None:
     name = target if isinstance(node.targets[0], ast.Name) else "answer"
     calls = [call for call in ast.walk(node.value) if isinstance(call, ast.Call)]
     call = [call for call in calls if ast.unparse(call.func) == function][-1]
-    call.args, call.keywords = [ast.Name("…")], []
+    # constants, such as the size of the noise, cannot be guessed
+    kept = [option for option in call.keywords if isinstance(option.value, ast.Constant)]
+    call.args, call.keywords = [ast.Name("…")], kept
     hint = ast.unparse(node.value) + (f", for {target}" if name != target else "")
     hint += f": {comment}" if comment else ""
     before = "".join(f"{line}\n" for line in lines[: node.lineno - 1])
     return Gap(
         f"{before}{name} = ...  # {hint}",
-        f"{before}{name} = {answer}",
         CHECK.format(target=target, name=name, answer=answer, function=function),
         "\n".join(lines[last:]).strip("\n"),
     )
 
 
-def notebook_with_gaps(notebook: nbformat.NotebookNode, solved: bool = False) -> int:
-    """Put gaps, or their answers, into the live cells of a notebook, with a check below each and a
-    note below its title; return their number.
+def add_gaps(notebook: nbformat.NotebookNode) -> int:
+    """Put gaps into the live cells of a notebook, with a check below each and a note below its
+    title; return their number.
     """
     cells, count = [], 0
     for cell in notebook.cells:
@@ -105,7 +100,7 @@ def notebook_with_gaps(notebook: nbformat.NotebookNode, solved: bool = False) ->
             cells.append(cell)
             continue
         count += 1
-        cells.append(new_code_cell(gap.solved if solved else gap.cell))
+        cells.append(new_code_cell(gap.cell))
         folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
         cells.append(new_code_cell(gap.check, metadata=folded))
         if gap.rest:
@@ -136,7 +131,7 @@ def checked(found: Any, answer: Callable[[], Any], function: str, name: str) -> 
     if not wrong:
         print("Right.")
     elif usable:
-        print(f"This is not the chapter's answer: {wrong}. Is this what you meant?")
+        print(f"Another answer than the chapter's: {wrong}. If you meant it, go on.")
     else:
         print(f"Not yet: {wrong}. Until then, ours is used.")
     return found if usable else expected
@@ -146,96 +141,52 @@ def difference(
     found: Any, expected: Any, name: str, tolerance: float = ROUNDING
 ) -> tuple[str, bool]:
     """Return in words a difference of two values, empty if there is none, and whether one can take
-    the place of the other: it has the same type and shape. Seconds do not count: a second run takes
-    others.
+    the place of the other: it has the same type and shape.
     """
-    sequences = isinstance(found, list | tuple) and isinstance(expected, list | tuple)
-    if type(found) is not type(expected) and not sequences:
+    parts, wanted = parts_of(found), parts_of(expected)
+    if kind(found) != kind(expected) or parts.keys() != wanted.keys():
         return f"{name} is {kind(found)}, expected {kind(expected)}", False
-    if isinstance(expected, torch.Tensor | np.ndarray):
-        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
-            return f"{name} is {kind(found)}, expected {kind(expected)}", False
+    if isinstance(expected, ARRAYS):
         a, b = (np.asarray(value, dtype=float) for value in (found, expected))
-        far = np.abs(a - b).max(initial=0) > tolerance * np.abs(b).max(initial=0)
-        return (f"{name} has other values: look at the arguments" if far else ""), True
-    found, expected = compared(found), compared(expected)
-    if isinstance(expected, Mapping):
-        if found.keys() != expected.keys():
-            return f"{name} is {kind(found)}, expected {kind(expected)}", False
-        parts = [(found[key], expected[key], f"{name}[{key!r}]") for key in expected]
-    elif isinstance(expected, list | tuple):
-        if len(found) != len(expected):
-            return f"{name} has {len(found)} elements, expected {len(expected)}", False
-        parts = [(found[i], expected[i], f"{name}[{i}]") for i in range(len(expected))]
-    elif dataclasses.is_dataclass(expected):
-        fields = [f.name for f in dataclasses.fields(expected) if f.name != "seconds"]
-        parts = [(getattr(found, f), getattr(expected, f), f"{name}.{f}", REPEATED) for f in fields]
-    elif isinstance(expected, int | float | str) and found != expected:
+        if np.abs(a - b).max(initial=0) <= tolerance * np.abs(b).max(initial=0):
+            return "", True
+        sizes = f"{a.mean():.3g} and {a.std():.3g}, expected {b.mean():.3g} and {b.std():.3g}"
+        return f"{name} has other values (mean and standard deviation {sizes})", True
+    if isinstance(expected, int | float | str) and found != expected:
         return f"{name} is {found!r}, expected {expected!r}", True
-    else:
-        return "", True
-    differences = [difference(*part) for part in parts]
+    tolerance = REPEATED if hasattr(expected, "seconds") else tolerance
+    all_of = [difference(parts[key], wanted[key], name + key, tolerance) for key in wanted]
     # what cannot be used comes first
-    return min((one for one in differences if one[0]), key=itemgetter(1), default=("", True))
+    return min((one for one in all_of if one[0]), key=itemgetter(1), default=("", True))
 
 
-def compared(value: Any) -> Any:
-    """Return what of a value counts: of a network, whose weights are random, their shapes."""
+def parts_of(value: Any) -> dict[str, Any]:
+    """Return what of a value counts, by what follows its name: of a network, whose weights are
+    random, their shapes; of a training no seconds, since a second run takes others.
+    """
     if isinstance(value, torch.nn.Module):
-        return {key: torch.zeros_like(weights) for key, weights in value.state_dict().items()}
+        return {f".{key}": torch.zeros_like(part) for key, part in value.state_dict().items()}
     if isinstance(value, NADs):
-        results = {"directions": value.directions, "eigenvalues": value.eigenvalues}
-        return {key: value.provenance.get(key) for key in SETTINGS} | results
-    return value
+        settings = {f".provenance[{key!r}]": value.provenance.get(key) for key in SETTINGS}
+        return settings | {".directions": value.directions, ".eigenvalues": value.eigenvalues}
+    if isinstance(value, Mapping):
+        return {f"[{key!r}]": part for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return {f"[{place}]": part for place, part in enumerate(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (field.name for field in dataclasses.fields(value) if field.name != "seconds")
+        return {f".{name}": getattr(value, name) for name in names}
+    return {}
 
 
 def kind(value: Any) -> str:
     """Return in words what a value is."""
-    if isinstance(value, torch.Tensor | np.ndarray):
+    if isinstance(value, ARRAYS):
         return f"a {type(value).__name__} of the shape {(*value.shape,)} and type {value.dtype}"
     if isinstance(value, Mapping):
-        return f"a dict with the keys {[*value]}"
+        return f"a dict with the keys {sorted(value, key=str)}"
+    if isinstance(value, list | tuple):
+        return f"a sequence of {len(value)}"
     if isinstance(value, type):
         return f"the class {value.__name__} itself, not called"
     return f"of the type {type(value).__name__}"
-
-
-def write(folder: Path, root: Path) -> dict[str, int]:
-    """Write the notebooks with gaps of all chapters that have live cells.
-
-    Args:
-        folder: folder that is made.
-        root: folder of the repository.
-
-    Returns:
-        Number of gaps by chapter.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    counts = {}
-    for path in sorted(root.glob("notebooks/*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        if count := notebook_with_gaps(notebook):
-            counts[path.stem] = count
-            nbformat.write(notebook, folder / path.name)
-    return counts
-
-
-def with_links(text: str, counts: dict[str, int]) -> str:
-    """Replace ``<!-- gaps: NAME -->`` in the page *Course* by a link to the notebook, if it has
-    gaps.
-    """
-
-    def link(mark: re.Match[str]) -> str:
-        count = counts.get(mark[1], 0)
-        address = f"../_static/gaps/{mark[1]}.ipynb"
-        words = f"{count} gap{'s' * (count > 1)}"
-        return f'<a href="{address}" download>{words}</a>' if count else ""
-
-    return MARK.sub(link, text)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m nads_book.site.gaps FOLDER")
-    for name, number in write(Path(sys.argv[1]), checkout_folder("notebooks").parent).items():
-        print(f"{name}: {number} gaps")

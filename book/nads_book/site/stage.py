@@ -14,7 +14,6 @@ from nads_book.experiments.formatting import LABELS
 from nads_book.explorer.wave_bet import Guess
 from nads_book.figures.variants import VARIANTS, Variants
 from nads_book.pages import certainty, intro
-from nads_book.site import gaps
 from nads_core import load_nads
 
 
@@ -38,12 +37,9 @@ def stage(target: Path, root: Path) -> None:
     draw(target, "nads", figures.plot_directions, nads)
     draw(target, "strip", intro.plot_strip, intro.how_nads_are_made())
     draw(target, "certainty", certainty.plot_certainty, nads["LeNet"], "++s")
-    counts = gaps.write(static / "gaps", root)
-    for name in ("certainty", "course"):
-        page = target / "book" / f"{name}.md"
-        text = gaps.with_links(page.read_text("utf8"), counts)
-        text = text.replace("<!-- shipped -->", certainty.table_shipped())
-        page.write_text(text, "utf8")
+    page = target / "book" / "certainty.md"
+    text = page.read_text("utf8").replace("<!-- shipped -->", certainty.table_shipped())
+    page.write_text(text, "utf8")
     view, source = explorer.View, explorer.Source()
     moving: dict[str, Guess | explorer.Page | explorer.Playground] = {
         "guess": Guess(),

@@ -1,6 +1,8 @@
 """Write notebooks/*.ipynb from the texts of the chapters, book/chapters/*.md, with ``python -m
 nads_book.site.sync`` (``make sync``).
 
+Each chapter has a second notebook, in book/gaps, for a course.
+
 Two kinds of cells are in notebooks alone, with the tag ``remove-cell``: the first one of code, and
 the caption below each figure, which Jupyter and Colab would hide with the other metadata.
 """
@@ -15,14 +17,17 @@ import jupytext
 import nbformat
 from nbformat import v4
 
+from nads_book.site.gaps import add_gaps
+
 CHAPTERS = Path(__file__).resolve().parents[2] / "chapters"
 NOTEBOOKS = CHAPTERS.parents[1] / "notebooks"
+GAPS = CHAPTERS.with_name("gaps")
 ONLY_IN_NOTEBOOKS = {"tags": ["remove-cell"]}
 INSTALL = """\
 import importlib.util, os, site, sys, sysconfig  # for Colab: install the book
 if not all(map(importlib.util.find_spec, ("nads_core", "nads_book"))):
     address = "https://github.com/nads-book/nads-book"
-    checkouts = [f for f in (".", "..") if os.path.isdir(f"{f}/nads_core")]
+    checkouts = [f for f in (".", "..", "../..") if os.path.isdir(f"{f}/nads_core")]
     folder = [*checkouts, "nads-book"][0]
     !test -d {folder}/book || git clone --quiet --depth 1 {address} {folder}
     !{sys.executable} -m pip install -q --no-deps -e {folder} loky pandas
@@ -33,7 +38,7 @@ if not all(map(importlib.util.find_spec, ("nads_core", "nads_book"))):
 
 
 def notebook_of(text: Path) -> nbformat.NotebookNode:
-    """Return the notebook of a chapter, each cell named after what is in it."""
+    """Return the notebook of a chapter."""
     config = jupytext.config.load_jupytext_config(str(text))
     notebook = jupytext.read(text, config=config)
     cells: list[nbformat.NotebookNode] = []
@@ -43,20 +48,28 @@ def notebook_of(text: Path) -> nbformat.NotebookNode:
         cells.append(cell)
         if caption := cell.metadata.get("mystnb", {}).get("figure", {}).get("caption"):
             cells.append(v4.new_markdown_cell(f"**Figure.** {caption}", metadata=ONLY_IN_NOTEBOOKS))
+    notebook.cells = cells
+    return named(notebook)
+
+
+def named(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Name each cell of a notebook after what is in it, and return the notebook."""
     names: set[str] = set()
-    for cell in cells:
+    for cell in notebook.cells:
         cell.id = hashlib.sha256(cell.source.encode()).hexdigest()[:8]
         while cell.id in names:  # a second one like it
             cell.id += "-"
         names.add(cell.id)
-    notebook.cells = cells
     return notebook
 
 
 def main() -> int:
-    """Write the notebook of each chapter."""
+    """Write the notebook of each chapter, and that with gaps."""
     for text in sorted(CHAPTERS.glob("*.md")):
-        nbformat.write(notebook_of(text), NOTEBOOKS / f"{text.stem}.ipynb")
+        notebook, name = notebook_of(text), f"{text.stem}.ipynb"
+        nbformat.write(notebook, NOTEBOOKS / name)
+        if add_gaps(notebook):
+            nbformat.write(named(notebook), GAPS / name)
     return 0
 
 
