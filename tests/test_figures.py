@@ -14,7 +14,6 @@ from nads_core.directions import Uncertainty
 matplotlib.use("Agg")
 
 from nads_book import figures  # noqa: E402
-from nads_book.figures.variants import MIME, VARIANTS  # noqa: E402
 
 
 def nads(size=8):
@@ -118,15 +117,6 @@ def contrast(colour):
     return (luminance(colour) + 0.05) / (luminance("#121212") + 0.05)
 
 
-def test_the_books_blue_is_brighter_on_a_dark_page(monkeypatch):
-    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    figure = figures.plot_eigenvalues({"a": nads()})
-    lines = [
-        one.axes[0].lines[0].get_color() for one in (figure, variants_of(figure).variant("dark"))
-    ]
-    assert contrast(lines[0]) < 4.5 < contrast(lines[1])
-
-
 def variants_of(figure):
     return figure._repr_mimebundle_.__self__
 
@@ -163,37 +153,6 @@ def test_a_figure_has_a_dark_variant_and_a_narrow_one_with_its_panels_below_each
         assert narrow.axes[0].get_gridspec().ncols == 1
 
 
-def test_two_rows_of_maps_become_two_columns(monkeypatch):
-    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    maps = {name: {(0, 2): 0.2 * place, (4, 4): 0.9} for place, name in enumerate("abc")}
-    own = {"before": "energy"}
-    figure = figures.plot_frequency_maps({"before": maps, "after": maps}, own=own)
-    narrow = variants_of(figure).variant("narrow")
-    narrow.canvas.draw()
-    panels = {
-        (spec.rowspan.start, spec.colspan.start): axis
-        for axis in narrow.axes
-        if axis.get_label() != "<colorbar>" and (spec := axis.get_subplotspec())
-    }
-    assert [panels[line, 0].get_title() for line in range(3)] == ["a", "b", "c"]
-    assert [panels[0, column].get_ylabel() for column in range(2)] == ["before", "after"]
-    bars = [axis for axis in narrow.axes if axis.get_label() == "<colorbar>"]
-    lowest = min(axis.get_position().y0 for axis in panels.values())
-    assert len(bars) == 2 and all(bar.get_position().y1 < lowest for bar in bars)
-
-
-def test_an_output_of_the_book_holds_the_variants(monkeypatch):
-    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
-    bundle = CALLS["plot_matrices"]()._repr_mimebundle_()
-    assert set(bundle) == {MIME.format(variant) for variant in VARIANTS}
-
-
-def test_signed_images_are_centred_at_zero():
-    figure = CALLS["plot_directions"]()
-    low, high = figure.axes[0].images[0].get_clim()
-    assert low == -high != 0
-
-
 def test_a_badge_is_drawn_in_every_variant():
     for badge in ({}, {"badge": "generated"}):
         figure = figures.plot_versions({"clean": PHOTOS}, ["cat"] * 7, **badge)
@@ -220,11 +179,3 @@ def test_a_frequency_map_shows_each_value_at_its_frequency_and_at_the_negative()
     assert grid[8, 9] == grid[8, 7] == 60 and grid[10, 6] == grid[6, 10] == 90
     left, right, bottom, top = image.get_extent()
     assert (left + 9.5 * 2, top + 8.5 * 2) == (2, 0)  # the centre of the cell (0, 2)
-
-
-def test_values_that_are_never_reached_are_drawn_beyond_the_colours():
-    maps = {"": {"steps": {(0, 2): float("inf"), (0, 4): 100.0}}}
-    figure = figures.plot_frequency_maps(maps, limits=(10, 1000), speed=True)
-    (image,) = figure.axes[0].images
-    never, reached = (image.to_rgba(image.get_array())[8, column] for column in (9, 10))
-    assert never[0] > 0.4 > never[1] + never[2] and not np.allclose(never, reached)

@@ -93,15 +93,6 @@ def test_arms_have_the_initial_and_the_learned_filters_of_the_free_network(monke
         assert same(weights(initial(factory, number)), weights(network))
 
 
-def test_the_record_of_one_network_has_numbers():
-    data = small_data()
-    options = {"recipe": SMALL, "device": "cpu", "progress": False}
-    record = experiment("law-lenet", "smoke").row(
-        nc.train_networks(nc.LOGREG, data, data, **options)
-    )
-    assert {type(value) for value in record.values()} == {float}
-
-
 @pytest.mark.parametrize(("name", "side"), [("lenet", 5), ("cnn", 3), ("resnet18", 3)])
 def test_energy_and_gain_of_a_design_are_those_of_its_directions(name, side):
     preset = "narrow" if name == "resnet18" else "paper"

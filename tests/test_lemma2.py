@@ -34,21 +34,6 @@ def test_constants_of_the_metrics(metric):
     ).all()
 
 
-def test_statistics_are_seeded_and_leave_the_generator_alone():
-    image = normal(1, 16, 16)
-    v = torch.ones(1, 16, 16) / 16
-    state = torch.get_rng_state()
-    first, again = (
-        lemma2.dipole_statistics(lambda: LENET.build(1, 16, 1), image, v, 3, seed=5)
-        for _ in range(2)
-    )
-    assert (
-        all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-        and len(set(first[0].tolist())) == 3
-    )
-    assert torch.equal(state, torch.get_rng_state())
-
-
 def test_statistics_are_of_networks_in_evaluation_mode():
     """Dropout of every feature would leave slopes and rates of 0."""
 

@@ -78,8 +78,6 @@ CASES = [
     ("flip-full-lenet", "fig8-lenet", {"flipped": True}, "test_accuracy", 0.9),
     ("errata-flip-training", "fig8-lenet", {}, "train_accuracy", 0.99),
     ("match-with-smoothness", MAPS, {"order": "kept"}, "neighbours", -0.9),
-    ("match-open", NARROW_MAPS, {"order": "reversed"}, "test_accuracy", 0.2),
-    ("order-beats-shuffled", NARROW_MAPS, {"target": "random"}, "test_accuracy", 0.9),
     ("samples-and-noise", "law-trained", {"num_train": 1_000}, "accuracy", 0.99),
     ("fig6-lenet-close", "fig6-lenet", {}, "test_accuracy", 0.7),
     ("falls-as-trend", "fig6-lenet", {}, "test_accuracy", 0.7),

@@ -30,12 +30,9 @@ from nads_book.pages import (
     nads_and_generalization,
     poison_trial,
     pooling_theory,
-    theorem1,
     training,
 )
-from nads_book.studies import experiment, forgetting
 from nads_book.theory import deep_linear
-from nads_book.theory.descent import gradient_descent
 from nads_book.theory.reference import compute_reference_nads
 from torch import nn
 from torch.testing import assert_close
@@ -119,14 +116,6 @@ def test_other_accuracies_change_the_verdicts(claim, monkeypatch):
     assert decide(claim).holds is False
 
 
-def test_the_distance_of_the_class_means_gives_the_accuracy_by_the_angle():
-    layer = normal(10, 64).double()
-    for frequency in (1, 7, 20):
-        v = nb.pooling.direction(frequency, 64)
-        by_angle = nb.pooling.bayes_accuracy_after(layer, v[None], 1.0, 1.0)
-        assert theorem1.mahalanobis_accuracy(layer, v) == pytest.approx(float(by_angle), abs=1e-9)
-
-
 def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
     """At t = p = 0 the signal is ignored: 1 plus the noise of the other weights, as samples say."""
     response = lemma1_hessian.response_of("average", 16)
@@ -142,15 +131,6 @@ def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
     expected = float(lemma1_hessian.loss_at(*at, 2, response, 0.8))
     error = 4 * float(losses.std()) / 200_000**0.5
     assert float(losses.mean()) == pytest.approx(expected, abs=error)
-
-
-def test_a_rate_that_is_safe_for_one_filter_is_safe_for_another():
-    for prefilter in ("identity", "binomial"):
-        response = lemma1_hessian.response_of(prefilter)
-        options = {"num_steps": 50, "num_runs": 2, "theta_std": 0.5, "phi_std": 0.5}
-        options["learning_rate"] = lemma1_hessian.safe_rate(response)
-        losses = gradient_descent(torch.tensor([1]), response, 4, 1.0, 0.5, **options).losses
-        assert torch.isfinite(losses).all() and (losses[..., -1] < losses[..., 0]).all()
 
 
 # 07: what a reader runs
@@ -214,16 +194,6 @@ def test_an_added_number_changes_one_coordinate_by_its_size(trial):
     assert trial.deviation(50) == pytest.approx(float(coordinates.std(0).mean()))
 
 
-def test_the_time_of_a_training_is_that_of_its_steps_and_evaluations(trial, monkeypatch):
-    """A batch takes four seconds here, of which one is for the accuracy after training."""
-    trial.recipe = nc.Recipe(epochs=10, batch_size=20)
-    took = lambda _, data, **__: SimpleNamespace(seconds=4.0 * len(data[1]) / 20)  # noqa: E731
-    monkeypatch.setattr(nc, "train_network", took)
-    steps = trial.recipe.num_steps(len(trial.train))
-    evaluated = (len(trial.train) + len(trial.test)) / 20
-    assert trial.seconds_of_training() == pytest.approx(3 * steps + evaluated)
-
-
 @pytest.mark.parametrize(("seconds", "workers", "announced"), [(40, 3, 80), (4, 1, 16)])
 def test_the_announced_time_is_that_of_as_many_trainings_at_once_as_are_made(
     seconds, workers, announced, monkeypatch, request
@@ -261,17 +231,6 @@ def test_each_map_does_to_coordinates_what_its_name_says():
     assert not any(torch.allclose(one, before) for one in after.values())
     with pytest.raises(ValueError, match="'reversed'"):
         flip.mapped(images, nads, "reversed")
-
-
-def test_kinds_of_maps_cover_the_stored_results_and_several_draws_widen_an_interval():
-    rows, kinds = flip.maps("lenet"), flip.kinds_of("lenet")
-    assert len(kinds) == 16 and kinds["points"].idxmax() == flip.AS_THEY_ARE
-    assert set(kinds["does"]) == set(flip.ORDERS) and rows["kind"].isin(kinds.index).all()
-    pca = {"source": "pca", "target": "lenet"}
-    value, low, high = flip.difference(
-        "lenet", pca | {"order": "kept"}, pca | {"order": "reversed"}
-    )
-    assert 0 < low < value and value - low == pytest.approx(high - value)
 
 
 # 09
@@ -351,33 +310,6 @@ def test_the_closed_form_holds_in_simulations_and_a_wrong_one_does_not(monkeypat
     assert found.holds is False and found.value > 8
 
 
-def test_a_treatment_in_the_opposite_order_refutes_lower_rates(edit_stored):
-    energies = dict(zip(forgetting.waves(), forgetting.wave_energies(), strict=True))
-    cell = training.LOWER[0]
-
-    def turn(row):
-        if training.Cell(**row["cell"]) == cell:
-            row["test_accuracies"][-1] = 0.65 - 0.8 * energies[tuple(row["wave"])]
-
-    edit_stored("forgetting.json", turn)
-    claims = ("lower-rates-keep-order", "optimisers-not-frequency")
-    assert [decide(claim).holds for claim in claims] == [False, False]
-    assert cell in forgetting.refuting(training.tables())
-
-
-def test_ratios_decide_by_the_registered_limits_in_both_seeds(edit_stored):
-    def larger(row):
-        if (row["network"], row["seed"]) == ("resnet", 1):
-            for one in row["directions"]:
-                one["nad"]["turn"] = 1.3 * one["wave"]["turn"]
-
-    rows = edit_stored("used-nads.json", larger)
-    found = decide("trained-follow-data")
-    assert found.holds is False and found.interval[0] < found.value < found.interval[1]
-    met = experiment("used-nads").score(rows).met
-    assert met["vgg11: does not use NADs more"] and not met["vgg11: uses NADs more"]
-
-
 def test_the_widget_holds_the_pictures_of_each_condition():
     text = html.unescape(training.widget().data)
     config, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
@@ -386,22 +318,6 @@ def test_the_widget_holds_the_pictures_of_each_condition():
     assert len(pixels) == sum(steps) * config["shown"] * 1_024
     assert {"lenet|photos", "cnn|learned wave"} <= set(config["entries"])
     assert not any(name.startswith("linear") for name in config["entries"])
-
-
-def test_networks_that_learn_a_wave_prefer_it():
-    torch.manual_seed(0)
-    wave, trained = (0, 4), []
-    data = nc.separable_dataset(nc.fourier_direction(wave), num_samples=320, noise_std=1.0)
-    recipe = dataclasses.replace(nc.SEPARABLE_RECIPE, epochs=1, batch_size=32)
-    for number in range(16):
-        trained.append(nc.LENET.build(1, 32, 2))
-        nc.train_network(trained[-1], data, recipe=recipe, seed=number, progress=False)
-    options = {"output": lambda y: y[:, 1] - y[:, 0], "equal_weights": True, "progress": False}
-    before, after = nc.load_nads("lenet"), nc.compute_nads(trained, (1, 32, 32), **options)
-    energies = [training.relative_energy(nads, wave) for nads in (before, after)]
-    assert energies[1] > 1.5 * energies[0]
-    titles = [axis.get_title() for axis in training.plot_your_training(wave, before, after).axes]
-    assert [sum(word in title for title in titles) for word in ("yours", "stored")] == [2, 2]
 
 
 # 12, 13
@@ -422,10 +338,3 @@ def test_the_signature_does_not_hold_for_two_equal_architectures(monkeypatch):
     found = dict(explorer.overlaps()) | {("lenet", "vgg11"): (0.99, 0.98, 1.0)}
     monkeypatch.setattr(explorer, "overlaps", lambda: found)
     assert decide("signature").holds is False
-
-
-def test_a_network_has_everything_in_common_with_itself():
-    nads = nc.load_nads("lenet")
-    curves = explorer.plot_common({"a": nads, "b": nads}).axes[0].lines
-    assert curves[0].get_ydata() == pytest.approx([1] * len(explorer.LEADING))
-    assert curves[1].get_ydata()[-1] == pytest.approx(300 / 1024)

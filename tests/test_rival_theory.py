@@ -90,30 +90,3 @@ def test_pairs_of_samples_leave_no_noise_in_the_alignment(monkeypatch):
     monkeypatch.setattr(rival_theory, "MODELS", {"lenet": linear})
     found = rival_theory.alignments("lenet", nc.fourier_direction((0, 2), size=32), 3.0, 1)
     assert found == pytest.approx([2] * rival_theory.NUM_KERNELS, rel=1e-4)  # K = 2 x'x
-
-
-def test_mean_kernels_take_the_place_of_single_ones():
-    """Every other criterion is decided by the rows of the first study."""
-    study = rival_theory.MeanKernels()
-    single = rival_theory.load_study("rival-theory.json")["rows"]
-    rows = []
-    for row in single:
-        fields = {name: row[name] for name in ("network", "family", "key", "seed")}
-        rows.append(fields | {"alignments": [row["alignment"] - 1, row["alignment"] + 1]})
-    same = study.score(rows)
-    before = rival_theory.RivalTheory().score(single)
-    assert same.estimates == before.estimates
-    assert same.met == {name: before.met[name] for name in same.met}
-    for row in rows:
-        row["alignments"] = [-energy_of(single, row)]
-    cell = study.score(rows).estimates["lenet, waves"]
-    assert cell["alignment"][0] == pytest.approx(-cell["energy"][0])
-
-
-def energy_of(single, row):
-    """Return the energy of the direction of a row."""
-    return next(
-        one["energy"]
-        for one in single
-        if all(one[name] == row[name] for name in ("network", "family", "key"))
-    )

@@ -30,6 +30,7 @@ MODULES = (
     "directional_bias",
     "explorer",
     "flip",
+    "flip_elsewhere",
     "lemma1_hessian",
     "nad_computation",
     "nads_and_generalization",
@@ -41,6 +42,7 @@ MODULES = (
     "statements",
     "theorem1",
     "training",
+    "training_learned",
     "what_nads_do_not_tell",
 )
 

@@ -17,15 +17,8 @@ from nads_book.experiments import Results, Row, formatting, load_study
 from nads_book.experiments.evidence import Estimate, Evidence, above, evidence, fitted_slope
 from nads_book.explorer import Changes
 from nads_book.figures.poison import index_axis
-from nads_book.figures.style import (
-    colours,
-    legend,
-    rule,
-    show_badge,
-    styled,
-    subplots,
-)
-from nads_book.pages.flip import FASHION, elsewhere
+from nads_book.figures.style import colours, legend, rule, show_badge, styled, subplots
+from nads_book.pages.flip_elsewhere import FASHION, elsewhere
 from nads_book.statistics import pooled_variance, student_mean
 from nads_book.studies import stored
 from nads_core.data import ImageSet

@@ -27,12 +27,11 @@ from nads_book.figures.style import (
 from nads_book.pages.poison import injected, narrow, trained
 from nads_book.statistics import accuracy_interval, pooled_variance
 from nads_book.studies import stored
-from nads_book.studies import toy_shortcuts as toys
 
 ENOUGH = 100  # changed predictions of the clean network, from which on a ratio counts
 SMALL = 8  # grey levels of 255, within which attacks call a change small
-# Two samples of one class and two of another, in units of the strength, each with its own number.
-COUNTER_EXAMPLE = torch.tensor([[1.0, -2.0], [1.0, 4.0], [-2.0, 1.0], [4.0, 1.0]])
+# Two samples of each of two classes, in units of the strength, each class with its own number.
+COUNTER_EXAMPLE = torch.tensor([[[1.0, -2.0], [1.0, 4.0]], [[-2.0, 1.0], [4.0, 1.0]]])
 
 
 @cache
@@ -142,8 +141,11 @@ def _():
 
 @decides("errata-poison-separable")
 def _():
-    """Decide by a counter-example whether numbers make classes linearly separable."""
-    return evidence(toys.linearly_separable(COUNTER_EXAMPLE, torch.tensor([0, 0, 1, 1])))
+    """Decide by a counter-example whether numbers make classes linearly separable: no line separates
+    classes of equal means.
+    """
+    first, second = COUNTER_EXAMPLE.mean(1)
+    return evidence(not torch.equal(first, second))
 
 
 @decides("errata-small-modification")

@@ -1,0 +1,190 @@
+"""The page ``11_training``, what is learned: which waves under three optimisers; why Adam loses accuracy
+on flipped photos; which NADs a trained network uses.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from nads_book import figures
+from nads_book.claims import decides
+from nads_book.experiments.evidence import Evidence, Facts, above, evidence
+from nads_book.figures.style import bar_ends, legend, log_ticks, panel_row, rule, shade, styled
+from nads_book.pages.scored_rows import registered, rows_of, scored
+from nads_book.statistics import mean_and_range
+from nads_book.studies import forgetting
+from nads_book.studies.adam_flip import BASES, EQUAL_VARIANCES, ONE_STEP_SIZE, TREATMENTS
+from nads_book.studies.adam_flip import effective_inputs as effective_inputs  # a cell calls it
+from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
+
+ADAM, USED = "adam-flip", "used-nads"
+OPTIMISERS = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}
+LOWER = [cell for cell in FACTORIAL if cell.rate != RATES[cell.optimiser][-1]]
+TREATMENT_LABELS = {
+    "adam": "Adam",
+    "sgd": "SGD",
+    ONE_STEP_SIZE: "Adam, one step size per matrix",
+    EQUAL_VARIANCES: "SGD, inputs of equal variance",
+}
+BASIS_LABELS = {
+    "rotated": "random rotation",
+    "flipped": "flipped",
+    "nads": "NAD coordinates",
+    "components": "principal components",
+}
+USERS = {"resnet": "ResNet-18, quarter width", "vgg11": "VGG-11"}
+CONTROLS = {"wave": "waves of equal energy", "random": "random directions, equal change"}
+
+
+# Which waves are learned under three optimisers
+
+
+@cache
+def tables() -> dict[Cell, np.ndarray]:
+    """Return the test accuracies of each treatment, (seeds, waves)."""
+    return forgetting.accuracies(rows_of("forgetting"))
+
+
+def plot_optimisers() -> Figure:
+    """Draw accuracy over energy at the start: a panel for each optimiser, a line for each rate;
+    bands span the seeds.
+    """
+    energies = forgetting.wave_energies()
+    sizes = ("lowest rate", "middle rate", "largest rate")
+    panels: dict[str, Any] = {
+        title: {
+            size: (energies, mean_and_range(100 * tables()[Cell(optimiser=optimiser, rate=rate)]))
+            for size, rate in zip(sizes, RATES[optimiser], strict=True)
+        }
+        for optimiser, title in OPTIMISERS.items()
+    }
+    labels = ("energy at the start", "test accuracy (%)")
+    return figures.plot_lines(panels, *labels, [0.01, 0.1], level=50, bands=True, ylim=(45, 101))
+
+
+COUNTS: Facts = {
+    "size": "paper",
+    "num_seeds": len(SEEDS),
+    "num_trainings": len(SEEDS) * WAVES * len(FACTORIAL),
+}
+
+
+@decides("whatever-the-optimiser")
+def _():
+    """Decide by the registered rule whether a treatment refutes that energies order what is learned
+    in each.
+    """
+    found, energies = forgetting.refuting(tables()), forgetting.wave_energies()
+    areas = [
+        [forgetting.orders(energies, tables()[cell][[seed]])["area"] for seed in SEEDS]
+        for cell in found
+    ]
+    return evidence(bool(found), min(map(max, areas)), null=0.8, **COUNTS)
+
+
+@decides("lower-rates-keep-order")
+def _():
+    """Decide whether energies order more than 90 % of the pairs at the two lower rates."""
+    orders = forgetting.by_energy(tables())
+    least = min(orders[cell]["area"] for cell in LOWER)
+    return evidence(least > 0.9, least, null=0.9, **COUNTS)
+
+
+@decides("optimisers-not-frequency")
+def _():
+    """Decide whether accuracies follow energy more closely than frequency at these rates."""
+    coarse = -np.array([np.hypot(*wave) for wave in forgetting.waves()])
+    leads = [
+        forgetting.orders(forgetting.wave_energies(), tables()[cell])["correlation"]
+        - forgetting.orders(coarse, tables()[cell])["correlation"]
+        for cell in LOWER
+    ]
+    return evidence(min(leads) > 0, min(leads), null=0, **COUNTS)
+
+
+# Why Adam loses accuracy on flipped photos
+
+
+@styled
+def plot_bases() -> Figure:
+    """Draw the points lost in each basis against the number of inputs that share the variance."""
+    figure, (axis,) = panel_row(
+        [""], 3.2, xlabel="effective number of inputs", ylabel="accuracy lost (points)"
+    )
+    where = {row["basis"]: row["effective_inputs"] for row in rows_of(ADAM)}
+    for treatment in TREATMENTS:
+        found = scored(ADAM).estimates[treatment]
+        order = sorted(found, key=where.__getitem__)
+        values, lengths = bar_ends([found[basis] for basis in order])
+        places = [where[basis] for basis in order]
+        look = {"fmt": "o-", "capsize": 2, "label": TREATMENT_LABELS[treatment]}
+        axis.errorbar(places, values, lengths, **look)
+    rule(axis)
+    axis.set_xscale("log")
+    top = axis.get_ylim()[1]
+    for basis in BASES[1:]:
+        label = BASIS_LABELS[basis].replace(" ", "\n")
+        axis.text(where[basis], top, label, ha="center", va="bottom", color=shade(0.3))
+    legend(figure, axis, loc="outside lower center", ncols=2)
+    return figure
+
+
+@decides(
+    "adam-uneven",
+    treatment="adam",
+    criteria=["uneven bases cost with Adam", "an even basis costs nothing with Adam"],
+)
+@decides("adam-step-sizes", treatment=ONE_STEP_SIZE, criteria=["no basis costs with one step size"])
+def _(treatment: str, criteria: Sequence[str]) -> Evidence:
+    """Decide by registered criteria, and show what the flip costs with a treatment."""
+    rows = [row for row in rows_of(ADAM) if row["treatment"] == treatment]
+    return registered(ADAM, criteria, scored(ADAM).estimates[treatment]["flipped"], rows)
+
+
+# Which NADs a trained network uses: predictions that change when a component's sign is turned
+
+
+@styled
+def plot_used() -> Figure:
+    """Draw how many more predictions change along a NAD than along its controls."""
+    label = "energy of photos along the NAD"
+    share = {"sharex": True, "sharey": True}
+    figure, axes = panel_row(USERS.values(), 3.2, xlabel=label, ylabel="ratio", **share)
+    looks = {"wave": ("o", "full"), "random": ("s", "none")}
+    for axis, network in zip(axes, USERS, strict=True):
+        own = [row for row in rows_of(USED) if row["network"] == network]
+        found = pd.json_normalize(own, "directions")
+        for control, (marker, fill) in looks.items():
+            ratios = found["nad.turn"] / found[f"{control}.turn"]
+            label = f"NAD over {CONTROLS[control]}"
+            axis.plot(found["energy"], ratios, marker, fillstyle=fill, label=label)
+        rule(axis, 1)
+        axis.set_yscale("log")
+        axis.set_yticks([0.25, 0.5, 1, 2], ["¼", "½", "1", "2"])
+        log_ticks(axis, [0.2, 1, 5, 20])
+    legend(figure, axes, ncols=2)
+    return figure
+
+
+USED_FACTS: Facts = {"size": "narrow", "num_seeds": 2, "num_trainings": 2}
+
+
+@decides("trained-follow-data")
+def _():
+    """Decide by the registered limits whether the ResNet-18 uses early NADs no more than waves, and
+    show the geometric mean of the ratio over seeds and NADs 0 to 40, with Student's interval over
+    NADs.
+    """
+    criterion = "resnet: does not use NADs more"
+    return registered(USED, [criterion], scored(USED).estimates["resnet"]["wave"], **USED_FACTS)
+
+
+@decides("vgg-more-than-waves", networks=["vgg11"])
+@decides("errata-characterize", networks=USERS)
+def _(networks: Iterable[str]) -> Evidence:
+    """Decide whether networks use NADs more than waves of equal energy."""
+    return above(min(scored(USED).estimates[name]["wave"] for name in networks), 1, **USED_FACTS)
