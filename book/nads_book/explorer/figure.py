@@ -31,19 +31,15 @@ def show(
             ``photo``, ``kept``.
 
     Raises:
-        ValueError: for a part, architecture or view that does not exist, or that these NADs do not
+        ValueError: for a part, architecture or value that does not exist, or that these NADs do not
             have.
+        TypeError: for a value of another name.
     """
     if isinstance(nads, NADs):
         nads = {str(nads.provenance.get("architecture") or "yours"): nads}
     source = Source(nads or {})
-    fields = set(View.__dataclass_fields__) - {"parts"}
-    if set(view) - fields:
-        raise ValueError(
-            f"unknown {sorted(set(view) - fields)}: an explorer's view has {sorted(fields)}"
-        )
-    defaults = {"architecture": next(iter(source.labels))}
-    chosen = View(**(defaults | view), parts=parts or PARTS)
+    view.setdefault("architecture", next(iter(source.labels)))
+    chosen = View(parts or PARTS, **view)
     if "kept" not in view:
         chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
     for key, value in vars(chosen).items():

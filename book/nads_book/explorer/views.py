@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,11 @@ class View:
         kept: number of NADs that rebuild the photo.
     """
 
-    parts: tuple[str, ...] = PARTS
+    parts: Sequence[str] = PARTS
     architecture: str = "lenet"
     second: str = ""
     index: int = 0
-    frequency: tuple[int, int] = (4, 2)
+    frequency: Sequence[int] = (4, 2)
     photo: int = 0
     kept: int = 32
 
@@ -115,11 +116,11 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     if key == "parts":
         if not value or set(value) - set(PARTS):
             raise ValueError(f"unknown parts in {list(value)}: choose from {PARTS}")
-        return tuple(value)
+        return [*value]
     if key == "frequency":
         if len(value) != 2:
             raise ValueError(f"a frequency is (ky, kx), got {value!r}")
-        return tuple(_require_whole(key, k) for k in value)
+        return [_require_whole(key, k) for k in value]
     count = source.count(view.architecture, view.second)
     last = len(load_pictures()) - 1 if key == "photo" else count if key == "kept" else count - 1
     return _require_within(key, _require_whole(key, value), 0, last)

@@ -50,11 +50,7 @@ class Explorer(anywidget.AnyWidget):
 
     def __init__(self, view: View, source: Source):
         self._first, self._source = view, source
-        state = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in vars(view).items()
-        }
-        super().__init__(labels=source.labels, **state)
+        super().__init__(labels=source.labels, **vars(view))
         self._packets = {name: compressed(source.packet(name)) for name in names_in_view(view)}
 
     @traitlets.validate(*KEYS)
@@ -68,10 +64,9 @@ class Explorer(anywidget.AnyWidget):
             )
         view = View(self._first.parts, self.architecture, self.second)
         try:
-            value = require_drawable(key, value, view, self._source)
+            return require_drawable(key, value, view, self._source)
         except ValueError as error:
             raise traitlets.TraitError(str(error)) from None
-        return list(value) if isinstance(value, tuple) else value
 
     @traitlets.observe("architecture", "second")
     def _follow(self, change: dict[str, Any]) -> None:

@@ -511,7 +511,7 @@ export class Playground {
     this.choose(this.chosenWave);
     this.inspect(null);
     if (this.touring) this.turnTo(); // a link may have shown another network
-    (opener?.isConnected ? opener : this.drawing.querySelector(`[data-place="${place}"]`)).focus();
+    (opener?.isConnected ? opener : this.drawing.querySelector(`[data-place="${place}"]`))?.focus();
   }
 
   // Trainings
