@@ -99,7 +99,6 @@ def test_accuracies_are_compared_by_their_largest_difference_and_their_order():
 
 
 def test_a_function_that_decides_is_named():
-    assert nb.pages.name_of("errata-eq1") == "nads_book.theory.checks.errata.STATEMENTS['eq1']"
     assert (
         nb.pages.name_of("dark-lines")
         == '@decides("dark-lines") in nads_book.pages.directional_bias'

@@ -22,7 +22,6 @@ from .published import waves
 from .published.waves import grid_frequencies
 from .studies import experiment, load_results, merge_results, run_experiment
 from .theory import checks, deep_linear, first_step, lemma2, pooling
-from .theory.checks import errata
 
 __all__ = [
     "ClassDifferences",
@@ -38,7 +37,6 @@ __all__ = [
     "class_differences",
     "conclude",
     "deep_linear",
-    "errata",
     "experiment",
     "experiments",
     "explorer",

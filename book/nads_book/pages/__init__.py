@@ -55,14 +55,8 @@ def decisions() -> dict[str, functools.partial[Evidence]]:
 
 
 def name_of(id: str) -> str:
-    """Return where a claim is decided: in which module, or by which entry of a table of checks."""
-    decide = decisions()[id]
-    module = decide.func.__module__
-    return (
-        f"{module}.STATEMENTS[{decide.args[-1]!r}]"
-        if decide.args
-        else f'@decides("{id}") in {module}'
-    )
+    """Return where a claim is decided."""
+    return f'@decides("{id}") in {decisions()[id].func.__module__}'
 
 
 def conclude(id: str) -> None:

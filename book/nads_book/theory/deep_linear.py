@@ -131,13 +131,6 @@ def gradient_covariance(
     return theta_std**2 * phi_std**2 / stride * response.square().diag()
 
 
-def gradient_covariance_printed(
-    response: Array, *, theta_std: float = 1.0, phi_std: float = 1.0
-) -> Tensor:
-    """Return eq. (4) as printed: theta_std^2 phi_std^2 diag(m^2)."""
-    return theta_std**2 * phi_std**2 * _response(response, 1).square().diag()
-
-
 def mixed_second_moment(
     response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0
 ) -> Tensor:
@@ -150,13 +143,6 @@ def mixed_second_moment(
     """
     response = _response(response, stride)
     return (theta_std**2 + phi_std**2) / stride * response.square().diag()
-
-
-def mixed_second_moment_printed(
-    response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0
-) -> Tensor:
-    """Return eq. (5) as printed: (theta_std^2 + phi_std^2 / S) diag(m^2)."""
-    return (theta_std**2 + phi_std**2 / stride) * _response(response, stride).square().diag()
 
 
 def _response(response: Array, stride: int) -> Tensor:

@@ -3,20 +3,19 @@ differentiation.
 """
 
 import itertools
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from nads_book.theory import deep_linear, pooling
-from nads_book.theory.checks.check import Check, check_function, mean_and_error
+from nads_book.theory.checks.statement import Row, mean_and_error, statement
+
+Entries = dict[str, tuple[int, int]]  # name -> row and column of a matrix
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A deep linear model, its task and the scale of its weights."""
 
     prefilter: str
@@ -29,56 +28,45 @@ class Model:
     phi_std: float
 
     @property
+    def response(self) -> Tensor:
+        """Response m of the prefilter, (D,)."""
+        return model_response(self.prefilter, self.size, self.stride)
+
+    @property
     def task(self) -> tuple[int, Tensor, int, float, float]:
         """Frequency, response, stride, margin and noise, as `deep_linear` takes them."""
-        response = model_response(self.prefilter, self.size, self.stride)
-        return self.frequency, response, self.stride, self.margin, self.noise_std
+        return self.frequency, self.response, self.stride, self.margin, self.noise_std
 
     @property
     def scales(self) -> dict[str, Any]:
         """Standard deviations of the weights, by argument name."""
         return {"theta_std": self.theta_std, "phi_std": self.phi_std}
 
-    @property
-    def outputs(self) -> int:
-        """Number of outputs of the pooling layer, M."""
-        return self.size // self.stride
+    def entries(self) -> Entries:
+        """Return the entries at the signal, at the largest response, and between two aliases."""
+        signal, peak = self.frequency, int(self.response.argmax())
+        alias = (signal + self.size // self.stride) % self.size  # pooling does not distinguish it
+        return {"signal": (signal, signal), "peak": (peak, peak), "aliases": (signal, alias)}
 
-    @property
-    def alias(self) -> int:
-        """A frequency that pooling does not distinguish from the signal's."""
-        return (self.frequency + self.outputs) % self.size
-
-    def checks(
-        self,
-        samples: Tensor,
-        ours: Tensor,
-        printed: Tensor,
-        entries: dict[str, tuple[int, int]],
-    ) -> Iterator[Check]:
-        """Compare entries of the mean of sampled matrices with both formulas."""
-        mean, error = mean_and_error(samples)
-        setting = f"D = {self.size}, S = {self.stride}, {self.prefilter}, ℓ = {self.frequency}"
-        for name, entry in entries.items():
-            value, std, formula, stated = (
-                float(matrix[entry]) for matrix in (mean, error, ours, printed)
-            )
-            yield Check(f"{setting}, {name}", value, std, formula, stated)
+    def entries_of_theta(self) -> Entries:
+        """Return the entries of theta at the signal and beside it, and of its mixed block."""
+        outputs = self.size // self.stride
+        signal, noise = (self.size + k % outputs for k in (self.frequency, self.frequency + 1))
+        mixed = self.frequency, signal
+        return {"signal": (signal, signal), "noise": (noise, noise), "mixed": mixed}
 
 
-MODELS = [
-    Model(*values)
-    for values in (
-        ("average", 8, 2, 1, 1.0, 0.5, 1.0, 1.0),
-        ("average", 12, 4, 2, 1.0, 1.0, 0.5, 2.0),
-        ("binomial", 12, 3, 5, 2.0, 1.0, 1.5, 1.0),
-        ("binomial", 16, 8, 1, 1.0, 2.0, 1.0, 0.7),
-        ("identity", 10, 5, 7, 1.5, 0.5, 0.8, 0.8),
-        ("average", 16, 4, 0, 1.0, 3.0, 1.0, 1.3),
-        ("binomial", 8, 4, 3, 0.5, 0.5, 2.0, 0.5),
-        ("lowpass", 12, 2, 3, 1.0, 0.8, 1.2, 1.1),
-    )
-]
+MODELS = (
+    Model("average", 8, 2, 1, 1.0, 0.5, 1.0, 1.0),
+    Model("average", 12, 4, 2, 1.0, 1.0, 0.5, 2.0),
+    Model("binomial", 12, 3, 5, 2.0, 1.0, 1.5, 1.0),
+    Model("binomial", 16, 8, 1, 1.0, 2.0, 1.0, 0.7),
+    Model("identity", 10, 5, 7, 1.5, 0.5, 0.8, 0.8),
+    Model("average", 16, 4, 0, 1.0, 3.0, 1.0, 1.3),
+    Model("binomial", 8, 4, 3, 0.5, 0.5, 2.0, 0.5),
+    Model("lowpass", 12, 2, 3, 1.0, 0.8, 1.2, 1.1),
+)
+SMALLEST = Model("identity", 2, 2, 0, 1.0, 1.0, 1.0, 1.0)  # m = (1, 1), of counter-examples
 
 
 def model_response(name: str, size: int, stride: int) -> Tensor:
@@ -98,8 +86,6 @@ def sample_hessians(
     phi_std: float,
     num_samples: int,
     *,
-    num_batches: int = 100,
-    block: str = "both",
     generator: torch.Generator,
 ) -> Tensor:
     """Return Hessians of J, each averaged over a batch of draws of (theta, phi, x, y), by automatic
@@ -109,14 +95,11 @@ def sample_hessians(
     Hessians into the Hessian of one mean; `torch.func.vmap` then runs over the batches.
 
     Returns:
-        (num_batches, D + M, D + M), phi first, or for block="phi" (num_batches, D, D). The spread
-        over the batches gives the standard error of their mean.
+        (100, D + M, D + M), phi first. The spread over the 100 batches gives the standard error of
+        their mean.
     """
-    size, outputs, count = (
-        len(response),
-        len(response) // stride,
-        max(1, num_samples // num_batches),
-    )
+    size, outputs = len(response), len(response) // stride
+    num_batches, count = 100, max(1, num_samples // 100)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(num_batches, count, *shape, generator=generator, dtype=torch.float64)
@@ -127,151 +110,146 @@ def sample_hessians(
     x[..., frequency] += margin * y
 
     def mean_loss(shift: Tensor, theta: Tensor, phi: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        if block == "both":
-            theta = theta + shift[size:]
-        output = deep_linear.deep_linear_output(theta, phi + shift[:size], x, response, stride)
+        theta, phi = theta + shift[size:], phi + shift[:size]
+        output = deep_linear.deep_linear_output(theta, phi, x, response, stride)
         return (y - output).square().mean()
 
-    with (
-        warnings.catch_warnings()
-    ):  # the first use of forward mode compiles helpers with a function torch deprecates
-        warnings.simplefilter("ignore", FutureWarning)
-        hessian = torch.func.hessian(mean_loss)
-        shift = torch.zeros(size + outputs if block == "both" else size, dtype=torch.float64)
-        chunk = max(1, 20_000 // count)  # batches at once: bounds the memory
-        return torch.func.vmap(hessian, (None, 0, 0, 0, 0), chunk_size=chunk)(
-            shift, theta, phi, x, y
-        )
+    hessian = torch.func.jacrev(torch.func.grad(mean_loss))
+    chunk = max(1, 20_000 // count)  # batches at once: bounds the memory
+    over_batches = torch.func.vmap(hessian, (None, 0, 0, 0, 0), chunk_size=chunk)
+    return over_batches(torch.zeros(size + outputs, dtype=torch.float64), theta, phi, x, y)
 
 
-@check_function
-def check_lemma1(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Lemma 1: the expected Hessian with respect to phi, at the signal, at noise, and between two
-    aliases.
-    """
-    for m in MODELS:
-        samples = sample_hessians(
-            *m.task, **m.scales, num_samples=num_samples, generator=generator, block="phi"
-        )
-        ours = deep_linear.expected_hessian(*m.task, **m.scales)
-        printed = deep_linear.expected_hessian_printed(*m.task, theta_std=m.theta_std)
-        response = m.task[1]
-        other = max(
-            (k for k in range(m.size) if k != m.frequency), key=lambda k: float(response[k])
-        )
-        signal = m.frequency
-        entries = {
-            "signal": (signal, signal),
-            "noise": (other, other),
-            "aliases": (signal, m.alias),
-        }
-        yield from m.checks(samples, ours, printed, entries)
+def _hessians(m: Model, num_samples: int, generator: torch.Generator) -> Tensor:
+    return sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator)
 
 
-@check_function
-def check_lemma1_theta(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """The Hessian with respect to theta, and the mixed block, which the printed lemma leaves
-    out.
-    """
-    for m in MODELS:
-        samples = sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator)
-        ours = deep_linear.expected_hessian(*m.task, **m.scales, block="both")
-        signal, noise = (
-            m.size + frequency % m.outputs for frequency in (m.frequency, m.frequency + 1)
-        )
-        entries = {
-            "signal": (signal, signal),
-            "noise": (noise, noise),
-            "mixed": (m.frequency, signal),
-        }
-        yield from m.checks(samples, ours, ours, entries)
-
-
-@check_function
-def check_zeta(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Below Lemma 1: the ratio of the curvature that the signal adds to the largest curvature of
-    the noise.
-    """
-    size = 8
-    settings = itertools.product(
-        ("average", "binomial"), (2, 4), ((1.0, 1.0), (1.0, 0.5), (0.5, 1.0)), (1, 3)
+def _gradient_products(m: Model, num_samples: int, generator: torch.Generator) -> Tensor:
+    theta, phi, x = (
+        torch.randn(num_samples, n, generator=generator, dtype=torch.float64)
+        for n in (m.size // m.stride, m.size, m.size)
     )
+    theta, phi, x = m.theta_std * theta, m.phi_std * phi, x.requires_grad_()
+    output = deep_linear.deep_linear_output(theta, phi, x, m.response, m.stride)
+    (gradients,) = torch.autograd.grad(output.sum(), x)  # (N, D)
+    return gradients[:, :, None] * gradients[:, None, :]
+
+
+def _mixed_products(m: Model, num_samples: int, generator: torch.Generator) -> Tensor:
+    outputs = m.size // m.stride
+    scale = torch.tensor([m.theta_std] * outputs + [m.phi_std] * m.size, dtype=torch.float64)
+    weights = scale * torch.randn(num_samples, len(scale), generator=generator, dtype=torch.float64)
+
+    def output(x: Tensor, weights: Tensor) -> Tensor:
+        theta, phi = weights[:outputs], weights[outputs:]
+        return deep_linear.deep_linear_output(theta, phi, x, m.response, m.stride)
+
+    # d^2 f / dx dweights, (N, D, M + D)
+    derivative = torch.func.jacrev(torch.func.grad(output), argnums=1)
+    mixed = torch.func.vmap(derivative, (None, 0))(torch.zeros(m.size).double(), weights)
+    return mixed @ mixed.mT
+
+
+def _matrices(
+    key: str,
+    title: str,
+    sample: Callable[[Model, int, torch.Generator], Tensor],
+    forms: Callable[[Model], tuple[Tensor, Tensor]],
+    example: str = "",
+    entries: Callable[[Model], Entries] = Model.entries,
+    **facts: bool,
+) -> None:
+    """Register a statement about the mean of random matrices.
+
+    Args:
+        key: key of the statement.
+        title: see `Statement`, as for the other arguments.
+        sample: function that draws matrices of a model, (N, rows, columns).
+        forms: function that computes their mean in our form, and as printed.
+        example: words before entry [0, 0] of both forms in the `SMALLEST` model.
+        entries: function that chooses the entries to compare.
+        **facts: see `Statement`.
+    """
+
+    @statement(key, title, example, lambda: [form[0, 0] for form in forms(SMALLEST)], **facts)
+    def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
+        for m in MODELS:
+            matrices = (*mean_and_error(sample(m, num_samples, generator)), *forms(m))
+            setting = f"D = {m.size}, S = {m.stride}, {m.prefilter}, ℓ = {m.frequency}"
+            for name, entry in entries(m).items():
+                yield f"{setting}, {name}", *(float(matrix[entry]) for matrix in matrices)
+
+
+def _hessian(m: Model) -> Tensor:
+    return deep_linear.expected_hessian(*m.task, **m.scales, block="both")
+
+
+def _printed_hessian(m: Model) -> Tensor:
+    return deep_linear.expected_hessian_printed(*m.task, theta_std=m.theta_std)
+
+
+def _covariances(m: Model) -> tuple[Tensor, Tensor]:
+    """Return eq. (4) as it is, and as printed, without 1 / S."""
+    ours = deep_linear.gradient_covariance(m.response, m.stride, **m.scales)
+    return ours, m.stride * ours
+
+
+def _mixed_moments(m: Model) -> tuple[Tensor, Tensor]:
+    """Return eq. (5) as it is, and as printed, with 1 / S in one of two places."""
+    ours = deep_linear.mixed_second_moment(m.response, m.stride, **m.scales)
+    printed = m.theta_std**2 + m.phi_std**2 / m.stride
+    return ours, printed * m.response.square().diag()
+
+
+_matrices(
+    "lemma1",
+    "Lemma 1",
+    _hessians,
+    lambda m: (_hessian(m), _printed_hessian(m)),
+    "D = S = 2, m = (1, 1), ℓ = 0, all of ε, σ and the standard deviations 1: entry [0, 0] is",
+)
+_matrices(
+    "lemma1-theta",
+    "Lemma 1 for θ, and the mixed block",
+    _hessians,
+    lambda m: (_hessian(m), _hessian(m)),
+    entries=Model.entries_of_theta,
+    is_printed=False,
+)
+_matrices(
+    "eq4",
+    "Eq. (4)",
+    _gradient_products,
+    _covariances,
+    "D = S = 2, m = (1, 1), standard deviations 1: f = θ(φ₀x₀ + φ₁x₁)/√2, entry [0, 0] is",
+)
+_matrices(
+    "eq5",
+    "Eq. (5)",
+    _mixed_products,
+    _mixed_moments,
+    "D = S = 2, m = (1, 1), standard deviations 1: entry [0, 0] is",
+)
+
+
+@statement("zeta", "ζ(ℓ), below Lemma 1")
+def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
+    """The curvature that the signal adds, over the largest curvature of the noise."""
+    scales = (1.0, 1.0), (1.0, 0.5), (0.5, 1.0)
+    settings = itertools.product(("average", "binomial"), (2, 4), scales, (1, 3))
     for name, stride, (margin, noise_std), frequency in settings:
-        response = model_response(name, size, stride)
+        response = model_response(name, 8, stride)
         peak, state = int(response.argmax()), generator.get_state()
         curvatures = []
         for strength in (margin, 0.0):
             generator.set_state(state)  # the same noise with and without the signal
-            args = (frequency, response, stride, strength, noise_std, 1.0, 1.0, num_samples)
-            curvatures.append(
-                sample_hessians(*args, block="phi", generator=generator)
-            )  # (batches, D, D)
-        with_signal, noise = curvatures
-        added, top = (
-            with_signal[:, frequency, frequency] - noise[:, frequency, frequency],
-            noise[:, peak, peak],
-        )
+            task = frequency, response, stride, strength, noise_std, 1.0, 1.0, num_samples
+            curvatures.append(sample_hessians(*task, generator=generator))
+        with_signal, noise = curvatures  # (batches, D, D) each
+        added = with_signal[:, frequency, frequency] - noise[:, frequency, frequency]
+        top = noise[:, peak, peak]
         ratio = added.mean() / top.mean()
         _, error = mean_and_error((added - ratio * top) / top.mean())  # of a ratio, to first order
         formula = float(deep_linear.zeta(frequency, response, margin, noise_std))
-        setting = (
-            f"D = {size}, S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
-        )
-        yield Check(setting, float(ratio), float(error), formula, formula)
-
-
-@check_function
-def check_eq4(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Eq. (4): the covariance of input gradients, by automatic differentiation."""
-    for m in MODELS:
-        response = m.task[1]
-        theta, phi, x = (
-            torch.randn(num_samples, n, generator=generator, dtype=torch.float64)
-            for n in (m.outputs, m.size, m.size)
-        )
-        theta, phi, x = m.theta_std * theta, m.phi_std * phi, x.requires_grad_()
-        output = deep_linear.deep_linear_output(theta, phi, x, response, m.stride)
-        (gradients,) = torch.autograd.grad(output.sum(), x)  # (N, D)
-        samples = gradients[:, :, None] * gradients[:, None, :]  # (N, D, D)
-        ours = deep_linear.gradient_covariance(response, m.stride, **m.scales)
-        printed = deep_linear.gradient_covariance_printed(response, **m.scales)
-        yield from m.checks(samples, ours, printed, _entries(m))
-
-
-@check_function
-def check_eq5(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Eq. (5): the second moment of the mixed derivative, by automatic differentiation."""
-    for m in MODELS:
-        response = m.task[1]
-        scale = torch.cat(
-            [m.theta_std * torch.ones(m.outputs), m.phi_std * torch.ones(m.size)]
-        ).double()
-        weights = scale * torch.randn(
-            num_samples, m.outputs + m.size, generator=generator, dtype=torch.float64
-        )
-
-        def slope(weights: Tensor, x: Tensor, response: Tensor = response, m: Model = m) -> Tensor:
-            theta, phi = weights[: m.outputs], weights[m.outputs :]
-            return torch.func.grad(
-                lambda x: deep_linear.deep_linear_output(theta, phi, x, response, m.stride)
-            )(x)
-
-        mixed = torch.func.vmap(torch.func.jacrev(slope), (0, None))(
-            weights, torch.zeros(m.size).double()
-        )
-        samples = (
-            mixed @ mixed.mT
-        )  # (N, D, M + D), rows pixels, columns weights -> B^T B: (N, D, D)
-        ours = deep_linear.mixed_second_moment(response, m.stride, **m.scales)
-        printed = deep_linear.mixed_second_moment_printed(response, m.stride, **m.scales)
-        yield from m.checks(samples, ours, printed, _entries(m))
-
-
-def _entries(m: Model) -> dict[str, tuple[int, int]]:
-    """Return the entries at the signal, at the largest response, and between two aliases."""
-    peak = int(m.task[1].argmax())
-    return {
-        "[ℓ, ℓ]": (m.frequency, m.frequency),
-        "peak": (peak, peak),
-        "aliases": (m.frequency, m.alias),
-    }
+        setting = f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
+        yield setting, float(ratio), float(error), formula, formula

@@ -2,21 +2,22 @@
 known.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nads_book.theory import lemma2
-from nads_book.theory.checks.check import Check, check_function, mean_and_error, random_signs
 from nads_book.theory.checks.deep_linear import model_response
+from nads_book.theory.checks.statement import Row, mean_and_error, random_signs, statement
+
+MULTIPLES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)  # levels of Markov's inequality over the mean
+APPROXIMATION = "not exact, as the paper says"
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """A choice of g for the dipole metric g(abs(s)), with ``|g'(t)| <= alpha t + beta``."""
 
     name: str
@@ -34,38 +35,48 @@ METRICS = (
     Metric("log(1 + t²)/4", lambda t: torch.log1p(t.square()) / 4, 0.5, 0.0),
     Metric("t²/20 + t/20", lambda t: t.square() / 20 + t / 20, 0.1, 0.05),
 )
+Slopes = tuple[Tensor, Tensor]  # slopes of networks, and norms of the gradients of these: (N,) each
 
 
-MULTIPLES = (
-    0.5,
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    4.0,
-    8.0,
-)  # levels of Markov's inequality, relative to the mean
+def bounds(setting: str, ours: Slopes, printed: Slopes | None = None) -> Iterator[Row]:
+    """Compare the expected gradient norm of g(abs(s)) with both bounds of Lemma 2, for each metric.
 
-
-def _toy_weights(num_samples: int, generator: torch.Generator, point: float) -> Tensor:
-    """Return theta of f = theta x^2: normal, or at x = 0 its sign, for which the corrected bounds
-    are equalities.
+    Args:
+        setting: description of the networks.
+        ours: slopes and rates of the networks, see `lemma2.dipole_statistics`.
+        printed: slopes and rates that the printed bound takes, by default the same.
     """
-    theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
-    return theta.sign() if point == 0.0 else theta
+    for name, function, alpha, beta in METRICS:
+        mean, error = mean_and_error(lemma2.dipole_gradient_norms(function, *ours))
+        bound = lemma2.lemma2_bound(*ours, alpha, beta)
+        bound_printed = lemma2.lemma2_bound_printed(*(printed or ours), alpha, beta)
+        values = (float(value) for value in (mean, error, bound, bound_printed))
+        yield f"{setting}, g = {name}", *values
 
 
-def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple[Tensor, Tensor]]:
+def tails(setting: str, energy: Tensor, printed: Tensor | None = None) -> Iterator[Row]:
+    """Compare P(q >= eta) with Markov's bound E q / eta, where eta is a multiple of E q.
+
+    Args:
+        setting: description of the networks, and of q.
+        energy: q of each network, (N,).
+        printed: what the printed bound takes in its place, (N,), by default the same.
+    """
+    mean = float(energy.mean())
+    mean_printed = mean if printed is None else float(printed.mean())
+    for multiple in MULTIPLES:
+        share = float((energy >= multiple * mean * (1 - 1e-12)).double().mean())
+        error = math.sqrt(share * (1 - share) / len(energy))
+        bound_printed = mean_printed / (multiple * mean)
+        yield f"{setting}, η = {multiple} E q", share, error, 1 / multiple, bound_printed
+
+
+def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, Slopes]:
     """Return slopes and rates of three models with known answers, the first of which meets the
     bounds with equality.
     """
     sign = random_signs(num_samples, generator)
     theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
-    # f = theta x: the slope is theta, its rate of change 1
-    toys = {
-        "f = θx, θ = ±1": (sign, torch.ones_like(sign)),
-        "f = θx, θ normal": (theta, torch.ones_like(theta)),
-    }
     size, stride, frequency = 16, 4, 2
     response = model_response("average", size, stride)
     thetas = torch.randn(num_samples, size // stride, generator=generator, dtype=torch.float64)
@@ -73,88 +84,100 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
     first, second = thetas[:, frequency % (size // stride)], phi[:, frequency]
     scale = response[frequency] / math.sqrt(stride)
     # d/dtheta and d/dphi of scale theta phi
-    toys["deep linear, v = e₂"] = (
-        scale * first * second,
-        scale * (first.square() + second.square()).sqrt(),
-    )
-    return toys
+    rates = scale * (first.square() + second.square()).sqrt()
+    # f = theta x: the slope is theta, its rate of change 1
+    return {
+        "f = θx, θ = ±1": (sign, torch.ones_like(sign)),
+        "f = θx, θ normal": (theta, torch.ones_like(theta)),
+        "deep linear, v = e₂": (scale * first * second, rates),
+    }
 
 
-def _bounds(
-    setting: str,
-    ours: tuple[Tensor, Tensor],
-    printed: tuple[Tensor, Tensor],
-    metrics: Sequence[Metric] = METRICS,
-) -> Iterator[Check]:
-    """Compare the expected gradient norm of g(abs(s)) with both bounds of Lemma 2, from slopes and
-    rates.
-    """
-    for metric in metrics:
-        mean, error = mean_and_error(lemma2.dipole_gradient_norms(metric.function, *ours))
-        bound = float(lemma2.lemma2_bound(*ours, metric.alpha, metric.beta))
-        bound_printed = float(lemma2.lemma2_bound_printed(*printed, metric.alpha, metric.beta))
-        yield Check(
-            f"{setting}, g = {metric.name}",
-            float(mean),
-            float(error),
-            bound,
-            bound_printed,
-            True,
-        )
-
-
-def _tail(setting: str, energy: Tensor, printed: Tensor, multiple: float) -> Check:
-    """Compare P(q >= eta) with Markov's bound, and with the printed one, where eta is a multiple of
-    E q.
-    """
-    level = multiple * float(energy.mean())
-    share = float((energy >= level * (1 - 1e-12)).double().mean())
-    error = math.sqrt(share * (1 - share) / len(energy))
-    return Check(setting, share, error, 1 / multiple, float(printed.mean()) / level, True)
-
-
-@check_function
-def check_lemma2(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes
-    are known.
-    """
-    for name, (slopes, rates) in _toy_slopes(num_samples, generator).items():
-        yield from _bounds(name, (slopes, rates), (slopes, rates))
-
-
-@check_function
-def check_lemma2_dipole(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f =
-    theta x^2 at x near 0.
+def _dipoles(
+    points: tuple[float, ...], num_samples: int, generator: torch.Generator
+) -> Iterator[tuple[str, Slopes, Slopes]]:
+    """Yield f(x + v) - f(x) with its rate, and the linearised v^T grad_x f with its own, for f =
+    theta x^2 at x near 0 and v = 1.
 
     There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v +
-    v^2). The bound holds with the difference in place of the slope and its gradient in place of the
-    rate.
+    v^2). At x = 0 theta is a sign, for which the corrected bounds are equalities.
     """
-    for point, metric in itertools.product((0.0, 0.1, 0.3), METRICS):
-        theta = _toy_weights(num_samples, generator, point)
-        ours = theta * (2 * point + 1), torch.full_like(theta, 2 * point + 1)
-        printed = 2 * theta * point, torch.full_like(theta, 2 * point)
-        setting = f"f = θx², x = {point}, v = 1"
-        yield from _bounds(setting, ours, printed, (metric,))
+    for point in points:
+        theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
+        theta = theta.sign() if point == 0.0 else theta
+        exact, linear = (
+            (theta * factor, torch.full_like(theta, factor))
+            for factor in (2 * point + 1, 2 * point)
+        )
+        yield f"f = θx², x = {point}", exact, linear
 
 
-@check_function
-def check_eq6(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Eq. (6), Markov's inequality for the squared slope."""
+def _slope_example() -> tuple[Tensor, Tensor]:
+    slopes, rates = torch.tensor([-1.0, 1.0]).double(), torch.ones(2).double()
+    norms = lemma2.dipole_gradient_norms(lambda t: t.square() / 4, slopes, rates)
+    return norms.mean(), lemma2.lemma2_bound_printed(slopes, rates, 0.5, 0.0)
+
+
+def _dipole_example() -> tuple[Tensor, Tensor]:
+    zeros, ones = torch.zeros(2).double(), torch.ones(2).double()
+    norms = lemma2.dipole_gradient_norms(torch.square, ones, ones)
+    return norms.mean(), lemma2.lemma2_bound_printed(zeros, zeros, 2.0, 0.0)
+
+
+def _tail_example() -> tuple[Tensor, Tensor]:
+    theta = torch.tensor([-1.0, 1.0])
+    # At x = 0, v = 1: q = (theta (x + v)^2 - theta x^2)^2 = theta^2, and the slope 2 theta x = 0.
+    return (theta.square() >= 1).double().mean(), (2 * theta * 0).square().mean()
+
+
+@statement(
+    "lemma2",
+    "Lemma 2 and eq. (3), for the slope",
+    "f = θx, θ = ±1, v = 1, g = t²/4 (α = 1/2, β = 0): the left side is",
+    _slope_example,
+    is_bound=True,
+)
+def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
+    """For metrics with large and with small derivatives, on models whose slopes are known."""
+    for name, slopes in _toy_slopes(num_samples, generator).items():
+        yield from bounds(name, slopes)
+
+
+@statement(
+    "lemma2-dipole",
+    "Lemma 2, for the dipole itself",
+    "f = θx², θ = ±1, x = 0, v = 1, g = t²: the left side is",
+    _dipole_example,
+    otherwise=APPROXIMATION,
+    is_exact=False,
+    is_bound=True,
+)
+def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
+    """Read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope. The bound holds
+    with the difference in place of the slope and its gradient in place of the rate.
+    """
+    for setting, exact, linear in _dipoles((0.0, 0.1, 0.3), num_samples, generator):
+        yield from bounds(setting, exact, linear)
+
+
+@statement("eq6", "Eq. (6), for the slope", is_bound=True)
+def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
+    """Markov's inequality for the squared slope, q = s^2."""
     for name, (slopes, _) in _toy_slopes(num_samples, generator).items():
-        energy = slopes.square()
-        for multiple in MULTIPLES:
-            yield _tail(f"{name}, η = {multiple} E s²", energy, energy, multiple)
+        yield from tails(name, slopes.square())
 
 
-@check_function
-def check_eq6_dipole(num_samples: int, generator: torch.Generator) -> Iterator[Check]:
-    """Eq. (6) read from end to end, for q itself and not for its linearisation: f = theta x^2 at x
-    near 0, v = 1.
-    """
-    for point, multiple in itertools.product((0.0, 0.05, 0.1), MULTIPLES):
-        theta = _toy_weights(num_samples, generator, point)
-        metric, linearised = (theta * (2 * point + 1)).square(), (2 * theta * point).square()
-        setting = f"f = θx², x = {point}, η = {multiple} E q"
-        yield _tail(setting, metric, linearised, multiple)
+@statement(
+    "eq6-dipole",
+    "Eq. (6), for the dipole itself",
+    "f = θx², θ = ±1, x = 0, v = 1, η = 1: the probability is",
+    _tail_example,
+    otherwise=APPROXIMATION,
+    is_exact=False,
+    is_bound=True,
+)
+def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
+    """Read from end to end, for q itself and not for its linearisation."""
+    points = 0.0, 0.05, 0.1
+    for setting, (exact, _), (linear, _) in _dipoles(points, num_samples, generator):
+        yield from tails(setting, exact.square(), linear.square())
