@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import MAPS, normal
-from nads_book.atlas import Measured, measures, runs
+from nads_book.atlas import Measured, measures, predictions, runs
 from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.similarity import NADS_FOLDER
@@ -79,9 +79,10 @@ def mapped(module, transform):
     elif isinstance(getattr(module, "head", None), nn.Flatten):  # a ResNet
         module.linear.weight.data = on_places(module.linear.weight.data, 4)
     elif isinstance(module, Tokens):
-        if module.learned is not None:
-            side = math.isqrt(len(module.learned))
-            module.learned.data = on_places(module.learned.data.T.contiguous(), side).T.contiguous()
+        if isinstance(module.position, nn.Parameter):
+            side = math.isqrt(len(module.position))
+            moved = on_places(module.position.data.T.contiguous(), side)
+            module.position.data = moved.T.contiguous()
         for layer in module.modules():
             if type(layer).__name__ == "_OverTokens":
                 first = layer.layers[0]
@@ -257,8 +258,7 @@ def test_a_prediction_is_scored_by_its_interval(relation, than, error, verdicts)
         measured = {"cnn-average": Measured(value, error, 8), "cnn": Measured(0.5, 0.01, 8)}
         numbers = {name: {"high": one} for name, one in measured.items()}
         atlas = nb.atlas.Atlas({}, numbers, *[np.zeros(0)] * 3, {})
-        prediction = nb.atlas.Prediction("cnn-average", "high", "because", relation, than)
-        assert nb.atlas.score(prediction, atlas).verdict == verdict
+        assert predictions.verdict(atlas, "cnn-average", "high", relation, than) == verdict
 
 
 # What ships

@@ -1,7 +1,6 @@
 """The deep linear model, against loops, automatic differentiation and hand calculations."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -23,15 +22,6 @@ def test_output_equals_a_loop(stride):
     assert float(deep_linear.deep_linear_output(theta, phi, x, RESPONSE, stride)) == pytest.approx(
         float(loop)
     )
-
-
-def test_the_hessian_of_phi_is_a_part_of_that_of_both():
-    args = (torch.tensor([0, 3]), RESPONSE, 2, 1.2, 0.7)
-    hessian = partial(deep_linear.expected_hessian, theta_std=0.9, phi_std=1.1)
-    both = hessian(*args, block="both")
-    assert both.shape == (2, 9, 9) and torch.equal(both, both.mT)
-    assert torch.equal(both[:, :6, :6], hessian(*args))
-    assert torch.equal(both[1], hessian(3, *args[1:], block="both"))
 
 
 def test_the_model_as_a_network_has_the_covariance_of_eq_4():

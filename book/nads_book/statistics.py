@@ -9,25 +9,24 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from nads_book.experiments.evidence import Estimate, around
 
 MANY = 20_000  # draws after which an interval hardly depends on their seed
-Key = TypeVar("Key")
 
 
-def grouped(pairs: Iterable[tuple[Key, Any]]) -> dict[Key, list[Any]]:
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     """Return the values of each key, in the order of their first."""
-    found: dict[Key, list[Any]] = {}
+    found: dict[Any, list[Any]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
 
 
-def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+def means(pairs: Iterable[tuple[Any, float]]) -> dict[Any, float]:
     """Return the mean of the values of each key, in the order of their first."""
     return {key: float(np.mean(values)) for key, values in grouped(pairs).items()}
 
@@ -64,6 +63,16 @@ def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
     values = np.asarray(values, dtype=float)
     return isotonic_regression(values, increasing=False).x if len(values) else values
+
+
+def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the values at the points themselves of the closest curve through (x, y), (n,) each,
+    that never falls.
+    """
+    order = np.argsort(x, kind="stable")[::-1]
+    fitted = np.empty(len(x))
+    fitted[order] = isotonic_fit(y[order])
+    return fitted
 
 
 def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level: float) -> Any:

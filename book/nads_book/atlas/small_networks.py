@@ -1,7 +1,7 @@
 """Small networks of the atlas, each option of which changes one factor."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -64,16 +64,7 @@ SKIPS: dict[str, type[nn.Sequential]] = {
     "residual": Residual,
     "dense": Concatenated,
 }
-PADDINGS = ("zeros", "circular", "none")
 _LAYER_OPTIONS = ("norms", "activations", "padding", "initialisation")
-INITIALISATIONS = ("default", "he", "orthogonal", "times 4")
-
-
-def _require_options(**options: tuple[str, Collection[str]]) -> None:
-    """Raise a ValueError unless each value is among those that its option has."""
-    for name, (value, allowed) in options.items():
-        if value not in allowed:
-            raise ValueError(f"unknown {name} {value!r}: choose from {tuple(allowed)}")
 
 
 def exchange_layers(
@@ -94,16 +85,7 @@ def exchange_layers(
         initialisation: PyTorch's "default"; "he": normal weights of variance 2 / fan-in, biases 0;
             "orthogonal", with gain sqrt(2), biases 0; "times 4": the default's weights and biases,
             four times as large.
-
-    Raises:
-        ValueError: for an unknown option.
     """
-    _require_options(
-        norms=(norms, NORMS),
-        activations=(activations, ACTIVATIONS),
-        padding=(padding, PADDINGS),
-        initialisation=(initialisation, INITIALISATIONS),
-    )
     for parent in [*network.modules()]:
         for name, layer in [*parent.named_children()]:
             if isinstance(layer, nn.BatchNorm2d):
@@ -174,7 +156,6 @@ class SmallCNN(nn.Module):
         **layers: str,
     ):
         super().__init__()
-        _require_options(place=(place, PLACES), head=(head, ("flat", "global")), skip=(skip, SKIPS))
         features: list[nn.Module] = []
         channels, size, border = in_channels, image_size, 0 if padding == "none" else kernel // 2
         for poolings in PLACES[place]:
@@ -304,23 +285,18 @@ class Tokens(nn.Module):
         position: str = "learned",
     ):
         super().__init__()
-        _require_options(
-            mixing=(mixing, ("attention", "tokens")),
-            position=(position, ("learned", "sine", "none")),
-        )
         if image_size % patch:
             raise ValueError(
                 f"image_size {image_size} must be a multiple of the patches' side {patch}"
             )
         side = image_size // patch
         self.embedding = nn.Conv2d(in_channels, self.width, patch, stride=patch)
-        learned = (
-            nn.Parameter(torch.empty(side**2, self.width).normal_(std=0.02))
-            if position == "learned"
-            else None
-        )
-        self.register_parameter("learned", learned)
-        self.register_buffer("fixed", _waves(side, self.width) if position == "sine" else None)
+        if position == "learned":
+            self.position = nn.Parameter(torch.empty(side**2, self.width).normal_(std=0.02))
+        else:
+            self.register_buffer(
+                "position", _waves(side, self.width) if position == "sine" else None
+            )
         blocks = []
         for _ in range(4):
             mixer = _Attention(self.width) if mixing == "attention" else _OverTokens(side**2)
@@ -332,9 +308,8 @@ class Tokens(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = self.embedding(x).flatten(2).transpose(1, 2)  # (N, T, width)
-        position = self.fixed if self.learned is None else self.learned
-        if position is not None:
-            tokens = tokens + position
+        if self.position is not None:
+            tokens = tokens + self.position
         return self.linear(self.norm(self.blocks(tokens)).mean(1))
 
 

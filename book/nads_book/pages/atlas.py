@@ -1,6 +1,5 @@
 """The page ``10_atlas``: what one change of an architecture does to its directions."""
 
-from collections import Counter
 from collections.abc import Sequence
 from textwrap import fill
 
@@ -11,13 +10,10 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book.atlas import (
     Measured,
-    Prediction,
-    Score,
+    judged,
     load_atlas,
     load_entry_nads,
     most_similar,
-    predictions,
-    score,
 )
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Evidence, evidence
@@ -163,17 +159,11 @@ def _():
     return _decided(holds, cnn["pooling"])
 
 
-def judged() -> list[tuple[Prediction, Score]]:
-    """Return the registered predictions with their outcomes, without those that predict nothing."""
-    found = ((one, score(one, load_atlas())) for one in predictions())
-    return [(one, outcome) for one, outcome in found if outcome is not None]
-
-
 def show_counts() -> None:
     """Show how many of the registered predictions held."""
-    number = Counter(outcome.verdict for _, outcome in judged())
+    number = judged(load_atlas())["verdict"].value_counts()
     show(
-        f"**{number['held']} of {number.total()} predictions held, {number['failed']} failed, "
+        f"**{number['held']} of {number.sum()} predictions held, {number['failed']} failed, "
         f"{number['open']} are open.**"
     )
 
@@ -183,12 +173,10 @@ def _():
     """Decide whether none of the three predictions held that nonlinearities move energy to low
     frequencies.
     """
-    verdicts = [
-        outcome.verdict
-        for one, outcome in judged()
-        if "demodulates" in one.because or "moves" in one.because
-    ]
-    return _decided(len(verdicts) == 3 and "held" not in verdicts, verdicts.count("held"))
+    found = judged(load_atlas())
+    verdicts = found[found["because"].str.contains("demodulates|moves")]["verdict"]
+    num_held = int((verdicts == "held").sum())
+    return _decided(len(verdicts) == 3 and not num_held, num_held)
 
 
 @decides("comb-parts")

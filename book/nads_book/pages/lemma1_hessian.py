@@ -13,7 +13,7 @@ from nads_book.experiments.evidence import Estimate, evidence, fitted_slope
 from nads_book.figures.style import DIVERGING, legend, log_ticks, panel_row, shade, styled
 from nads_book.statistics import rank_correlation
 from nads_book.theory import deep_linear, pooling
-from nads_book.theory.checks import Check, errata
+from nads_book.theory.checks import decide
 from nads_book.theory.descent import gradient_descent
 
 SIZE, STRIDE = 128, 4  # of the paper's Fig. 4
@@ -25,7 +25,6 @@ NUM_STEPS = 600
 NOISY = 64.0  # largest m² at which noise limits the learning rate
 LEARNED = torch.tensor([2, 6, 10, 14, 18, 22, 26, 28, 36, 40, 44])  # frequencies learned there
 EXAMPLE = torch.tensor([10])  # frequency at which a small ζ costs nothing
-NUM_SAMPLES = 10_000  # in each setting of a check
 STATEMENTS = (
     "lemma1",
     "lemma1-theta",
@@ -160,20 +159,6 @@ def plot_steps() -> Figure:
     return figure
 
 
-# Checks of the paper's statements
-
-
-@cache
-def results() -> dict[str, list[Check]]:
-    """Return the checks of the statements that this chapter is about."""
-    return {key: errata.STATEMENTS[key].check(NUM_SAMPLES, seed=0) for key in STATEMENTS}
-
-
-def show_verdicts(*keys: str) -> None:
-    """Display the verdicts on some statements, and hand them to the errata page."""
-    errata.show_verdicts({key: results()[key] for key in keys})
-
-
 # Claims
 
 
@@ -219,5 +204,5 @@ def _():
     return evidence(float(zeta) >= 0.5 or more >= 1.2 * steps, float(zeta))
 
 
-for _id, _decide in errata.decisions(results, STATEMENTS).items():
-    decides(_id)(_decide)
+for _key in STATEMENTS:
+    decides(f"errata-{_key}", key=_key)(decide)

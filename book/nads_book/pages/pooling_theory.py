@@ -16,7 +16,7 @@ from nads_book.experiments.formatting import readable
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.theory import pooling, regression
-from nads_book.theory.checks import Check, errata
+from nads_book.theory.checks import decide
 from nads_core.data.fourier import Frequency
 
 SIZE, STRIDE = 64, 4
@@ -33,20 +33,6 @@ def zone_plate(size: int = 128) -> Tensor:
     """Return a picture of rings that become finer towards the corners, (size, size)."""
     steps = torch.arange(size, dtype=torch.float64) - size / 2
     return torch.cos(torch.pi / size * (steps[:, None] ** 2 + steps**2))
-
-
-# Eq. (1)
-
-
-@cache
-def checks_of_eq1() -> dict[str, list[Check]]:
-    """Return the checks of eq. (1), by their key on the errata page."""
-    return {key: errata.STATEMENTS[key].check(seed=0) for key in ("eq1", "eq1-indivisible")}
-
-
-def show_eq1() -> None:
-    """Show how far eq. (1) is from a simulation."""
-    errata.show_verdicts(checks_of_eq1())
 
 
 # The share of a wave that is kept
@@ -224,5 +210,5 @@ def _():
     return evidence(rank[0] > 0.8, *rank, size="paper")
 
 
-for _id, _decide in errata.decisions(checks_of_eq1, ("eq1", "eq1-indivisible")).items():
-    decides(_id)(_decide)
+for _key in ("eq1", "eq1-indivisible"):
+    decides(f"errata-{_key}", key=_key)(decide)

@@ -1,7 +1,7 @@
 """The page ``05_theorem1``: the best accuracy after pooling, as printed and as corrected."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,6 @@ from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments.evidence import evidence
 from nads_book.theory import checks, classifiers, pooling
-from nads_book.theory.checks import Check, errata
 
 SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0
@@ -21,12 +20,6 @@ STRIDES = (2, 4, 8)
 NUM_SAMPLES = 10_000  # in each setting of a check, and behind each point of a figure
 CHECKS = ("theorem1", "theorem1-folded", "theorem1-complex")  # readings of Theorem 1
 ROUNDING = 1e-12
-
-
-@cache
-def results() -> dict[str, list[Check]]:
-    """Return the simulations of the three readings of Theorem 1."""
-    return {key: errata.STATEMENTS[key].check(NUM_SAMPLES, seed=0) for key in CHECKS}
 
 
 def mahalanobis_accuracy(layer: Tensor, v: Tensor) -> Tensor:
@@ -153,11 +146,6 @@ def plot_learning(
     return figures.plot_learning_curves(train_sizes, curves, bounds, names)
 
 
-def show_verdicts() -> None:
-    """Display the verdicts on the three readings of Theorem 1, and hand them to the errata page."""
-    errata.show_verdicts(results())
-
-
 # Claims
 
 
@@ -178,5 +166,5 @@ def _():
     return evidence(largest < ROUNDING, largest)
 
 
-for _id, _decide in errata.decisions(results, CHECKS).items():
-    decides(_id)(_decide)
+for _key in CHECKS:
+    decides(f"errata-{_key}", key=_key)(checks.decide)

@@ -108,7 +108,7 @@ def _():
     pairs = zip(energies.to_numpy(), accuracies.to_numpy(), strict=True)
     rank = exact_mean([rank_correlation(*pair, min_size=5) for pair in pairs])
     shown = better and not rank[1] <= 0 <= rank[2]
-    return evidence(not shown, *rank, size="paper", num_seeds=2, num_trainings=2 * energies.size)
+    return evidence(not shown, *rank, size="laptop", num_seeds=2, num_trainings=2 * energies.size)
 
 
 @decides("flipped-need-another")

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nads_book.atlas.trained_waves import rising_fit
 from nads_book.experiments import (
     Context,
     Estimates,
@@ -25,7 +24,7 @@ from nads_book.experiments import (
 )
 from nads_book.experiments.checkout import checkout_folder
 from nads_book.experiments.evidence import Estimate
-from nads_book.statistics import regression, resampled, with_interval
+from nads_book.statistics import regression, resampled, rising_fit, with_interval
 from nads_book.studies.directions import DirectionStudy
 from nads_book.studies.presets import Size
 from nads_book.theory.first_step import GainCorrection, predicted_accuracy

@@ -89,31 +89,11 @@ def signal_to_noise(nads: NADs, directions: Tensor, num_train: int, noise_std: f
     shares = (
         (directions.flatten(1).float() @ nads.basis).double().square()
     )  # (m, D) @ (D, n) -> (m, n)
-    responses = Responses(
-        (shares @ values).numpy(), (shares @ values.square()).numpy(), float(values.square().sum())
-    )
-    return responses.signal_to_noise(num_train, noise_std)
-
-
-@dataclass(frozen=True, eq=False)
-class Responses:
-    """Responses of random networks along m directions v: all that the first-step law depends on.
-
-    Args:
-        energies: v^T C v, (m,).
-        squares: norm(C v)^2, (m,), larger than the square of the energy unless v is an eigenvector.
-        total: squared Frobenius norm of C.
-    """
-
-    energies: np.ndarray
-    squares: np.ndarray
-    total: float
-
-    def signal_to_noise(self, num_train: float, noise_std: float) -> np.ndarray:
-        """Return the ratios z of the first-step law, (m,), see `signal_to_noise`."""
-        skewed = np.clip(self.squares - self.energies**2, 0, None)  # norm(P C v)^2
-        across = self.total - 2 * self.squares + self.energies**2  # norm(P C P)^2
-        return self.energies / (noise_std * np.sqrt(skewed + noise_std**2 / num_train * across))
+    energies = (shares @ values).numpy()  # v^T C v
+    squares = (shares @ values.square()).numpy()  # norm(C v)^2
+    skewed = np.clip(squares - energies**2, 0, None)  # norm(P C v)^2
+    across = float(values.square().sum()) - 2 * squares + energies**2  # norm(P C P)^2
+    return energies / (noise_std * np.sqrt(skewed + noise_std**2 / num_train * across))
 
 
 def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:

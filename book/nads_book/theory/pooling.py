@@ -120,7 +120,7 @@ def retained_energy(
 
     Raises:
         TypeError: if a frequency is no integer.
-        ValueError: if the prefilter is no finite real vector or the stride does not divide its
+        ValueError: if the prefilter is no real vector or the stride does not divide its
             length.
     """
     signal, noise = signal_and_noise(scalars(frequency), prefilter, stride, phase)
@@ -178,8 +178,8 @@ def bayes_accuracy(
 
 
 def real_vector(values: Array, name: str, advice: str) -> Tensor:
-    """Return a vector (D,) as float64; raise a ValueError if it is complex, empty, not finite or
-    not a vector.
+    """Return a vector (D,) as float64; raise a ValueError if it is complex, empty or not a
+    vector.
     """
     vector = torch.as_tensor(values)
     if vector.dim() != 1 or vector.is_complex() or len(vector) == 0:
@@ -187,8 +187,6 @@ def real_vector(values: Array, name: str, advice: str) -> Tensor:
             f"{name} must be real, of shape (D,), got {vector.dtype} {tuple(vector.shape)}: "
             f"{advice}"
         )
-    if not vector.isfinite().all():
-        raise ValueError(f"{name} contains NaN or infinite values: {advice}")
     return vector.double()
 
 
@@ -228,15 +226,12 @@ def alias_energies(
     response = frequency_response(prefilter)
     size = len(response)
     step = num_outputs(size, stride)
-    frequency = frequency.to(response.device)
-    aliases = (
-        frequency.unsqueeze(-1) + step * torch.arange(stride, device=response.device)
-    ) % size  # (..., axes, S)
+    aliases = (frequency.unsqueeze(-1) + step * torch.arange(stride)) % size  # (..., axes, S)
     energies = response.abs().square()[aliases]
     # With s_a the signal and o_a the other aliases of axis a, the products over axes are
     #     signal = s_1 s_2,    signal + others = (s_1 + o_1)(s_2 + o_2),
     # so that others = o_1 (s_2 + o_2) + s_1 o_2: axis by axis, and nothing is subtracted.
-    signal, others = torch.ones(()).to(energies), torch.zeros(()).to(energies)
+    signal, others = torch.tensor(1.0), torch.tensor(0.0)
     for axis in range(frequency.shape[-1]):
         signal_here, others_here = energies[..., axis, 0], energies[..., axis, 1:].sum(-1)
         signal, others = (
@@ -255,7 +250,7 @@ def signal_and_noise(
     signal, others, angle = alias_energies(frequency, prefilter, stride)
     size = len(prefilter)
     self_conjugate = (2 * frequency % size == 0).all(-1)  # l and -l are identical
-    folded = ((2 * frequency % (size // stride) == 0).all(-1) & ~self_conjugate).to(signal.device)
+    folded = (2 * frequency % (size // stride) == 0).all(-1) & ~self_conjugate
     psi = angle + (-math.pi / 2 if phase is None else phase)
     noise = torch.where(
         folded, 2 * signal * psi.sin().square() + (others - signal).clamp(min=0), others
@@ -285,9 +280,8 @@ def pooling_matrix(prefilter: Array, stride: int = 4) -> Tensor:
     """Return the layer in space, P[j, n] = h[(j S - n) mod D]: (M, D) float64."""
     impulse = real_vector(prefilter, "prefilter", PREFILTER_ADVICE)
     size = len(impulse)
-    # (M, 1): j S
-    first = torch.arange(num_outputs(size, stride), device=impulse.device)[:, None] * stride
-    return impulse[(first - torch.arange(size, device=impulse.device)) % size]
+    first = torch.arange(num_outputs(size, stride))[:, None] * stride  # (M, 1): j S
+    return impulse[(first - torch.arange(size)) % size]
 
 
 def pool(signal: Array, prefilter: Array, stride: int = 4) -> Tensor:
@@ -438,11 +432,7 @@ def row_space_split(layer: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
     (M, D).
     """
     _, singular_values, rows = torch.linalg.svd(layer, full_matrices=True)
-    rank = (
-        int((singular_values > 1e-12 * singular_values.max()).sum())
-        if singular_values.numel()
-        else 0
-    )
+    rank = int((singular_values > 1e-12 * singular_values.max()).sum())
     # (..., D), along the right singular vectors of the layer
     energies = (directions @ rows.T).square()
     return energies[..., :rank].sum(-1), energies[..., rank:].sum(-1)

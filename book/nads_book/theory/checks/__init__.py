@@ -3,6 +3,6 @@ and the tests: `STATEMENTS`, each registered beside the function that simulates 
 """
 
 from nads_book.theory.checks.deep_linear import sample_hessians
-from nads_book.theory.checks.lemma2 import METRICS, Metric, bounds, tails
+from nads_book.theory.checks.lemma2 import METRICS
 from nads_book.theory.checks.pooling import simulate_bayes_accuracy
-from nads_book.theory.checks.statement import LIMIT, STATEMENTS, Statement, holds, show_verdicts
+from nads_book.theory.checks.statement import STATEMENTS, decide, holds, show_verdicts, simulate

@@ -6,8 +6,9 @@ errors (``|z| < LIMIT``), a bound where the simulated number exceeds it by less.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from nads_book import report
-from nads_book.evidence import Evidence
-from nads_book.report import fixed, readable
+from nads_book.experiments import formatting
+from nads_book.experiments.evidence import Evidence
+from nads_book.experiments.formatting import fixed, readable
 
 LIMIT = 4.0  # standard errors
 FORMS = ("ours", "printed")
-Row = tuple[str, float, float, float, float]  # setting, simulated, error, ours, printed
+Row = tuple[Any, ...]  # setting, simulated, error, ours, printed
 Settings = Callable[[int, torch.Generator], Iterator[Row]]
 
 
@@ -55,11 +56,7 @@ class Statement:
     is_random: bool = True
     is_bound: bool = False
 
-    def simulate(self, num_samples: int = 1, *, seed: int = 0) -> pd.DataFrame:
-        """Return the table of all settings."""
-        return self.table(self.settings(num_samples, torch.Generator().manual_seed(seed)))
-
-    def table(self, rows: Iterable[Row]) -> pd.DataFrame:
+    def compare(self, rows: Iterable[Row] | pd.DataFrame) -> pd.DataFrame:
         """Return rows as a table, with the distances of both forms in standard errors."""
         table = pd.DataFrame(rows, columns=["setting", "simulated", "error", *FORMS])
         error = np.maximum(table["error"], 1e-12 * table["simulated"].abs())
@@ -104,16 +101,6 @@ class Statement:
         ours, printed = (readable(float(number), 3) for number in self.numbers())
         return f"{self.example} {ours}; printed {printed}"
 
-    def evidence(self, table: pd.DataFrame) -> Evidence:
-        """Return the evidence for the statement as printed, or for ours where none is printed."""
-        as_stated = holds(table, "printed" if self.is_printed else "ours")
-        return Evidence(
-            as_stated or (False if self.is_exact else None) if holds(table, "ours") else None,
-            self.measured(table),
-            answer=self.verdict(table),
-            counterexample=self.counterexample(),
-        )
-
 
 STATEMENTS: dict[str, Statement] = {}  # "lemma1" -> Lemma 1, whose claim is "errata-lemma1"
 
@@ -136,18 +123,33 @@ def _distances(table: pd.DataFrame) -> pd.DataFrame:
     return table[[f"z {form}" for form in FORMS]].abs()
 
 
-def show_verdicts(tables: Mapping[str, pd.DataFrame]) -> None:
-    """Display the verdicts on statements, and hand them to the errata page.
+@cache
+def simulate(key: str) -> pd.DataFrame:
+    """Return the table of all settings of a statement."""
+    one, generator = STATEMENTS[key], torch.Generator().manual_seed(0)
+    return one.compare(one.settings(10_000 if one.is_random else 1, generator))
 
-    Args:
-        tables: key of `STATEMENTS` -> table of its simulations.
-    """
+
+def decide(key: str) -> Evidence:
+    """Return the evidence for a statement as printed, or for ours where none is printed."""
+    one, table = STATEMENTS[key], simulate(key)
+    as_stated = holds(table, "printed" if one.is_printed else "ours")
+    return Evidence(
+        (as_stated or (False if one.is_exact else None)) if holds(table, "ours") else None,
+        one.measured(table),
+        answer=one.verdict(table),
+        counterexample=one.counterexample(),
+    )
+
+
+def show_verdicts(*keys: str) -> None:
+    """Display the verdicts on some of `STATEMENTS`, and hand them to the errata page."""
     rows = []
-    for key, table in tables.items():
-        one = STATEMENTS[key]
-        report.publish(f"errata-{key}")
+    for key in keys:
+        one, table = STATEMENTS[key], simulate(key)
+        formatting.publish(f"errata-{key}")
         rows.append((one.title, f"**{one.verdict(table)}**", one.measured(table)))
-    report.table(rows, ("statement of the paper", "verdict", "evidence"))
+    formatting.table(rows, ("statement of the paper", "verdict", "evidence"))
 
 
 def mean_and_error(samples: Tensor) -> tuple[Tensor, Tensor]:
