@@ -39,7 +39,7 @@ def load_design(model: str) -> dict[str, np.ndarray]:
 
     With C the second moment of random networks and <C> its mean eigenvalue, the *energy* is v^T C v
     / <C>. All directions of a shell also have one ratio z of the first-step law, which so predicts
-    one accuracy Phi(z) for them. The *gain* is that of `prediction.filter_gain`: over all filters f
+    one accuracy Phi(z) for them. The *gain* is that of `first_step.filter_gain`: over all filters f
     of the first layer's side, placed wherever they lie inside the image,
 
         gain = max_f ||f * v||^2 / ||f||^2.
