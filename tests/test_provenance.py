@@ -75,6 +75,7 @@ def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give
 
 @pytest.mark.stored
 def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(other_products):
+    pytest.importorskip("pandas")
     before = nb.experiment("fig6-lenet").settings()
     other_products()
     assert nb.experiment("fig6-lenet").settings() == before

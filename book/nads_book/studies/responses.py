@@ -107,7 +107,7 @@ class UsedNADs(Study):
                     "index": index,
                     "energy": float(energy(nad)),
                     "nad": mean_shares([(nad, nad)]),
-                    "wave": mean_shares([(waves[[k]], waves[[k]]) for k in nearest]),
+                    "wave": mean_shares([(waves[[k]], waves[[k]]) for k in nearest.tolist()]),
                     "random": mean_shares([(nad, one[None]) for one in random]),
                 }
             )
