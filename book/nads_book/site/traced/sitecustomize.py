@@ -33,8 +33,8 @@ def record(target: str, root: str) -> None:
             reads = "importlib" not in sys._getframe(1).f_code.co_filename
         else:
             reads = False
-        if not reads or isinstance(arguments[0], int):  # the number of an open file
-            return
+        if not reads or not isinstance(arguments[0], str | bytes | os.PathLike | None):
+            return  # the number of an open file
         path = os.path.abspath(os.fsdecode(arguments[0] or "."))
         if os.path.join(path, "").startswith(beginning) and path not in known:
             known.add(path)
