@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -35,9 +34,6 @@ def describe() -> Iterator[str]:
         "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
     )
     facts["references"] = os.environ.get("NADS_REFERENCE") or absent
-    names = ("chromium", "chromium-browser", "google-chrome")
-    browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
-    facts["browser"] = browser or "none: tests of the pages are skipped"
     packages = ("jupyter_book", "matplotlib", "papermill", "torchvision")
     missing = [name for name in packages if not find_spec(name)]
     install = f"missing {', '.join(missing)}: pip install nads-core[book]"

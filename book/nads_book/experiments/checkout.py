@@ -12,12 +12,3 @@ def checkout_folder(name: str) -> Path:
     here = Path.cwd()
     candidates = [parent / name for parent in (here, *here.parents, Path(__file__).parents[3])]
     return next((folder for folder in candidates if folder.is_dir()), candidates[0])
-
-
-def build_folder(name: str) -> Path:
-    """Return a folder of what is computed again where it is missing, in the ``_build`` of the
-    checkout.
-    """
-    folder = checkout_folder("book").parent / "_build" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
