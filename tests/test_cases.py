@@ -4,6 +4,7 @@ The docstring of a case names the reports. Each outcome is a
 dictionary whose ``as_expected`` says whether the case is as it should be.
 """
 
+import copy
 import inspect
 import math
 import random
@@ -313,6 +314,18 @@ def meta_device():
 def few_networks_respond():
     """Dead networks: keras-team/keras#7057, jvargasmu/population_estimation#68."""
     yield right(partial(Net, lambda *net: plain(*net) * (net[2].bias[0] > 0.18)))
+
+
+def weights_that_do_not_vary():
+    """Layers are copied from a template; no public report."""
+    body = Net().body
+
+    def network():
+        network = Net()
+        network.body = copy.deepcopy(body)
+        return network
+
+    yield right(network)
 
 
 def misleading_messages():

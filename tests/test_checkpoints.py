@@ -38,7 +38,7 @@ class Interrupted(Estimator):
         return repr(ESTIMATOR)
 
     def vectors(self, network):
-        if self.seen and network.index == self.network:  # the first one recognises the factory
+        if network.index == self.network and self.network not in self.seen:
             for _ in range(self.times):
                 os.kill(os.getpid(), signal.SIGINT)
         self.seen.append(network.index)

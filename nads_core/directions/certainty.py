@@ -86,20 +86,21 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
     """Return the eigenpairs of one symmetry type with their certainties.
 
     Args:
-        shares: shares of the groups in the second moment of the type, (8, d, d).
+        shares: shares of the groups in the second moment of the type, (8, d, d), in any unit.
         num_networks: number of networks; below 16 nothing is claimed.
     """
+    size, enough = shares.shape[-1], num_networks >= FEWEST_NETWORKS
+    if enough:  # Q, and eigenvalues of half of the networks: first, as it takes most memory
+        found, of_halves = half_coordinates(shares)
     values, axes = torch.linalg.eigh(shares.sum(0))
     values, axes = values.flip(0), axes.flip(1)  # descending; eigenvectors as columns
-    # Energies of the groups along each eigenvector, (8, d)
-    energies = torch.stack([((share @ axes) * axes).sum(0) for share in shares])
-    size = len(values)
-    if num_networks < FEWEST_NETWORKS:
-        nothing = torch.zeros(size, dtype=values.dtype)
+    if not enough:
+        nothing = torch.zeros_like(values)
         blocks = values.new_zeros(size + 1, size + 1)
         return TypeEigenpairs(values, axes.T, nothing, nothing * torch.nan, blocks)
-    found, of_halves = half_coordinates(shares)  # Q, and eigenvalues of half of the networks
     certainty = of_all(found.diagonal())
+    # Energies of the groups along each eigenvector, (8, d)
+    energies = torch.stack([((share @ axes) * axes).sum(0) for share in shares])
     # A few networks may hold a direction: from the first one on along which the groups' energies
     # have an effective number below 4, nothing is known
     positive = energies.clamp(min=0)
@@ -113,8 +114,8 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
     if size > 2:
         beside = found.diagonal(1)
         mixed = torch.cat([beside[:1], (beside[1:] + beside[:-1]) / 2, beside[-1:]])
-        found = found - torch.diag((found.diagonal() - mixed) * (certainty < _LEAST))
-    blocks = torch.nn.functional.pad((found * known).cumsum(0).cumsum(1), (1, 0, 1, 0))
+        found.diagonal().copy_(torch.where(certainty < _LEAST, mixed, found.diagonal()))
+    blocks = torch.nn.functional.pad(found.mul_(known).cumsum_(0).cumsum_(1), (1, 0, 1, 0))
     return TypeEigenpairs(values, axes.T, certainty, std, blocks, int(known.sum()))
 
 
@@ -139,14 +140,16 @@ def half_coordinates(shares: Tensor) -> tuple[Tensor, Tensor]:
     """Return Q (d, d) of the eigenvectors of half of the networks, and the mean of their
     eigenvalues (d,), from all splits of the groups into halves; from some where matrices are large.
     """
-    total, overlap = shares.sum(0), torch.zeros_like(shares[0])
-    values = total.new_zeros(len(total))
-    splits = _splits(next(count for size, count in _SPLITS if len(total) <= size))
+    overlap, values = torch.zeros_like(shares[0]), shares.new_zeros(len(shares[0]))
+    splits = _splits(next(count for size, count in _SPLITS if len(values) <= size))
     for half in splits:
-        part = sum(shares[group] for group in half)  # without a copy of them
-        one, other = (torch.linalg.eigh(moment) for moment in (part, total - part))
-        overlap += (one[1].T @ other[1]).flip(0, 1).square() / len(splits)
+        one, other = (
+            torch.linalg.eigh(sum(shares[group] for group in groups))  # without a copy of them
+            for groups in (half, {*range(GROUPS)} - {*half})
+        )
+        overlap += (one[1].T @ other[1]).flip(0, 1).square_().div_(len(splits))
         values += (one[0] + other[0]).flip(0) / len(splits)  # of C: halves have half of the sum
+        del one, other  # before the next ones
     levels, basis = torch.linalg.eigh((overlap + overlap.T) / 2)
     return (basis * levels.clamp(min=0).sqrt()) @ basis.T, values
 

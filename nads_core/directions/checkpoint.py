@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import time
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.moments import Moments
+from nads_core.directions.workers import Evaluated
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import differences
 
@@ -26,14 +28,19 @@ class Checkpoint:
 
     Args:
         path: path of the file; None to save only after an interrupt.
-        first: vectors of network 0, (1, J, R, D), by which a factory is recognised.
+        job: what evaluates the networks.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, first: Tensor):
+    def __init__(self, path: str | os.PathLike[str] | None, job: Evaluated):
         self.path = Path(path).expanduser() if path else None
-        self.first, self.seconds = first.double().cpu(), 0.0
+        self.job, self.seconds = job, 0.0
         self._began = time.monotonic()
         self._due = self._began + _EVERY
+
+    @cached_property
+    def first(self) -> Tensor:
+        """Vectors of network 0, (1, J, R, D), by which a factory is recognised."""
+        return self.job.vectors(range(1)).double().cpu()
 
     def restore(self, moment: Moments) -> None:
         """Put the state in the file, if there is one, into a second moment without networks.

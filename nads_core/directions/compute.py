@@ -19,7 +19,7 @@ from nads_core.directions.certainty import CERTAIN
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.nads import NADs
 from nads_core.directions.run import Run
-from nads_core.directions.second_moment import SecondMoment, require_count, require_named
+from nads_core.directions.second_moment import SecondMoment, require_options
 from nads_core.directions.workers import evaluated
 from nads_core.networks.architectures import Architecture, Factory
 from nads_core.networks.network import Output
@@ -118,9 +118,8 @@ def compute_nads(
     run = Run.prepare(
         factory, image_shape, estimator, output, dtype, equal_weights, seed, device, kernels
     )
-    shape = run.networks.image_shape
-    require_named(shape, symmetries)
-    require_count(shape, num_directions=num_directions, num_certain=num_certain)
+    counts = {"num_directions": num_directions, "num_certain": num_certain}
+    require_options(run.networks.image_shape, symmetries, **counts)
     moment = _accumulated(run, num_networks, num_certain, symmetries, workers, checkpoint, progress)
     return moment.nads(symmetries, num_directions)
 
@@ -168,7 +167,7 @@ def _accumulated(
     if isinstance(run.networks.source, tuple):
         num_networks = min(num_networks, len(run.networks.source))
     moment = run.new_moment()
-    file = checkpoints.Checkpoint(checkpoint, run.vectors(range(1)))
+    file = checkpoints.Checkpoint(checkpoint, run)
     file.restore(moment)
     done = moment.num_networks
     if done > num_networks:
@@ -213,6 +212,7 @@ def _accumulated(
             results.close()  # type: ignore[attr-defined]  # a generator
     if chunks:
         file.save(moment)
+    moment.finish()
     if num_certain and certain < num_certain:
         certain = _num_certain(moment, symmetries)
         if certain < num_certain:

@@ -89,14 +89,15 @@ class _Direction(NamedTuple):
 
 
 def eigenpairs(
-    blocks: list[Tensor], kinds: list[SymmetryType], num_networks: int
+    blocks: list[Tensor], kinds: list[SymmetryType], num_networks: int, unit: float
 ) -> tuple[Tensor, Tensor, Uncertainty]:
     """Return the eigenpairs of all types, descending, with their uncertainty.
 
     Args:
-        blocks: shares of the groups in the second moment of each type, (8, d, d).
+        blocks: shares of the groups in the second moment of each type, (8, d, d), over ``unit``.
         kinds: the types.
         num_networks: number of networks.
+        unit: factor of the blocks.
 
     Returns:
         Eigenvalues (n,) in float64, unit directions (n, D), and their uncertainty.
@@ -128,11 +129,11 @@ def eigenpairs(
     uncertainty = Uncertainty(
         tuple(names[one.partner] for one in order),
         torch.stack([types[one.type].certainty[one.rank] for one in order]),
-        torch.stack([types[one.type].std[one.rank] for one in order]),
+        unit * torch.stack([types[one.type].std[one.rank] for one in order]),
         _leading_certainty(types, partners, [one.partner for one in order]),
         tuple(sorted(bands)),
     )
-    values = torch.tensor([-one.minus_eigenvalue for one in order], dtype=torch.float64)
+    values = unit * torch.tensor([-one.minus_eigenvalue for one in order], dtype=torch.float64)
     directions = torch.stack([images[one.partner][one.rank] for one in order])
     return values, directions, uncertainty
 

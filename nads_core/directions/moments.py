@@ -77,7 +77,7 @@ class Moments:
     num_networks: int = 0
     num_vectors: int = 0
     silent: int = 0  # networks without a response
-    sums: Tensor | None = None  # (8, D, D) in float64
+    sums: Tensor | None = None  # (8, D, D) in float64, symmetric
     rows: list[Tensor] = field(default_factory=list)  # (n, J, R, D) not yet in the sums, or all
 
     @property
@@ -115,40 +115,42 @@ class Moments:
             self.rows.append(vector[None])
             self.num_networks += 1
             self.num_vectors += vector.shape[1]
-            if not self.is_large and self.num_networks % at_once == 0:
-                if self.sums is None:
-                    self.sums = self._no_sums()
-                self._multiply(self.sums)
-                self.rows = []
+            if self.num_networks % at_once == 0:
+                self.finish()
 
-    def _no_sums(self) -> Tensor:
-        return torch.zeros(GROUPS, self.dimension, self.dimension, dtype=torch.float64)
+    def finish(self) -> None:
+        """Add the products of the vectors that wait for others."""
+        if not self.is_large:
+            self.sums, self.rows = self._multiplied(self.sums), []
 
-    def _multiply(self, sums: Tensor) -> None:
-        """Add the products of the rows that wait to sums."""
-        if self.rows:
-            vectors = torch.cat(self.rows)  # (n, J, R, D)
-            first = self.num_networks - len(vectors)
-            groups = (first + torch.arange(len(vectors))) % GROUPS
-            for group in groups.unique().tolist():
-                mine = vectors[groups == group]
-                x, y = mine[:, 0].flatten(0, 1), mine[:, -1].flatten(0, 1)  # (m R, D)
-                sums[group] += x.T @ y
-
-    def _all_sums(self) -> Tensor:
-        """Return the sums with the products of the rows that wait, which go on waiting: where
-        products begin does not depend on who asks for them.
+    def all_sums(self) -> Tensor:
+        """Return the sums, a copy with the products of the vectors that wait if there are any; these
+        go on waiting, since where products begin must not depend on who asks for them.
         """
-        sums = self._no_sums() if self.sums is None else self.sums.clone()
-        self._multiply(sums)
+        if self.rows or self.sums is None:
+            return self._multiplied(None if self.sums is None else self.sums.clone())
+        return self.sums
+
+    def _multiplied(self, sums: Tensor | None) -> Tensor:
+        """Add the products of the vectors that wait to sums, in place."""
+        if sums is None:
+            sums = torch.zeros(GROUPS, self.dimension, self.dimension, dtype=torch.float64)
+        first = self.num_networks - len(self.rows)
+        for group in range(GROUPS):
+            if rows := self.rows[(group - first) % GROUPS :: GROUPS]:
+                mine = torch.cat(rows)  # (n, J, R, D)
+                product = mine[:, 0].flatten(0, 1).T @ mine[:, -1].flatten(0, 1)
+                sums[group].add_(product, alpha=0.5).add_(product.T.contiguous(), alpha=0.5)
         return sums
+
+    @property
+    def unit(self) -> float:
+        """Factor that makes the sums shares."""
+        return 1 / (self.num_vectors * self.scale**2)
 
     def shares(self) -> Tensor:
         """Return the shares C_k of the groups, (8, D, D) in float64; they add up to C."""
-        shares = self._all_sums()
-        for share in shares:
-            share += share.T.clone()
-        return shares.div_(2 * self.num_vectors * self.scale**2)
+        return self.all_sums() * self.unit
 
     def energy(self, direction: Tensor | np.ndarray) -> Energy:
         """Return v^T C v of a unit direction, ``(*image_shape)``, with its standard error and interval.
@@ -171,7 +173,7 @@ class Moments:
             groups = torch.arange(len(products)) % GROUPS
             shares = torch.zeros(GROUPS, dtype=torch.float64).index_add(0, groups, products)
         else:
-            shares = torch.einsum("i,gij,j->g", v, self.shares(), v)
+            shares = (self.all_sums() @ v) @ v * self.unit
         value, std = float(shares.sum()), float(standard_errors(shares[:, None], self.num_networks))
         return Energy(value, std, value - STUDENT * std, value + STUDENT * std)
 
@@ -204,7 +206,7 @@ class Moments:
             merged.rows = self.rows + [row * (self.scale / other.scale) for row in other.rows]
         else:
             factor = (self.scale / other.scale) ** 2
-            merged.sums = self._all_sums().add_(other._all_sums(), alpha=factor)
+            merged.sums = self.all_sums().add(other.all_sums(), alpha=factor)
         return merged
 
     def span(self) -> tuple[Tensor, Tensor]:
@@ -214,7 +216,7 @@ class Moments:
         Q = L^-1/2 U^T X are orthonormal, X = (U L^1/2) Q, and C_k = Q^T S_k Q.
 
         Returns:
-            S_k, (8, K, K), K the rank of X; and the weights (K, V) that give Q = weights X.
+            S_k / `unit`, (8, K, K), K the rank of X; and the weights (K, V) of Q = weights X.
 
         Raises:
             MemoryError: if the matrices do not fit.
@@ -242,7 +244,7 @@ class Moments:
         for group in range(GROUPS):
             mine = within[group::GROUPS]
             products = mine[:, 0].flatten(0, 1).T @ mine[:, -1].flatten(0, 1)
-            shares.append((products + products.T) / (2 * self.num_vectors * self.scale**2))
+            shares.append((products + products.T) / 2)
         return torch.stack(shares), (basis / levels.sqrt()).T
 
     def in_pixels(self, coordinates: Tensor, weights: Tensor) -> Tensor:

@@ -27,7 +27,6 @@ from nads_core.networks.stack import Stacking
 from nads_core.runtime.arguments import (
     Facts,
     Shape,
-    plain,
     require_image_shape,
     require_integers,
     usable_device,
@@ -80,6 +79,7 @@ class Run:
             named = imported if ":" in output else OutputAt
             output = int(output) if output.isdigit() else named(output)
         require_integers(least=0, seed=seed, output=0 if callable(output) else output)
+        output = output if callable(output) else int(output)
         chosen = usable_device(device)
         if kernels != "torch":
             require_kernels(kernels, chosen)
@@ -87,9 +87,7 @@ class Run:
             estimator = SmoothedGradient(readouts="auto")
         estimator = require_estimator(estimator)
         name, source, symmetries = _resolved(factory, image_shape)
-        networks = Networks(
-            source, image_shape, plain(seed), chosen, usable_dtype(dtype), plain(output)
-        )
+        networks = Networks(source, image_shape, int(seed), chosen, usable_dtype(dtype), output)
         with one_thread():
             networks, reason = checked(networks, estimator.num_inputs, estimator.antithetic)
             if isinstance(estimator, MixedDerivative):

@@ -49,26 +49,24 @@ class SecondMoment(Moments):
         notes: Facts = {"num_networks": count, "certainty": "groups", "symmetries": []}
         if self.silent:
             notes["silent_networks"] = round(self.silent / count, 4)
-        require_named(self.image_shape, symmetries)
-        require_count(self.image_shape, num_directions=num_directions)
+        require_options(self.image_shape, symmetries, num_directions=num_directions)
         limit = num_directions or self.dimension
         if self.is_large:
             shares, weights = self.span()
             size = shares.shape[-1]
             kind = SymmetryType(("",), (torch.eye(size, dtype=torch.float64),))
-            values, coordinates, known = eigenpairs([shares], [kind], count)
+            values, coordinates, known = eigenpairs([shares], [kind], count, self.unit)
             notes["negative_share"] = _negative_share(values)
             first = min(limit, int((values > 0).sum()))
             directions = self.in_pixels(coordinates[:first], weights)
             return values[:first], directions, known.first(first), notes
-        shares = self.shares()
-        chosen, tests = chosen_symmetries(self, shares, symmetries)
+        sums = self.all_sums()
+        chosen, tests = chosen_symmetries(self, sums, symmetries)
         kinds = list(symmetry_types(tuple(self.image_shape), chosen))
-        blocks = [shares]  # of the one type that there is without symmetries: no copy
+        blocks = [sums]  # of the one type that there is without symmetries: no copy
         if chosen:
-            blocks = [torch.stack([kind.block(share) for share in shares]) for kind in kinds]
-        del shares
-        values, directions, known = eigenpairs(blocks, kinds, count)
+            blocks = [torch.stack([kind.block(share) for share in sums]) for kind in kinds]
+        values, directions, known = eigenpairs(blocks, kinds, count, self.unit)
         notes |= tests | {"symmetries": list(chosen), "negative_share": _negative_share(values)}
         return values[:limit], directions[:limit], known.first(limit), notes
 
@@ -87,22 +85,19 @@ def chosen_symmetries(
     return accepted(tests), {"symmetry_tests": {name: asdict(t) for name, t in tests.items()}}
 
 
-def require_named(image_shape: Shape, symmetries: tuple[str, ...] | str) -> None:
+def require_options(
+    image_shape: Shape, symmetries: tuple[str, ...] | str, **counts: int | None
+) -> None:
     """Raise a ValueError unless symmetries are "auto", or inputs of this shape can be averaged over
-    them.
+    them; and numbers of directions, if there are any, are from 1 to D.
     """
-    if symmetries == "auto":
-        return
-    require_symmetries(image_shape, symmetries)  # type: ignore[arg-type]  # a str, too
-    if symmetries and is_large(image_shape):
+    if symmetries != "auto":
+        require_symmetries(image_shape, symmetries)  # type: ignore[arg-type]  # a str, too
+    if symmetries not in ("auto", ()) and is_large(image_shape):
         raise ValueError(
             f"inputs of {math.prod(image_shape):,} entries are large, and second moments of large "
             "inputs are not averaged over symmetries: leave them out"
         )
-
-
-def require_count(image_shape: Shape, **counts: int | None) -> None:
-    """Raise a ValueError unless numbers of directions, if there are any, are from 1 to D."""
     size = math.prod(image_shape)
     for name, count in counts.items():
         if count is not None and not (is_integer(count) and 1 <= count <= size):

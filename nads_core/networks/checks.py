@@ -12,8 +12,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from nads_core.kernels import faster_layers
 from nads_core.networks.network import INPUTS, Network, Networks
-from nads_core.networks.readouts import Readout, find_readout, relative
+from nads_core.networks.readouts import (
+    InPlaceWrites,
+    Readout,
+    drawn_stds,
+    find_readout,
+    relative,
+)
 from nads_core.runtime.seeds import generator_states
 
 _TRIED = 128  # networks, of which one has to depend on its input
@@ -40,39 +47,54 @@ def checked(networks: Networks, num_inputs: int, antithetic: bool) -> tuple[Netw
     if torch.is_inference_mode_enabled():
         raise ValueError("gradients are needed: leave torch.inference_mode() for this call")
     given = isinstance(networks.source, tuple)
-    if not given:
-        one, other = (networks.build(index) for index in range(2))
-        parts = ({*each.modules(), *each.parameters(), *each.buffers()} for each in (one, other))
-        networks = replace(networks, shared=not set.isdisjoint(*parts))
-    first = Network(networks, 0)
-    images = networks.randn(0, INPUTS, max(2, num_inputs), *networks.image_shape)
-    require_outputs(first, images)
     if isinstance(networks.source, tuple):
         names = (
             name for net in networks.source for name, p in net.named_parameters() if p.requires_grad
         )
         networks = replace(networks, varying=tuple(dict.fromkeys(names)))
+        first = Network(networks, 0)
     else:
-        networks = replace(networks, varying=_varying(networks, first, images))
-    _require_independent(networks, first, images)
-    _require_dependence(networks, antithetic)
-    if (
-        networks.device.type == "cpu"
-    ):  # where pixels of a max pooling are equal gradients can change
-        faster = replace(networks, faster=True)
-        pair = [Network(each, 0).input_gradients(images) for each in (networks, faster)]
-        networks = faster if relative(*pair) <= _AGREEMENT else networks
+        one, other = (networks.build(index) for index in range(2))
+        parts = ({*each.modules(), *each.parameters(), *each.buffers()} for each in (one, other))
+        networks = replace(networks, shared=not set.isdisjoint(*parts))
+        trainable = [name for name, p in one.named_parameters() if p.requires_grad]
+        if networks.shared:  # the second one may have taken the place of the first
+            first, second = (Network(networks, index) for index in range(2))
+        else:
+            first, second = Network(networks, 0, one), Network(networks, 1, other)
+        with InPlaceWrites() as writes:
+            rebuilt = networks.build(0)
+        stds = drawn_stds(writes, rebuilt)
+        again = Network(networks, 0, rebuilt)
+        # Before their first call, which may make a buffer
+        states = [dict(each.module.state_dict()) for each in (first, again, second)]
+    images = networks.randn(0, INPUTS, max(2, num_inputs), *networks.image_shape)
+    values = require_outputs(first, images)
+    few = images[:2]
+    if not given:
+        outputs = [each.outputs(few) for each in (first, again, second)]
+        different = _require_drawn(states, outputs)
+        varying = tuple(name for name in trainable if name in different)
+        networks = replace(networks, varying=varying)
+    _require_independent(first, images, values)
+    _require_dependence(networks, first, antithetic)
+    if networks.device.type == "cpu":
+        slopes = first.input_gradients(few)
+        faster_layers(first.module)
+        # Where pixels of a max pooling are equal gradients can change
+        same = relative(slopes, first.input_gradients(few)) <= _AGREEMENT
+        networks = replace(networks, faster=same)
     if given or callable(networks.output):
         return networks, "the networks are given" if given else "output is a function"
-    found = find_readout(lambda: networks.build(0), networks.prepared, images[:2])
+    found = find_readout(again.module, stds, few)
     if isinstance(found, Readout):
         return replace(networks, readout=found), ""
     return networks, found
 
 
-def require_outputs(network: Network, images: Tensor) -> None:
-    """Raise a ValueError unless a network maps (K, *image_shape) to real, finite f, (K,), each time
-    the same.
+def require_outputs(network: Network, images: Tensor) -> Tensor:
+    """Return f, (K,), of K inputs; raise a ValueError unless a network maps (K, *image_shape) to
+    real and finite numbers, each time the same.
     """
     networks = network.networks
     try:
@@ -82,7 +104,7 @@ def require_outputs(network: Network, images: Tensor) -> None:
             f"the network rejected inputs of shape {tuple(images.shape)} ({error}): is image_shape "
             f"{networks.image_shape} right? A network of several inputs needs a wrapper of one"
         ) from error
-    values = networks.value(raw)
+    values = networks.value(raw).detach().clone()
     if values.shape != images.shape[:1] or not values.is_floating_point():
         raise ValueError(
             f"f must be one real number for each of {len(images)} inputs, got {values.dtype} of "
@@ -96,31 +118,32 @@ def require_outputs(network: Network, images: Tensor) -> None:
         )
     states = generator_states()
     buffers = {name: buffer.clone() for name, buffer in network.module.named_buffers()}
-    again = network.outputs(images)
+    few, again = (network.outputs(images[:2]) for _ in range(2))
     for name, buffer in network.module.named_buffers():
         if name not in buffers or not torch.equal(buffer, buffers[name]):
             raise ValueError(
                 f"the buffer {name} changes at each call in eval mode, so f depends on the inputs "
                 "before: keep it fixed there, as batch normalisation does its running statistics"
             )
-    if states != generator_states() or not torch.equal(values, again):
+    if states != generator_states() or not torch.equal(few, again):
         raise ValueError(
-            f"two evaluations of one network differ by {relative(values, again):.1g}: it draws "
+            f"two evaluations of one network differ by {relative(few, again):.1g}: it draws "
             "random numbers in eval mode, or changes with each call (is dropout always on?)"
         )
+    return values
 
 
-def _varying(networks: Networks, first: Network, images: Tensor) -> tuple[str, ...]:
-    """Return the names of the trainable parameters that differ between networks; raise a
-    ValueError if no number does, or the seed does not determine them.
+def _require_drawn(states: list[dict[str, Tensor]], outputs: list[Tensor]) -> list[str]:
+    """Return the names of the weights and buffers that differ between networks; raise a ValueError
+    if no number does, or the seed does not determine them.
+
+    Args:
+        states: weights and buffers of network 0, of network 0 built again, and of network 1.
+        outputs: f of each at the same inputs.
     """
-    again, second = Network(networks, 0), Network(networks, 1)
-    unused = Network(networks, 0)  # the first one may have made a buffer at its first call
-    states = [dict(network.module.state_dict()) for network in (unused, again, second)]
     lazy = [name for name, value in states[0].items() if nn.parameter.is_lazy(value)]
     if lazy:
         raise TypeError(f"{lazy[0]} is a lazy parameter: call the network once in the factory")
-    values = first.outputs(images)
     changed, different = (
         [
             name
@@ -131,35 +154,35 @@ def _varying(networks: Networks, first: Network, images: Tensor) -> tuple[str, .
         ]
         for other in states[1:]
     )
-    if changed or not torch.equal(values, again.outputs(images)):
+    if changed or not torch.equal(outputs[0], outputs[1]):
         what = f"in {changed[0]}" if changed else "in a plain attribute"
         raise ValueError(
             f"network 0, built twice under the same seed, differs {what}: draw random numbers from "
             "the global generators of torch, numpy or random, which are seeded, and keep nothing "
             "between calls of the factory"
         )
-    if not different and torch.equal(values, second.outputs(images)):
+    if not different and torch.equal(outputs[0], outputs[2]):
         raise ValueError(
             "the factory returned the same weights for networks 0 and 1: it has to draw new ones "
             "at each call, as `lambda: MyNet()` does"
         )
-    trainable = networks.build(0).named_parameters()
-    return tuple(name for name, p in trainable if p.requires_grad and name in different)
+    return different
 
 
-def _require_independent(networks: Networks, network: Network, images: Tensor) -> None:
-    """Raise a ValueError unless f and its gradient at an input are the same alone and in a batch."""
-    allowed = max(_AGREEMENT, 4 * torch.finfo(networks.dtype).eps)
-    step = max(1, len(images) // 4)
+def _require_independent(network: Network, images: Tensor, values: Tensor) -> None:
+    """Raise a ValueError unless f and its gradient at an input are the same alone and in a batch,
+    where f is ``values``.
+    """
+    allowed = max(_AGREEMENT, 4 * torch.finfo(images.dtype).eps)
+    ends = [0, -1]
     with _leaf_outputs(network.module) as together:
-        values = network.outputs(images)[::step]
-        gradients = network.input_gradients(images)[0, ::step]
+        gradients = network.input_gradients(images)[0, ends]
     with _leaf_outputs(network.module) as first:
         # Two copies of an input: norms over the batch, and squeezed outputs, do not allow just one
-        pairs = [torch.stack([one, one]) for one in images[::step]]
+        pairs = [torch.stack([one, one]) for one in images[ends]]
         own_values = torch.stack([network.outputs(pair)[0] for pair in pairs])
         own_gradients = torch.stack([network.input_gradients(pair)[0, 0] for pair in pairs])
-    difference = max(relative(own_values, values), relative(own_gradients, gradients))
+    difference = max(relative(own_values, values[ends]), relative(own_gradients, gradients))
     if difference > allowed:
         mixed = [
             name
@@ -199,13 +222,13 @@ def _leaf_outputs(network: nn.Module) -> Iterator[dict[str, Tensor]]:
             hook.remove()
 
 
-def _require_dependence(networks: Networks, antithetic: bool) -> None:
+def _require_dependence(networks: Networks, first: Network, antithetic: bool) -> None:
     """Raise a ValueError unless f of the first networks depends on the input, and is not even in it
     where opposite inputs are averaged.
     """
     count = len(networks.source) if isinstance(networks.source, tuple) else _TRIED
     for index in range(min(count, _TRIED)):
-        network = Network(networks, index)
+        network = Network(networks, index) if index else first
         gradients = network.input_gradients(network.inputs(2, antithetic=True))[0]  # (2, D)
         if not gradients.isfinite().all():
             raise ValueError(
@@ -224,7 +247,7 @@ def _require_dependence(networks: Networks, antithetic: bool) -> None:
     else:
         zero = [
             name
-            for name, p in Network(networks, 0).module.named_parameters()
+            for name, p in first.module.named_parameters()
             if not p.any() and not name.endswith("bias")
         ]
         cause = f" ({zero[0]} is all zeros)" if zero else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,7 @@ class Networks:
 
     def seed_of(self, index: int, stream: int) -> int:
         """Return the seed of one random stream of one network."""
-        words = np.random.SeedSequence([self.seed, index]).generate_state(4, np.uint64)
-        return int(words[stream] >> np.uint64(1))
+        return _seeds(self.seed, index)[stream]
 
     def build(self, index: int) -> nn.Module:
         """Return network ``index`` as the factory returns it; or a copy of a given one."""
@@ -158,6 +158,13 @@ class Networks:
         return _column(outputs, self.output)
 
 
+@lru_cache(maxsize=64)
+def _seeds(seed: int, index: int) -> list[int]:
+    """Return the seeds of the random streams of a network."""
+    words = np.random.SeedSequence([seed, index]).generate_state(4, np.uint64)
+    return [int(word >> np.uint64(1)) for word in words]
+
+
 def _column(outputs: Any, column: int) -> Tensor:
     """Return a column (K,) of a tensor (K, outputs); of (K,) the only one."""
     if not isinstance(outputs, Tensor) or outputs.dim() not in (1, 2):
@@ -190,11 +197,12 @@ class Network:
     Args:
         networks: the networks of which it is one.
         index: its number.
+        built: what the factory returned for it, if that is there.
     """
 
-    def __init__(self, networks: Networks, index: int):
+    def __init__(self, networks: Networks, index: int, built: nn.Module | None = None):
         self.networks, self.index = networks, index
-        self.module = networks.draw(index)
+        self.module = networks.prepared(networks.build(index) if built is None else built)
 
     def randn(self, stream: int, *shape: int) -> Tensor:
         """Return standard normal numbers of this network, ``(*shape)``."""

@@ -7,7 +7,6 @@ one share the weights below and the forward pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,24 +93,25 @@ def drawn_std(writes: InPlaceWrites, weight: Tensor) -> float | None:
     return numbers[1] / 3**0.5 if numbers[0] == -numbers[1] else None  # uniform on [-b, b]
 
 
-def find_readout(
-    build: Callable[[], nn.Module], prepare: Callable[[nn.Module], nn.Module], images: Tensor
-) -> Readout | str:
-    """Return the last linear layer of a factory's networks, or why others cannot be drawn.
-
-    Args:
-        build: function that builds the first network.
-        prepare: function that prepares it for evaluation.
-        images: some inputs, (K, *image_shape).
-    """
-    with InPlaceWrites() as writes:
-        network = build()
-    stds = {
+def drawn_stds(writes: InPlaceWrites, network: nn.Module) -> dict[str, float | None]:
+    """Return the standard deviations of the weights of all linear layers, see `drawn_std`."""
+    return {
         name: drawn_std(writes, layer.weight)
         for name, layer in network.named_modules()
         if type(layer) is nn.Linear
     }
-    network = prepare(network)
+
+
+def find_readout(
+    network: nn.Module, stds: dict[str, float | None], images: Tensor
+) -> Readout | str:
+    """Return the last linear layer of a factory's networks, or why others cannot be drawn.
+
+    Args:
+        network: the first network, ready to be evaluated.
+        stds: standard deviations of the weights of its linear layers.
+        images: some inputs, (K, *image_shape).
+    """
     for name, std in reversed(stds.items()):
         layer = network.get_submodule(name)
         assert isinstance(layer, nn.Linear)

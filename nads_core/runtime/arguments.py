@@ -16,16 +16,14 @@ def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def plain(value: Any) -> Any:
-    """Return a number of numpy as one of Python, whose repr and JSON are the number alone; others
-    as they are.
-    """
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def make_plain(options: object) -> None:
-    """Replace numpy's numbers in the fields of a frozen dataclass, see `plain`."""
-    vars(options).update({name: plain(value) for name, value in vars(options).items()})
+    """Replace numpy's numbers in the fields of a frozen dataclass by Python's, whose repr and JSON
+    are the number alone.
+    """
+    numbers = {
+        name: value for name, value in vars(options).items() if isinstance(value, np.generic)
+    }
+    vars(options).update({name: value.item() for name, value in numbers.items()})
 
 
 def require_integers(least: int = 1, **values: object) -> None:

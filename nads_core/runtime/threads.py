@@ -25,7 +25,7 @@ def num_threads() -> int:
 def one_thread() -> Iterator[None]:
     """Give each operation a single thread; the caller's number is restored at the end."""
     before = torch.get_num_threads()
-    token = _callers.set(num_threads())
+    token = _callers.set(_callers.get(0) or before)
     torch.set_num_threads(1)
     try:
         yield

@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from nads_core.runtime.arguments import plain
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.provenance import differences, fingerprint
 from nads_core.runtime.seeds import generator_state
@@ -43,9 +42,8 @@ class Checkpoint:
         parameters, buffers = self.network.named_parameters(), self.network.named_buffers()
         self.tensors = dict(parameters) | dict(buffers)
         self.sample = images[0].cpu().clone()
-        options = {name: plain(value) for name, value in asdict(self.config).items()}
         self.identity = {
-            "config": options | {"device": images.device.type},
+            "config": asdict(self.config) | {"device": images.device.type},
             "images": [str(images.dtype), *images.shape],
             "labels": fingerprint(labels.cpu().numpy()),
             "network": {name: list(tensor.shape) for name, tensor in self.tensors.items()},

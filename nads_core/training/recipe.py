@@ -96,6 +96,9 @@ class TrainConfig:
     stop_loss: float | None = None
     stop_at_full_accuracy: bool = False
 
+    def __post_init__(self) -> None:
+        make_plain(self)
+
 
 def batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:
     """Yield the sample indices of every step, (batch_size,) or fewer at an epoch's end; a new order
