@@ -6,7 +6,6 @@ import pytest
 import torch
 from convergence import MAPS, assert_mean, assert_normal, normal
 from torch import nn
-from torch.nn import functional as F
 from torch.testing import assert_close
 
 import nads_core as nc
@@ -76,32 +75,6 @@ def test_weights_have_the_initialisation_of_pytorch_or_that_of_vgg(architecture)
             bound = 1 / math.sqrt(layer.weight[0].numel())  # kaiming-uniform with a = sqrt(5)
             assert layer.weight.abs().max() <= bound * (1 + 1e-6)
             assert_mean(layer.weight.flatten().square(), bound**2 / 3)
-
-
-# --- naive twin
-
-
-def lenet_twin(module, x, downsample):
-    x = downsample(F.conv2d(x, module.conv1.weight, module.conv1.bias).relu())
-    x = downsample(F.conv2d(x, module.conv2.weight, module.conv2.bias).relu()).flatten(1)
-    for layer in (module.fc1, module.fc2):
-        x = (x @ layer.weight.T + layer.bias).relu()
-    return x @ module.fc3.weight.T + module.fc3.bias
-
-
-@pytest.mark.parametrize(
-    ("pooling", "downsample"),
-    [
-        ("max", lambda x: x.unfold(2, 2, 2).unfold(3, 2, 2).amax((-1, -2))),
-        ("average", lambda x: x.unfold(2, 2, 2).unfold(3, 2, 2).mean((-1, -2))),
-        ("strided", lambda x: x[:, :, ::2, ::2]),
-        ("none", lambda x: x),
-    ],
-)
-def test_lenet_against_its_layers_written_out(pooling, downsample):
-    module = network(nc.LENET.variant(pooling=pooling))
-    x = inputs(3, 1, 32, 32)
-    assert_close(module(x), lenet_twin(module, x, downsample), rtol=1e-12, atol=1e-12)
 
 
 # --- properties

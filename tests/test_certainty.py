@@ -4,12 +4,12 @@ against second moments that are known.
 
 import pytest
 import torch
-from convergence import normal, rotation, simulated
+from convergence import rotation, simulated
 from examples import Weighted, compute, same
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.directions.certainty import GROUPS, half_coordinates, of_all, solve_type
+from nads_core.directions.certainty import GROUPS, half_coordinates, solve_type
 from nads_core.directions.moments import STUDENT
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 
@@ -97,14 +97,6 @@ def test_exact_levels_are_within_the_intervals():
     assert len(eigenvalues) > 100 and 0.9 <= sum(eigenvalues) / len(eigenvalues)
 
 
-def test_an_interval_is_students():
-    shares = simulated(FALLING, 64).shares()[:, 0, 0]
-    value, std, low, high = simulated(FALLING, 64).energy(torch.eye(D)[0])
-    assert value == pytest.approx(float(shares.sum()))
-    assert std == pytest.approx(float((8 / 7 * (shares - shares.mean()).square().sum()).sqrt()))
-    assert (low, high) == pytest.approx((value - STUDENT * std, value + STUDENT * std))
-
-
 def test_fewer_than_16_networks_say_nothing_of_errors():
     for networks, certain in ((15, False), (16, True)):
         moment = simulated(torch.tensor([100.0, 1.0]), networks, readouts=50)
@@ -125,24 +117,6 @@ def test_two_halves_without_an_error_have_the_same_eigenvectors(size):
     assert_close((solved.axes @ exact).square(), torch.eye(size).double(), atol=1e-6, rtol=0)
     assert solved.certainty.min() > 1 - 1e-6 and solved.num_known == size
     assert not solved.bands()
-
-
-def test_coordinates_of_half_of_the_networks():
-    """A = Q^2 is found from halves: with plane rotations of one pair Q is known."""
-    angles = 0.4 * normal(GROUPS // 2, dtype=torch.float64)
-    plane = torch.diag(torch.tensor([2.0, 1.0])).double()
-    turned = []
-    for angle in (*angles, *-angles):
-        turn = torch.tensor([[angle.cos(), -angle.sin()], [angle.sin(), angle.cos()]])
-        turned.append(turn @ plane @ turn.T)
-    q, _ = half_coordinates(torch.stack(turned))
-    assert q[0, 0] == pytest.approx(float(q[1, 1])) and 0.8 < float(q[0, 0]) < 1
-    assert_close(q.sum(0), torch.ones(2).double())
-
-
-def test_a_share_of_a_length_grows_with_the_networks():
-    share = torch.tensor([-0.1, 0.0, 0.5, 0.9, 1.0, 1.2])
-    assert_close(of_all(share), torch.tensor([0, 0, 0.5 + 0.5 * 0.125, 0.9 + 0.1 * 0.405, 1, 1]))
 
 
 def test_directions_that_only_each_other_resemble_are_a_band():

@@ -1,6 +1,4 @@
-"""What made a file: identities that are the same on every machine, and files that are never half
-written.
-"""
+"""What made a file: identities that are the same on every machine."""
 
 import shutil
 import subprocess
@@ -16,7 +14,6 @@ from nads_book.experiments.stored import load_nads
 import nads_core as nc
 from nads_core.networks.network import Network
 from nads_core.runtime import provenance
-from nads_core.runtime.files import atomic_write
 
 # Of the shipped files, and of those in the repository. They change when other numbers ship, and on
 # no other occasion.
@@ -157,17 +154,3 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch
     loose = tmp_path / "loose" / "nads_core"
     loose.mkdir(parents=True)
     assert commit_of(loose) is None
-
-
-# Files
-
-
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "new" / "file.txt"
-    with atomic_write(path) as file:
-        file.write("é")
-    with pytest.raises(ZeroDivisionError), atomic_write(path, "wb") as file:
-        file.write(b"half")
-        raise ZeroDivisionError
-    assert path.read_text("utf8") == "é"
-    assert list(path.parent.iterdir()) == [path]

@@ -182,30 +182,6 @@ def test_a_small_asymmetry_is_found_by_many_networks_and_few_leave_room_for_it()
             assert not few.holds and few.limit > few.allowed
 
 
-def test_asymmetry_and_limit_are_those_of_their_definitions():
-    """Compare with loops over pairs of groups and all signs."""
-    weights = torch.linspace(0.2, 2, 6).expand(SHAPE)
-    vectors = (normal(64, *SHAPE) * weights).flatten(1).double()
-    moment = nc.SecondMoment((72,))
-    moment.add(vectors[:, None, None])
-    shares = moment.shares()
-    test = symmetry_tests(shares, SHAPE)["flip_columns"]
-    mapped = maps_of(SHAPE, ["flip_columns"])[0]
-    changes = [share - mapped @ share @ mapped.T for share in shares]
-    pairs = [(k, j) for k in range(8) for j in range(8) if k != j]
-    energy = sum((shares[k] * shares[j]).sum() for k, j in pairs) * 8 / 7
-
-    def statistic(signs):
-        products = ((signs[k] * changes[k] * signs[j] * changes[j]).sum() for k, j in pairs)
-        return float(sum(products))
-
-    null = torch.tensor([statistic((1, *rest)) for rest in itertools.product((1, -1), repeat=7)])
-    assert test.p_value == float((null >= null[0] * (1 - 1e-9)).double().mean())
-    assert test.asymmetry == pytest.approx(float(null[0] / energy / 2), rel=1e-5)
-    limit = float((null[0] + null.quantile(0.95)) / energy / 2)
-    assert test.limit == pytest.approx(limit, rel=1e-5)
-
-
 def test_correlated_channels_are_not_exchangeable():
     vectors = normal(512, 1, 1, 72)
     vectors[..., 36:] = vectors[..., :36]  # of equal energy, but always the same
