@@ -73,8 +73,9 @@ class Checkpoint:
             setattr(moment, name, facts[name])
         self.seconds = facts["seconds"]
         moment.sums = arrays.get("sums")
-        for total in () if moment.sums is None else moment.sums:  # earlier files hold other halves
-            total.copy_((total + total.T) / 2)
+        if moment.sums is not None:
+            for total in moment.sums:  # of earlier files not symmetric
+                total.copy_((total + total.T) / 2)
         moment.rows = list(arrays["rows"].split(1)) if "rows" in arrays else []
 
     def save_if_due(self, moment: Moments) -> None:
