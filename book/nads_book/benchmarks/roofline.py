@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.utils.benchmark import Timer
 from torch.utils.flop_counter import FlopCounterMode
 
 from nads_core.directions import Dipole, Estimator, MixedDerivative
@@ -27,6 +26,8 @@ def median_seconds(call: Callable[[], object], seconds: float = 2.0) -> float:
         call: function that is measured.
         seconds: duration of the measurement; a longer call is measured once.
     """
+    from torch.utils.benchmark import Timer  # warns at import where there is no CUDA
+
     timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
     return timer.blocked_autorange(min_run_time=seconds).median
 
