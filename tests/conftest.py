@@ -36,9 +36,9 @@ EMPTY = BOOK / "empty"  # a folder without photos
 
 # Tests of the book are left out where what builds it is not installed: pip install -e .[book]
 if importlib.util.find_spec("jupytext") is None:
-    names = """adam_flip bench book cases chapters checks claims cluster colab* dependencies
+    names = """adam_flip atlas bench book cases chapters checks claims cluster colab* dependencies
     experiments explorer* figures forgetting formatting frequency_maps gaps how_to images jupyterlab
-    law_experiment live_kernel maps notes pages* paper parameters photos playground* poisoning
+    law_experiment lemma2 live_kernel maps notes pages* paper parameters photos playground* poisoning
     precision prediction published
     recipes repair rival_theory rules studies waves"""
     collect_ignore_glob = [f"test_{name}.py" for name in names.split()]
