@@ -36,7 +36,7 @@ EMPTY = BOOK / "empty"  # a folder without photos
 
 # Tests of the book are left out where what builds it is not installed: pip install -e .[book]
 if importlib.util.find_spec("jupytext") is None:
-    names = """adam_flip atlas bench book cases chapters checks claims cluster colab* dependencies
+    names = """atlas bench book cases chapters checks claims cluster colab* dependencies
     experiments explorer* figures forgetting formatting frequency_maps gaps how_to images jupyterlab
     law_experiment lemma2 live_kernel maps notes pages* paper parameters photos playground* poisoning
     precision prediction published

@@ -4,6 +4,7 @@ from pathlib import Path
 import matplotlib
 import nads_book as nb
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose
@@ -26,7 +27,7 @@ def nads(size=8):
 
 
 WAVE = torch.tensor([0.3, 1.0, 0.7, -0.2, -1.1, -0.8, 0.4, 0.9])
-SWEEP = {0: [30, 28, 32], 10: [20, 10, 30], 300: [0, -np.inf, np.inf]}
+SWEEP = pd.DataFrame({0: [30, 28, 32], 10: [20, 10, 30], 300: [0, -np.inf, np.inf]}).T
 PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
@@ -34,8 +35,8 @@ CALLS = {
     "plot_signed_images": lambda: figures.plot_signed_images(
         {"a": torch.eye(4), "b": -torch.eye(4)}
     ),
-    "plot_accuracy_dots": lambda: figures.plot_accuracy_dots(
-        {"a": (0.5, 0.8, 100), "b": (1.0, None, 100)}
+    "plot_accuracies": lambda: figures.plot_accuracies(
+        {"": {"a": figures.Accuracies([0.5], 100, [0.8]), "b": figures.Accuracies([1.0], 100)}}, 50
     ),
     "plot_frequency_maps": lambda: figures.plot_frequency_maps(
         {
@@ -46,7 +47,7 @@ CALLS = {
     "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
     "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
     "plot_by_index": lambda: figures.plot_by_index(
-        {"": {"a": SWEEP, "b": SWEEP}}, "points", {"yours": {5: [20]}}
+        {"a": SWEEP, "b": SWEEP}, "points", {"yours": pd.Series({5: 20.0})}
     ),
     "plot_versions": lambda: figures.plot_versions(
         {"clean": PHOTOS, "flipped": PHOTOS - 0.5}, ["cat"] * 7, signed=("flipped",)
@@ -54,12 +55,6 @@ CALLS = {
     "plot_aliasing": lambda: figures.plot_aliasing({"a": WAVE}, {"a": WAVE[::2]}, 0.5),
     "plot_two_classes": lambda: figures.plot_two_classes(
         {"a": (torch.complex(WAVE, -WAVE), torch.tensor([-1, 1] * 4))}
-    ),
-    "plot_learning_curves": lambda: figures.plot_learning_curves(
-        [10, 100],
-        {"CNN": (PHOTOS[0, 0, :2, :2], PHOTOS[1, 0, :2, :2])},
-        [0.8, 0.9],
-        ["easy", "hard"],
     ),
     "plot_matrices": lambda: figures.plot_matrices({"a": PHOTOS[0, 0], "b": PHOTOS[1, 0]}),
     "plot_convergence": lambda: figures.plot_convergence(

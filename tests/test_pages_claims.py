@@ -14,7 +14,6 @@ KEPT = {"images": "photos", "background": "kept"}
 START = {"network": "lenet", "data": "photos", "step": 0}
 FASHION = {"data": "fashion-mnist", "network": "lenet"}
 
-ONE_SIZE = {"treatment": "adam, one step size"}
 DECIDED = {"verified": True, "toy": True, "falsified": False, "inconclusive": None}
 FIRST = "exact-first-step"
 DERIVATIVE = {"measured": "derivative"}
@@ -63,8 +62,6 @@ CASES = [
     ("hole-fashion", "replications", FASHION | {"written": "hole"}, "test_accuracy", 0.87),
     ("maps-resnet", "replications", {"map": "random signs"}, "test_accuracy", 0.68),
     ("flip-fashion", "replications", FASHION | {"map": "flipped"}, "test_accuracy", 0.87),
-    ("adam-uneven", "adam-flip", {"treatment": "adam", "basis": "flipped"}, "test_accuracy", 0.48),
-    ("adam-step-sizes", "adam-flip", ONE_SIZE | {"basis": "rotated"}, "test_accuracy", 0.3),
     ("first-step-along-law", FIRST, DERIVATIVE, "change.cosine.G_0 S G_0", LOW),
     ("first-step-shrinks", FIRST, DERIVATIVE, "growth", LOW),
     ("few-networks", "network-numbers", {"network": "cnn"}, "area", 0.5),

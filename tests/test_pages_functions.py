@@ -25,14 +25,12 @@ from nads_book.pages import (
     directional_bias,
     explorer,
     flip,
-    lemma1_hessian,
     nad_computation,
     nads_and_generalization,
     poison_trial,
     pooling_theory,
     training,
 )
-from nads_book.theory import deep_linear
 from nads_book.theory.reference import compute_reference_nads
 from torch import nn
 from torch.testing import assert_close
@@ -114,23 +112,6 @@ def test_other_accuracies_change_the_verdicts(claim, monkeypatch):
         other = known | {pooling_theory.silent()[0]: 0.9}
     monkeypatch.setattr(pooling_theory, "published_accuracies", lambda name: other)
     assert decide(claim).holds is False
-
-
-def test_the_loss_at_the_drawn_weights_is_the_expected_loss_of_the_model():
-    """At t = p = 0 the signal is ignored: 1 plus the noise of the other weights, as samples say."""
-    response = lemma1_hessian.response_of("average", 16)
-    generator = torch.Generator().manual_seed(0)
-    theta = torch.randn(4, generator=generator).double() / 2
-    phi = torch.randn(16, generator=generator).double() / 2
-    theta[2], phi[2] = 0.7, -0.3
-    x = 0.8 * torch.randn(200_000, 16, generator=generator).double()
-    y = torch.randn(200_000, generator=generator).sign().double()
-    x[:, 2] += y
-    losses = (y - deep_linear.deep_linear_output(theta, phi, x, response, 4)).square()
-    at = torch.tensor([0.7, -0.3]).double()
-    expected = float(lemma1_hessian.loss_at(*at, 2, response, 0.8))
-    error = 4 * float(losses.std()) / 200_000**0.5
-    assert float(losses.mean()) == pytest.approx(expected, abs=error)
 
 
 # 07: what a reader runs

@@ -1,6 +1,7 @@
-"""Figures of which directions networks learn from data, over the plane of frequencies."""
+"""Figures of images, of accuracies, and of numbers over the plane of frequencies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -20,6 +21,7 @@ from nads_book.figures.style import (
     name_rows,
     panel_row,
     shade,
+    show_colours,
     show_signed,
     styled,
     subplots,
@@ -27,8 +29,6 @@ from nads_book.figures.style import (
 from nads_book.statistics import accuracy_interval
 from nads_core.data.fourier import Frequency
 
-# Label -> test accuracy, training accuracy if it is known, number of test images.
-Dots = dict[str, tuple[float, float | None, int]]
 HALF = 16  # of the height and width of the images
 TICKS = (-16, -8, 0, 8)
 
@@ -47,26 +47,72 @@ def plot_signed_images(images: Mapping[str, Tensor]) -> Figure:
 
 
 @styled
-def plot_accuracy_dots(accuracies: Dots) -> Figure:
-    """Draw accuracies on new images, with 95 % intervals, and on training images, a line per
-    network and task.
+def plot_versions(
+    versions: Mapping[str, Tensor], captions: Sequence[str], signed: Collection[str] = ()
+) -> Figure:
+    """Draw several versions of the same images, one per row.
 
     Args:
-        accuracies: label -> test accuracy, training accuracy if it is known, in [0, 1], and number
-            of new images.
+        versions: label -> (n, 3, H, W) in [0, 1].
+        captions: captions of the images.
+        signed: labels of rows whose values lie around 0: they are drawn with 0 as mid-grey.
     """
-    figure, ((axis,),) = subplots(1, 1, 1.0 + 0.28 * len(accuracies), grid="x")
-    blue, orange, *_ = colours()
-    for place, (test, train, num_test) in enumerate(accuracies.values()):
-        lengths = bars([test], accuracy_interval(test, num_test))
-        axis.errorbar(100 * test, place, xerr=lengths, fmt="o", color=blue, label="new images")
-        if train is not None:
-            ring = {"markersize": 9, "label": "training images"}
-            axis.plot(100 * train, place, "o", mfc="none", color=orange, **ring)
-    axis.axvline(50, **dotted("chance"))
-    name_rows(axis, accuracies)
-    axis.set(xlabel="accuracy (%)", xlim=(44, 104))
-    legend(figure, axis, ncols=3)
+    columns = max(map(len, versions.values()))
+    height = 0.3 + 0.98 * len(versions) * 7 / max(5, columns)
+    figure, axes = subplots(len(versions), columns, height)
+    for line, (label, images) in zip(axes, versions.items(), strict=True):
+        for axis, image in zip(line, images, strict=True):
+            show_colours(axis, 0.5 + 0.5 * image if label in signed else image)
+        line[0].set_ylabel(label)
+    for axis, caption in zip(axes[0], captions, strict=True):
+        axis.set_title(caption)
+    return figure
+
+
+class Accuracies(NamedTuple):
+    """Accuracies in [0, 1] of networks of one kind.
+
+    Args:
+        test: accuracy of each on new images.
+        num_test: number of new images behind their mean.
+        train: accuracy of each on its training images, if it is known.
+        paper: the paper's accuracy on new images, or none.
+    """
+
+    test: Sequence[float]
+    num_test: int
+    train: Sequence[float] = ()
+    paper: Sequence[float] = ()
+
+
+@styled
+def plot_accuracies(panels: Mapping[str, Mapping[str, Accuracies]], chance: float) -> Figure:
+    """Draw accuracies as dots, a row per kind of network or of images.
+
+    Args:
+        panels: title -> label -> accuracies; bars are 95 % intervals of means for so many images.
+        chance: accuracy of a guess, in per cent.
+    """
+    rows = list(dict.fromkeys(label for kinds in panels.values() for label in kinds))
+    height = 1.0 + 0.28 * len(rows)
+    figure, axes = panel_row(panels, height, grid="x", sharex=True, sharey=True)
+    looks = {
+        "new images": {"marker": "o", "color": colours()[0]},
+        "training images": {"marker": "o", "color": colours()[1], "mfc": "none", "markersize": 8},
+        "paper, new images": {"marker": "s", "color": shade(0.55), "zorder": 0},
+    }
+    for axis, kinds in zip(axes, panels.values(), strict=True):
+        for label, (test, num_test, *others) in kinds.items():
+            place, mean = rows.index(label), float(np.mean(test))
+            lengths = bars([mean], accuracy_interval(mean, num_test))
+            axis.errorbar(100 * mean, place, xerr=lengths, fmt="|", color=shade(0), capsize=3)
+            for (name, look), values in zip(looks.items(), (test, *others), strict=True):
+                for value in values:
+                    axis.plot(100 * value, place, linestyle="none", label=name, **look)
+        axis.axvline(chance, **dotted("chance"))
+        axis.set(xlabel="accuracy (%)", xlim=(0.9 * chance, 103))
+    name_rows(axes[0], rows)
+    legend(figure, axes, ncols=4)
     return figure
 
 

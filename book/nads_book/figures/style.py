@@ -220,7 +220,9 @@ def log_ticks(axis: Axes, ticks: Sequence[float] | np.ndarray, labels: Iterable[
     they are given.
     """
     axis.set_xscale("log")
+    limits = axis.get_xlim()  # ticks outside do not widen them
     axis.set_xticks(ticks, list(labels) or [f"{tick:,g}" for tick in ticks])
+    axis.set_xlim(limits)
     axis.minorticks_off()
 
 

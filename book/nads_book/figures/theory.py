@@ -12,7 +12,6 @@ from nads_book.figures.style import (
     colours,
     is_narrow,
     legend,
-    log_ticks,
     panel_row,
     shade,
     styled,
@@ -111,34 +110,6 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
         ends = 1.05 * float(samples.abs().max()) * np.array([-1, 1])
         axis.set(ylabel="imaginary part", xlim=ends, ylim=ends, aspect="equal")
     axes[0].legend(markerscale=4, loc="upper right")
-    return figure
-
-
-@styled
-def plot_learning_curves(
-    train_sizes: Sequence[int],
-    curves: Mapping[str, tuple[Tensor, Tensor]],
-    bounds: Curve,
-    names: Sequence[str],
-) -> Figure:
-    """Draw test accuracy against training samples, a panel a classifier, with the optimal accuracy
-    as a dotted line.
-
-    Args:
-        train_sizes: (n,).
-        curves: title -> (accuracies (F, n), standard errors (F, n)).
-        bounds: (F,).
-        names: names of the F directions.
-    """
-    figure, axes = panel_row(curves, xlabel="training samples", ylabel="test accuracy", sharey=True)
-    for axis, (means, errors) in zip(axes, curves.values(), strict=True):
-        for mean, error, bound, name, colour in zip(
-            means, errors, bounds, names, colours(), strict=False
-        ):
-            axis.errorbar(train_sizes, mean, 2 * error, fmt="o-", color=colour, label=name)
-            axis.axhline(float(bound), color=colour, linestyle=":")
-        log_ticks(axis, train_sizes)
-    legend(figure, axes[0], ncols=len(names))
     return figure
 
 

@@ -30,7 +30,6 @@ MODULES = (
     "directional_bias",
     "explorer",
     "flip",
-    "flip_elsewhere",
     "lemma1_hessian",
     "nad_computation",
     "nads_and_generalization",

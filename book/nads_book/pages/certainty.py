@@ -17,7 +17,7 @@ from nads_book.experiments import formatting, load_nads, load_study
 from nads_book.experiments.evidence import evidence
 from nads_book.experiments.formatting import LABELS
 from nads_book.figures.style import shade, styled, subplots
-from nads_book.pages.scored_rows import rows_of
+from nads_book.pages.scored_rows import table_of
 from nads_book.published.waves import half_of_energy
 from nads_book.studies.calibration import ENTRIES
 from nads_book.studies.network_numbers import LARGEST
@@ -193,7 +193,7 @@ def table_shipped() -> str:
 @cache
 def network_numbers() -> pd.DataFrame:
     """Return the means of measures over runs, by network and number of networks."""
-    rows = pd.DataFrame(rows_of("network-numbers")).drop(columns=["seed", "run"])
+    rows = table_of("network-numbers").drop(columns=["seed", "run"])
     return rows.groupby(["network", "networks"]).mean()
 
 

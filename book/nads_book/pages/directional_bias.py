@@ -21,7 +21,6 @@ from nads_book.claims import decides
 from nads_book.experiments import Results
 from nads_book.experiments.evidence import Estimate, evidence
 from nads_book.experiments.formatting import LABELS, percent
-from nads_book.figures.learning import Dots
 from nads_book.figures.style import dotted, panel_row, shade, styled
 from nads_book.published.waves import (
     LEARNED,
@@ -78,7 +77,7 @@ def plot_bet(
     waves: Sequence[Frequency],
     results: Mapping[str, Any],
     num_test: int,
-    others: Dots | None = None,
+    others: Mapping[str, figures.Accuracies] | None = None,
 ) -> Figure:
     """Draw the accuracies of networks on new images and on their training images.
 
@@ -89,28 +88,30 @@ def plot_bet(
         others: rows below these.
     """
     rows = {
-        f"{LABELS.get(name, name)}, wave {k}": (float(test), float(train), num_test)
+        f"{LABELS.get(name, name)}, wave {k}": figures.Accuracies([test], num_test, [train])
         for name, found in results.items()
         for k, test, train in zip(waves, found.test_accuracy, found.train_accuracy, strict=True)
     }
-    return figures.plot_accuracy_dots(rows | (others or {}))
+    return figures.plot_accuracies({"": {**rows, **(others or {})}}, 50)
 
 
-def stored_beside(wave: Frequency) -> Dots:
+def stored_beside(wave: Frequency) -> dict[str, figures.Accuracies]:
     """Return the stored accuracies along a wave of the published grid that is closest to another
     wave.
     """
     nearest = wrapped(wave[0] // 2 * 2, wave[1] // 2 * 2)  # all cycles of the grid are even
     if nearest not in published_accuracies("lenet"):
         nearest = negative(nearest)
-    found: Dots = {
-        f"{label}, published, {nearest}": (published_accuracies(name)[nearest], None, 10_000)
+    found = {
+        f"{label}, published, {nearest}": figures.Accuracies(
+            [published_accuracies(name)[nearest]], 10_000
+        )
         for name, label in LABELS.items()
     }
     test, train = (
         accuracies("lenet", field=field)[nearest] for field in ("test_accuracy", "train_accuracy")
     )
-    return found | {f"LeNet, ours, {nearest}": (test, train, 20_000)}
+    return found | {f"LeNet, ours, {nearest}": figures.Accuracies([test], 20_000, [train])}
 
 
 def plot_your_training(

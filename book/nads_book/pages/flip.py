@@ -17,30 +17,25 @@ from nads_book.experiments import Results, formatting, load_nads
 from nads_book.experiments.evidence import Estimate, above, around, evidence
 from nads_book.experiments.formatting import LABELS
 from nads_book.explorer import Changes
-from nads_book.figures.style import colours, dotted, legend, panel_row, shade, show_badge, styled
+from nads_book.figures.style import dotted, legend, panel_row, show_badge, styled
+from nads_book.pages.scored_rows import table_of
 from nads_book.statistics import pooled_variance
 from nads_book.studies import load_results, stored
 from nads_book.studies.transforms import orthogonal_map, transform
 from nads_core.data import ImageSet
+from nads_core.runtime.arguments import require_choice
 
-MAPS = {
-    "as is": "as is",
-    "random signs": "order kept, random signs",
-    "flipped": "order reversed (the flip)",
-    "shuffled": "order shuffled",
+MAPS = ("as is", "random signs", "flipped", "shuffled")
+WAYS = {  # order of coordinates, and whether they have random signs
+    "as is": ("kept", False),
+    "random signs": ("kept", True),
+    "flipped": ("reversed", False),
 }
+KIND = ["source", "target", "order", "signs"]  # of a map, whatever the random draw
 SIZES = {"lenet": "laptop", "resnet18": "narrow"}  # of networks that were trained on mapped photos
 NAMES = LABELS | {"resnet18": "ResNet-18, quarter width"}
-AS_THEY_ARE = "photos as they are"
-ORDERS = {  # of coordinates -> marker
-    AS_THEY_ARE: "o",
-    "order kept": "^",
-    "shuffled": "s",
-    "order reversed": "v",
-    "random": "D",
-}
 COLUMNS = {"match": "match", "correlation of neighbouring pixels": "neighbours"}
-ROUGH = 0.05  # correlation of neighbouring pixels below which a map of ResNet-18 counts as rough
+FASHION, DEEP = ("fashion-mnist", "lenet"), ("imagenette", "resnet")
 
 
 # Images, and networks that are trained on them now
@@ -66,8 +61,7 @@ def mapped(images: Tensor, nads: nc.NADs, name: str, seed: int = 0) -> Tensor:
     Raises:
         ValueError: for another name.
     """
-    if name not in MAPS:
-        raise ValueError(f"map must be one of {', '.join(MAPS)}, got {name!r}")
+    require_choice("map", name, MAPS)
     order = {"flipped": "reversed", "shuffled": "shuffled"}.get(name, "kept")
     signs = name == "random signs"
     return transform(images, orthogonal_map(nads.basis, nads.basis, order, signs=signs, seed=seed))
@@ -141,13 +135,14 @@ def sides_of(results: Results, field: str = "test_accuracy") -> dict[str, list[f
 
 def plot_costs() -> Figure:
     """Draw the accuracies on upright and flipped photos, and the paper's."""
-    tests, trainings, papers = {}, {}, {}
+    panels = {}
     for name, results in flips().items():
-        panel = f"{LABELS[name]}, {results.settings['num_train']:,} photos"
-        tests[panel], trainings[panel] = sides_of(results), sides_of(results, "train_accuracy")
-        papers[panel] = dict(zip(tests[panel], published.FLIP[name], strict=True))
-    badge = formatting.badge(of_maps("lenet"))
-    return figures.plot_representations(tests, 10_000, trainings, papers, badge=badge)
+        tests, trainings = sides_of(results), sides_of(results, "train_accuracy")
+        panels[f"{LABELS[name]}, {results.settings['num_train']:,} photos"] = {
+            side: figures.Accuracies(test, 10_000, trainings[side], [paper])
+            for (side, test), paper in zip(tests.items(), published.FLIP[name], strict=True)
+        }
+    return figures.plot_accuracies(panels, 10, badge=formatting.badge(of_maps("lenet")))
 
 
 @decides("flip-full-lenet")
@@ -181,41 +176,23 @@ def of_maps(name: str) -> Results:
 
 @cache
 def maps(name: str) -> pd.DataFrame:
-    """Return the same as a table, with points (accuracy in percent), what each map does to the
-    order of the coordinates, and its kind, whatever the random draw.
-    """
+    """Return the same as a table, with points (accuracy in percent)."""
     rows = of_maps(name).table
-    own = rows["source"] == rows["target"]
-    upright = own & (rows["order"] == "kept") & ~rows["signs"]
-    does = rows["order"].map({"kept": "order kept", "reversed": "order reversed"})
-    does = does.fillna("shuffled").mask(rows["target"] == "random", "random")
-    kind = rows["source"] + ", " + rows["target"] + ", " + rows["order"]
-    return rows.assign(
-        points=100 * rows["test_accuracy"],
-        does=does.mask(upright, AS_THEY_ARE),
-        kind=kind.mask(own & rows["signs"], kind + ", signs").mask(upright, AS_THEY_ARE),
-        own_signs=own & rows["signs"],
-    )
+    return rows.assign(points=100 * rows["test_accuracy"])
 
 
-def kinds_of(name: str) -> pd.DataFrame:
-    """Return each kind of map, with means of match, smoothness and points."""
-    groups = maps(name).fillna({"match": 0}).groupby("kind", sort=False)
-    means = groups[["match", "neighbours", "points"]].mean()
-    return means.join(groups[["source", "target", "order", "does", "own_signs"]].first())
+def kinds() -> pd.DataFrame:
+    """Return the means of match, smoothness and points over each kind of LeNet's maps."""
+    groups = maps("lenet").fillna({"match": 0}).groupby(KIND)
+    return groups[["match", "neighbours", "points"]].mean()
 
 
 def three_ways(name: str) -> dict[str, pd.DataFrame]:
     """Return the networks on photos as they are, with random signs of their coordinates, and
     flipped.
     """
-    rows, own = maps(name), f"{name}, {name}"
-    ways = {
-        "as is": AS_THEY_ARE,
-        "random signs": f"{own}, kept, signs",
-        "flipped": f"{own}, reversed",
-    }
-    return {way: rows[rows["kind"] == kind] for way, kind in ways.items()}
+    groups = maps(name).groupby(KIND)
+    return {way: groups.get_group((name, name, *what)) for way, what in WAYS.items()}
 
 
 def difference(name: str, *ways: str) -> Estimate:
@@ -225,9 +202,9 @@ def difference(name: str, *ways: str) -> Estimate:
     Where a side has several draws of a map, the draws may decide.
     """
     one, other = sides = [three_ways(name)[way] for way in ways]
-    cells = maps(name).groupby(["kind", "draw"])["points"]
+    cells = maps(name).groupby([*KIND, "draw"])["points"]
     trainings = pooled_variance(values for _, values in cells)
-    draws = pooled_variance(values for _, values in cells.mean().groupby("kind"))
+    draws = pooled_variance(values for _, values in cells.mean().groupby(KIND))
     half = trainings.half_width(*map(len, sides))
     if drawn := [count for side in sides if (count := side["draw"].nunique()) > 1]:
         half = max(half, draws.half_width(*drawn))
@@ -239,7 +216,6 @@ def widget() -> Changes:
     tried.
     """
     entries = []
-    keys = {"upright": "as is", "signs": "random signs", "flipped": "flipped"}
     for name in SIZES:
         settings = of_maps(name).settings
         caption = (
@@ -247,9 +223,10 @@ def widget() -> Changes:
             f"on images changed like this: {settings['num_train']:,} photos, "
             f"{settings['recipe']['epochs']} epochs."
         )
-        found = three_ways(name)
-        means = {key: float(found[label]["test_accuracy"].mean()) for key, label in keys.items()}
-        entries.append({"key": name, "label": NAMES[name], "accuracies": means, "caption": caption})
+        means = [float(rows["test_accuracy"].mean()) for rows in three_ways(name).values()]
+        accuracies = dict(zip(("upright", "signs", "flipped"), means, strict=True))
+        entry = {"key": name, "label": NAMES[name], "caption": caption}
+        entries.append(entry | {"accuracies": accuracies})
     return Changes("flip", entries)
 
 
@@ -259,39 +236,32 @@ def plot_signs(yours: Mapping[str, Sequence[float]] | None = None) -> Figure:
     Args:
         yours: map -> accuracies in [0, 1] of networks that were trained now, in a panel of its own.
     """
-    tests = {
-        NAMES[name]: {way: rows["test_accuracy"].tolist() for way, rows in three_ways(name).items()}
+    found = {
+        NAMES[name]: {way: rows["test_accuracy"] for way, rows in three_ways(name).items()}
         for name in SIZES
     }
-    shown = tests | ({"yours": yours} if yours else {})
-    return figures.plot_representations(shown, 5_000, badge=formatting.badge(of_maps("lenet")))
+    panels = {
+        name: {way: figures.Accuracies(shares, 5_000) for way, shares in ways.items()}
+        for name, ways in (found | ({"yours": yours} if yours else {})).items()
+    }
+    return figures.plot_accuracies(panels, 10, badge=formatting.badge(of_maps("lenet")))
 
 
 @styled
-def plot_maps(name: str) -> Figure:
-    """Draw the accuracy of each kind of map against match and smoothness; lines connect an order
-    with its reverse.
-    """
-    kinds = kinds_of(name)
-    if name == "resnet18":  # whose photos as they are lie far above all maps
-        kinds = kinds.drop(AS_THEY_ARE)
-    orders = [kinds[(kinds["order"] == one) & ~kinds["own_signs"]] for one in ("kept", "reversed")]
-    pairs = orders[0].merge(orders[1], on=["source", "target"], suffixes=("_kept", "_reversed"))
+def plot_maps() -> Figure:
+    """Draw LeNet's accuracy under each kind of map against match and smoothness."""
+    found = kinds().reset_index()
+    order = "order " + found["order"].mask(found["target"] == "random", "of a random basis")
     figure, axes = panel_row(["", ""], 3.2, ylabel="test accuracy (%)", sharey=True)
+    # Logistic regression was trained at this size.
+    level = 100 * stored("maps-logreg", "laptop").table["test_accuracy"].mean()
     for axis, (xlabel, key) in zip(axes, COLUMNS.items(), strict=True):
-        x, y = (pairs[[f"{one}_kept", f"{one}_reversed"]].T for one in (key, "points"))
-        axis.plot(x, y, color=shade(0.6), linewidth=0.8, zorder=0)
-        for colour, (order, marker) in zip(colours(), ORDERS.items(), strict=False):
-            some = kinds[kinds["does"] == order]
-            if len(some):
-                look = {"color": colour, "alpha": 0.75, "label": order}
-                axis.plot(some[key], some["points"], marker, **look)
-        if name == "lenet":  # logistic regression was trained at its size
-            level = stored("maps-logreg", "laptop").table["test_accuracy"].mean()
-            axis.axhline(100 * level, **dotted("logistic regression", 0.2))
+        for marker, (label, some) in zip("^Dvos", found.groupby(order), strict=False):
+            axis.plot(some[key], some["points"], marker, alpha=0.75, label=label)
+        axis.axhline(level, **dotted("logistic regression", 0.2))
         axis.set_xlabel(xlabel)
     legend(figure, axes[0], ncols=3)
-    show_badge(figure, formatting.badge(of_maps(name)))
+    show_badge(figure, formatting.badge(of_maps("lenet")))
     return figure
 
 
@@ -325,22 +295,44 @@ def _():
     """Decide whether match and smoothness are so correlated over LeNet's maps that they cannot be
     distinguished.
     """
-    changed = kinds_of("lenet").drop(AS_THEY_ARE)
+    changed = kinds().drop(("lenet", "lenet", *WAYS["as is"]))
     together = changed["match"].corr(changed["neighbours"], "spearman")
     return evidence(together > 0.9, together, results=[of_maps("lenet")])
 
 
-@decides("match-open")
+# Other photos: `book/preregistered/replications.toml` has what was expected, and the criteria
+
+
+@cache
+def elsewhere(data: str, network: str) -> pd.DataFrame:
+    """Return the trainings of a network on a data set, with points."""
+    rows = table_of("replications")
+    rows = rows[(rows["data"] == data) & (rows["network"] == network)]
+    return rows.assign(points=100 * rows["test_accuracy"])
+
+
+@decides("maps-resnet")
 def _():
-    """Decide whether match and accuracy have a rank correlation over ResNet-18's maps after which
-    neighbouring pixels are uncorrelated.
+    """Decide whether all three maps cost the ResNet-18 more than 25 points, within four points of
+    each other.
     """
-    kinds = kinds_of("resnet18")
-    rough = kinds[kinds["neighbours"].abs() < ROUGH]
-    rho = rough[["match", "points"]].round(9).corr("spearman").loc["match", "points"]
-    # Fisher's transform: artanh(rho) has a standard error of about 1 / sqrt(n - 3).
-    half = 1.96 / (len(rough) - 3) ** 0.5
-    low, high = np.tanh(np.arctanh(rho) + np.array([-half, half]))
-    unsettled = low <= 0 <= high
-    results = [of_maps("resnet18")]
-    return evidence(None if unsettled else True, rho, low, high, null=0, results=results)
+    means = elsewhere(*DEEP).groupby("map")["points"].mean()[list(MAPS)]
+    losses = means["as is"] - means.drop("as is")
+    apart = losses.max() - losses.min()
+    holds = losses.min() > 25 and apart < 4
+    rows = elsewhere(*DEEP).dropna(subset="map")
+    return evidence(holds, apart, rows=rows, size="narrow")
+
+
+@decides("flip-fashion")
+def _():
+    """Decide by the estimates, as registered, whether the flip costs LeNet at least three points,
+    and two more than random signs.
+    """
+    rows = elsewhere(*FASHION)
+    condition = ["map", "index", "background", "written", "size"]
+    variance = pooled_variance(each for _, each in rows.groupby(condition, dropna=False)["points"])
+    upright, signs, flipped = (rows["points"][rows["map"] == name] for name in WAYS)
+    found = variance.difference(signs, flipped)
+    holds = upright.mean() - flipped.mean() >= 3 and found[0] >= 2
+    return evidence(holds, *found, rows=rows, size="narrow")

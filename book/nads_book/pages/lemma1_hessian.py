@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Estimate, evidence, fitted_slope
-from nads_book.figures.style import DIVERGING, legend, log_ticks, panel_row, shade, styled
+from nads_book.figures.style import legend, log_ticks, panel_row, styled
 from nads_book.statistics import rank_correlation
 from nads_book.theory import deep_linear, pooling
 from nads_book.theory.checks import decide
@@ -91,54 +91,7 @@ def exponent() -> Estimate:
     return fitted_slope(-response.log().numpy(), steps.log().numpy())
 
 
-def loss_at(t: Tensor, p: Tensor, frequency: int, response: Tensor, noise_std: float) -> Tensor:
-    """Return the expected loss where the weights that carry the signal are t and p, (...)."""
-    generator = torch.Generator().manual_seed(0)
-    outputs = len(response) // STRIDE
-    theta = torch.randn(outputs, generator=generator).double() / 2
-    phi = torch.randn(len(response), generator=generator).double() / 2
-    theta = torch.where(torch.arange(outputs) == frequency % outputs, t[..., None], theta)
-    phi = torch.where(torch.arange(len(phi)) == frequency, p[..., None], phi)
-    # f(x) = beta · x
-    beta = torch.cat([theta] * STRIDE, -1) * response * phi / STRIDE**0.5  # (..., D)
-    return (1 - MARGIN * beta[..., frequency]) ** 2 + noise_std**2 * beta.square().sum(-1)
-
-
 # Figures
-
-
-@styled
-def plot_saddle(frequency: int = 2, prefilter: str = "average") -> Figure:
-    """Draw the loss over the two weights that carry the signal, as far as it differs from that at
-    the origin, and cuts through the origin.
-    """
-    grid = torch.linspace(-1.5, 1.5, 61).double()
-    losses = loss_at(grid[:, None], grid, frequency, response_of(prefilter, SMALL), SMALL_NOISE)
-    change = (losses - losses[30, 30]).numpy()
-    figure, (left, right) = panel_row(
-        ("change of the loss", "cuts through the origin"), 3.1, grid=None
-    )
-    limit = 2 * np.abs(change.diagonal()).max()
-    levels = np.linspace(-limit, limit, 25)
-    filled = left.contourf(grid, grid, change, levels, cmap=DIVERGING, extend="both")
-    left.contour(grid, grid, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
-    seen = {"markerfacecolor": shade(1), "markeredgecolor": shade(0)}  # on any colour
-    left.plot(0, 0, "o", markersize=6, **seen)
-    left.set(xlabel="weight of φ", ylabel="weight of θ", aspect="equal")
-    figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
-    cuts = {
-        "weight of φ alone": (1, change[30]),
-        "weight of θ alone": (1, change[:, 30]),
-        "same sign": (2**0.5, change.diagonal()),
-        "opposite signs": (2**0.5, change[:, ::-1].diagonal()),
-    }
-    for (label, (length, cut)), style in zip(cuts.items(), ("-", "--", "-", "-"), strict=True):
-        right.plot(length * grid, cut, style, label=label)
-    right.set(xlabel="distance from the origin", ylabel="change of the loss")
-    right.set_ylim(-0.6 * limit, limit)
-    right.grid(alpha=0.3)
-    legend(figure, right, ncols=4)
-    return figure
 
 
 @styled

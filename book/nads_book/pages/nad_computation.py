@@ -31,7 +31,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.pages.scored_rows import registered, rows_of
+from nads_book.pages.scored_rows import registered, rows_of, table_of
 from nads_book.published.waves import spectrum_of
 from nads_book.studies.mixed_derivative import NETWORKS
 from nads_core.directions import NADs
@@ -172,7 +172,7 @@ def _(criterion: str) -> Evidence:
 
 def published_overlaps() -> pd.DataFrame:
     """Return the overlaps of our first NADs with the published ones: networks × numbers of NADs."""
-    rows = pd.DataFrame(rows_of("published-spectra")).dropna(subset="overlaps")
+    rows = table_of("published-spectra").dropna(subset="overlaps")
     networks = rows["architecture"].map(LABELS).rename("overlap with the published NADs")
     return pd.DataFrame(rows["overlaps"].tolist(), networks).add_prefix("first ")
 

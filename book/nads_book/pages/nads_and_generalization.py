@@ -29,6 +29,7 @@ from nads_book.figures.style import (
     shade,
     styled,
 )
+from nads_book.pages.scored_rows import table_of
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.statistics import accuracy_interval, area_under_curve, with_interval
@@ -285,7 +286,7 @@ def plot_law() -> Figure:
 @decides("samples-and-noise")
 def _():
     """Decide whether few samples with little noise are worse than the law says, for most NADs."""
-    rows = pd.DataFrame(load_study("law-trained.json")["rows"]).fillna({"epochs": 20})
+    rows = table_of("law-trained").fillna({"epochs": 20})
     predicted = pd.DataFrame(load_study("law.json")["prediction"]["rows"])
     keys, few, many = ["num_train", "noise_std"], (1_000, 1.0), (10_000, 2.0)
     usual, longer = (

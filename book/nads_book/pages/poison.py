@@ -13,12 +13,11 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.claims import decides
-from nads_book.experiments import Results, Row, formatting, load_study
-from nads_book.experiments.evidence import Estimate, Evidence, above, evidence, fitted_slope
+from nads_book.experiments import Results, Row, formatting
+from nads_book.experiments.evidence import Evidence, above, evidence, fitted_slope
 from nads_book.explorer import Changes
-from nads_book.figures.poison import index_axis
-from nads_book.figures.style import colours, legend, rule, show_badge, styled, subplots
-from nads_book.pages.flip_elsewhere import FASHION, elsewhere
+from nads_book.pages.flip import FASHION, elsewhere
+from nads_book.pages.scored_rows import table_of
 from nads_book.statistics import pooled_variance, student_mean
 from nads_book.studies import stored
 from nads_core.data import ImageSet
@@ -36,6 +35,7 @@ LAST_EARLY = 60  # last NAD whose number of one deviation costs LeNet accuracy: 
 LATE = 60  # first carrier at which no LeNet follows a number of 0.5 after ten epochs
 COSTLY = 1.5  # points
 STRENGTH = 0.05  # the paper's
+SPAN = ["mean", "min", "max"]  # of single networks
 
 
 # The poison in parts
@@ -66,7 +66,7 @@ def trained(case: str = "lenet") -> pd.DataFrame:
     else:
         rows = pd.DataFrame((injected() if case == "lenet" else narrow()).rows)
         rows = rows[(rows["images"] == "photos") & (rows["background"] == "kept")]
-    more = pd.DataFrame(load_study("poison-parts.json")["rows"])
+    more = table_of("poison-parts")
     # Without columns that are empty: pandas 2 warns of them
     sets = [one.dropna(axis=1, how="all") for one in (rows, more[more["case"] == case])]
     found = pd.concat(sets, ignore_index=True)
@@ -88,11 +88,11 @@ def mean_lost(part: str, case: str = "lenet") -> pd.Series:
     return rows[rows["part"] == part].groupby("index")["lost"].mean()
 
 
-def sweep(part: str, case: str = "lenet") -> dict[int, Estimate]:
+def sweep(part: str, case: str = "lenet") -> pd.DataFrame:
     """Return means over seeds of the points lost by a part, with 95 % intervals, by NAD index."""
     rows = trained(case)
     groups = rows[rows["part"] == part].groupby("index")["lost"]
-    return {int(index): student_mean(values) for index, values in groups}
+    return pd.DataFrame({int(index): student_mean(values) for index, values in groups}).T
 
 
 def plot_number(yours: Mapping[int, float] | None = None, images: ImageSet | None = None) -> Figure:
@@ -106,8 +106,8 @@ def plot_number(yours: Mapping[int, float] | None = None, images: ImageSet | Non
     own = {}
     if yours and images:
         label = f"yours: {formatting.badge(images)}"
-        own = {label: {index: [lost] for index, lost in yours.items()}}
-    return figures.plot_by_index({"": curves}, LOST, own)
+        own = {label: pd.Series(yours)}
+    return figures.plot_by_index(curves, LOST, own)
 
 
 def plot_parts(case: str = "lenet") -> Figure:
@@ -118,8 +118,8 @@ def plot_parts(case: str = "lenet") -> Figure:
         case: "lenet", "fashion" or "resnet", see `NAMES`.
     """
     curves = {part: sweep(part, case) for part in (BOTH, HOLE, AT_MEAN, NUMBER)}
-    drawn = {part: lost for part, lost in curves.items() if lost}
-    return figures.plot_by_index({"": drawn}, LOST, badge=NAMES[case])
+    drawn = {part: lost for part, lost in curves.items() if len(lost)}
+    return figures.plot_by_index(drawn, LOST, badge=NAMES[case])
 
 
 def widget() -> Changes:
@@ -142,8 +142,8 @@ def widget() -> Changes:
 def _():
     """Decide whether a number of one deviation costs 20 points early, and nothing late."""
     lost = sweep(DEVIATION)
-    early = min(found for index, found in lost.items() if index <= LAST_EARLY)
-    late = max(found[0] for index, found in lost.items() if index > LAST_EARLY)
+    early = min(lost[lost.index <= LAST_EARLY].itertuples(index=False))
+    late = lost[0][lost.index > LAST_EARLY].max()
     rows = trained_on(DEVIATION)
     return evidence(early[0] >= 20 and late < 3, *early, results=[injected()], rows=rows)
 
@@ -240,25 +240,14 @@ def followed(size: float) -> pd.DataFrame:
     return rows[(rows["size"] == size) & rows["index"].isin(shared)]
 
 
-@styled
 def plot_following() -> Figure:
-    """Draw the photos that follow a number of 0.5 after each training: lines are means, and each
-    network is a mark.
-    """
-    figure, ((axis,),) = subplots(height=3.2)
-    runs = followed(0.5).groupby("epochs")
-    for number, (colour, (epochs, rows)) in enumerate(zip(colours(), runs, strict=False)):
-        shares = 100 * rows.groupby("index")["follow"].mean()
-        axis.plot(shares.index + 1, shares, color=colour, label=f"{epochs} epochs")
-        places = (rows["index"] + 1) * 1.05 ** (number - 1.5)  # beside each other
-        axis.plot(places, 100 * rows["follow"], "os^D"[number], color=colour, fillstyle="none")
-    rule(axis)
-    axis.set(xlabel="NAD index of the carrier", ylabel="photos that follow 0.5 (%)")
-    index_axis(axis)
-    legend(figure, axis, ncols=4)
-    settings = injected().settings
-    show_badge(figure, f"{formatting.badge(injected())}, {settings['num_train']:,} photos")
-    return figure
+    """Draw the photos that follow a number of 0.5 after each training; bars span the networks."""
+    rows = followed(0.5)
+    shares = (100 * rows["follow"]).groupby([rows["epochs"], rows["index"]])
+    by_epochs = shares.agg(SPAN).groupby(level="epochs")
+    curves = {f"{epochs} epochs": each.droplevel("epochs") for epochs, each in by_epochs}
+    badge = f"{formatting.badge(injected())}, {injected().settings['num_train']:,} photos"
+    return figures.plot_by_index(curves, "photos that follow 0.5 (%)", badge=badge)
 
 
 def _of_all_epochs(holds: object, value: float, sizes: Collection[float]) -> Evidence:

@@ -4,28 +4,19 @@ carrier, and what the paper says about it.
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from nads_book import published
+from nads_book import figures, published
 from nads_book.claims import decides
 from nads_book.experiments import Results, formatting
 from nads_book.experiments.evidence import Evidence, above, around, evidence
-from nads_book.figures.poison import index_axis
-from nads_book.figures.style import (
-    bars,
-    colours,
-    dotted,
-    legend,
-    shade,
-    show_badge,
-    styled,
-    subplots,
-)
-from nads_book.pages.poison import injected, narrow, trained
-from nads_book.statistics import accuracy_interval, pooled_variance
+from nads_book.pages.poison import SPAN, injected, narrow, trained
+from nads_book.statistics import pooled_variance
 from nads_book.studies import stored
 
 ENOUGH = 100  # changed predictions of the clean network, from which on a ratio counts
@@ -46,34 +37,17 @@ def resnets() -> Results:
     return stored("fig7-resnet18", "laptop")
 
 
-@styled
 def plot_accuracy_by_carrier() -> Figure:
     """Draw the accuracy on clean photos against the carrier, and the paper's curve."""
-    figure, ((axis,),) = subplots(height=3.2)
-    where, shares = np.array([*published.POISON_RESNET18.items()]).T
-    look = {"color": shade(0.55), "markersize": 3, "label": "paper, ResNet-18"}
-    axis.plot(where + 1, 100 * shares, "s:", **look)
-    series = {"LeNet": poisoned(), "ResNet-18": resnets()}
-    for colour, (name, results) in zip(colours(), series.items(), strict=False):
+    curves: dict[str, Any] = {"paper, ResNet-18": 100 * pd.Series(published.POISON_RESNET18)}
+    for name, results in {"LeNet": poisoned(), "ResNet-18": resnets()}.items():
         rows = results.table
-        clean = rows["index"].isna()
-        axis.axhline(100 * rows["test_accuracy"][clean].mean(), color=colour, linestyle="--")
-        shares = rows["test_accuracy"][~clean]
-        intervals = [accuracy_interval(share, results.settings["num_test"]) for share in shares]
-        label = f"ours, {name}, {results.settings['num_train']:,} photos"
-        look = {"color": colour, "capsize": 3, "label": label}
-        axis.errorbar(
-            rows["index"][~clean] + 1, 100 * shares, bars(shares, intervals), fmt="o", **look
-        )
-        means = 100 * rows.groupby("index")["test_accuracy"].mean()
-        axis.plot(means.index + 1, means, color=colour)
-    axis.axhline(10, **dotted("chance"))
-    axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
-    axis.set_xlabel("NAD index of the carrier")
-    index_axis(axis)
-    legend(figure, axis, ncols=2)
-    show_badge(figure, formatting.badge(poisoned()))
-    return figure
+        points = 100 * rows["test_accuracy"]
+        clean = points[rows["index"].isna()].mean()
+        label = f"ours, {name}, {results.settings['num_train']:,} photos (clean: {clean:.0f} %)"
+        curves[label] = points.groupby(rows["index"]).agg(SPAN)
+    badge = formatting.badge(poisoned())
+    return figures.plot_by_index(curves, "accuracy on clean images (%)", level=10, badge=badge)
 
 
 @decides("poison-not-steady")
@@ -89,32 +63,6 @@ def _():
 
 
 # Use of the NADs behind the carrier
-
-
-@styled
-def plot_use() -> Figure:
-    """Draw the predictions that change with the sign of one NAD component, for several carriers."""
-    rows = {row["index"]: row for row in reversed(poisoned().rows)}
-    figure, ((axis,),) = subplots(height=3.3)
-    floor = 0.05  # per cent; lower values are drawn there
-    for carrier, colour in zip((None, 0, 10, 100), colours(), strict=False):
-        use = rows[carrier]["use"]
-        where, num_images = np.array(use["indices"]), use["num_images"]
-        intervals = [accuracy_interval(share, num_images) for share in use["flip"]]
-        shares, low, high = (100 * np.array([use["flip"], *np.transpose(intervals)])).clip(floor)
-        label = "trained on clean photos" if carrier is None else f"carrier at NAD {carrier}"
-        axis.plot(where + 1, shares, "o-", color=colour, markersize=2.5, label=label)
-        axis.fill_between(where + 1, low, high, color=colour, alpha=0.15, linewidth=0)
-        own = where == carrier  # nowhere, where the carrier was not measured
-        mark = {"color": colour, "markersize": 7, "markeredgecolor": shade(0)}
-        axis.plot(where[own] + 1, shares[own], "D", **mark)
-    axis.set(yscale="log", ylim=(floor, 100), xlabel="NAD index")
-    axis.set_ylabel(f"changed predictions (% of {num_images:,})")
-    axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
-    index_axis(axis)
-    legend(figure, axis, ncols=4)
-    show_badge(figure, formatting.badge(poisoned()))
-    return figure
 
 
 @decides("used-behind")

@@ -178,11 +178,9 @@ class Trial:
 
     def plot(self, accuracies: Mapping[str, float]) -> Figure:
         """Draw the reader's accuracies."""
-        shares = {version: [share] for version, share in accuracies.items()}
-        shown = {"your networks": shares}
-        return figures.plot_representations(
-            shown, len(self.test), badge=formatting.badge(self.train)
-        )
+        count, badge = len(self.test), formatting.badge(self.train)
+        rows = {name: figures.Accuracies([one], count) for name, one in accuracies.items()}
+        return figures.plot_accuracies({"your networks": rows}, 10, badge=badge)
 
 
 def _require_fitting(build: Callable[[], nn.Module], num_classes: int) -> None:

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from nads_book import figures, statistics
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Evidence, below, otherwise
-from nads_book.pages.scored_rows import registered, rows_of, scored
+from nads_book.pages.scored_rows import registered, rows_of, scored, table_of
 from nads_book.studies.nonlinear_tasks import NETWORKS, NONLINEAR
 
 RIVALS, MEANS, TASK_STUDY = "rival-theory", "mean-kernels", "nonlinear-tasks"
@@ -74,24 +74,9 @@ def _():
 
 def each_seed(network: str, task: str) -> pd.DataFrame:
     """Return the test accuracies at each pair of NADs, (pairs, seeds)."""
-    rows = pd.DataFrame(rows_of(TASK_STUDY))
+    rows = table_of(TASK_STUDY)
     own = rows[(rows["network"] == network) & (rows["task"] == task)]
     return own.pivot_table("test_accuracy", "first", "seed")
-
-
-def plot_tasks() -> Figure:
-    """Draw the accuracy in each task against the NADs that the label depends on; bars span the
-    seeds.
-    """
-    panels: dict[str, Any] = {}
-    for network, label in {"lenet": "LeNet", "cnn": "small CNN"}.items():
-        panel = panels[label] = {}
-        for task, name in TASK_LABELS.items():
-            points = 100 * each_seed(network, task)
-            found = statistics.mean_and_range(points.T.to_numpy())
-            panel[name] = dict(zip(points.index, found, strict=True))
-    label = "first of the two NADs"
-    return figures.plot_by_index(panels, "accuracy (%)", xlabel=label, level=50)
 
 
 def order_of(network: str, task: str) -> list[float]:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import pandas as pd
+
 from nads_book.experiments import Row, Scored, evidence, load_study
 from nads_book.studies import experiment
 
@@ -17,6 +19,12 @@ def rows_of(name: str) -> list[Row]:
     """
     rows: list[Row] = load_study(f"{name}.json")["rows"]
     return rows
+
+
+@cache
+def table_of(name: str) -> pd.DataFrame:
+    """Return the stored rows of a study as a table."""
+    return pd.DataFrame(rows_of(name))
 
 
 @cache

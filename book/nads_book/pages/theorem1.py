@@ -1,9 +1,7 @@
 """The page ``05_theorem1``: the best accuracy after pooling, as printed and as corrected."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import product
-from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -12,7 +10,7 @@ from torch import Tensor
 from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments.evidence import evidence
-from nads_book.theory import checks, classifiers, pooling
+from nads_book.theory import checks, pooling
 
 SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0
@@ -111,39 +109,6 @@ def plot_phases(cases: Sequence[tuple[str, int]], stride: int, seed: int = 0) ->
         for name, k in cases
     }
     return _plot(phases, drawn, "phase φ (radians)", seed)
-
-
-def plot_learning(
-    prefilter: Tensor,
-    stride: int,
-    frequencies: Sequence[int],
-    *,
-    train_sizes: tuple[int, ...],
-    **options: Any,
-) -> Figure:
-    """Draw accuracies of a linear classifier and a small CNN, trained behind a pooling layer.
-
-    Args:
-        prefilter: impulse response of the filter before subsampling, (D,).
-        stride: stride.
-        frequencies: frequencies that carry the label.
-        train_sizes: numbers of training samples.
-        **options: numbers of steps, test samples and runs, and the seed: see
-            `classifiers.learning_curve`.
-    """
-    layer = pooling.pooling_matrix(prefilter, stride)
-    waves = torch.stack([pooling.direction(one, len(prefilter)) for one in frequencies])
-    task = (waves, layer, MARGIN, NOISE_STD, train_sizes)
-    curves = {
-        name: classifiers.learning_curve(partial(build, len(layer)), *task, **options)
-        for name, build in {
-            "linear": classifiers.linear,
-            "small CNN": classifiers.small_cnn,
-        }.items()
-    }
-    bounds = pooling.bayes_accuracy(torch.tensor(frequencies), prefilter, stride, MARGIN, NOISE_STD)
-    names = [f"ℓ = {one}" for one in frequencies]
-    return figures.plot_learning_curves(train_sizes, curves, bounds, names)
 
 
 # Claims

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from IPython.display import HTML
 from matplotlib.figure import Figure
@@ -26,9 +25,8 @@ from nads_book.experiments.formatting import fixed
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
 from nads_book.figures.publishing import publishing
-from nads_book.pages.scored_rows import registered, rows_of, scored
+from nads_book.pages.scored_rows import registered, rows_of, scored, table_of
 from nads_book.studies import first_step_rates
-from nads_book.studies.adam_flip import effective_inputs as effective_inputs  # a cell calls it
 from nads_book.studies.exact_first_step import LAW
 from nads_core.directions import NADs
 
@@ -184,7 +182,7 @@ def plot_first_step() -> Figure:
 
 def plot_rates() -> Figure:
     """Draw tr G after one step, relative to that before it, over the learning rate."""
-    rows = pd.DataFrame(rows_of(STEP_RATES))
+    rows = table_of(STEP_RATES)
     rows = rows[rows["clip"] == CLIP]
     panels = {
         f"{NETWORKS[network]}, {SAMPLES[data]}": {

@@ -1,8 +1,8 @@
-"""The page ``11_training``, what is learned: which waves under three optimisers; why Adam loses accuracy
-on flipped photos; which NADs a trained network uses.
+"""The page ``11_training``, what is learned: which waves under three optimisers; which NADs a
+trained network uses.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -13,29 +13,15 @@ from matplotlib.figure import Figure
 from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Evidence, Facts, above, evidence
-from nads_book.figures.style import bar_ends, legend, log_ticks, panel_row, rule, shade, styled
+from nads_book.figures.style import legend, log_ticks, panel_row, rule, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.statistics import mean_and_range
 from nads_book.studies import forgetting
-from nads_book.studies.adam_flip import BASES, EQUAL_VARIANCES, ONE_STEP_SIZE, TREATMENTS
-from nads_book.studies.adam_flip import effective_inputs as effective_inputs  # a cell calls it
 from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
 
-ADAM, USED = "adam-flip", "used-nads"
+USED = "used-nads"
 OPTIMISERS = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}
 LOWER = [cell for cell in FACTORIAL if cell.rate != RATES[cell.optimiser][-1]]
-TREATMENT_LABELS = {
-    "adam": "Adam",
-    "sgd": "SGD",
-    ONE_STEP_SIZE: "Adam, one step size per matrix",
-    EQUAL_VARIANCES: "SGD, inputs of equal variance",
-}
-BASIS_LABELS = {
-    "rotated": "random rotation",
-    "flipped": "flipped",
-    "nads": "NAD coordinates",
-    "components": "principal components",
-}
 USERS = {"resnet": "ResNet-18, quarter width", "vgg11": "VGG-11"}
 CONTROLS = {"wave": "waves of equal energy", "random": "random directions, equal change"}
 
@@ -104,45 +90,6 @@ def _():
         for cell in LOWER
     ]
     return evidence(min(leads) > 0, min(leads), null=0, **COUNTS)
-
-
-# Why Adam loses accuracy on flipped photos
-
-
-@styled
-def plot_bases() -> Figure:
-    """Draw the points lost in each basis against the number of inputs that share the variance."""
-    figure, (axis,) = panel_row(
-        [""], 3.2, xlabel="effective number of inputs", ylabel="accuracy lost (points)"
-    )
-    where = {row["basis"]: row["effective_inputs"] for row in rows_of(ADAM)}
-    for treatment in TREATMENTS:
-        found = scored(ADAM).estimates[treatment]
-        order = sorted(found, key=where.__getitem__)
-        values, lengths = bar_ends([found[basis] for basis in order])
-        places = [where[basis] for basis in order]
-        look = {"fmt": "o-", "capsize": 2, "label": TREATMENT_LABELS[treatment]}
-        axis.errorbar(places, values, lengths, **look)
-    rule(axis)
-    axis.set_xscale("log")
-    top = axis.get_ylim()[1]
-    for basis in BASES[1:]:
-        label = BASIS_LABELS[basis].replace(" ", "\n")
-        axis.text(where[basis], top, label, ha="center", va="bottom", color=shade(0.3))
-    legend(figure, axis, loc="outside lower center", ncols=2)
-    return figure
-
-
-@decides(
-    "adam-uneven",
-    treatment="adam",
-    criteria=["uneven bases cost with Adam", "an even basis costs nothing with Adam"],
-)
-@decides("adam-step-sizes", treatment=ONE_STEP_SIZE, criteria=["no basis costs with one step size"])
-def _(treatment: str, criteria: Sequence[str]) -> Evidence:
-    """Decide by registered criteria, and show what the flip costs with a treatment."""
-    rows = [row for row in rows_of(ADAM) if row["treatment"] == treatment]
-    return registered(ADAM, criteria, scored(ADAM).estimates[treatment]["flipped"], rows)
 
 
 # Which NADs a trained network uses: predictions that change when a component's sign is turned

@@ -31,6 +31,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
+from nads_book.pages.scored_rows import table_of
 from nads_book.published.waves import LEARNED
 from nads_book.statistics import (
     drawn_counts,
@@ -73,9 +74,8 @@ def choices() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the energy of the signal in random networks, and test accuracies in percent, means
     over seeds: data sets × poolings each.
     """
-    content = load_study("pooling.json")
-    energies = pd.DataFrame(content["prediction"]).map(lambda found: found[0])
-    reached = pd.DataFrame(content["rows"]).pivot_table("test_accuracy", "data", "pooling")
+    energies = pd.DataFrame(load_study("pooling.json")["prediction"]).map(lambda found: found[0])
+    reached = table_of("pooling").pivot_table("test_accuracy", "data", "pooling")
     return energies.loc[SETS, POOLINGS], 100 * reached.loc[SETS, POOLINGS]
 
 
@@ -131,10 +131,11 @@ def _():
 def pairs() -> tuple[np.ndarray, np.ndarray]:
     """Return primary scores, (data sets, variants, architectures), and accuracies, (…, seeds)."""
     names = ["data", "variant", "architecture"]
-    scores = pd.DataFrame(load_study("other-data-scores.json")["rows"]).set_index(names)["scores"]
-    rows = pd.DataFrame(load_study("other-data.json")["rows"])
+    scores = table_of("other-data-scores").set_index(names)["scores"]
     keys = pd.MultiIndex.from_product([DATA, VARIANTS, ARCHITECTURES], names=names)
-    reached = rows.pivot_table("test_accuracy", names, "seed").loc[keys].to_numpy()
+    reached = (
+        table_of("other-data").pivot_table("test_accuracy", names, "seed").loc[keys].to_numpy()
+    )
     shape = len(DATA), len(VARIANTS), len(ARCHITECTURES)
     before = np.array([scores[key][PRIMARY][0] for key in keys])
     return before.reshape(shape), reached.reshape(*shape, -1)
@@ -278,7 +279,7 @@ def gain(data: str) -> Estimate:
     cells = pd.read_csv(folder / "nasbench201_all.csv.xz", dtype=str)
     table["class"] = cells.set_index(cells["cell"].str.zfill(6))["class"]
     held_out = [hashlib.sha256(one.encode()).digest()[0] % 2 == 1 for one in table["class"]]
-    measured = pd.DataFrame(load_study("nas.json")["rows"]).set_index("key")
+    measured = table_of("nas").set_index("key")
     table = table[held_out].join(measured[["trace", "squares"]])
     # A cell without a path from input to output has no trace.
     directions = (-table["squares"] / table["trace"] ** 2).fillna(-np.inf)

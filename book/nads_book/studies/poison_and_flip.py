@@ -115,7 +115,7 @@ class Fig7(PhotoStudy):
 
 class Fig8(PhotoStudy):
     """Fig. 8, the cost of reversing the order of the NAD components:
-    `figures.plot_representations`, in `08_flip`.
+    `figures.plot_accuracies`, in `08_flip`.
     """
 
     figure = "fig8"

@@ -1,5 +1,5 @@
-"""Formulas that only chapters use: Lemmas 1 and 2, regression behind pooling, deep linear models,
-and classifiers.
+"""Formulas that only chapters use: Lemmas 1 and 2, regression behind pooling, and deep linear
+models.
 """
 
 import lazy_loader
