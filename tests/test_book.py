@@ -53,8 +53,7 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
     checks = ("check_parameters", "Trial")  # the poison's run checks them itself
     (check,) = (call for call in calls if getattr(call.func, "attr", "") in checks)
     given = {keyword.arg for keyword in check.keywords}
-    assert names - {"preset"} <= given
-    assert {"dataset", "preset"} <= given or not names & {"dataset", "data_root"}
+    assert names & {"seed", "architecture", "image_shape", "num_networks"} <= given
     assert sum(len(TAKEAWAY.findall(cell.source)) for cell in notebook.cells) == 1
 
 

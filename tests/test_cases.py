@@ -6,7 +6,6 @@ dictionary whose ``as_expected`` says whether the case is as it should be.
 
 import copy
 import inspect
-import math
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -456,9 +455,7 @@ def inputs_of_a_training():
 
 def parameters_of_papermill():
     """Lists arrive as text: nteract/papermill#371, #55."""
-    yield message("'[0, 100]'", check_parameters, index="[0, 100]")
-    yield message("got inf", check_parameters, strength=math.inf)
-    yield message("accepted", check_parameters, index=100)
+    yield message("'[0, 100]'", check_parameters, seed="[0, 100]")
 
 
 CASES = {name: case for name, case in list(globals().items()) if inspect.isgeneratorfunction(case)}

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import nads_book as nb
 import pytest
 import torch
 from conftest import ROOT
@@ -31,42 +30,26 @@ RUNS = [
         )
     ),
 ]
-NUMBERS = ("abc", None, True, float("nan"), float("inf"))
-
-
-def rejected(error=ValueError, **parameters):
-    """Check that one parameter is rejected, by name and with its value."""
-    (name, value), *_ = parameters.items()
-    with pytest.raises(error, match=f"{name} .*{re.escape(repr(value))}"):
-        check_parameters(**parameters)
 
 
 def test_documented_values_are_accepted():
     check_parameters()
     for name in nc.ARCHITECTURES:
-        check_parameters(architecture=name, second=name)
-    check_parameters(seed=2**32 - 1, index=1023, strength=32, dataset="generated")
-    check_parameters(index=1022, last_index=1022, strength=0.001, second="")
+        check_parameters(architecture=name, seed=2**32 - 1)
+    check_parameters(architecture=dict, image_shape=(3, 8, 8), num_networks=5)
 
 
-NAMES = ("foo", "LeNet", 3)
-BAD = {  # parameter: values that it cannot have
-    "seed": [*NUMBERS, -1, 0.5, 2**32],
-    "strength": [*NUMBERS, 0, -1, 1e-4, 33, 1e9],
-    "index": [*NUMBERS, -1, 1024, 0.5],
-    "architecture": [*NAMES, "", None],
-    "dataset": [*NAMES, ""],
-    "second": [*NAMES, None],
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, v) for name in BAD for v in BAD[name]])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("seed", value) for value in ("abc", None, True, float("nan"), -1, 0.5)),
+        *(("architecture", value) for value in ("foo", "LeNet", 3, "", None)),
+        ("num_networks", -1),
+    ],
+)
 def test_values_that_a_parameter_cannot_have_are_rejected(name, value):
-    rejected(**{name: value})
-
-
-def test_a_carrier_needs_the_next_nad_too():
-    rejected(index=1023, last_index=1022)
+    with pytest.raises(ValueError, match=f"{name} .*{re.escape(repr(value))}"):
+        check_parameters(**{name: value})
 
 
 def test_a_network_may_be_a_function_of_a_module():
@@ -77,36 +60,6 @@ def test_a_network_may_be_a_function_of_a_module():
     for value in ("foo", None, 3):
         with pytest.raises(ValueError, match=f"{re.escape(repr(value))}.*lenet.*resnet18"):
             choose_network(value)
-
-
-# The folder with the photos
-
-
-@pytest.fixture
-def offline(monkeypatch):
-    """Have no photos, and no network to download them from."""
-    monkeypatch.setenv("NADS_DOWNLOAD", "0")
-    monkeypatch.delenv("NADS_DATA", raising=False)
-
-
-def test_a_folder_that_does_not_exist_is_rejected(tmp_path, monkeypatch, offline):
-    missing = str(tmp_path / "photos")
-    rejected(nb.DatasetNotFoundError, data_root=missing, dataset="auto")
-    rejected(nb.DatasetNotFoundError, data_root=missing, dataset="cifar10")
-    check_parameters(dataset="generated", data_root=missing)  # it is not looked at
-    monkeypatch.setenv("NADS_DATA", missing)
-    with pytest.raises(nb.DatasetNotFoundError, match=f"^NADS_DATA .*{re.escape(missing)}"):
-        check_parameters(dataset="auto")
-    check_parameters()  # a chapter without photos
-
-
-def test_photos_that_are_asked_for_must_be_there(tmp_path, monkeypatch, offline):
-    monkeypatch.setenv("NADS_DATA", str(tmp_path))
-    for dataset, preset in (("cifar10", "smoke"), ("auto", "paper")):
-        with pytest.raises(nb.DatasetNotFoundError, match=re.escape(str(tmp_path))):
-            check_parameters(dataset=dataset, preset=preset)
-    check_parameters(dataset="auto", preset="demo")
-    check_parameters(dataset="generated", preset="paper")
 
 
 # Whole chapters
@@ -147,7 +100,7 @@ def test_a_folder_with_photos_is_read_and_one_without_is_rejected(tmp_path, titl
     status, output = papermill(tmp_path, title, chosen, NADS_DATA="", NADS_DOWNLOAD="0")
     assert status == 0, output
     status, output = papermill(tmp_path, title, chosen | {"data_root": tmp_path / "none"})
-    assert status == 1 and "DatasetNotFoundError: data_root is" in output
+    assert status == 1 and "DatasetNotFoundError" in output
 
 
 # The preset

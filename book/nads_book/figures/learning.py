@@ -1,7 +1,7 @@
 """Figures of images, of accuracies, and of numbers over the plane of frequencies."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -94,9 +94,9 @@ def plot_accuracies(panels: Mapping[str, Mapping[str, Accuracies]], chance: floa
         chance: accuracy of a guess, in per cent.
     """
     rows = list(dict.fromkeys(label for kinds in panels.values() for label in kinds))
-    height = 1.0 + 0.28 * len(rows)
+    height = 1.4 + 0.28 * len(rows)
     figure, axes = panel_row(panels, height, grid="x", sharex=True, sharey=True)
-    looks = {
+    looks: dict[str, dict[str, Any]] = {
         "new images": {"marker": "o", "color": colours()[0]},
         "training images": {"marker": "o", "color": colours()[1], "mfc": "none", "markersize": 8},
         "paper, new images": {"marker": "s", "color": shade(0.55), "zorder": 0},

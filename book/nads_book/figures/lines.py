@@ -33,20 +33,20 @@ def plot_lines(
     panels: Mapping[str, Lines],
     xlabel: str,
     ylabel: str,
-    ticks: Sequence[float],
+    ticks: Sequence[float] = (),
     *,
     level: float | None = None,
     bands: bool = False,
     marks: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Figure:
-    """Draw lines over a logarithmic axis.
+    """Draw lines, or dots, over a number.
 
     Args:
         panels: title -> lines.
         xlabel: label of the horizontal axes.
         ylabel: label of the first vertical axis.
-        ticks: ticks of the horizontal axes.
+        ticks: ticks of the horizontal axes, which are logarithmic; linear without any.
         level: value to compare with.
         bands: whether intervals are bands rather than bars.
         marks: label -> format of a line, such as "o" for dots alone; a line with dots by default.
@@ -57,7 +57,8 @@ def plot_lines(
         for label, (places, estimates) in lines.items():
             values, lengths = bar_ends(estimates)
             look = (marks or {}).get(label, "o-")
-            (line,) = axis.plot(places, values, look, markersize=3, label=label)
+            size = 3 if "-" in look else 5
+            (line,) = axis.plot(places, values, look, markersize=size, label=label)
             if bands:
                 low, high = values - lengths[0], values + lengths[1]
                 axis.fill_between(places, low, high, alpha=0.2, linewidth=0)
@@ -66,7 +67,8 @@ def plot_lines(
         if level is not None:
             rule(axis, level)
         axis.set(**settings)
-        log_ticks(axis, ticks)
+        if len(ticks):
+            log_ticks(axis, ticks)
     legend(figure, axes, ncols=3)
     return figure
 

@@ -11,12 +11,13 @@ of its own, such as `certainty`. Each holds
   the numbers.
 
 Nothing is decided in a cell, and a function draws or computes the same at every preset. For a new
-chapter, make the module, and add its name to `MODULES`. A verdict that flips is an error of
+chapter, make the module. A verdict that flips is an error of
 ``make verify`` and of the build.
 """
 
 import functools
 import importlib
+import pkgutil
 from types import ModuleType
 
 from nads_book import claims
@@ -24,26 +25,7 @@ from nads_book.experiments.evidence import Evidence
 from nads_book.experiments.formatting import publish, show
 from nads_book.figures.publishing import publishing
 
-MODULES = (
-    "atlas",
-    "certainty",
-    "directional_bias",
-    "explorer",
-    "flip",
-    "lemma1_hessian",
-    "nad_computation",
-    "nads_and_generalization",
-    "poison",
-    "poison_full",
-    "poison_trial",
-    "pooling_theory",
-    "rivals",
-    "statements",
-    "theorem1",
-    "training",
-    "training_learned",
-    "what_nads_do_not_tell",
-)
+MODULES = tuple(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def decisions() -> dict[str, functools.partial[Evidence]]:

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import nads_core as nc
+from nads_book import figures
 from nads_book.atlas import (
     Measured,
     judged,
@@ -20,9 +21,7 @@ from nads_book.experiments.evidence import Evidence, evidence
 from nads_book.experiments.formatting import estimate, show, table
 from nads_book.figures.style import (
     SEQUENTIAL,
-    bar_ends,
     bare,
-    name_rows,
     show_signed,
     styled,
     subplots,
@@ -115,25 +114,20 @@ def plot_yours(nads: nc.NADs) -> Figure:
 # Effects of changes
 
 
-@styled
 def plot_largest_effects() -> Figure:
-    """Draw the changes that move the second moment most, each beside the first NAD of the changed
-    network.
-    """
+    """Draw the changes that move the second moment most."""
     found = load_atlas()
     effects = {name: found.effect(name) for name, entry in found.entries.items() if entry.base}
     largest = sorted(effects, key=lambda name: -effects[name].value)[:NUM_EFFECTS]
-    figure, ((axis,),) = subplots(height=0.7 + 0.42 * NUM_EFFECTS, grid="x")
-    values, lengths = bar_ends([(effects[name].value, *effects[name].interval) for name in largest])
-    axis.errorbar(values, range(NUM_EFFECTS), xerr=lengths, fmt="o", markersize=5, elinewidth=2)
-    place = axis.get_yaxis_transform()
-    for row, name in enumerate(largest):
-        picture = axis.inset_axes((1.01, row - 0.45, 0.1, 0.9), transform=place)
-        show_signed(picture, load_entry_nads(name)[0][0])
-    changed = [found.entries[name] for name in largest]
-    name_rows(axis, (f"{BASES.get(one.base or '', one.base)}: {one.change}" for one in changed))
-    axis.set(xlim=(0, None), xlabel="1 − cosine with the network without the change")
-    return figure
+    rows = {}
+    for name in largest:
+        entry, effect = found.entries[name], effects[name]
+        rows[f"{BASES.get(entry.base or '', entry.base)}: {entry.change}"] = (
+            effect.value,
+            *effect.interval,
+        )
+    label = "1 − cosine with the network without the change"
+    return figures.plot_intervals({"": {"": rows}}, [label])
 
 
 def largest_by_factor(base: str) -> pd.Series:

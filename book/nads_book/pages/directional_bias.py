@@ -21,7 +21,6 @@ from nads_book.claims import decides
 from nads_book.experiments import Results
 from nads_book.experiments.evidence import Estimate, evidence
 from nads_book.experiments.formatting import LABELS, percent
-from nads_book.figures.style import dotted, panel_row, shade, styled
 from nads_book.published.waves import (
     LEARNED,
     by_wave,
@@ -153,18 +152,12 @@ def _():
 # What LeNet fits, and what it learns
 
 
-@styled
 def plot_memorised() -> Figure:
     """Draw LeNet's accuracy on training images against that on new images, one dot per wave."""
-    labels = {"xlabel": "test accuracy (%)", "ylabel": "training accuracy (%)"}
-    figure, (axis,) = panel_row(["LeNet"], 3.5, **labels)
-    axis.axline((50, 50), slope=1, color=shade(0.4), linewidth=1)
-    axis.axvline(50, **dotted("chance"))
     test, train = accuracies("lenet"), accuracies("lenet", field="train_accuracy")
-    axis.plot(100 * test, 100 * train, "o", alpha=0.6)
-    axis.set(xlim=(45, 102), ylim=(45, 102), aspect="equal")
-    axis.legend(loc="lower right")
-    return figure
+    lines = {"LeNet": (100 * test, 100 * train), "equal": ([45, 102], [45, 102])}
+    labels = ("test accuracy (%)", "training accuracy (%)")
+    return figures.plot_lines({"": lines}, *labels, marks={"LeNet": "o", "equal": "-"})
 
 
 @decides("out-of-reach")

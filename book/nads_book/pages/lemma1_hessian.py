@@ -8,9 +8,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Estimate, evidence, fitted_slope
-from nads_book.figures.style import legend, log_ticks, panel_row, styled
 from nads_book.statistics import rank_correlation
 from nads_book.theory import deep_linear, pooling
 from nads_book.theory.checks import decide
@@ -94,22 +94,18 @@ def exponent() -> Estimate:
 # Figures
 
 
-@styled
 def plot_steps() -> Figure:
     """Draw the steps at the best rate against the signal's response, with two powers of it."""
     response, steps = (values.numpy() for values in steps_by_response())
     power = exponent()[0]
+    middle, x = np.argsort(response)[len(response) // 2], np.sort(response)
+    lines = {"measured": (response, steps)}
     powers = {f"as m to the power −{power:.2f}": power, "as 1/ζ, that is m to the power −2": 2.0}
-    figure, (axis,) = panel_row([""], 3.2, xlabel="response m at the signal's frequency")
-    axis.plot(response, steps, "o", markersize=6, label="measured")
-    middle = np.argsort(response)[len(response) // 2]
-    x = np.sort(response)
     for label, one in powers.items():
-        axis.plot(x, steps[middle] * (x / response[middle]) ** -one, alpha=0.8, label=label)
-    log_ticks(axis, [0.2, 0.5, 1])
-    axis.set(yscale="log", ylabel="steps")
-    legend(figure, axis, ncols=3)
-    return figure
+        lines[label] = x, steps[middle] * (x / response[middle]) ** -one
+    marks = dict.fromkeys(powers, "-") | {"measured": "o"}
+    label = "response m at the signal's frequency"
+    return figures.plot_lines({"": lines}, label, "steps", [0.2, 0.5, 1], marks=marks, yscale="log")
 
 
 # Claims

@@ -4,8 +4,7 @@ What runs cost; which estimators agree, and the paper's directions; strides, poo
 average, which explain combs. `certainty` has the section on independent runs.
 """
 
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -22,15 +21,7 @@ from nads_book.claims import decides
 from nads_book.experiments import load_nads, load_study
 from nads_book.experiments.evidence import Evidence, evidence
 from nads_book.experiments.formatting import LABELS
-from nads_book.figures.style import (
-    colours,
-    legend,
-    log_ticks,
-    name_rows,
-    shade,
-    styled,
-    subplots,
-)
+from nads_book.figures.style import colours, legend, panel_row, shade, styled
 from nads_book.pages.scored_rows import registered, rows_of, table_of
 from nads_book.published.waves import spectrum_of
 from nads_book.studies.mixed_derivative import NETWORKS
@@ -38,7 +29,6 @@ from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.runtime.seeds import seeded
 
-Source = Architecture | Callable[[], nn.Module] | str
 OURS, AUTHORS = 2_000, 10_000  # networks of a default run, and of the authors' computation
 RUNS = {  # stored costs -> number of networks of a run
     "smoothed gradient": ("smoothed-16", OURS),
@@ -58,18 +48,16 @@ def costs() -> dict[tuple[str, str], Any]:
     return {(cost["architecture"], cost["method"]): cost for cost in load_costs("cost")}
 
 
-@styled
-def plot_run_times() -> Figure:
-    """Draw the time of a whole run of each architecture on two CPU cores."""
-    figure, ((axis,),) = subplots(height=2.4, grid="x")
-    for (label, (method, count)), marker in zip(RUNS.items(), "os^", strict=True):
-        hours = [count * costs()[name, method]["seconds_per_network"] / 3_600 for name in LABELS]
-        axis.plot(hours, range(len(hours)), marker, label=label, markersize=6)
-    axis.set_xlabel("time of a run")
-    log_ticks(axis, [1 / 3_600, 1 / 60, 1, 24], ["1 s", "1 min", "1 h", "1 day"])
-    name_rows(axis, LABELS.values())
-    legend(figure, axis, ncols=len(RUNS))
-    return figure
+def run_times() -> pd.DataFrame:
+    """Return the minutes of a whole run of each architecture on two CPU cores."""
+    minutes = {
+        f"{label}, {count:,} networks": {
+            text: count * costs()[name, method]["seconds_per_network"] / 60
+            for name, text in LABELS.items()
+        }
+        for label, (method, count) in RUNS.items()
+    }
+    return pd.DataFrame(minutes).rename_axis("minutes")
 
 
 @decides("fewer-passes")
@@ -105,38 +93,28 @@ def stored_beside(nads: NADs) -> dict[str, NADs]:
 
 
 @styled
-def plot_along_a_line(architecture: Source, direction: Tensor, seed: int = 0) -> Figure:
-    """Draw output and slope of a random network along a line, near an image and from afar."""
-    if isinstance(architecture, str):
-        architecture = architecture_named(architecture, tuple(direction.shape))
+def plot_along_a_line(architecture: str, direction: Tensor, seed: int = 0) -> Figure:
+    """Draw the slope of a random network along a line, near an image and from afar."""
+    build: Any = architecture_named(architecture, tuple(direction.shape))
+    if isinstance(build, Architecture):
+        build = partial(build.build, *direction.shape[:2])
     with seeded(seed):
-        if isinstance(architecture, Architecture):
-            network = architecture.build(direction.shape[0], direction.shape[-1], 1)
-        else:
-            network = architecture()
-        image = torch.randn(1, *direction.shape).double().requires_grad_()
-    network = network.double().eval().requires_grad_(False)
-    direction = direction.double()
-    (gradient,) = torch.autograd.grad(network(image)[0, 0], image)
-    figure, axes = subplots(2, 2, 4.2)
-    for (upper, lower), reach, title in zip(
-        axes.T, (1, 100), ("near the image", "from afar"), strict=True
-    ):
+        network = build().double().eval().requires_grad_(False)
+        image, direction = torch.randn(1, *direction.shape).double(), direction.double()
+    gradient = torch.func.grad(lambda x: network(x)[0, 0])(image)
+    titles = ("near the image", "from afar")
+    figure, axes = panel_row(titles, 3.0, xlabel="t", ylabel="slope of f(x + tv)")
+    for axis, reach in zip(axes, (1, 100), strict=True):
         places = torch.linspace(-reach, reach, 2_000).double()
-        line = image.detach() + places.view(-1, 1, 1, 1) * direction
-        outputs = torch.cat([network(some)[:, 0] for some in line.split(200)]).numpy()
-        upper.plot(places, outputs, color=shade(0), linewidth=1)
-        slopes = np.diff(outputs) / np.diff(places)
-        lower.stairs(slopes, places, baseline=None, color=shade(0), linewidth=0.8)
-        lower.plot(0, float((gradient * direction).sum()), "o", label="gradient at the image")
-        upper.set(title=title, xlabel="t")
-        lower.set_xlabel("t")
-    dipole = (outputs[-1] - outputs[0]) / 200
-    for axis in axes[1]:
+        line = image + places.view(-1, 1, 1, 1) * direction
+        outputs = torch.cat([network(some)[:, 0] for some in line.split(200)])
+        slopes = outputs.diff() / places.diff()
+        axis.stairs(slopes, places, baseline=None, color=shade(0), linewidth=0.8)
+        axis.plot(0, (gradient * direction).sum(), "o", label="gradient at the image")
+    dipole = float(outputs[-1] - outputs[0]) / 200
+    for axis in axes:
         axis.axhline(dipole, linestyle="--", color=colours()[1], label="dipole, ρ = 100")
-    axes[0, 0].set_ylabel("output f(x + tv)")
-    axes[1, 0].set_ylabel("slope along v")
-    legend(figure, axes[1, 0], ncols=2)
+    legend(figure, axes, ncols=2)
     return figure
 
 

@@ -21,14 +21,6 @@ from nads_book.experiments.evidence import (
     exact_share,
 )
 from nads_book.experiments.formatting import LABELS
-from nads_book.figures.style import (
-    bars,
-    dotted,
-    legend,
-    panel_row,
-    shade,
-    styled,
-)
 from nads_book.pages.scored_rows import table_of
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
@@ -48,6 +40,7 @@ ARMS = {"free": "free", "frozen": "random", "taught": "learned"}  # first filter
 AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
 SIZES = {"lenet": "paper", "vgg11": "laptop", "resnet18": "narrow", "densenet121": "narrow"}
 CURVES = {"ours": "LeNet, ours"} | {name: f"{LABELS[name]}, paper" for name in DEEP}
+DECADES = 0.01, 0.1, 1, 10  # ticks
 FAMILIES = {
     "fig6-lenet": "NADs, σ = 1",
     "fig1-lenet": "waves, σ = 3",
@@ -79,7 +72,6 @@ def plot_maps() -> Figure:
     return figures.plot_frequency_maps(rows, own={"predicted": "log energy, scaled"})
 
 
-@styled
 def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = None) -> Figure:
     """Draw published accuracies against energies that the reader computed.
 
@@ -88,16 +80,19 @@ def plot_energies(name: str, energy: Tensor, own: tuple[float, float] | None = N
         energy: energies of its waves, (n,), in the order of `published_accuracies`.
         own: energy and accuracy of a wave that the reader's network learned.
     """
-    labels = {"xlabel": "energy before training, relative to the mean"}
-    figure, (axis,) = panel_row([LABELS[name]], 2.9, ylabel="test accuracy (%)", **labels)
-    axis.axhline(100 * LEARNED, **dotted(f"learned: above {100 * LEARNED:.0f} %"))
     shares = 100 * np.array([*published_accuracies(name).values()])
-    axis.semilogx(energy, shares, "o", alpha=0.6, label="published")
-    axis.set(ylim=(45, 102))
+    lines: dict[str, Any] = {"published": (energy, shares)}
     if own:
-        axis.plot(own[0], 100 * own[1], "*", color=shade(0), markersize=13, label="yours")
-    legend(figure, axis, "outside lower center", ncols=3)
-    return figure
+        lines["yours"] = [own[0]], [100 * own[1]]
+    return figures.plot_lines(
+        {LABELS[name]: lines},
+        "energy before training, relative to the mean",
+        "test accuracy (%)",
+        DECADES,
+        level=100 * LEARNED,
+        marks={"published": "o", "yours": "*"},
+        ylim=(45, 102),
+    )
 
 
 @decides("energy-predicts")
@@ -217,23 +212,17 @@ def curve(name: str) -> pd.DataFrame:
     return values.to_frame("accuracy").assign(num_test=AUTHORS_TESTS)
 
 
-@styled
 def plot_accuracy_by_nad() -> Figure:
     """Draw accuracies along the NADs, ours and the authors'."""
-    labels = {"xlabel": "NAD index", "ylabel": "test accuracy (%)"}
-    figure, axes = panel_row(
-        [LABELS[name] for name in DEEP], 2.8, sharex=True, sharey=True, **labels
-    )
-    for name, axis in zip(DEEP, axes, strict=True):
+    panels: dict[str, Any] = {}
+    for name in DEEP:
         known, one = curve(name)["accuracy"], family(f"fig6-{name}", SIZES[name])
-        axis.plot(known.index, 100 * known, ".", color=shade(0.55), markersize=2, label="paper")
-        lengths = bars(one.accuracies, list(map(accuracy_interval, one.accuracies, one.num_test)))
-        look = {"capsize": 1.5, "elinewidth": 0.8, "markersize": 3.5}
-        axis.errorbar(one.keys, 100 * one.accuracies, lengths, fmt="o", label="ours", **look)
-        axis.axhline(50, **dotted("chance"))
-    axes[0].set_ylim(45, 102)
-    axes[0].legend()
-    return figure
+        intervals = list(map(accuracy_interval, one.accuracies, one.num_test))
+        ours = 100 * np.column_stack([one.accuracies, intervals])
+        panels[LABELS[name]] = {"paper": (known.index, 100 * known), "ours": (one.keys, ours)}
+    labels = ("NAD index", "test accuracy (%)")
+    marks = {"paper": ",", "ours": "o"}
+    return figures.plot_lines(panels, *labels, level=50, marks=marks, ylim=(45, 102))
 
 
 @cache
@@ -265,22 +254,18 @@ def _():
 # The first-step law, and what it misses
 
 
-@styled
 def plot_law() -> Figure:
-    """Draw accuracies of LeNets against the ratios of the law, which is the line in ink."""
-    labels = {"xlabel": "predicted signal to noise", "ylabel": "test accuracy (%)"}
-    figure, (axis,) = panel_row([""], 2.7, **labels)
-    for marker, (name, label) in zip("osD", FAMILIES.items(), strict=True):
+    """Draw accuracies of LeNets against the ratios of the law, which is the line."""
+    lines: dict[str, Any] = {}
+    for name, label in FAMILIES.items():
         one = family(name)
         ratios = signal_to_noise(load_nads("lenet"), one.directions, one.num_train, one.noise_std)
-        look = {"markersize": 3, "alpha": 0.7, "label": label}
-        axis.semilogx(ratios, 100 * one.accuracies, marker, **look)
+        lines[label] = ratios, 100 * one.accuracies
+    marks = dict.fromkeys(lines, "o") | {"first-step law": "-"}
     scores = np.geomspace(0.01, 50, 200)
-    law = 100 * predicted_accuracy(scores)
-    axis.plot(scores, law, color=shade(0), label="first-step law", zorder=3)
-    axis.set(ylim=(45, 102), xlim=scores[[0, -1]])
-    legend(figure, axis, "outside lower center", ncols=3, markerscale=1.5)
-    return figure
+    lines["first-step law"] = scores, 100 * predicted_accuracy(scores)
+    labels = ("predicted signal to noise", "test accuracy (%)")
+    return figures.plot_lines({"": lines}, *labels, DECADES, marks=marks, ylim=(45, 102))
 
 
 @decides("samples-and-noise")

@@ -22,7 +22,6 @@ from nads_core.data.fourier import Frequency
 SIZE, STRIDE = 64, 4
 FREQUENCIES = torch.arange(SIZE // 2 + 1)
 NUM_NOISE = 100_000  # white-noise signals, to measure what a layer keeps
-NUM_FILTERS = 100  # random filters
 ROUNDING = 1e-14
 
 
@@ -107,37 +106,13 @@ def measured_shares() -> dict[str, tuple[Tensor, Tensor]]:
     }
 
 
-@cache
-def filter_shares() -> dict[str, Tensor]:
-    """Return the mean share of each wave that strided convolutions with random filters keep, by
-    their size.
-    """
-    generator = torch.Generator().manual_seed(0)
-    basis = torch.stack([pooling.direction(int(k), SIZE) for k in FREQUENCIES])
-    found = {}
-    for channels, taps in ((1, 5), (2, 5), (4, 5), (16, 3)):
-        filters = torch.randn(NUM_FILTERS, channels, taps, generator=generator).double()
-        shares = [
-            regression.row_space_energy(
-                regression.strided_convolution_matrix(one, SIZE, STRIDE), basis
-            )
-            for one in filters
-        ]
-        label = f"{channels} filter{'s' * (channels > 1)} of {taps} taps"
-        found[label] = torch.stack(shares).mean(0)
-    return found
-
-
 def plot_other_layers() -> Figure:
-    """Draw the share of each wave that other layers keep."""
-    formula = {"average pooling, formula": kept_shares()["average"]}
-    panels = {"pooling, measured": formula, "strided convolutions, exact": filter_shares()}
-    points = {name: (FREQUENCIES, *share) for name, share in measured_shares().items()}
+    """Draw the share of each wave that max pooling keeps, beside average pooling."""
     return figures.plot_curves(
         FREQUENCIES,
-        panels,
+        {"": {"average pooling, formula": kept_shares()["average"]}},
         "share q that can be read out",
-        points={"pooling, measured": points},
+        points={"": {name: (FREQUENCIES, *share) for name, share in measured_shares().items()}},
         ylim=(-0.04, 1.08),
     )
 

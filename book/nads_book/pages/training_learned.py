@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Evidence, Facts, above, evidence
-from nads_book.figures.style import legend, log_ticks, panel_row, rule, styled
 from nads_book.pages.scored_rows import registered, rows_of, scored
 from nads_book.statistics import mean_and_range
 from nads_book.studies import forgetting
@@ -95,26 +94,28 @@ def _():
 # Which NADs a trained network uses: predictions that change when a component's sign is turned
 
 
-@styled
 def plot_used() -> Figure:
     """Draw how many more predictions change along a NAD than along its controls."""
-    label = "energy of photos along the NAD"
-    share = {"sharex": True, "sharey": True}
-    figure, axes = panel_row(USERS.values(), 3.2, xlabel=label, ylabel="ratio", **share)
-    looks = {"wave": ("o", "full"), "random": ("s", "none")}
-    for axis, network in zip(axes, USERS, strict=True):
+    panels: dict[str, Any] = {}
+    for network, title in USERS.items():
         own = [row for row in rows_of(USED) if row["network"] == network]
         found = pd.json_normalize(own, "directions")
-        for control, (marker, fill) in looks.items():
-            ratios = found["nad.turn"] / found[f"{control}.turn"]
-            label = f"NAD over {CONTROLS[control]}"
-            axis.plot(found["energy"], ratios, marker, fillstyle=fill, label=label)
-        rule(axis, 1)
-        axis.set_yscale("log")
-        axis.set_yticks([0.25, 0.5, 1, 2], ["¼", "½", "1", "2"])
-        log_ticks(axis, [0.2, 1, 5, 20])
-    legend(figure, axes, ncols=2)
-    return figure
+        panels[title] = {
+            f"NAD over {label}": (found["energy"], found["nad.turn"] / found[f"{control}.turn"])
+            for control, label in CONTROLS.items()
+        }
+    marks = dict.fromkeys(next(iter(panels.values())), "o")
+    ticks: Facts = {"yticks": [0.25, 0.5, 1, 2], "yticklabels": ["¼", "½", "1", "2"]}
+    return figures.plot_lines(
+        panels,
+        "energy of photos along the NAD",
+        "ratio",
+        [0.2, 1, 5, 20],
+        level=1,
+        marks=marks,
+        yscale="log",
+        **ticks,
+    )
 
 
 USED_FACTS: Facts = {"size": "narrow", "num_seeds": 2, "num_trainings": 2}

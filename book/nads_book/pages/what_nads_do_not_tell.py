@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
-import nads_core as nc
+from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments import Estimate, load_registered, load_study
 from nads_book.experiments.checkout import checkout_folder
@@ -24,10 +24,9 @@ from nads_book.experiments.evidence import evidence
 from nads_book.figures.style import (
     colours,
     legend,
-    log_ticks,
+    name_rows,
     panel_row,
     shade,
-    show_signed,
     styled,
     subplots,
 )
@@ -41,7 +40,6 @@ from nads_book.statistics import (
     rank_correlations,
     with_interval,
 )
-from nads_book.studies import repair
 from nads_book.studies.repair import GOAL, NETWORKS, THRESHOLD
 
 POOLINGS = ["max", "average", "blurred", "strided", "none"]
@@ -79,20 +77,21 @@ def choices() -> tuple[pd.DataFrame, pd.DataFrame]:
     return energies.loc[SETS, POOLINGS], 100 * reached.loc[SETS, POOLINGS]
 
 
-@styled
 def plot_poolings() -> Figure:
     """Draw accuracy over the energy of the signal, for upright and for flipped photos."""
-    panels = {"photos": (1, 10, 100), "flipped photos": (0.1, 0.2, 0.5)}  # with their ticks
-    labels = {"xlabel": "energy of the classes, random networks", "ylabel": "test accuracy (%)"}
-    figure, axes = panel_row(("upright photos", "flipped photos"), 3.2, sharey=True, **labels)
     energies, accuracies = choices()
-    for axis, (photos, ticks) in zip(axes, panels.items(), strict=True):
-        for name in POOLINGS:
-            point = energies.loc[photos, name], accuracies.loc[photos, name]
-            axis.plot(*point, "o", markersize=7, label=name.replace("none", "no pooling"))
-        log_ticks(axis, ticks)
-    legend(figure, axes[0], ncols=len(POOLINGS))
-    return figure
+    panels = {
+        f"upright {photos}".replace("upright flipped", "flipped"): {
+            name.replace("none", "no pooling"): (
+                [energies.loc[photos, name]],
+                [accuracies.loc[photos, name]],
+            )
+            for name in POOLINGS
+        }
+        for photos in ("photos", "flipped photos")
+    }
+    labels = ("energy of the classes, random networks", "test accuracy (%)")
+    return figures.plot_lines(panels, *labels, [0.1, 0.2, 0.5, 1, 10, 100])
 
 
 @decides("energy-chooses-pooling")
@@ -221,16 +220,9 @@ def plot_repairs() -> Figure:
     ):
         places, waves = np.nonzero(cells)
         axis.plot(waves, places, marker, color=colour, markersize=6, label=label)
-    for place, wave in enumerate(repair.waves()):
-        box = axis.inset_axes((place - 0.42, -1.5, 0.84, 0.84), transform=axis.transData)
-        show_signed(box, nc.fourier_direction(wave)[0])
-    axis.set(xlim=(-0.7, 15.7), ylim=(len(NETWORKS) - 0.5, -1.7), xlabel="wave")
-    axis.set_xticks([0, 15], ["coarsest", "finest"])
-    names = [
-        name.replace("densenet", "DenseNet").replace("resnet", "ResNet-18") for name in NETWORKS
-    ]
-    axis.set_yticks(range(len(names)), names)
-    axis.spines[:].set_visible(False)
+    axis.set_xticks([0, 15], ["coarsest wave", "finest wave"])
+    shown = {"densenet": "DenseNet", "resnet": "ResNet-18"}
+    name_rows(axis, pd.Series([*NETWORKS]).replace(shown, regex=True))
     legend(figure, axis, ncols=2)
     return figure
 
