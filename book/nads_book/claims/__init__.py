@@ -22,4 +22,4 @@ from nads_book.claims.register import (
     verdict,
 )
 from nads_book.claims.render import conclusion, page, place, with_badges, with_claims, write
-from nads_book.claims.statements import check_pages, marked, sentences, unregistered
+from nads_book.claims.statements import check_pages, sentences

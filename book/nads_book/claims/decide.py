@@ -32,14 +32,11 @@ def decided(claim: Claim, one: Evidence) -> Claim:
         ClaimError: for evidence of an unknown size.
     """
     facts = asdict(one)
-    sentence, answer = facts.pop("sentence"), facts.pop("answer")
-    claim.answer = claim.answer or answer  # the register has the last word, as on the statement
+    claim.measured, answer = facts.pop("sentence"), facts.pop("answer")
+    claim.answer = claim.answer or answer  # the register has the last word
     claim.sources += [source for source in facts.pop("sources") if source not in claim.sources]
     for name, value in facts.items():
         setattr(claim, name, list(value) if name == "interval" and value else value)
-    if claim.statement:
-        claim.measured = sentence
-    claim.statement = claim.statement or sentence
     try:
         claim.verdict = verdict(claim.holds, claim.size or "", claim.interval, claim.null)
     except ClaimError as error:
@@ -61,18 +58,14 @@ def decide(
         ClaimError: for evidence of no claim, or of an unknown size.
     """
     claims, cells = load(root), cells or {}
-    worded = {key for key, claim in claims.items() if claim.statement}
     if unknown := sorted({*found, *cells} - set(claims)):
         raise ClaimError(f"{', '.join(unknown)} is decided, which is no claim of book/claims.toml")
     for key, one in found.items():
         decided(claims[key], one)
     for key, cell in cells.items():
         claims[key].cell = cell
-    for page, key, sentence in stated(root):
-        claim = claims[key]
-        claim.pages = list(dict.fromkeys([*claim.pages, page]))
-        if sentence and key not in worded:
-            claim.statement = sentence
+    for page, key in stated(root):
+        claims[key].pages = list(dict.fromkeys([*claims[key].pages, page]))
     in_history = functools.cache(first_in_history)
     for claim in claims.values():
         if claim.follows and all(claims[other].verdict for other in claim.follows):

@@ -99,7 +99,7 @@ class Claim:
             page of the paper only.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
-        statement: the sentence; that of the page, unless the register has one.
+        statement: the sentence.
         measured: sentence of the evidence, where the statement is a quotation.
         function: function that decides it.
         counterexample: smallest counter-example to a numbered statement, in words.

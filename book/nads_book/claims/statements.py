@@ -32,19 +32,6 @@ def sentences(text: str) -> list[str]:
     return [part for part in parts if " " in part]
 
 
-def marked(text: str) -> list[tuple[str, str]]:
-    """Return the marks of a text, each with the sentence before it."""
-    pieces = MARK.split(text)
-    last = [
-        re.split(r"\n\s*\n|^(?:```|:\w).*\n", before, flags=re.MULTILINE)[-1]
-        for before in pieces[:-1:2]
-    ]
-    return [
-        (key, (sentences(before) or [""])[-1])
-        for before, key in zip(last, pieces[1::2], strict=True)
-    ]
-
-
 def unregistered(text: str) -> list[str]:
     """Return the sentences of the takeaways in a text that have no mark of their own."""
     missing = []
@@ -79,17 +66,15 @@ def texts(root: Path) -> dict[str, str]:
     return found | {path.stem: path.read_text("utf8") for path in root.glob("README.md")}
 
 
-def stated(root: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield each page on which a claim is stated, the claim and the sentence; the page about the
-    paper takes sentences from the register.
-    """
+def stated(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each page on which a claim is stated, and the claim."""
     for page, text in texts(root).items():
-        for key, sentence in marked(text):
-            yield page, key, sentence
+        for key in MARK.findall(text):
+            yield page, key
     for items in content(root, "paper").values():
         for item in items:
             for key in item.get("claims", ()):
-                yield "book/paper", key, ""
+                yield "book/paper", key
 
 
 def check_pages(root: Path = ROOT) -> None:
@@ -98,11 +83,9 @@ def check_pages(root: Path = ROOT) -> None:
     claim that was merged into none.
     """
     claims, problems = load(root), []
-    if not (root / "book" / "claims.toml").is_file():
-        return
     load_retired(root)  # raises its errors
     for page, text in texts(root).items():
-        unknown = [key for key, _ in marked(text) if key not in claims]
+        unknown = {*MARK.findall(text)} - claims.keys()
         problems += [f"{page} refers to {key!r}, which is no claim" for key in unknown]
         if page.startswith("notebooks/") and MARK.search(text):
             problems += [f"{page} does not explain {sign}" for sign in {*SIGNS.values()} - {*text}]

@@ -62,9 +62,7 @@ def conclude(id: str) -> None:
     if publishing():
         publish(id, shown=True)
     else:
-        claim = claims.decided(claims.load()[id], found)
-        if claim.statement:
-            show(claims.conclusion(claim))
+        show(claims.conclusion(claims.decided(claims.load()[id], found)))
 
 
 def _module(name: str) -> ModuleType:
