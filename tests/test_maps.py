@@ -76,7 +76,7 @@ def test_the_match_is_one_where_the_orders_agree_and_zero_where_they_are_opposit
         match(torch.eye(64), spread)
 
 
-def test_neighbours_of_smooth_images_are_alike():
+def test_neighbours_of_smooth_images_are_similar():
     noise = torch.randn(20_000, 1, 8, 8, generator=GENERATOR)
     smooth = (noise + noise.roll(1, 2) + noise.roll(1, 3) + noise.roll((1, 1), (2, 3))) / 2
     assert neighbour_correlation(covariance(noise), 8) == pytest.approx(0, abs=0.01)

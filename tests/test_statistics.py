@@ -6,12 +6,12 @@ from nads_book import statistics
 from scipy.stats import binomtest, spearmanr
 
 
-def test_order_test_tells_luck_from_disorder_and_the_luck_of_training_counts_too():
+def test_the_order_test_allows_for_the_noise_of_test_sets_and_of_trainings():
     truth, rng = np.linspace(0.95, 0.55, 60), np.random.default_rng(0)
     spread, by_chance = statistics.order_test(rng.binomial(10_000, truth) / 10_000, 10_000)
     assert spread < 1.3 * by_chance
-    luck = rng.normal(size=60) * np.sqrt(truth * (1 - truth) / 10_000)
-    measured = truth + 3 * luck
+    noise = rng.normal(size=60) * np.sqrt(truth * (1 - truth) / 10_000)
+    measured = truth + 3 * noise
     (spread, alone), (same, both) = (
         statistics.order_test(measured, 10_000, inflation) for inflation in (1.0, 3.0)
     )

@@ -1,5 +1,5 @@
-"""A lower bound of the time that one network takes: its multiplications and additions at the rate of
-large matrix products.
+"""A lower bound of the time that one network takes: its multiplications and additions at the rate
+of large matrix products.
 
 Random numbers and elementwise operations are not counted.
 """

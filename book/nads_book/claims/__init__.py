@@ -2,9 +2,9 @@
 
 ``book/claims.toml`` has one table per claim (`register`). A sentence refers to a claim by a comment
 behind it, ``<!-- claim: ID -->`` (`statements`). A function of `nads_book.pages` gives the
-evidence (`decisions`), from which the verdict follows (`decide`); a preregistration must be older than what it is
-about (`history`). The build shows all of them, with what was predicted and what was cut, on the
-page *Claims* and in ``claims.json`` (`render`).
+evidence (`decisions`), from which the verdict follows (`decide`); a preregistration must be older
+than what it is about (`history`). The build shows all of them, with what was predicted and what was
+cut, on the page *Claims* and in ``claims.json`` (`render`).
 """
 
 from nads_book.claims.decide import decide, decided, places

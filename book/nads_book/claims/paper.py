@@ -160,7 +160,7 @@ def verdict(claim: Claim) -> str:
 
 
 def decided_by(claim: Claim) -> str:
-    """Return the number behind a claim, and the claims, the files and the function that decide it."""
+    """Return the number behind a claim, and the claims, files and function that decide it."""
     names = [Path(source).name for source in claim.sources] + [claim.function]
     others = [f'follows from <a href="claims.html#{name}">{name}</a>' for name in claim.follows]
     texts = [facts(claim), *others, *(f"`{name}`" for name in names if name)]

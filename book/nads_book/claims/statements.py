@@ -44,7 +44,7 @@ def unregistered(text: str) -> list[str]:
 
 
 def records(cell: Any) -> list[dict[str, Any]]:
-    """Return the marks of claims among the outputs of a cell, see `nads_book.experiments.formatting.publish`."""
+    """Return the marks of claims among the outputs of a cell, see `formatting.publish`."""
     data = [output.get("data", {}) for output in cell.get("outputs", [])]
     return [content[CLAIM] for content in data if CLAIM in content]
 

@@ -24,7 +24,7 @@ STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "text.color": "black",
 }
-# What figures of the book add, so that their lines look alike.
+# What figures of the book add, so that their lines look similar.
 LOOK: dict[Any, Any] = STYLE | {
     "axes.prop_cycle": cycler(color=COLOURS),
     "lines.linewidth": 1.2,

@@ -6,13 +6,11 @@ of its own, such as `certainty`. Each holds
 
 - loaders of stored results, cached, so that each function names what it reads;
 - one function per figure or table, which a cell calls (``nb.pages.flip.plot_costs()``);
-- one function per claim, ``@decides("dark-lines")``, which returns `nads_book.experiments.evidence.Evidence`.
-  ``make verify`` and the build call these; `conclude` shows one on the page, as its sentence with
-  the numbers.
+- one function per claim, ``@decides("dark-lines")``, which returns `Evidence`. ``make verify`` and
+  the build call these; `conclude` shows one on the page, as its sentence with the numbers.
 
 Nothing is decided in a cell, and a function draws or computes the same at every preset. For a new
-chapter, make the module. A verdict that flips is an error of
-``make verify`` and of the build.
+chapter, make the module. A verdict that flips is an error of ``make verify`` and of the build.
 """
 
 import functools

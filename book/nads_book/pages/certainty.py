@@ -57,8 +57,8 @@ def plot_certainty(nads: NADs, kind: str) -> Figure:
 
 @cache
 def agreement() -> dict[str, Any]:
-    """Return squared cosines of LeNet's directions with another run, found and foretold, and the
-    overlaps of the first ones.
+    """Return squared cosines of LeNet's directions with another run, measured and predicted, and
+    the overlaps of the first ones.
 
     Raises:
         ValueError: if the stored comparison is of other NADs than those that ship.
@@ -66,7 +66,8 @@ def agreement() -> dict[str, Any]:
     stored: dict[str, Any] = load_study("agreement.json")["lenet"]
     if stored["fingerprint"] != load_nads("lenet").fingerprint:
         raise ValueError("agreement.json is about other NADs of LeNet than those that ship")
-    return stored | {name: np.array(stored[name]) for name in ("by_index", "by_name", "foretold")}
+    columns = {"by_index": "by_index", "by_name": "by_name", "predicted": "foretold"}  # as stored
+    return stored | {name: np.array(stored[column]) for name, column in columns.items()}
 
 
 @cache
@@ -100,17 +101,17 @@ def plot_two_runs(
         seed: seed of the first run; the second one has another.
         k: number of leading NADs whose subspaces are compared.
     """
-    measured, foretold = [], []
+    measured, predicted = [], []
     for count in counts:
         one, other = (
             nc.compute_nads(architecture, image_shape, count, seed=seed + run, progress=False)
             for run in (1, 2)
         )
         measured.append(one.overlap(other, k=k))
-        foretold.append(float(one.leading_certainty[k - 1] * other.leading_certainty[k - 1]))
+        predicted.append(float(one.leading_certainty[k - 1] * other.leading_certainty[k - 1]))
     lines = {
         f"first {k}, measured": (counts, measured),
-        "predicted by the runs": (counts, foretold),
+        "predicted by the runs": (counts, predicted),
         "random directions": (counts, [k / one.basis.shape[0]] * len(counts)),
     }
     axes = ("networks in each run", "overlap of two runs")
@@ -142,7 +143,7 @@ def plot_reliability() -> Figure:
 @decides("ordered-basis")
 def _():
     """Decide whether a hundred directions of LeNet are reproducible, and 300 as a subspace."""
-    certain = agreement()["foretold"] > CERTAIN
+    certain = agreement()["predicted"] > CERTAIN
     found = agreement()["by_name"][certain]
     subspace = agreement()["overlaps"]["300"]
     holds = found.mean() > CERTAIN and certain.sum() > 100 and subspace > 0.9
@@ -165,7 +166,7 @@ def _():
     return evidence(gain > 0, gain, size="paper", num_seeds=2)
 
 
-@decides("certificates-bold")
+@decides("certainties-too-high")
 def _():
     """Decide whether some certainties are too high."""
     many = calibration().query("count >= @FEW")

@@ -219,8 +219,8 @@ def widget() -> Changes:
     for name in SIZES:
         settings = of_maps(name).settings
         caption = (
-            f"Test accuracy of {NAMES[name]} ({formatting.badge(of_maps(name))}), trained and tested "
-            f"on images changed like this: {settings['num_train']:,} photos, "
+            f"Test accuracy of {NAMES[name]} ({formatting.badge(of_maps(name))}), trained and "
+            f"tested on images changed like this: {settings['num_train']:,} photos, "
             f"{settings['recipe']['epochs']} epochs."
         )
         means = [float(rows["test_accuracy"].mean()) for rows in three_ways(name).values()]

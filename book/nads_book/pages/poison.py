@@ -129,8 +129,8 @@ def widget() -> Changes:
     clean = trained_on()
     found = wide.rename(columns=names).assign(clean=clean["test_accuracy"].mean())
     caption = (
-        f"Accuracy of LeNets on unchanged photos ({formatting.badge(injected())}), after training on "
-        f"photos changed like this: {settings['num_train']:,} photos, "
+        f"Accuracy of LeNets on unchanged photos ({formatting.badge(injected())}), after training "
+        f"on photos changed like this: {settings['num_train']:,} photos, "
         f"{settings['recipe']['epochs']} epochs, mean of {clean['seed'].nunique()} trainings."
     )
     entry: Row = {"key": "lenet", "label": "LeNet", "caption": caption}

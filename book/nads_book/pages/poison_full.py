@@ -1,5 +1,5 @@
-"""The page ``07_poison``, the paper's own experiment: accuracy by carrier, use of the NADs behind the
-carrier, and what the paper says about it.
+"""The page ``07_poison``, the paper's own experiment: accuracy by carrier, use of the NADs behind
+the carrier, and what the paper says about it.
 """
 
 from collections.abc import Callable, Iterable
@@ -89,8 +89,8 @@ def _():
 
 @decides("errata-poison-separable")
 def _():
-    """Decide by a counter-example whether numbers make classes linearly separable: no line separates
-    classes of equal means.
+    """Decide by a counter-example whether numbers make classes linearly separable: no line
+    separates classes of equal means.
     """
     first, second = COUNTER_EXAMPLE.mean(1)
     return evidence(not torch.equal(first, second))

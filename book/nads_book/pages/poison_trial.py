@@ -1,4 +1,4 @@
-"""The reader's run in ``07_poison``: photos, NADs, a network, and a line that says what trainings take."""
+"""The reader's run in ``07_poison``: photos, NADs, a network, and what trainings take."""
 
 import math
 import os

@@ -2,7 +2,8 @@
 
 In each live cell of a chapter that a reader sees, the last assignment that calls the library loses
 its right side, which stays as a hint without the arguments of the call. The cell ends there; a
-folded cell below it says in words what is wrong, and goes on with the chapter's answer if it has to.
+folded cell below it says in words what is wrong, and continues with the chapter's answer if it has
+to.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CALL = re.compile(r"\b(?:nc|nb\.pooling)(?:\.(?!load_)\w+)+(?=\()")
 NOTE = (
     "*A notebook with gaps: run the cells in order, replace each `...` by what its comment says, "
     "with the missing arguments (`help` names those of a function), and run the folded cell below. "
-    "It says what is wrong, contains the chapter's answer, and goes on with it where yours cannot be "
+    "It says what is wrong, contains the chapter's answer, and continues with it if yours cannot be "
     "used. Under “Your turn” every answer of the right form is right.*"
 )
 CHECK = """#@title Check {{ display-mode: "form" }}
@@ -113,7 +114,7 @@ def add_gaps(notebook: nbformat.NotebookNode) -> int:
 
 
 def checked(found: Any, answer: Callable[[], Any], function: str, name: str) -> Any:
-    """Print in words what is wrong with what fills a gap, and return what the next cells go on with.
+    """Print in words what is wrong with what fills a gap, and return what the next cells need.
 
     Args:
         found: what fills the gap.

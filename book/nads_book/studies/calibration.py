@@ -1,5 +1,5 @@
-"""Are certainties of NADs kept? Runs of one architecture, each compared with a much longer run, with
-all the others together, or with the exact C.
+"""Are certainties of NADs kept? Runs of one architecture, each compared with a much longer run,
+with all the others together, or with the exact C.
 """
 
 from collections.abc import Sequence

@@ -244,7 +244,7 @@ class MeanKernels(Study):
         return {"alignments": rounded(found, 4, significant=True)}
 
     def judge(self, rows: Rows) -> Scored:
-        """Apply the rule of `RivalTheory` to its rows, with mean kernels in place of single ones."""
+        """Apply the rule of `RivalTheory` to its rows, with means in place of single kernels."""
         means = [row | {"alignment": np.mean(row["alignments"])} for row in rows]
         single = {
             (row["network"], row["family"], str(row["key"])): row
