@@ -116,6 +116,7 @@ class Trial:
             versions: name -> images (N, 3, H, W), in the order of ``train``.
         """
         found = self.trained(versions.values(), self.train.labels, self.recipe).test_accuracy
+        assert found is not None
         return dict(zip(versions, found.tolist(), strict=True))
 
     def add_number(self, index: int, size: float) -> Tensor:
