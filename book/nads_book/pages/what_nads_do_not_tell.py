@@ -220,7 +220,8 @@ def plot_repairs() -> Figure:
     ):
         places, waves = np.nonzero(cells)
         axis.plot(waves, places, marker, color=colour, markersize=6, label=label)
-    axis.set_xticks([0, 15], ["coarsest wave", "finest wave"])
+    axis.set_xlabel("wave")
+    axis.set_xticks([0, 15], ["coarsest", "finest"])
     shown = {"densenet": "DenseNet", "resnet": "ResNet-18"}
     name_rows(axis, pd.Series([*NETWORKS]).replace(shown, regex=True))
     legend(figure, axis, ncols=2)
