@@ -269,7 +269,7 @@ def steps() -> pd.DataFrame:
     """
     rows = sweep("lenet", "fig2").table
     counts = pd.DataFrame(rows["iterations"].tolist(), columns=LOSSES)
-    counts = counts.where(counts >= 0, np.inf)
+    counts = counts.astype(float).where(counts >= 0, np.inf)
     counts[["ky", "kx"]] = rows["frequency"].tolist()
     return counts.groupby(["ky", "kx"]).median()
 
