@@ -17,6 +17,7 @@ from explorer_pages import (
 from nads_book.atlas import load_entry_nads
 from nads_book.explorer import gallery
 from nads_book.explorer.wave_bet import guess_data
+from PIL import Image
 
 import nads_core as nc
 
@@ -282,7 +283,7 @@ def test_hole_and_number_are_those_of_the_poison(reader):
     reader.page.locator("nad-note").get_by_text(f"Coordinate along NAD {second}").wait_for()
 
 
-def test_pictures_are_flipped_as_the_library_does(reader):
+def test_pictures_are_flipped_as_the_library_does(reader, tmp_path):
     reader.open("flip.html")
     reader.page.locator("nad-flip .accuracies li").first.wait_for()
     known = reader.page.locator("nad-flip .accuracies strong").all_inner_texts()
@@ -297,17 +298,8 @@ def test_pictures_are_flipped_as_the_library_does(reader):
             assert f"{100 * stored['accuracies'][key]:.1f} %" in chosen(reader)
         flipped = 0.5 + nc.flip(PHOTOS.images[[4]] - 0.5, NADS[stored["key"]])[0]
         assert_photo(reader.see("The same picture, flipped", "nad-flip"), flipped, slack=12)
-    reader.page.evaluate("""async () => {
-      const canvas = Object.assign(document.createElement("canvas"), { width: 40, height: 60 });
-      const context = canvas.getContext("2d");
-      context.fillStyle = "#c80000";
-      context.fillRect(0, 0, 40, 60);
-      const blob = await new Promise((done) => canvas.toBlob(done));
-      const dataTransfer = new DataTransfer();
-      dataTransfer.items.add(new File([blob], "red.png", { type: "image/png" }));
-      const root = document.querySelector("nad-flip").shadowRoot.querySelector(".changes");
-      root.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
-    }""")
+    Image.new("RGB", (40, 60), (200, 0, 0)).save(tmp_path / "red.png")
+    reader.page.get_by_label("An image of your own").set_input_files(tmp_path / "red.png")
     picture = reader.page.locator("nad-flip canvas[aria-label='The picture red.png']")
     picture.wait_for(state="attached")
     red = torch.tensor([200 / 255, 0, 0])[:, None, None].expand(3, 32, 32)

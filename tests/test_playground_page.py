@@ -265,6 +265,47 @@ def test_the_tours_words_show_where_a_wave_is_lost(reader):
     assert shares(reader) == strides, "the networks of this bet"
 
 
+def test_a_look_at_another_network_leaves_the_bet_as_it_was(reader):
+    """The second bet's link shows averages, says so, and is marked as long as it is open."""
+    reader.open("playground.html#playground.bet=2", wait=False)
+    drawn(reader)
+    bet(reader, "About 100 %")
+
+    def seen():
+        curve = reader.page.locator("nad-playground .curve polyline").get_attribute("points")
+        texts = [text(reader, part) for part in (".status", ".score", ".network.a")]
+        return [state(reader), shares(reader), drawn(reader)[0].tolist(), curve, texts]
+
+    before = seen()
+    assert before[0][cell((4, 4))][0] == "learned" and "100 %" in before[4][0]
+    link, other = reader.button("second average"), reader.button("second stride")
+    closings = (
+        lambda: reader.button("Close").click(),
+        lambda: link.press("Enter"),
+        lambda: reader.page.get_by_role("grid").first.press("Enter"),  # trained already
+        lambda: other.press("Enter"),
+    )
+    for close in closings:
+        link.press("Enter")
+        assert drawn(reader)[0].tolist() != before[2] and not state(reader)
+        assert "with averages" in text(reader, ".layer-panel .network")
+        assert "with averages" in text(reader, ".network.a")
+        expanded = [one.get_attribute("aria-expanded") for one in (other, link)]
+        assert expanded == ["false", "true"]
+        close()
+        shares(reader)
+        assert link.get_attribute("aria-expanded") == "false"
+        if close is not closings[-1]:
+            assert seen() == before
+    assert other.get_attribute("aria-expanded") == "true"
+    assert "averages" not in text(reader, ".layer-panel .network")
+    # A step of the tour is not that of a visit.
+    link.press("Enter")
+    drawn(reader)
+    reader.button("Back").click()
+    assert bet(reader, "About 100 %").startswith("You lose. It reaches 50")
+
+
 def test_a_photo_passes_the_layers(reader, tmp_path):
     """The cat and a photo of the reader's are directions like waves: drawn, and trained on."""
     opened(reader, **SMALL)
@@ -343,6 +384,8 @@ def test_each_step_of_the_tour_fits_one_screen(browser, site, width, height):
             assert not state(reader)
             assert reader.page.evaluate(f"() => {FIGURE}.held") != cell((4, 4))
             assert targets.evaluate_all(small) == []
+        where = f"""() => [scrollY, {FIGURE}.stage.getBoundingClientRect().height,
+            {FIGURE}.layer.getBoundingClientRect().bottom]"""
         numbers = []
         reader.button("Guided: five bets").click()
         for answer in ("50 %: it guesses", "About 100 %", "A regular grid", "Neither", "None"):
@@ -357,6 +400,17 @@ def test_each_step_of_the_tour_fits_one_screen(browser, site, width, height):
                     .map(({{top, bottom}}) => [top, bottom])"""
             )
             assert boxes[0][0] >= 0 and max(bottom for _, bottom in boxes) <= height, boxes
+            for link in reader.page.locator("nad-playground .words").all():
+                before = reader.page.evaluate(where)
+                link.click()
+                drawn(reader)
+                shares(reader)
+                scroll, stage, panel = reader.page.evaluate(where)
+                assert scroll == before[0] and -1 < stage - before[1] < 25, "nothing moves"
+                assert before[2] == 0 < panel <= height
+                reader.page.keyboard.press("Escape")
+                shares(reader)
+                assert reader.page.evaluate(where)[:2] == before[:2]
             assert not phone or targets.evaluate_all(small) == []
             if answer != "None":
                 reader.button("Next bet").click()

@@ -29,7 +29,6 @@ export class App {
   root = h("div", { class: "explorer", role: "group", "aria-label": "NAD explorer", "aria-busy": "true" });
   trouble = h("p", { role: "alert", hidden: true });
   arranged = Promise.resolve(); // once the networks of the view are loaded
-  ready = new Promise((resolve) => (this.tellReady = resolve));
 
   constructor(model, host, load) {
     Object.assign(this, { model, load: keeping(load) });
@@ -81,7 +80,6 @@ export class App {
     for (const part of this.parts)
       if (keys.has("architecture") || part.keys.some((key) => keys.has(key))) part.update(view, keys);
     this.python.update();
-    this.tellReady();
   }
 
   build() {

@@ -176,8 +176,7 @@ class Atlas {
 
 class NadAtlas extends HTMLElement {
   describe(address) {
-    if (this.atlas) this.atlas.shared && this.atlas.describe(address);
-    else for (const [key, value] of parameters()) if (key.startsWith("atlas.")) address.set(key, value); // not loaded yet
+    if (this.atlas?.shared) this.atlas.describe(address);
   }
 
   connectedCallback() {

@@ -24,20 +24,13 @@ function accuracyBars(rows, chosen, tried) {
   });
 }
 
-/** A choice of pictures beside accuracies that are stored; a picture may be dropped on it. */
+/** A choice of pictures beside accuracies that are stored. */
 class Changes {
   tried = new Set(); // states whose accuracy the reader has asked for
 
   constructor(host, config, name) {
     Object.assign(this, config, { network: config.networks[0] });
-    const hold = (event) => (event.preventDefault(), this.root.classList.add("over"));
-    const drop = (event) => {
-      event.preventDefault();
-      this.root.classList.remove("over");
-      this.sheet?.read(event.dataTransfer.files[0]);
-    };
-    this.root = h("div", { class: "explorer changes", role: "group", "aria-label": name, "aria-busy": "true",
-      dragover: hold, dragleave: () => this.root.classList.remove("over"), drop });
+    this.root = h("div", { class: "explorer changes", role: "group", "aria-label": name, "aria-busy": "true" });
     showIn(host, this.root);
     whenNear(host, () => this.begin());
   }

@@ -31,9 +31,10 @@ export function paintSigned(canvas, image, size, alt, limit = largest(image) || 
   paint(canvas, size, (i) => table[Math.round(127.5 + 127.5 * clamp(image[i] / limit, -1, 1))], alt);
 }
 
-/** Numbers from 0 to `limit`. */
-export function paintShares(canvas, values, size, alt, limit = largest(values) || 1) {
-  paint(canvas, size, (i) => COLOURS.magma[Math.round(255 * clamp(values[i] / limit, 0, 1))], alt);
+/** Numbers from 0 on. */
+export function paintShares(canvas, values, size, alt) {
+  const most = largest(values);
+  paint(canvas, size, (i) => COLOURS.magma[Math.round((255 * values[i]) / most)], alt);
 }
 
 export function paintPhoto(canvas, channels, size, alt) {

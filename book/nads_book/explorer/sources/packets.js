@@ -5,8 +5,6 @@ export async function bytesOf(packet) {
   if (typeof packet.bytes !== "string") return packet.bytes.buffer
     ? new Uint8Array(packet.bytes.buffer, packet.bytes.byteOffset, packet.bytes.byteLength)
     : new Uint8Array(packet.bytes);
-  if (typeof DecompressionStream === "undefined")
-    throw new Error("This browser is too old for the explorer: it lacks DecompressionStream.");
   const text = atob(packet.bytes), packed = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i); // a callback per byte takes ten times as long
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));

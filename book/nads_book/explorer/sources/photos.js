@@ -35,7 +35,7 @@ export function contactSheet(app, label) {
       paintPhoto(canvas, photo.channels, app.photos.size, photo.name);
     }
   };
-  return { element: h("div", { class: "choose" }, sheet, own, trouble), sync, read };
+  return { element: h("div", { class: "choose" }, sheet, own, trouble), sync };
 }
 
 /** Scale any image to `size`, cropped to its middle square. */

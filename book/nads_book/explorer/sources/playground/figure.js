@@ -58,6 +58,7 @@ const figures = new Map(); // figure -> whether it is seen
 /** What is known of one architecture. */
 class Side {
   trained = new Map(); // target -> Fit
+  home = null; // what was known before a visit
   tiles = Array.from({ length: SHOWN }, () => picture(""));
 
   constructor(figure, letter) {
@@ -72,12 +73,17 @@ class Side {
     this.words = h("p", { class: "sr" });
   }
 
-  /** Draw networks of another architecture or seed; what was trained belongs to the old one. */
-  use(config, seed) {
+  /** Draw networks of another architecture or seed; what was trained belongs to the old one, and returns after a visit. */
+  use(config, seed, visit = false) {
+    if (this.home && !visit) {
+      this.end();
+      Object.assign(this, this.home, { home: null });
+    }
     if (this.config && toText(config) === toText(this.config) && seed === this.ensemble.seed) return;
-    this.end();
+    if (visit) Object.assign(this, { home: { config: this.config, ensemble: this.ensemble, trained: this.trained }, trained: new Map() });
+    else this.end();
     this.config = config;
-    this.ensemble = new Ensemble(config, seed, this.figure.pool, () => this.figure.told(this));
+    this.ensemble = new Ensemble(config, seed, this.figure.pool, () => this.figure.told());
     this.ensemble.go();
   }
 
@@ -138,6 +144,7 @@ export class Playground {
   step = null; // of the tour
   bet = null;
   place = null; // of the drawing, whose layer is shown
+  visited = null; // {config, name} of another network whose layer is shown
   options = { ...START };
   pace = new Pace();
 
@@ -233,7 +240,7 @@ export class Playground {
     this.root = h("div", { class: `explorer playground${this.small ? " small" : ""}`, role: "group", "aria-label": "Playground",
       keydown: ({ key }) => key === "Escape" && this.place !== null && this.close() },
       this.small ? null : this.tour,
-      h("section", { class: "stage" },
+      this.stage = h("section", { class: "stage" },
         h("div", { class: "maps", role: "group", "aria-label": "Draw" }, panel(a), this.secondPanel, this.differencePanel, a.strip, b.strip),
         h("div", { class: "side-panel" }, chips, this.drawing, this.task, this.spoken)),
       h("div", { class: "footer" }, this.compare.element, h("div", { class: "buttons" },
@@ -247,6 +254,7 @@ export class Playground {
     const { config = this.config, second = this.second, wave } = changes;
     this.config = config;
     this.second = second && second[1] !== config[second[0]] ? second : null;
+    this.visited = null;
     if (wave) this.choose(cellOf(wave));
     if (!("step" in changes) && this.touring) {
       this.step = undefined; // left, but can be taken up
@@ -269,7 +277,7 @@ export class Playground {
 
   /** Have networks of both sides, and show the controls as they are. */
   arrange() {
-    const { config, second, options: { seed }, sides: [a, b] } = this;
+    const { config, second, sides: [a, b] } = this;
     for (const [name, input] of this.chipInputs) {
       const [key, value] = name.split("=");
       input.checked = `${config[key]}` === value;
@@ -283,24 +291,29 @@ export class Playground {
     this.menus.forEach(({ sync }) => sync());
     this.root.classList.toggle("comparing", !!second);
     this.secondPanel.hidden = this.differencePanel.hidden = b.strip.hidden = !second;
-    a.title.textContent = second ? `A: ${changeOf(second[0], config[second[0]])}` : "Energy of every wave";
     b.title.textContent = second ? `B: ${changeOf(...second)}` : "";
     this.code.update();
     if (!second && this.focus === b) this.focus = a;
     this.showTour();
-    if (!this.begun) return this.show();
-    a.use(canonical(config), seed);
-    if (second) b.use(canonical(this.configOfB), seed);
-    else b.end();
-    this.show();
-    if (this.shared) saveAddress();
+    this.drawNetworks();
+    if (this.begun && this.shared) saveAddress();
   }
 
-  /** More is known of the networks of a side. */
-  told(side) {
+  drawNetworks() {
+    const { config, second, visited, options: { seed }, sides: [a, b] } = this;
+    a.title.textContent = second ? `A: ${changeOf(second[0], config[second[0]])}` : visited ? `Energies in ${visited.name}` : "Energy of every wave";
+    if (this.begun) {
+      a.use(canonical(visited?.config ?? config), seed, !!visited);
+      if (second) b.use(canonical(this.configOfB), seed);
+      else b.end();
+    }
     this.show();
-    if (!side.energies) return;
-    if (side.ensemble.found.networks >= ENOUGH) this.settleTour();
+  }
+
+  /** More is known of the networks. */
+  told() {
+    this.show();
+    this.settleTour();
   }
 
   show() {
@@ -469,7 +482,7 @@ export class Playground {
     const key = ready ? [toText(config), ensemble.seed, this.nameOf(held), focus.strongest].join() : "";
     if (ready && this.inside?.key !== key) {
       if (this.inside?.job) this.pool.stop(this.inside.job);
-      const inside = (this.inside = { key, held, found: null, strongest: focus.strongest, side: focus });
+      const inside = (this.inside = { key, found: null });
       const directions = [this.directionOf(held), WAVES[focus.strongest]];
       inside.job = this.pool.run({ kind: "look", config, seed: ensemble.seed, directions }, { priority: 1 });
       inside.job.done.then((found) => {
@@ -477,13 +490,15 @@ export class Playground {
         this.show();
       });
     }
-    const { inside, place } = this, found = inside?.key === key ? inside.found : null, drawn = [toText(config ?? this.config), key, !!found, place, betting].join();
+    const { inside, place, opener, visited } = this, found = inside?.key === key ? inside.found : null, drawn = [toText(config ?? this.config), key, !!found, place, betting].join();
+    for (const link of this.verdict.querySelectorAll(".words")) link.setAttribute("aria-expanded", `${place !== null && link === opener}`);
     if (this.drawn === drawn) return;
     this.drawn = drawn;
+    this.stage.style.minHeight = place === null ? "" : `${this.stage.offsetHeight}px`; // the page below stays where it is
     const focused = this.host.shadowRoot.activeElement?.dataset?.place;
     const name = this.nameOf(held), strongest = ready ? `wave ${inWords(focus.strongest)}` : "";
     const output = found ? Math.sqrt(focus.share(held)) : 0, left = found ? [...sharesOf(found), output] : [];
-    const last = networkPicture(config ?? this.config, { left, chosen: place, choose: betting ? null : (one) => this.inspect(one === this.place ? null : one),
+    const last = networkPicture(config ?? this.config, { left, chosen: place, choose: betting ? null : (one) => (one === place ? this.close() : this.inspect(one, null, visited)),
       words: `of the amplitude of ${name} left, relative to ${strongest}` });
     this.drawing.replaceChildren(last, h("p", { class: "count" }, found
       ? `Amplitude of ${name} that is left, relative to ${strongest}, the strongest; its square at the output is the energy.${
@@ -494,15 +509,15 @@ export class Playground {
     if (place === null) return;
     this.bothButton.hidden = this.otherWave === null;
     if (this.otherWave !== null) this.bothButton.textContent = `Waves ${inWords(this.chosenWave)} and ${inWords(this.otherWave)}`;
-    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name} `, h("span", { class: "count" }, "in random networks; red and blue: opposite signs")),
+    this.layer.replaceChildren(h("div", { class: "buttons" }, h("p", { class: "network" }, `What is left of ${name}${visited ? ` in ${visited.name}` : ""} `, h("span", { class: "count" }, "random weights; red and blue: opposite signs")),
       this.pictures, h("button", { click: () => this.close() }, "Close")),
     ...(found ? layerRows(config, found, place, this.directionOf(held), { name, seed: ensemble.seed, wave: held === PICTURE ? null : waveAt(held), output }) : [h("p", {}, "Computing …")]));
   }
 
-  /** Show what a place of the drawing does; null for none. `opener` is the element that asked, if not the place itself. */
-  inspect(place, opener = null) {
-    Object.assign(this, { place, opener });
-    this.show();
+  /** Show what a place of the drawing does; null for none. `opener` is the link that asked, and `visited` the network if it is another. */
+  inspect(place, opener = null, visited = null) {
+    Object.assign(this, { place, opener, visited });
+    this.drawNetworks();
   }
 
   /** Return from a layer to what opened it. */
@@ -510,7 +525,6 @@ export class Playground {
     const { opener, place } = this;
     this.choose(this.chosenWave);
     this.inspect(null);
-    if (this.touring) this.turnTo(); // a link may have shown another network
     (opener?.isConnected ? opener : this.drawing.querySelector(`[data-place="${place}"]`))?.focus();
   }
 
@@ -519,7 +533,7 @@ export class Playground {
   /** Train networks of a side along a direction. */
   train(side, target) {
     if (!side.config || !side.energies) return null;
-    this.place = null;
+    this.inspect(null);
     const known = side.trained.get(target), fit = known && !known.ended ? known : this.fit(side, target);
     if (this.pace.paused && fit.epoch) this.pause(false);
     this.hold(side, target);
@@ -576,12 +590,13 @@ export class Playground {
   }
 
   showTour() {
-    const { step, bet } = this, focused = this.tour.contains(this.host.shadowRoot.activeElement);
-    this.fillTour(step, bet);
+    const focused = this.tour.contains(this.host.shadowRoot.activeElement);
+    this.fillTour();
     if (focused) this.tour.focus({ preventScroll: true }); // the focused button was replaced
   }
 
-  fillTour(step, bet) {
+  fillTour() {
+    const { step, bet } = this;
     this.root.classList.toggle("touring", this.touring);
     if (!this.touring) {
       this.tour.setAttribute("aria-label", "Guided tour");
@@ -609,37 +624,35 @@ export class Playground {
     Object.assign(this, { step, bet: null, outcome: null, place: null });
     this.setOptions(START);
     this.root.classList.add("betting"); // the map stays covered until the bet is placed
-    this.turnTo({ second: null });
+    this.turnTo(null);
     requestAnimationFrame(() => this.host.scrollIntoView({ block: "start", behavior: "instant" }));
   }
 
-  /** Show what the step is about, and what a link of it changes. */
-  turnTo(changes = {}) {
-    const { step } = this, { config, wave = [4, 4] } = STEPS[step];
-    this.set({ config, wave, step, ...changes });
+  /** Show what the step is about. */
+  turnTo(second) {
+    const { step } = this, { config, wave } = STEPS[step];
+    this.set({ config, second, wave, step });
   }
 
   leave() {
-    this.root.classList.remove("betting");
-    Object.assign(this, { step: undefined, place: null });
-    this.arrange();
+    this.place = null;
+    this.set({});
   }
 
   placeBet(bet) {
     this.bet = bet;
     this.root.classList.remove("betting");
-    const { second = null } = STEPS[this.step];
-    this.turnTo({ second });
+    this.turnTo(STEPS[this.step].second ?? null);
     this.settleTour();
   }
 
   /** Say what came out, once the networks of the step are drawn and trained. */
   settleTour() {
     if (this.bet === null || this.outcome || !this.touring) return;
-    const { cell, second, right, outcome } = STEPS[this.step], [a, b] = this.sides;
+    const { wave, trained, second, right, outcome } = STEPS[this.step], cell = cellOf(wave), [a, b] = this.sides;
     const done = (side) => side.ensemble?.found?.networks >= ENOUGH;
     if (!done(a) || (second && !done(b))) return;
-    if (cell !== undefined && !a.trained.has(cell)) return void this.train(a, cell);
+    if (trained && !a.trained.has(cell)) return void this.train(a, cell);
     const result = a.trained.get(cell);
     if (result?.running || result?.ended) return;
     const [text, ...links] = outcome({ energies: a.energies, second: b.energies, result });
@@ -649,11 +662,11 @@ export class Playground {
   }
 
   /** Words of the tour that act on the figure. */
-  link([text, place, config = STEPS[this.step].config]) {
+  link([text, place, visited = null]) {
     return h("button", { class: "words", click: ({ currentTarget }) => {
-      this.inspect(place, currentTarget);
-      this.turnTo({ config });
-      currentTarget.focus();
+      if (currentTarget === this.opener) return this.close();
+      this.choose(cellOf(STEPS[this.step].wave));
+      this.inspect(place, currentTarget, visited);
     } }, text);
   }
 

@@ -18,25 +18,25 @@ const STRIDES = { ...DEFAULT, pooling: "stride" };
 const ACCURACIES = ["50\u00a0%: it guesses", "About 75\u00a0%", "About 100\u00a0%"];
 
 /**
- * Each step: title, question, answers, index of the right one, what it shows (config, second, trained cell), and what
+ * Each step: title, question, answers, index of the right one, what it shows (config, second, wave, whether that is trained), and what
  * was found: outcome({energies, second, result}) once the networks are drawn and trained. It is a text, and links
- * that act on the figure, [text, place in the drawing, architecture if it is another].
+ * that act on the figure, [text, place in the drawing, {config, name} of the network if it is another].
  */
 export const STEPS = [
   {
     title: "Averages over 2 × 2 pixels",
     question: "Two classes of images differ by the sign of a wave, 4 cycles down and 4 across, in noise. This network halves its image twice, by averages. " +
       "Which accuracy will it reach on new images?",
-    answers: ACCURACIES, right: 0, config: DEFAULT, cell: GRID,
+    answers: ACCURACIES, right: 0, config: DEFAULT, wave: [4, 4], trained: true,
     outcome: ({ energies, result }) => [`It reaches ${percent(result.accuracy)}. The map showed it before training: this wave has only ${times(ofLargest(energies, GRID))} ` +
       "of the largest energy. The first average leaves about half of its amplitude; then neighbours have opposite signs, and the second average cancels them.", ["first average", 1], ["second average", 2]],
   },
   {
     title: "Strides instead of averages",
     question: "Each convolution now keeps every second pixel, and nothing is averaged. All else is the same. Which accuracy now?",
-    answers: ACCURACIES, right: 2, config: STRIDES, cell: GRID,
+    answers: ACCURACIES, right: 2, config: STRIDES, wave: [4, 4], trained: true,
     outcome: ({ energies, result }) => [`It reaches ${percent(result.accuracy)}. Every wave has at least ${percent(Math.min(...energies) / Math.max(...energies))} ` +
-      `of the largest energy, and this one ${percent(ofLargest(energies, GRID))}. A stride keeps one pixel of four, and nothing cancels.`, ["second stride", 2], ["second average", 2, DEFAULT]],
+      `of the largest energy, and this one ${percent(ofLargest(energies, GRID))}. A stride keeps one pixel of four, and nothing cancels.`, ["second stride", 2], ["second average", 2, { config: DEFAULT, name: "bet 1’s network, with averages" }]],
   },
   {
     title: "Strides and a global average",
@@ -59,7 +59,7 @@ export const STEPS = [
     title: "A linear network",
     question: "Remove down-sampling and activation from the first network. All that remains is linear. Which waves do its random weights prefer?",
     answers: ["None", "Coarse waves", "Fine waves"], right: 0,
-    config: { ...DEFAULT, pooling: "none", activation: "none" }, cell: GRID,
+    config: { ...DEFAULT, pooling: "none", activation: "none" }, wave: [4, 4], trained: true,
     outcome: ({ energies, result }) => [`They prefer none: the largest energy is only ${spread(energies).toFixed(1)} times the average, and the network learns the wave ${inWords(GRID)}, ` +
       `at ${percent(result.accuracy)}. In the playground, try what a global average changes.`, ["second layer", 2]],
   },

@@ -45,7 +45,7 @@ const JOBS = {
     if (weights) Object.assign(training, { epoch, weights });
     else if (training.epoch) Object.assign(training, new Training(config, wave, { ...recipe, network: training.network }));
     const accuracy = training.advance();
-    return { epoch: epoch + 1, accuracy, weights: training.weights };
+    return { accuracy, weights: training.weights };
   },
 
   *look({ config, seed, directions }) {
