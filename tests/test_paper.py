@@ -93,9 +93,9 @@ def test_thumbnails_are_the_pictures_of_executed_chapters(tmp_path):
 
 def test_accuracies_are_compared_by_their_largest_difference_and_their_order():
     ours = np.linspace(0.5, 0.9, 9)
-    text = paper.closeness(np.stack([ours, ours[::-1]], 1))
-    assert text == "at most 40 points from the authors’ along 9 directions, rank correlation −1.00"
-    assert "correlation" not in paper.closeness(np.array([[0.5, 0.6], [0.7, 0.7]]))
+    text = paper.closeness(np.stack([ours, ours[::-1]], 1), "waves")
+    assert text == "at most 40 points from the authors’ (9 waves), rank correlation −1.00"
+    assert "correlation" not in paper.closeness(np.array([[0.5, 0.6], [0.7, 0.7]]), "waves")
 
 
 def test_a_function_that_decides_is_named():

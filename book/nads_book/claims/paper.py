@@ -25,6 +25,12 @@ from nads_book.studies import load_results, stored_figures
 from nads_book.theory.first_step import accuracies_by
 
 MARK = "<!-- paper -->"
+SHARED = {  # what accuracies of a figure have in common with the published ones
+    "fig1": "waves",
+    "fig6": "NAD indices",
+    "fig7": "NAD indices",
+    "fig8": "kinds of photos",
+}
 FOLD = '<details class="claim-card"><summary>numbers, files and functions</summary>'
 
 
@@ -113,12 +119,12 @@ def trained(figures: Iterable[str]) -> Iterator[str]:
         size = "" if preset == "paper" else f" at `{preset}`"
         count = f"{LABELS[model]}{size}: {len(results.rows)} of {results.num_units} networks"
         pairs = compared(results, figure, model)
-        yield f"{count}; {closeness(pairs)}" if len(pairs) else count
+        yield f"{count}; {closeness(pairs, SHARED[figure])}" if len(pairs) else count
 
 
 def compared(results: Results, figure: str, model: str) -> np.ndarray:
-    """Return the accuracies that we and the authors found along the same directions, (n, 2), where
-    theirs are known: of Figs. 1, 6, 7 and 8.
+    """Return the accuracies that we and the authors found along the same waves, at the same NAD
+    indices, or on the same kinds of photos, (n, 2), where theirs are known.
     """
     ours: Mapping[Any, Any] = {}
     theirs: Mapping[Any, float] = {}
@@ -135,12 +141,16 @@ def compared(results: Results, figure: str, model: str) -> np.ndarray:
     return np.array([[np.mean(ours[key]), theirs[key]] for key in common])
 
 
-def closeness(pairs: np.ndarray) -> str:
+def closeness(pairs: np.ndarray, shared: str) -> str:
     """Return how close accuracies (n, 2) are: the largest difference, and their rank correlation
     where there are more than two.
+
+    Args:
+        pairs: accuracies of ours and of the authors.
+        shared: what the two of a pair have in common, such as "waves".
     """
     largest = 100 * np.abs(pairs[:, 0] - pairs[:, 1]).max()
-    text = f"at most {largest:.0f} points from the authors’ along {len(pairs)} directions"
+    text = f"at most {largest:.0f} points from the authors’ ({len(pairs)} {shared})"
     correlation = rank_correlation(*pairs.T) if len(pairs) > 2 else np.nan
     return text if np.isnan(correlation) else f"{text}, rank correlation {fixed(correlation, 2)}"
 
