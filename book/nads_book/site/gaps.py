@@ -1,9 +1,10 @@
 """Notebooks with gaps that check themselves, for a course: `nads_book.site.sync` writes them.
 
-In each live cell of a chapter that a reader sees, the last assignment that calls the library loses
-its right side, which stays as a hint without the arguments of the call. The cell ends there; a
-folded cell below it says in words what is wrong, and continues with the chapter's answer if it has
-to.
+In each live cell of a chapter that a reader sees, the last assignment that calls the library becomes
+one of `...` to `answer`, with a hint: its right side without the arguments of the call. The cell ends
+there; a folded cell below it says in words what is wrong with the answer, and gives the variable its
+value, that of the chapter if it has to. The check uses an answer once, so that it never judges an old
+one after a cell that stopped with an error.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from nads_core import NADs
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "parameters"}
 CALL = re.compile(r"\b(?:nc|nb\.pooling)(?:\.(?!load_)\w+)+(?=\()")
 NOTE = (
-    "*A notebook with gaps: run the cells in order, replace each `...` by what its comment says, "
-    "with the missing arguments (`help` names those of a function), and run the folded cell below. "
-    "It says what is wrong, contains the chapter's answer, and continues with it if yours cannot be "
-    "used. Under “Your turn” every answer of the right form is right.*"
+    "*A notebook with gaps: run the cells in order, and replace each `...` by what its comment says, "
+    "with an argument for each … (`help(nc.flip)` names those of a function). Run this cell, then the "
+    "folded one below: it says what is wrong, contains the chapter's answer, and continues with it "
+    "if yours cannot be used. Under “Your turn” every answer of the right form is right.*"
 )
 CHECK = """#@title Check {{ display-mode: "form" }}
 from nads_book.site.gaps import checked
 
-{target} = checked({name}, lambda: {answer}, "{function}", "{name}")"""
+{target} = checked(globals().pop("answer", ...), lambda: {answer}, "{function}")"""
 ROUNDING = 1e-4  # relative difference of numbers that counts as none
 REPEATED = 0.02  # the same of repeated trainings
 ARRAYS = torch.Tensor | np.ndarray
@@ -59,7 +60,7 @@ def with_gap(source: str) -> Gap | None:
     such line.
 
     >>> with_gap("hole = nc.poison(images, labels, nads, 0, 0)").cell
-    'hole = ...  # nc.poison(…)'
+    'answer = ...  # nc.poison(…, …, …, …, …), for hole'
     """
     found = None
     for node in ast.parse(source).body:
@@ -72,67 +73,67 @@ def with_gap(source: str) -> Gap | None:
     last = node.end_lineno or node.lineno
     comment = lines[last - 1][node.value.end_col_offset :].strip().removeprefix("#").strip()
     target, answer = ast.unparse(node.targets[0]), ast.unparse(node.value)
-    # `a, b = ...` and `a["b"] = ...` would be errors or hard to check
-    name = target if isinstance(node.targets[0], ast.Name) else "answer"
     calls = [call for call in ast.walk(node.value) if isinstance(call, ast.Call)]
     call = [call for call in calls if ast.unparse(call.func) == function][-1]
-    # constants, such as the size of the noise, cannot be guessed
-    kept = [option for option in call.keywords if isinstance(option.value, ast.Constant)]
-    call.args, call.keywords = [ast.Name("…")], kept
-    hint = ast.unparse(node.value) + (f", for {target}" if name != target else "")
+    missing: ast.expr = ast.Name("…")
+    call.args = [missing] * len(call.args)
+    for option in call.keywords:
+        # constants, such as the size of the noise, cannot be guessed, and stay beside what can
+        if option.arg and not (call.args and isinstance(option.value, ast.Constant)):
+            option.value = missing
+    hint = f"{ast.unparse(node.value)}, for {target}"
     hint += f": {comment}" if comment else ""
     before = "".join(f"{line}\n" for line in lines[: node.lineno - 1])
     return Gap(
-        f"{before}{name} = ...  # {hint}",
-        CHECK.format(target=target, name=name, answer=answer, function=function),
+        f"{before}answer = ...  # {hint}",
+        CHECK.format(target=target, answer=answer, function=function),
         "\n".join(lines[last:]).strip("\n"),
     )
 
 
-def add_gaps(notebook: nbformat.NotebookNode) -> int:
+def add_gaps(notebook: nbformat.NotebookNode) -> None:
     """Put gaps into the live cells of a notebook, with a check below each and a note below its
-    title; return their number.
+    title.
     """
-    cells, count = [], 0
+    cells = []
     for cell in notebook.cells:
         shown = not HIDDEN & set(cell.metadata.get("tags", []))
         gap = with_gap(cell.source) if cell.cell_type == "code" and shown else None
         if gap is None:
             cells.append(cell)
             continue
-        count += 1
         cells.append(new_code_cell(gap.cell))
         folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
         cells.append(new_code_cell(gap.check, metadata=folded))
         if gap.rest:
             cell.source = gap.rest
             cells.append(cell)
+    cells.insert(1, new_markdown_cell(NOTE))
     notebook.cells = cells
-    if count:
-        notebook.cells.insert(1, new_markdown_cell(NOTE))
-    return count
 
 
-def checked(found: Any, answer: Callable[[], Any], function: str, name: str) -> Any:
+def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
     """Print in words what is wrong with what fills a gap, and return what the next cells need.
 
     Args:
-        found: what fills the gap.
+        found: what fills the gap; `...` if nothing does.
         answer: function that returns the chapter's answer.
         function: name of the function that the answer calls.
-        name: name of what fills the gap.
     """
     found, expected = (
         tuple(value) if isinstance(value, Iterator) else value for value in (found, answer())
     )
     if found is ...:
-        print(f"Still a gap: replace `...` by a call of {function}. Until then, ours is used.")
+        print(
+            f"No new answer: replace `...` by a call of {function}, run that cell (without an error), "
+            "and then this one. Until then, ours is used."
+        )
         return expected
-    wrong, usable = difference(found, expected, name)
+    wrong, usable = difference(found, expected, "answer")
     if not wrong:
         print("Right.")
     elif usable:
-        print(f"Another answer than the chapter's: {wrong}. If you meant it, go on.")
+        print(f"Another answer than the chapter's: {wrong}. Continue if you meant it.")
     else:
         print(f"Not yet: {wrong}. Until then, ours is used.")
     return found if usable else expected

@@ -68,8 +68,8 @@ def main() -> int:
     for text in sorted(CHAPTERS.glob("*.md")):
         notebook, name = notebook_of(text), f"{text.stem}.ipynb"
         nbformat.write(notebook, NOTEBOOKS / name)
-        if add_gaps(notebook):
-            nbformat.write(named(notebook), GAPS / name)
+        add_gaps(notebook)
+        nbformat.write(named(notebook), GAPS / name)
     return 0
 
 
