@@ -1,9 +1,8 @@
 import pytest
 import torch
-from convergence import normal, random_nads
+from convergence import random_nads
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nads_book.studies.poison_and_flip import changed_predictions
 from torch.testing import assert_close
 
 import nads_core as nc
@@ -72,10 +71,6 @@ def poisoned(images=None, labels=None, index=0, **options):
     return nc.poison(images, labels, NADS, index, **options)
 
 
-def changed(*arguments):
-    return changed_predictions(torch.nn.Flatten(), photos()[0], NADS, *arguments)
-
-
 COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
 
 
@@ -94,28 +89,8 @@ COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
         (lambda: nc.flip(torch.rand(1, 3, 2, 2), COLOUR), "single-channel"),
         (lambda: poisoned((255 * photos()[0]).to(torch.uint8)), "uint8"),
         (lambda: nc.flip((255 * photos()[0]).int(), NADS), "int32"),
-        (lambda: changed([3, 36, -1]), r"36 NADs, got the indices \[36, -1\]"),
-        (lambda: changed([3], "drop"), "choose 'remove' or 'flip'"),
     ],
 )
 def test_bad_input_is_rejected(call, shown):
     with pytest.raises(ValueError, match=shown):
         call()
-
-
-def test_changed_predictions_are_those_of_the_changed_images():
-    """Of a network that classifies by which of the first two coordinates of the first channel is
-    larger.
-    """
-    images = normal(200, 3, SIZE, SIZE, seed=2)
-    layer = torch.nn.Linear(3 * SIZE**2, 2, bias=False)
-    layer.weight.data = torch.cat([NADS.basis[:, :2].T, torch.zeros(2, 2 * SIZE**2)], 1)
-    network = torch.nn.Sequential(torch.nn.Flatten(), layer)
-    first, second = (images[:, 0].flatten(1) @ NADS.basis)[:, :2].T
-    before = second > first
-    expected = {"remove": [second > 0, first < 0], "flip": [second > -first, -second > first]}
-    for change, after in expected.items():
-        shares = changed_predictions(network, images, NADS, [0, 1, 5], change)
-        right = [float((a != before).double().mean()) for a in after]
-        assert shares.tolist() == pytest.approx([*right, 0.0]) and min(right) > 0.1
-    assert network.training

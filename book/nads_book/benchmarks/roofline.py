@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from nads_core.directions import Dipole, Estimator, MixedDerivative
 from nads_core.networks import Networks
@@ -90,6 +89,8 @@ def count_work(networks: Networks, estimator: Estimator, dense: bool = True) -> 
 
 def _flop(call: Callable[[], Any]) -> tuple[float, Any]:
     """Return the flop of a call with two inputs, for each of them, and its result."""
+    from torch.utils.flop_counter import FlopCounterMode  # which takes a second to import
+
     with FlopCounterMode(display=False) as counter:
         result = call()
     return counter.get_total_flops() / 2, result

@@ -93,12 +93,11 @@ class Results:
         import pandas as pd
 
         commits = {run.get("started"): run.get("commit") for run in self.runs}
-        file, preset = f"studies/{self.job}", self.facts.get("preset")
-        if preset is not None:
-            file = self.job if preset == "paper" else f"{self.job}.{preset}"
+        study = self.experiment()
+        folder = "book/results" if study.has_presets else "book/results/studies"
         return pd.DataFrame(self.rows).assign(
-            preset=preset or self.experiment().size,
-            file=f"book/results/{file}.json",
+            preset=study.preset or study.size,
+            file=f"{folder}/{study.path.name}",
             commit=[commits.get(row.get("run")) for row in self.rows],
         )
 
@@ -214,14 +213,15 @@ def merge(parts: Sequence[Results]) -> Results:
     return replace(parts[-1], rows=rows, runs=runs)
 
 
-def _values(content: Any) -> Any:
+def _values(rows: list[Row]) -> list[Row]:
     """Return what must agree where two files hold one unit: all but where and how long it was
     computed.
     """
-    if isinstance(content, list):
-        return [_values(item) for item in content]
-    if isinstance(content, dict):
-        return {name: _values(value) for name, value in content.items() if name not in PLACE}
+
+    def without_place(entry: Facts) -> Facts:
+        return {name: value for name, value in entry.items() if name not in PLACE}
+
+    content: list[Row] = json.loads(json.dumps(rows), object_hook=without_place)
     return content
 
 

@@ -6,7 +6,6 @@ last epoch next to the results, so that a killed training loses one epoch at mos
 """
 
 import glob
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -118,8 +117,7 @@ def open_results(
         ValueError: if the file holds something else, or states another design.
     """
     photos = study.photo_source(None if root is None else str(root))
-    facts = json.loads(json.dumps(study.facts(photos))) | {"num_units": len(study.units())}
-    results = Results(facts, [], [], study)
+    results = Results(study.stated_facts(photos), [], [], study)
     if out is None or not out.exists():
         return results
     known = Results.load(out)

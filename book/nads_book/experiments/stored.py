@@ -14,19 +14,24 @@ from nads_core.directions import NADs
 from nads_core.runtime.arguments import Facts
 
 
-def results_path(name: str, preset: str = "paper") -> Path:
-    """Return where the results of a figure are kept: ``book/results/`` of the checkout around the
-    working folder.
+def study_path(name: str) -> Path:
+    """Return the path of a file of studies that have one size, such as ``law.json``."""
+    return checkout_folder("book/results/studies") / name
 
-    The environment variable ``NADS_RESULTS`` names another folder.
+
+def results_path(name: str, preset: str | None = "paper") -> Path:
+    """Return where the results of a study are kept: in ``book/results/`` of the checkout around the
+    working folder those of a figure, for which the environment variable ``NADS_RESULTS`` names
+    another folder.
+
+    Args:
+        name: name of the study.
+        preset: size of a figure; None for a study of one size.
     """
+    if preset is None:
+        return study_path(f"{name}.json")
     folder = Path(os.environ.get("NADS_RESULTS", checkout_folder("book/results")))
     return folder / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
-
-
-def study_path(name: str) -> Path:
-    """Return the path of another study's results, such as ``law.json``."""
-    return checkout_folder("book/results/studies") / name
 
 
 @functools.cache

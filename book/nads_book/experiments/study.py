@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import torch
 
 from nads_book.experiments.evidence import Estimate
-from nads_book.experiments.stored import load_registered, study_path
+from nads_book.experiments.stored import load_registered, results_path
 from nads_core.runtime.arguments import Facts, usable_device
 from nads_core.runtime.files import atomic_write
 
@@ -145,6 +145,7 @@ class Study(ABC):
     summary: ClassVar[str]
     design: ClassVar[Mapping[str, Iterable[Any]]]  # factors of all units; the last varies fastest
     constants: ClassVar[Facts] = {}  # what the file states about the design
+    preset: str | None = None  # name of the size, where there are several
     size: ClassVar[str] = (
         "laptop"  # of its trainings: see `nads_book.experiments.evidence.Evidence`
     )
@@ -190,7 +191,7 @@ class Study(ABC):
     @property
     def path(self) -> Path:
         """The results file."""
-        return study_path(f"{self.name}.json")
+        return results_path(self.name, self.preset)
 
     @property
     def registered(self) -> Facts:
@@ -209,6 +210,11 @@ class Study(ABC):
             photos: `photo_source`.
         """
         return self.constants
+
+    def stated_facts(self, photos: str | None = None) -> Facts:
+        """Return `facts` as a file has them, with the number of units."""
+        facts = self.facts(photos) | {"num_units": len(self.units())}
+        return json.loads(json.dumps(facts))
 
     def score(self, rows: Rows) -> Scored:
         """Apply the registered rule to the rows of all units.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import os
 import pkgutil
 from collections.abc import Iterator, Sequence
@@ -41,12 +40,8 @@ def study_class(name: str) -> type[Study]:
     figure, _, model = name.partition("-")
     kind = all_studies().get(figure if model in MODELS else name)
     if kind is None or kind.has_presets != (model in MODELS):
-        names = {
-            sized: ", ".join(key for key, one in all_studies().items() if one.has_presets == sized)
-            for sized in (True, False)
-        }
-        figures = f"one of {names[True]}, joined with one of {', '.join(MODELS)}"
-        raise ValueError(f"unknown study {name!r}: choose {figures}, or one of {names[False]}")
+        names = [key + "-MODEL" * one.has_presets for key, one in all_studies().items()]
+        raise ValueError(f"unknown study {name!r}: choose one of {', '.join(names)}")
     return kind
 
 
@@ -138,12 +133,15 @@ def merge_results(parts: Sequence[Results], name: str | None = None) -> Results:
         ValueError: if the parts belong to different jobs, presets, settings or precisions, hold
             rows of no unit or different values of one unit, or there is none.
     """
-    parts = list(parts)
     if not parts:
         raise ValueError("there are no results to merge")
     name = parts[0].job if name is None else name
     job = experiment(name, parts[0].facts.get("preset", "paper"), version_of(parts[0]))
     return merge([replace(part, study=job) for part in parts])
+
+
+def _path(name: str, preset: str) -> Path:
+    return results_path(name, preset if study_class(name).has_presets else None)
 
 
 def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
@@ -159,7 +157,7 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
     Raises:
         ValueError: for an unknown study, or a file that is damaged or does not belong to it.
     """
-    path = experiment(name, preset).path
+    path = _path(name, preset)
     path = path if folder is None else folder / path.name
     try:
         results = Results.load(path)  # opened in any case: the build sees what was looked for
@@ -167,7 +165,7 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
         return None
     try:
         job = experiment(name, preset, version_of(results))
-        facts = json.loads(json.dumps(job.facts(results.photos)))
+        facts = job.stated_facts(results.photos)
         if "settings" in facts:
             # Only who continues the trainings needs the same photos and random numbers.
             facts["settings"]["numbers"] = results.settings["numbers"]
@@ -184,7 +182,7 @@ def stored(name: str, preset: str = "paper") -> Results:
     """
     results = load_results(name, preset)
     if results is None:
-        path = experiment(name, preset).path
+        path = _path(name, preset)
         raise FileNotFoundError(f"{path} is missing, so that nothing is decided by it")
     return results
 

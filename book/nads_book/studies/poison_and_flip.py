@@ -1,21 +1,19 @@
 """Experiments on the photos of CIFAR-10: Fig. 7 (poison) and Fig. 8 (flip)."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nads_book.experiments import Context, Facts, TrainingSize, Unit, factorial, rounded
 from nads_book.photos import DatasetNotFoundError, load_images
 from nads_book.published.waves import spread
 from nads_book.studies.presets import Size
+from nads_book.studies.responses import changed_shares
 from nads_book.studies.trainings import TrainingStudy
 from nads_core.data.images import ImageSet, normalize
-from nads_core.data.poisoning import flip, poison, require_fitting
-from nads_core.directions import NADs
-from nads_core.training import Dataset, predicted_classes
+from nads_core.data.poisoning import flip, poison
+from nads_core.training import Dataset
 
 USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
 FACTORS = {"remove": 1, "flip": 2}  # multiples of a component that are subtracted
@@ -104,12 +102,16 @@ class Fig7(PhotoStudy):
         """Return the shares of clean test photos whose prediction changes without a NAD component,
         or with its sign.
         """
-        images = normalize(self.photos(False, context.root).images[:2_000])
+        images = normalize(self.photos(False, context.root).images[:2_000]).to(context.device)
         indices = [index for index in USE_INDICES if index < len(self.nads)]
+        directions = self.nads.directions.flatten(1).to(images)
+        shares = [
+            changed_shares(network, images, directions[[i]], directions[[i]], FACTORS)
+            for i in indices
+        ]
         use: Facts = {"indices": indices, "num_images": len(images)}
-        for change in ("remove", "flip"):
-            shares = changed_predictions(network, images, self.nads, indices, change)
-            use[change] = rounded(shares, 4)
+        for change in FACTORS:
+            use[change] = rounded([one[change] for one in shares], 4)
         return {"use": use}
 
 
@@ -129,38 +131,3 @@ class Fig8(PhotoStudy):
         photos = self.photos(train, root)
         images = flip(photos.images, self.nads) if unit["flipped"] else photos.images
         return normalize(images), photos.labels
-
-
-@torch.no_grad()
-def changed_predictions(
-    network: nn.Module, images: Tensor, nads: NADs, indices: Sequence[int], change: str = "remove"
-) -> Tensor:
-    """Return the fraction of images whose predicted class changes when one NAD component is
-    changed, per NAD.
-
-    Args:
-        network: module from images (N, C, H, W) to logits.
-        images: normalised images (N, C, H, W).
-        nads: NADs of single-channel images of the same size.
-        indices: indices of the NADs to change, one at a time.
-        change: "remove" to set the component of every channel to 0, "flip" to change its sign.
-
-    Returns:
-        (len(indices),) float64 in [0, 1].
-
-    Raises:
-        ValueError: if shapes disagree, an index does not exist, or the change is unknown.
-    """
-    require_fitting(images, nads)
-    if change not in FACTORS:
-        raise ValueError(f"unknown change {change!r}: choose 'remove' or 'flip'")
-    missing = [index for index in indices if not 0 <= index < len(nads)]
-    if missing:
-        raise ValueError(f"there are {len(nads)} NADs, got the indices {missing}")
-    images = images.to(next(network.parameters()).device)
-    before = predicted_classes(network, images)  # (N,)
-    shares = []
-    for v in nads.directions[list(indices), 0].to(images):  # (H, W), for every channel
-        moved = FACTORS[change] * (images * v).sum((2, 3), keepdim=True) * v
-        shares.append(float((predicted_classes(network, images - moved) != before).double().mean()))
-    return torch.tensor(shares, dtype=torch.float64)

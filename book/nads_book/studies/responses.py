@@ -42,10 +42,10 @@ LAST = 40  # of the early NADs, which the registered rule is about
 NUM_CONTROLS = 4  # waves of the nearest energy, and random directions, for each NAD
 
 
-def changes(
+def changed_shares(
     network: nn.Module, images: Tensor, own: Tensor, along: Tensor, factors: Mapping[str, float]
-) -> dict[str, Tensor]:
-    """Return which predictions change when multiples of components are subtracted, (N,) each.
+) -> dict[str, float]:
+    """Return the shares of predictions that change when multiples of components are subtracted.
 
     Args:
         network: module from normalised images to logits.
@@ -56,15 +56,8 @@ def changes(
     """
     before = predicted_classes(network, images)
     change = ((images.flatten(2) @ own.T) @ along).view_as(images)
-    return {
-        name: predicted_classes(network, images - factor * change) != before
-        for name, factor in factors.items()
-    }
-
-
-def share(changed: Tensor) -> float:
-    """Return the share of predictions that change."""
-    return float(changed.double().mean())
+    after = {name: predicted_classes(network, images - x * change) for name, x in factors.items()}
+    return {name: float((one != before).double().mean()) for name, one in after.items()}
 
 
 class UsedNADs(Study):
@@ -93,8 +86,8 @@ class UsedNADs(Study):
 
         def mean_shares(pairs: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
             factors = {"remove": 1.0, "turn": 2.0}
-            found = [changes(network, images, own, along, factors) for own, along in pairs]
-            return {key: sum(share(one[key]) for one in found) / len(found) for key in factors}
+            found = [changed_shares(network, images, own, along, factors) for own, along in pairs]
+            return {key: sum(one[key] for one in found) / len(found) for key in factors}
 
         directions = []
         for index in INDICES:

@@ -19,7 +19,6 @@ from nads_book.experiments import (
     TrainingSize,
     Unit,
     load_nads,
-    results_path,
 )
 from nads_book.studies.presets import ON_CPUS, SIZES, Size
 from nads_core.directions import NADs
@@ -152,11 +151,6 @@ class TrainingStudy(TrainingSize, Study):
     def units(self) -> Sequence[Unit]:
         """Return all units, in the order of training."""
         return self.trainings
-
-    @property
-    def path(self) -> Path:
-        """The results file."""
-        return results_path(self.name, self.preset)
 
     def facts(self, photos: str | None = None) -> Facts:
         """Return name, size and settings of the job."""

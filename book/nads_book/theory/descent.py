@@ -69,43 +69,32 @@ def gradient_descent(
     response, frequency = torch.as_tensor(response).double(), torch.as_tensor(frequency)
     size, shape = len(response), (len(frequency), num_runs)
     generator = torch.Generator().manual_seed(seed)
-    theta = theta_std * torch.randn(
-        num_runs, size // stride, generator=generator, dtype=torch.float64
+    # The S aliases of an output, which share theta, are one dimension: (F, runs, S, M)
+    theta, phi = (
+        (std * torch.randn(num_runs, n, generator=generator, dtype=torch.float64))
+        .view(num_runs, -1, size // stride)
+        .expand(*shape, -1, -1)
+        for std, n in ((theta_std, size // stride), (phi_std, size))
     )
-    phi = phi_std * torch.randn(num_runs, size, generator=generator, dtype=torch.float64)
-    theta, phi = theta.expand(*shape, -1).clone(), phi.expand(*shape, -1).clone()
-    signal = torch.nn.functional.one_hot(frequency, size)[:, None].double()  # (F, 1, D)
-    weights = response / math.sqrt(stride)
+    weights = response.view(stride, -1) / math.sqrt(stride)
+    signal = torch.nn.functional.one_hot(frequency, size).double().view(-1, 1, *weights.shape)
     losses = []
-    for step in range(num_steps + 1):
-        shared = theta.repeat(1, 1, stride)  # theta[i mod M], (F, runs, D)
-        beta = shared * weights * phi  # (F, runs, D): the model as a linear map
-        on_signal = (beta * signal).sum(-1)  # (F, runs): beta[l]
-        losses.append(
-            1
-            - 2 * margin * on_signal
-            + margin**2 * on_signal**2
-            + noise_std**2 * beta.square().sum(-1)
-        )
-        if step == num_steps:
-            break
+    for _ in range(num_steps + 1):
+        beta = theta * weights * phi  # the model as a linear map
+        missing = 1 - margin * (beta * signal).sum((-2, -1), keepdim=True)  # (F, runs, 1, 1)
+        losses.append(missing.square()[..., 0, 0] + noise_std**2 * beta.square().sum((-2, -1)))
         if batch_size is None:
-            slope = 2 * (
-                noise_std**2 * beta + (margin**2 * on_signal[..., None] - margin) * signal
-            )  # dL / dbeta
+            slope = noise_std**2 * beta - margin * missing * signal  # half of dL / dbeta
         else:
             noise = noise_std * torch.randn(
                 *shape, batch_size, size, generator=generator, dtype=torch.float64
             )
-            # (F, runs, batch, D): y x with y = +-1, since the loss only sees y f(x) = f(y x)
-            x = margin * signal[:, :, None] + noise
-            residual = torch.einsum("frbd,frd->frb", x, beta) - 1
-            slope = 2 * torch.einsum("frb,frbd->frd", residual, x) / batch_size
-        to_theta = (
-            (slope * weights * phi).unflatten(-1, (stride, -1)).sum(-2)
-        )  # folded: (F, runs, M)
-        phi = phi - learning_rate * slope * weights * shared
-        theta = theta - learning_rate * to_theta
+            # (F, runs, batch, S, M): y x with y = +-1, since the loss only sees y f(x) = f(y x)
+            x = margin * signal[:, :, None] + noise.view(*shape, batch_size, *weights.shape)
+            residual = torch.einsum("frbsm,frsm->frb", x, beta) - 1
+            slope = torch.einsum("frb,frbsm->frsm", residual, x) / batch_size
+        slope = 2 * learning_rate * slope * weights
+        theta, phi = theta - (slope * phi).sum(-2, keepdim=True), phi - slope * theta
     losses = torch.stack(losses, -1)  # (F, runs, steps + 1)
     optimum = noise_std**2 / (margin**2 + noise_std**2)
     reached = losses <= optimum + 0.1 * (1 - optimum)

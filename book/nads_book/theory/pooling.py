@@ -228,17 +228,11 @@ def alias_energies(
     step = num_outputs(size, stride)
     aliases = (frequency.unsqueeze(-1) + step * torch.arange(stride)) % size  # (..., axes, S)
     energies = response.abs().square()[aliases]
-    # With s_a the signal and o_a the other aliases of axis a, the products over axes are
-    #     signal = s_1 s_2,    signal + others = (s_1 + o_1)(s_2 + o_2),
-    # so that others = o_1 (s_2 + o_2) + s_1 o_2: axis by axis, and nothing is subtracted.
-    signal, others = torch.tensor(1.0), torch.tensor(0.0)
-    for axis in range(frequency.shape[-1]):
-        signal_here, others_here = energies[..., axis, 0], energies[..., axis, 1:].sum(-1)
-        signal, others = (
-            signal * signal_here,
-            others * (signal_here + others_here) + signal * others_here,
-        )
-    return signal, others, response.angle()[aliases[..., 0]].sum(-1)
+    # Along several axes the aliases are all combinations, of which the first is the signal.
+    combined = energies[..., 0, :]
+    for axis in range(1, frequency.shape[-1]):
+        combined = (combined[..., None] * energies[..., axis, None, :]).flatten(-2)
+    return combined[..., 0], combined[..., 1:].sum(-1), response.angle()[aliases[..., 0]].sum(-1)
 
 
 def signal_and_noise(
@@ -334,21 +328,6 @@ def direction(frequency: int, size: int, phase: float | None = None) -> Tensor:
     return wave / norm
 
 
-def bayes_accuracy_printed(
-    frequency: int | Array,
-    prefilter: Array,
-    stride: int = 4,
-    margin: float = 1.0,
-    noise_std: float = 3.0,
-) -> Tensor:
-    """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)), with a gamma that is larger
-    than `gamma` by sqrt(S); arguments as for `bayes_accuracy`.
-    """
-    signal, aliases, _ = alias_energies(scalars(frequency), prefilter, stride)
-    gamma = root_ratio(stride * signal, aliases)
-    return torch.special.ndtr(signal_to_noise(margin, noise_std) / math.sqrt(2) * gamma)
-
-
 def bayes_accuracy_complex(
     frequency: int | Array,
     prefilter: Array,
@@ -364,9 +343,22 @@ def bayes_accuracy_complex(
     eq. (2) as printed for S = 4 only.
     """
     signal, aliases, _ = alias_energies(scalars(frequency), prefilter, stride)
-    return torch.special.ndtr(
-        math.sqrt(2) * signal_to_noise(margin, noise_std) * root_ratio(signal, aliases)
-    )
+    ratio = signal_to_noise(margin, noise_std) * root_ratio(signal, aliases)
+    return torch.special.ndtr(math.sqrt(2) * ratio)
+
+
+def bayes_accuracy_printed(
+    frequency: int | Array,
+    prefilter: Array,
+    stride: int = 4,
+    margin: float = 1.0,
+    noise_std: float = 3.0,
+) -> Tensor:
+    """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)), with a gamma that is larger
+    than `gamma` by sqrt(S); arguments as for `bayes_accuracy`.
+    """
+    margin = margin * math.sqrt(stride) / 2
+    return bayes_accuracy_complex(frequency, prefilter, stride, margin, noise_std)
 
 
 def gamma_2d(frequency: Array | tuple[int, int], prefilter: Array, stride: int = 4) -> Tensor:
@@ -412,14 +404,9 @@ def bayes_accuracy_after(
         float64, of the shape of ``direction`` without its last dimension.
 
     Raises:
-        ValueError: if the direction is not of unit norm or does not fit the layer.
+        ValueError: if the direction is not of unit norm.
     """
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
-    if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
-        raise ValueError(
-            "expected (M, D) and (..., D), "
-            f"got shapes {tuple(layer.shape)} and {tuple(direction.shape)}"
-        )
     require_unit_norm(direction, 1e-6)
     energies = row_space_split(layer, direction)
     # Without rounding errors

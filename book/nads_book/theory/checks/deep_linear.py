@@ -92,7 +92,7 @@ def sample_hessians(
     differentiation.
 
     One shift of phi and one of theta, shared by all draws of a batch, turns the mean of many
-    Hessians into the Hessian of one mean; `torch.func.vmap` then runs over the batches.
+    Hessians into the Hessian of one mean.
 
     Returns:
         (100, D + M, D + M), phi first. The spread over the 100 batches gives the standard error of
@@ -109,15 +109,17 @@ def sample_hessians(
     y = normal().sign()
     x[..., frequency] += margin * y
 
-    def mean_loss(shift: Tensor, theta: Tensor, phi: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        theta, phi = theta + shift[size:], phi + shift[:size]
-        output = deep_linear.deep_linear_output(theta, phi, x, response, stride)
-        return (y - output).square().mean()
+    shift = torch.zeros(num_batches, size + outputs, dtype=torch.float64, requires_grad=True)
+    phi, theta = phi + shift[:, None, :size], theta + shift[:, None, size:]
+    output = deep_linear.deep_linear_output(theta, phi, x, response, stride)
+    loss = (y - output).square().mean(1).sum()
+    return _jacobians(torch.autograd.grad(loss, shift, create_graph=True)[0], shift)
 
-    hessian = torch.func.jacrev(torch.func.grad(mean_loss))
-    chunk = max(1, 20_000 // count)  # batches at once: bounds the memory
-    over_batches = torch.func.vmap(hessian, (None, 0, 0, 0, 0), chunk_size=chunk)
-    return over_batches(torch.zeros(size + outputs, dtype=torch.float64), theta, phi, x, y)
+
+def _jacobians(values: Tensor, inputs: Tensor) -> Tensor:
+    """Return the derivatives (N, n, m) of values (N, n) by inputs (N, m) of the same sample."""
+    columns = [torch.autograd.grad(one.sum(), inputs, retain_graph=True)[0] for one in values.T]
+    return torch.stack(columns, 1)
 
 
 def _hessians(m: Model, num_samples: int, generator: torch.Generator) -> Tensor:
@@ -139,14 +141,11 @@ def _mixed_products(m: Model, num_samples: int, generator: torch.Generator) -> T
     outputs = m.size // m.stride
     scale = torch.tensor([m.theta_std] * outputs + [m.phi_std] * m.size, dtype=torch.float64)
     weights = scale * torch.randn(num_samples, len(scale), generator=generator, dtype=torch.float64)
-
-    def output(x: Tensor, weights: Tensor) -> Tensor:
-        theta, phi = weights[:outputs], weights[outputs:]
-        return deep_linear.deep_linear_output(theta, phi, x, m.response, m.stride)
-
-    # d^2 f / dx dweights, (N, D, M + D)
-    derivative = torch.func.jacrev(torch.func.grad(output), argnums=1)
-    mixed = torch.func.vmap(derivative, (None, 0))(torch.zeros(m.size).double(), weights)
+    theta, phi = weights.requires_grad_().split([outputs, m.size], 1)
+    x = torch.zeros(num_samples, m.size, dtype=torch.float64, requires_grad=True)
+    output = deep_linear.deep_linear_output(theta, phi, x, m.response, m.stride)
+    (gradients,) = torch.autograd.grad(output.sum(), x, create_graph=True)
+    mixed = _jacobians(gradients, weights)  # d^2 f / dx dweights, (N, D, M + D)
     return mixed @ mixed.mT
 
 
@@ -154,7 +153,8 @@ def _matrices(
     key: str,
     title: str,
     sample: Callable[[Model, int, torch.Generator], Tensor],
-    forms: Callable[[Model], tuple[Tensor, Tensor]],
+    ours: Callable[[Model], Tensor],
+    factor: Callable[[Model], float],
     example: str = "",
     entries: Callable[[Model], Entries] = Model.entries,
     **facts: bool,
@@ -165,16 +165,22 @@ def _matrices(
         key: key of the statement.
         title: see `Statement`, as for the other arguments.
         sample: function that draws matrices of a model, (N, rows, columns).
-        forms: function that computes their mean in our form, and as printed.
+        ours: function that computes their mean.
+        factor: function that says how much larger the printed form is.
         example: words before entry [0, 0] of both forms in the `SMALLEST` model.
         entries: function that chooses the entries to compare.
         **facts: see `Statement`.
     """
 
-    @statement(key, title, example, lambda: [form[0, 0] for form in forms(SMALLEST)], **facts)
+    def numbers() -> tuple[Tensor, Tensor]:
+        entry = ours(SMALLEST)[0, 0]
+        return entry, factor(SMALLEST) * entry
+
+    @statement(key, title, example, numbers, **facts)
     def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
         for m in MODELS:
-            matrices = (*mean_and_error(sample(m, num_samples, generator)), *forms(m))
+            mean = ours(m)
+            matrices = (*mean_and_error(sample(m, num_samples, generator)), mean, factor(m) * mean)
             setting = f"D = {m.size}, S = {m.stride}, {m.prefilter}, ℓ = {m.frequency}"
             for name, entry in entries(m).items():
                 yield f"{setting}, {name}", *(float(matrix[entry]) for matrix in matrices)
@@ -184,35 +190,20 @@ def _hessian(m: Model) -> Tensor:
     return deep_linear.expected_hessian(*m.task, **m.scales, block="both")
 
 
-def _printed_hessian(m: Model) -> Tensor:
-    return deep_linear.expected_hessian_printed(*m.task, theta_std=m.theta_std)
-
-
-def _covariances(m: Model) -> tuple[Tensor, Tensor]:
-    """Return eq. (4) as it is, and as printed, without 1 / S."""
-    ours = deep_linear.gradient_covariance(m.response, m.stride, **m.scales)
-    return ours, m.stride * ours
-
-
-def _mixed_moments(m: Model) -> tuple[Tensor, Tensor]:
-    """Return eq. (5) as it is, and as printed, with 1 / S in one of two places."""
-    ours = deep_linear.mixed_second_moment(m.response, m.stride, **m.scales)
-    printed = m.theta_std**2 + m.phi_std**2 / m.stride
-    return ours, printed * m.response.square().diag()
-
-
 _matrices(
     "lemma1",
     "Lemma 1",
     _hessians,
-    lambda m: (_hessian(m), _printed_hessian(m)),
+    _hessian,
+    lambda m: m.stride,  # printed without 1 / S
     "D = S = 2, m = (1, 1), ℓ = 0, all of ε, σ and the standard deviations 1: entry [0, 0] is",
 )
 _matrices(
     "lemma1-theta",
     "Lemma 1 for θ, and the mixed block",
     _hessians,
-    lambda m: (_hessian(m), _hessian(m)),
+    _hessian,
+    lambda m: 1,
     entries=Model.entries_of_theta,
     is_printed=False,
 )
@@ -220,14 +211,17 @@ _matrices(
     "eq4",
     "Eq. (4)",
     _gradient_products,
-    _covariances,
+    lambda m: deep_linear.gradient_covariance(m.response, m.stride, **m.scales),
+    lambda m: m.stride,  # printed without 1 / S
     "D = S = 2, m = (1, 1), standard deviations 1: f = θ(φ₀x₀ + φ₁x₁)/√2, entry [0, 0] is",
 )
 _matrices(
     "eq5",
     "Eq. (5)",
     _mixed_products,
-    _mixed_moments,
+    lambda m: deep_linear.mixed_second_moment(m.response, m.stride, **m.scales),
+    # printed with 1 / S in one of two places
+    lambda m: (m.stride * m.theta_std**2 + m.phi_std**2) / (m.theta_std**2 + m.phi_std**2),
     "D = S = 2, m = (1, 1), standard deviations 1: entry [0, 0] is",
 )
 

@@ -4,7 +4,8 @@ known.
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +15,6 @@ from nads_book.theory.checks.deep_linear import model_response
 from nads_book.theory.checks.statement import Row, mean_and_error, random_signs, statement
 
 MULTIPLES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)  # levels of Markov's inequality over the mean
-APPROXIMATION = "not exact, as the paper says"
 
 
 class Metric(NamedTuple):
@@ -36,34 +36,31 @@ METRICS = (
     Metric("t²/20 + t/20", lambda t: t.square() / 20 + t / 20, 0.1, 0.05),
 )
 Slopes = tuple[Tensor, Tensor]  # slopes of networks, and norms of the gradients of these: (N,) each
+Case = tuple[str, Slopes, Slopes]  # networks, and what our form and the printed one take of them
 
 
-def bounds(setting: str, ours: Slopes, printed: Slopes | None = None) -> Iterator[Row]:
+def bounds(setting: str, ours: Slopes, printed: Slopes) -> Iterator[Row]:
     """Compare the expected gradient norm of g(abs(s)) with both bounds of Lemma 2, for each metric.
 
     Args:
         setting: description of the networks.
         ours: slopes and rates of the networks, see `lemma2.dipole_statistics`.
-        printed: slopes and rates that the printed bound takes, by default the same.
+        printed: slopes and rates that the printed bound takes.
     """
     for name, function, alpha, beta in METRICS:
         mean, error = mean_and_error(lemma2.dipole_gradient_norms(function, *ours))
         bound = lemma2.lemma2_bound(*ours, alpha, beta)
-        bound_printed = lemma2.lemma2_bound_printed(*(printed or ours), alpha, beta)
+        bound_printed = lemma2.lemma2_bound_printed(*printed, alpha, beta)
         values = (float(value) for value in (mean, error, bound, bound_printed))
         yield f"{setting}, g = {name}", *values
 
 
-def tails(setting: str, energy: Tensor, printed: Tensor | None = None) -> Iterator[Row]:
-    """Compare P(q >= eta) with Markov's bound E q / eta, where eta is a multiple of E q.
-
-    Args:
-        setting: description of the networks, and of q.
-        energy: q of each network, (N,).
-        printed: what the printed bound takes in its place, (N,), by default the same.
+def tails(setting: str, ours: Slopes, printed: Slopes) -> Iterator[Row]:
+    """Compare P(q >= eta) with Markov's bound E q / eta, where q is the squared slope and eta a
+    multiple of E q; arguments as for `bounds`.
     """
-    mean = float(energy.mean())
-    mean_printed = mean if printed is None else float(printed.mean())
+    energy = ours[0].square()
+    mean, mean_printed = float(energy.mean()), float(printed[0].square().mean())
     for multiple in MULTIPLES:
         share = float((energy >= multiple * mean * (1 - 1e-12)).double().mean())
         error = math.sqrt(share * (1 - share) / len(energy))
@@ -71,8 +68,8 @@ def tails(setting: str, energy: Tensor, printed: Tensor | None = None) -> Iterat
         yield f"{setting}, η = {multiple} E q", share, error, 1 / multiple, bound_printed
 
 
-def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, Slopes]:
-    """Return slopes and rates of three models with known answers, the first of which meets the
+def _slopes(num_samples: int, generator: torch.Generator) -> Iterator[Case]:
+    """Yield slopes and rates of three models with known answers, the first of which meets the
     bounds with equality.
     """
     sign = random_signs(num_samples, generator)
@@ -85,17 +82,18 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, Slope
     scale = response[frequency] / math.sqrt(stride)
     # d/dtheta and d/dphi of scale theta phi
     rates = scale * (first.square() + second.square()).sqrt()
-    # f = theta x: the slope is theta, its rate of change 1
-    return {
+    models = {  # f = theta x: the slope is theta, its rate of change 1
         "f = θx, θ = ±1": (sign, torch.ones_like(sign)),
         "f = θx, θ normal": (theta, torch.ones_like(theta)),
         "deep linear, v = e₂": (scale * first * second, rates),
     }
+    for name, slopes in models.items():
+        yield name, slopes, slopes
 
 
 def _dipoles(
     points: tuple[float, ...], num_samples: int, generator: torch.Generator
-) -> Iterator[tuple[str, Slopes, Slopes]]:
+) -> Iterator[Case]:
     """Yield f(x + v) - f(x) with its rate, and the linearised v^T grad_x f with its own, for f =
     theta x^2 at x near 0 and v = 1.
 
@@ -110,6 +108,24 @@ def _dipoles(
             for factor in (2 * point + 1, 2 * point)
         )
         yield f"f = θx², x = {point}", exact, linear
+
+
+def _register(
+    key: str,
+    title: str,
+    compare: Callable[[str, Slopes, Slopes], Iterator[Row]],
+    cases: Callable[[int, torch.Generator], Iterator[Case]],
+    *example: Any,
+    **facts: Any,
+) -> None:
+    """Register an inequality, which `bounds` or `tails` compares for some cases; see `Statement`
+    for the other arguments.
+    """
+
+    @statement(key, title, *example, is_bound=True, **facts)
+    def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
+        for case in cases(num_samples, generator):
+            yield from compare(*case)
 
 
 def _slope_example() -> tuple[Tensor, Tensor]:
@@ -130,54 +146,34 @@ def _tail_example() -> tuple[Tensor, Tensor]:
     return (theta.square() >= 1).double().mean(), (2 * theta * 0).square().mean()
 
 
-@statement(
+NOT_EXACT: dict[str, Any] = {"otherwise": "not exact, as the paper says", "is_exact": False}
+_register(
     "lemma2",
     "Lemma 2 and eq. (3), for the slope",
+    bounds,
+    _slopes,
     "f = θx, θ = ±1, v = 1, g = t²/4 (α = 1/2, β = 0): the left side is",
     _slope_example,
-    is_bound=True,
 )
-def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
-    """For metrics with large and with small derivatives, on models whose slopes are known."""
-    for name, slopes in _toy_slopes(num_samples, generator).items():
-        yield from bounds(name, slopes)
-
-
-@statement(
+# Read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope. The bound holds with
+# the difference in place of the slope and its gradient in place of the rate.
+_register(
     "lemma2-dipole",
     "Lemma 2, for the dipole itself",
+    bounds,
+    partial(_dipoles, (0.0, 0.1, 0.3)),
     "f = θx², θ = ±1, x = 0, v = 1, g = t²: the left side is",
     _dipole_example,
-    otherwise=APPROXIMATION,
-    is_exact=False,
-    is_bound=True,
+    **NOT_EXACT,
 )
-def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
-    """Read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope. The bound holds
-    with the difference in place of the slope and its gradient in place of the rate.
-    """
-    for setting, exact, linear in _dipoles((0.0, 0.1, 0.3), num_samples, generator):
-        yield from bounds(setting, exact, linear)
-
-
-@statement("eq6", "Eq. (6), for the slope", is_bound=True)
-def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
-    """Markov's inequality for the squared slope, q = s^2."""
-    for name, (slopes, _) in _toy_slopes(num_samples, generator).items():
-        yield from tails(name, slopes.square())
-
-
-@statement(
+_register("eq6", "Eq. (6), for the slope", tails, _slopes)
+# Read from end to end, for q itself and not for its linearisation
+_register(
     "eq6-dipole",
     "Eq. (6), for the dipole itself",
+    tails,
+    partial(_dipoles, (0.0, 0.05, 0.1)),
     "f = θx², θ = ±1, x = 0, v = 1, η = 1: the probability is",
     _tail_example,
-    otherwise=APPROXIMATION,
-    is_exact=False,
-    is_bound=True,
+    **NOT_EXACT,
 )
-def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
-    """Read from end to end, for q itself and not for its linearisation."""
-    points = 0.0, 0.05, 0.1
-    for setting, (exact, _), (linear, _) in _dipoles(points, num_samples, generator):
-        yield from tails(setting, exact.square(), linear.square())
