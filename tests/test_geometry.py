@@ -19,11 +19,7 @@ def test_noise_does_not_lower_a_cosine():
     mean, law = (torch.randn(40, 40, generator=generator, dtype=torch.float64) for _ in range(2))
     law = law + mean
     expected = float((mean * law).sum() / mean.norm() / law.norm())
-    everything = torch.arange(geometry.GROUPS)
-    found = [
-        geometry.Products(stack(mean, 2, seed=s), {"law": law[None]}).cosine("law", everything)
-        for s in range(50)
-    ]
+    found = [geometry.cosine(stack(mean, 2, seed=s), law[None])[0] for s in range(50)]
     noisy = stack(mean, 2).mean(0)
     assert float((noisy * law).sum() / noisy.norm() / law.norm()) < 0.95 * expected
     assert np.mean(found) == pytest.approx(expected, abs=4 * np.std(found) / 50**0.5)
@@ -47,8 +43,8 @@ def test_nothing_is_said_of_a_change_that_cannot_be_distinguished_from_zero():
 def test_the_jackknife_covers():
     covered = 0
     for seed in range(100):
-        values = torch.from_numpy(np.random.default_rng(seed).normal(1, 1, geometry.GROUPS))
-        _, low, high = geometry.with_jackknife(lambda groups, v=values: float(v[groups].mean()))
+        values = 1 + normal(geometry.GROUPS, seed=seed)
+        _, low, high = geometry.with_jackknife(geometry.over_groups(values))
         covered += low <= 1 <= high
     assert 88 <= covered <= 100
 
@@ -76,7 +72,9 @@ def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monke
     monkeypatch.setattr(geometry, "DIMENSION", 256)
     size = geometry.Size(geometry.NETWORKS["linear"].architecture, 64, 32, 30, 0)
     monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
-    monkeypatch.setattr(geometry, "CONDITIONS", [("linear", "learned wave")])
+    monkeypatch.setattr(
+        geometry.Geometry, "design", {"network": ["linear"], "data": ["learned wave"]}
+    )
     monkeypatch.setattr(geometry, "STEPS", (10, 30))
     rows = {row["step"]: row for row in _measured(tmp_path)}
     assert [row["num_networks"] for row in rows.values()] == [64, 64, 64, 32]

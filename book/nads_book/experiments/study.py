@@ -80,6 +80,18 @@ class Context:
             return compute()
         return kept(self.out.with_name("trajectories") / f"{name}.pt", compute)
 
+    def kept_parts(self, name: str, parts: Mapping[int, Callable[[], Any]]) -> list[Any]:
+        """Return what functions compute, by the number of a part, each as `kept` does.
+
+        Raises:
+            DeadlinePassedError: if the deadline passes between two of them.
+        """
+        found = list[Any]()
+        for part, compute in parts.items():
+            self.check_deadline(f"{name}: {len(found)} of {len(parts)} parts are kept")
+            found.append(self.kept(f"{name}, {part}", compute))
+        return found
+
 
 @dataclass(frozen=True)
 class Scored:

@@ -45,8 +45,6 @@ def recipe_steps(
     optimiser: torch.optim.Optimizer,
     recipe: Recipe,
     seed: int,
-    *,
-    constant: bool = False,
 ) -> Iterator[Tensor]:
     """Train with any optimiser by the batches, rates and clipping of a recipe; see
     `nads_core.training.training_steps`.
@@ -59,40 +57,26 @@ def recipe_steps(
         optimiser: optimiser of the network's parameters.
         recipe: batch size, number of epochs, learning rate and clipping.
         seed: seed of the batches.
-        constant: whether the learning rate stays; otherwise it falls linearly to zero.
 
     Yields:
         Loss of a step, before its update.
     """
     total = recipe.num_steps(len(data[0]))
-    first = recipe.learning_rate
     by_sgd = isinstance(optimiser, torch.optim.SGD)
     return training_steps(
         network,
         data,
         optimiser,
         batches(len(data[0]), recipe, seed),
-        rates=(first if constant else recipe.rate(step, total) for step in range(total)),
+        rates=(recipe.rate(step, total) for step in range(total)),
         clip_norm=recipe.clip_norm if by_sgd else math.inf,
     )
-
-
-def sgd(network: nn.Module, recipe: Recipe) -> torch.optim.SGD:
-    """Return SGD with the momentum and the weight decay of a recipe."""
-    decay = recipe.weight_decay
-    return torch.optim.SGD(network.parameters(), 1.0, momentum=recipe.momentum, weight_decay=decay)
 
 
 def logit_difference(network: nn.Module, images: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
     """Return the difference of two logits of a network with other weights, (N,)."""
     logits = functional_call(network, dict(weights), (images,))
     return logits[:, 1] - logits[:, 0]
-
-
-def accuracies(network: nn.Module, train: Dataset, test: Dataset) -> Row:
-    """Return the accuracies of a trained network, as rows have them."""
-    parts = {"test_accuracy": test, "train_accuracy": train}
-    return {name: round(nc.accuracy(network, part), 5) for name, part in parts.items()}
 
 
 def reached(result: TrainingResult, digits: int = 5) -> Row:

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.func import grad, jvp
 from torch.nn import functional as F
 
-import nads_core as nc
 from nads_book.experiments import (
     Context,
     Met,
@@ -36,7 +35,6 @@ from nads_book.studies.geometry import (
     DIMENSION,
     GROUPS,
     NETWORKS,
-    NUM_INPUTS,
     built,
     compared,
     dataset,
@@ -49,7 +47,6 @@ from nads_book.studies.geometry import (
     trajectories,
 )
 from nads_book.studies.nonlinear_tasks import nads_of
-from nads_core.directions import NADs
 
 Weights = Mapping[str, Tensor]
 FIRST_IDENTITY = 3 * 10**6  # of the networks of this study; other studies have smaller ones
@@ -156,33 +153,16 @@ def moment_change(gradients: Tensor, changes: Tensor) -> Tensor:
 
 
 def initial(network: str, context: Context) -> Tensor:
-    """Return G_0, (1, D, D), up to a factor: shipped, of other networks, or the identity."""
-    if network in ("lenet", "cnn"):
-        return second_moment_of(nads_of(network, context))[None]
-    if network != "resnet":  # first weights are independent and of one variance
+    """Return G_0, (1, D, D), of trace D: shipped, of other networks, or the identity."""
+    if network not in ("lenet", "cnn", "resnet"):
+        # First weights are independent and of one variance.
         return torch.eye(DIMENSION, dtype=torch.float64)[None]
-
-    def compute() -> Tensor:
-        nads = nc.compute_nads(
-            NETWORKS[network].architecture,
-            (1, 32, 32),
-            NUM_UNTRAINED,
-            estimator=nc.SmoothedGradient(NUM_INPUTS),
-            seed=1,
-            device="cpu",
-            progress=False,
-        )
-        return second_moment_of(nads)[None]
-
-    found: Tensor = context.kept(f"{network}, untrained", compute)
-    return found
-
-
-def second_moment_of(nads: NADs) -> Tensor:
-    """Return the matrix of some NADs, (D, D), with a trace of D."""
+    if network == "resnet":
+        nads = nads_of(network, context, NETWORKS[network].architecture, NUM_UNTRAINED)
+    else:
+        nads = nads_of(network, context)
     basis, values = nads.basis.double(), nads.eigenvalues.double()
-    values = values * len(basis) / values.sum()
-    return (basis * values) @ basis.T
+    return (basis * values * len(basis) / values.sum() @ basis.T)[None]
 
 
 class ExactFirstStep(Study):
@@ -203,17 +183,17 @@ class ExactFirstStep(Study):
         return [{"network": network, "measured": what} for network, what in order]
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
-        network = unit["network"]
+        network, start = unit["network"], initial(unit["network"], context)
         if unit["measured"] == "balanced":
             images, labels = dataset(BALANCED)
             follow = partial(
                 trajectories, network=network, images=images, labels=labels, steps=max(SHOWN_STEPS)
             )
             found = in_parts(follow, f"{network}, balanced", NUM_BALANCED[network], context)
-            return balanced_steps(network, *found, initial(network, context))
+            return balanced_steps(network, *found, start)
         differentiate = partial(derivatives, network=network, images=photos()[0])
         found = in_parts(differentiate, f"{network}, first", NUM_DERIVATIVES[network], context)
-        return [first_change(*found, laws_of("photos", initial(network, context)))]
+        return [first_change(*found, laws_of("photos", start))]
 
     def judge(self, rows: Rows) -> Scored:
         """Return the registered criteria met; None where a direction is not resolved."""
@@ -259,16 +239,12 @@ def in_parts(
         name: name of what is kept.
         count: number of networks.
         context: place of what is kept, and the deadline.
-
-    Raises:
-        DeadlinePassedError: if the deadline passes first.
     """
-    found = []
+    parts = {}
     for start in range(0, count, PART):
-        context.check_deadline(f"{name}: {start} of {count} networks are kept")
         first = FIRST_IDENTITY + start
-        identities = range(first, first + min(PART, count - start))
-        found.append(context.kept(f"{name}, {start}", partial(compute, identities)))
+        parts[start] = partial(compute, range(first, first + min(PART, count - start)))
+    found = context.kept_parts(name, parts)
     gradients, others = map(torch.cat, zip(*found, strict=True))
     return gradients, others
 

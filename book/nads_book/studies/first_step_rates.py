@@ -41,10 +41,12 @@ from nads_book.studies.geometry import (
     inputs_of,
     laws_of_images,
     moments_of,
+    numbered_steps,
+    over_groups,
     photos,
     with_jackknife,
 )
-from nads_core.training import training_steps
+from nads_core.training import Dataset
 
 RATES = (0.01, 0.02, 0.05, 0.1, 0.21, 0.5)
 CLIPS = (0.5, None)  # of the norm of a step's gradient, as in the paper's D(v), and without
@@ -61,9 +63,7 @@ def direction(data: str) -> Tensor:
     return nc.fourier_direction(WAVES[data], size=SIZE)
 
 
-def batch_of(
-    data: str, pool: tuple[Tensor, Tensor], generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def batch_of(data: str, pool: Dataset, generator: torch.Generator) -> Dataset:
     """Return the images (N, 1, H, H) and labels (N,) of one step.
 
     Args:
@@ -78,9 +78,7 @@ def batch_of(
     return nc.separable_dataset(direction(data), BATCH, noise_std=NOISE_STD, seed=seed)
 
 
-def traces(
-    unit: Unit, clips: Sequence[float | None], number: int, pool: tuple[Tensor, Tensor]
-) -> Tensor:
+def traces(unit: Unit, clips: Sequence[float | None], number: int, pool: Dataset) -> Tensor:
     """Return the squared norm of a network's mean input gradient before a step, and after it by
     clipping and rate: (1 + clips * rates,).
 
@@ -136,29 +134,22 @@ class FirstStepRates(Study):
     }
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
-        pool, count = photos(), NUM_NETWORKS[unit["network"]]
-        name = ", ".join(map(str, unit.values()))
-        found = []
-        for group in range(GROUPS):
-            context.check_deadline(f"{name}: {group} of {GROUPS} groups are kept")
+        count = NUM_NETWORKS[unit["network"]]
 
-            def of_group(group: int = group) -> list[Tensor]:
-                numbers = range(group, count, GROUPS)
-                return [traces(unit, self.clips, number, pool) for number in numbers]
+        def of_group(pool: Dataset, group: int) -> list[Tensor]:
+            numbers = range(group, count, GROUPS)
+            return [traces(unit, self.clips, number, pool) for number in numbers]
 
-            found.append(sum(context.kept(f"{name}, {group}", of_group)))
-        before, *after = torch.stack(found).T  # (groups,) each
-
-        def ratio(x: Tensor, groups: Tensor) -> float:
-            return float(x[groups].sum() / before[groups].sum())
-
+        parts = {group: partial(of_group, photos(), group) for group in range(GROUPS)}
+        found = context.kept_parts(", ".join(map(str, unit.values())), parts)
+        before, *after = map(over_groups, torch.stack([sum(one) for one in found]).T)
         settings = [(clip, rate) for clip in self.clips for rate in RATES]
         return [
             {
                 "clip": clip,
                 "rate": rate,
                 "num_networks": count,
-                "growth": with_jackknife(partial(ratio, x)),
+                "growth": with_jackknife(x / before),
             }
             for (clip, rate), x in zip(settings, after, strict=True)
         ]
@@ -207,12 +198,11 @@ class PaperRates(Study):
     def run(self, unit: Unit, context: Context) -> list[Row]:
         network, data = unit["network"], unit["data"]
         pool = photos() if data == "photos" else wave_data(data)
-        found = []
-        for group in range(GROUPS):
-            context.check_deadline(f"{network}, {data}: {group} of {GROUPS} groups are kept")
-            numbers = range(group * PER_GROUP, (group + 1) * PER_GROUP)
-            compute = partial(followed, network, data, numbers, pool)
-            found.append(context.kept(f"{network}, {data}, followed, {group}", compute))
+        parts = {
+            group: partial(followed, network, data, range(first, first + PER_GROUP), pool)
+            for group, first in enumerate(range(0, GROUPS * PER_GROUP, PER_GROUP))
+        }
+        found = context.kept_parts(f"{network}, {data}, followed", parts)
         gradients = torch.cat(found)  # (n, times, 2, D)
         laws = laws_of_images(*pool, initial(network, context))
         before, *later = [moments_of(gradients[:, time]) for time in range(1 + len(SHOWN_STEPS))]
@@ -236,12 +226,12 @@ class PaperRates(Study):
         return Scored({}, {name: None if np.isnan(x) else x > 0 for name, x in leads.items()})
 
 
-def wave_data(data: str) -> tuple[Tensor, Tensor]:
+def wave_data(data: str) -> Dataset:
     """Return images and labels of D(v), as many as in the paper."""
     return nc.separable_dataset(direction(data), 10_000, noise_std=NOISE_STD, seed=7)
 
 
-def followed(network: str, data: str, numbers: range, pool: tuple[Tensor, Tensor]) -> Tensor:
+def followed(network: str, data: str, numbers: range, pool: Dataset) -> Tensor:
     """Return the gradients of networks at the start and at `SHOWN_STEPS`, (n, times, 2, D), by the
     paper's recipe for some data.
     """
@@ -257,14 +247,9 @@ def followed(network: str, data: str, numbers: range, pool: tuple[Tensor, Tensor
             momentum=recipe.momentum,
             weight_decay=recipe.weight_decay,
         )
-        drawn = (
-            torch.randint(len(pool[0]), (BATCH,), generator=generator)
-            for _ in range(max(SHOWN_STEPS))
-        )
         times = [input_gradients(model, inputs, pool[0][:BATCH])]
-        for step, _ in enumerate(
-            training_steps(model, pool, optimiser, drawn, clip_norm=recipe.clip_norm), 1
-        ):
+        sizes = [BATCH] * max(SHOWN_STEPS)
+        for step in numbered_steps(model, optimiser, pool, sizes, generator, recipe.clip_norm):
             if step in SHOWN_STEPS:
                 times.append(input_gradients(model, inputs, pool[0][:BATCH]))
         found.append(torch.stack(times))

@@ -11,9 +11,9 @@ B): of G_t with G_0 and with S, and of the change G_t - G_0 with G_0 S G_0 and w
 matrices. Products are unbiased: of matrices of different networks, or of different inputs.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_layers
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training import training_steps
+from nads_core.training import Dataset, training_steps
 
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
@@ -41,6 +41,7 @@ SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the der
 STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
+SUBSETS = np.vstack([np.ones(GROUPS), 1 - np.eye(GROUPS)])  # of groups: all, and all but each
 LEADING = 4  # directions whose pictures are stored
 
 
@@ -72,7 +73,6 @@ class Size:
         last: number of steps.
         untrained: number of other networks, for the products with G_0; 0 where it is known to be
             the identity.
-        rate: learning rate.
     """
 
     architecture: Architecture
@@ -80,7 +80,6 @@ class Size:
     late: int
     last: int
     untrained: int
-    rate: float = RATE
 
 
 EARLY = 10
@@ -94,18 +93,8 @@ NETWORKS = {
     "resnet": Size(ATLAS["resnet"].architecture, 64, 64, 30, 512),
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
-SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
-# Added after the first results: photos of which E[yx] does not contain the mean; random labels that
-# do not average out
-BALANCED, SHARED = "as many of both classes", "the same random labels for all"
-CONDITIONS = [(network, data) for data in DATA for network in NETWORKS if network not in SLOW]
-CONDITIONS += [("lenet", BALANCED), ("mlp", SHARED), ("lenet", SHARED)]
-CONDITIONS += [("cnn", BALANCED), ("mlp", BALANCED)]
-# Does the rate explain that the deep linear network differs from the others? Also added after the
-# first results.
-NETWORKS["linear-slow"] = replace(NETWORKS["linear"], rate=RATE / 10)
-CONDITIONS += [("linear-slow", "photos"), *((network, data) for network in SLOW for data in DATA)]
+BALANCED = "as many of both classes"  # photos of which E[yx] does not contain the mean
 
 
 def photos() -> tuple[Tensor, Tensor]:
@@ -125,8 +114,6 @@ def dataset(data: str) -> tuple[Tensor, Tensor]:
         wave = nc.fourier_direction((0, 4) if data == "learned wave" else (4, 10), size=SIZE)
         return nc.separable_dataset(wave, NUM_IMAGES, noise_std=1.0, seed=7)
     images, labels = photos()
-    if data == SHARED:
-        labels = torch.randint(2, labels.shape, generator=torch.Generator().manual_seed(0))
     if data == BALANCED:
         size = int(labels.bincount().min())
         members = [(labels == label).nonzero()[:size, 0] for label in (0, 1)]
@@ -193,10 +180,8 @@ def trajectory(
         model = faster_layers(built(network, identity), convolutions=False)
         return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=MOMENTUM)
 
-    def drawn(count: int, size: int) -> Iterator[Tensor]:
-        return (torch.randint(len(images), (size,), generator=generator) for _ in range(count))
-
-    few, times, accuracies = images[:SMALL_BATCH], list[Tensor](), list[Tensor]()
+    few, data = images[:SMALL_BATCH], (images, labels)
+    times, accuracies = list[Tensor](), list[Tensor]()
 
     def look(model: nn.Module) -> None:
         times.append(input_gradients(model, inputs, few))
@@ -204,18 +189,33 @@ def trajectory(
             accuracies.append((model.eval()(few).argmax(1) == labels[:SMALL_BATCH]).float().mean())
         model.train()
 
-    model, optimiser = begin(NETWORKS[network].rate)
-    look(model)
+    start = begin(RATE)
+    look(start[0])
     if steps:
-        other, small = begin(SMALL_RATE)
-        for _ in training_steps(other, (images, labels), small, drawn(1, SMALL_BATCH)):
-            look(other)
-    for step, _ in enumerate(
-        training_steps(model, (images, labels), optimiser, drawn(steps, BATCH)), 1
-    ):
+        other = begin(SMALL_RATE)
+        for _ in numbered_steps(*other, data, [SMALL_BATCH], generator):
+            look(other[0])
+    for step in numbered_steps(*start, data, [BATCH] * steps, generator):
         if step in STEPS:
-            look(model)
+            look(start[0])
     return torch.stack(times), torch.stack(accuracies)
+
+
+def numbered_steps(
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    data: Dataset,
+    sizes: Sequence[int],
+    generator: torch.Generator,
+    clip_norm: float = math.inf,
+) -> Iterator[int]:
+    """Train on batches of some sizes, drawn again from all data, and yield the number of each step
+    after it.
+    """
+    drawn = (torch.randint(len(data[0]), (size,), generator=generator) for size in sizes)
+    steps = training_steps(model, data, optimiser, drawn, clip_norm=clip_norm)
+    for number, _ in enumerate(steps, 1):
+        yield number
 
 
 def trajectories(
@@ -242,57 +242,50 @@ def moments_of(gradients: Tensor) -> Tensor:
     return torch.stack([moment(part) for part in gradients.chunk(GROUPS)])
 
 
+def over_groups(values: Tensor) -> np.ndarray:
+    """Return the mean of values (groups,) over all groups, and over all but each, (1 + groups,)."""
+    return SUBSETS @ values.double().numpy() / SUBSETS.sum(1)
+
+
+def with_jackknife(values: np.ndarray) -> list[float | None]:
+    """Return a number with its 95 % interval, from that of all groups and those of all but each,
+    (1 + groups,).
+    """
+    half = 2.131 * np.sqrt((GROUPS - 1) * values[1:].var())  # Student, 15 degrees of freedom
+    ends = values[0] + half * np.array([0, -1, 1])
+    return [None if np.isnan(x) else float(f"{x:.6g}") for x in ends]
+
+
 def growth(after: Tensor, before: Tensor) -> list[float | None]:
     """Return the trace of matrices (groups, D, D) relative to that of others, with its interval."""
-    grown, size = (stack.diagonal(dim1=1, dim2=2).sum(1) for stack in (after, before))  # (groups,)
-    return with_jackknife(lambda groups: float(grown[groups].sum() / size[groups].sum()))
+    traces = [over_groups(stack.diagonal(dim1=1, dim2=2).sum(1)) for stack in (after, before)]
+    return with_jackknife(traces[0] / traces[1])
 
 
-class Products:
-    """Inner products of a stack of matrices (groups, D, D), each of its own networks, and of a
-    stack of laws.
+def squared_norms(matrices: Tensor) -> np.ndarray:
+    """Return the squared norm of the mean of independent matrices (groups, D, D) over all groups,
+    and over all but each, (1 + groups,).
 
-    Squared norms are means of products of different groups, so that sampling does not lower a
-    cosine. A law of one matrix is taken as exact.
+    It is a mean of products of different groups, so that sampling does not enlarge it. One matrix,
+    (1, D, D), is taken as exact.
     """
-
-    def __init__(self, stack: Tensor, laws: dict[str, Tensor]):
-        flat = stack.flatten(1)
-        self.own = flat @ flat.T  # (groups, groups)
-        rows = {name: law.flatten(1) for name, law in laws.items()}
-        self.with_law = {name: flat @ row.mean(0) for name, row in rows.items()}  # (groups,)
-        self.law = {name: squared_norm(row @ row.T) for name, row in rows.items()}
-
-    def square(self, groups: Tensor) -> float:
-        """Return the squared norm of the mean over some groups."""
-        return squared_norm(self.own[groups][:, groups])
-
-    def cosine(self, name: str, groups: Tensor) -> float:
-        """Return the cosine of the mean over some groups and a law; NaN if the norm cannot be
-        distinguished from 0.
-        """
-        square = self.square(groups) * self.law[name]
-        product = float(self.with_law[name][groups].mean())
-        return product / square**0.5 if square > 0 else float("nan")
+    flat = matrices.flatten(1)
+    products = (flat @ flat.T).numpy()
+    if len(products) == 1:
+        return products[0]
+    count = SUBSETS.sum(1)
+    total = (SUBSETS @ products * SUBSETS).sum(1) - SUBSETS @ products.diagonal()
+    return total / (count * (count - 1))
 
 
-def squared_norm(products: Tensor) -> float:
-    """Return the squared norm of the mean of independent matrices from their inner products, (n,
-    n).
+def cosine(stack: Tensor, law: Tensor) -> np.ndarray:
+    """Return the cosine of the mean of matrices and of that of a law, (groups, D, D) each, over all
+    groups of the first, and over all but each, (1 + groups,); NaN if a norm cannot be distinguished
+    from 0.
     """
-    n = len(products)
-    return float(products) if n == 1 else float((products.sum() - products.trace()) / (n * (n - 1)))
-
-
-def with_jackknife(measure: Callable[[Tensor], float]) -> list[float | None]:
-    """Return a function of the groups, and its 95 % interval from leaving out one group
-    at a time.
-    """
-    everything, n = torch.arange(GROUPS), GROUPS
-    value = measure(everything)
-    others = np.array([measure(everything[everything != i]) for i in range(n)])
-    half = 2.131 * float(np.sqrt((n - 1) * others.var()))  # Student, 15 degrees of freedom
-    return [None if np.isnan(x) else float(f"{x:.6g}") for x in (value, value - half, value + half)]
+    products = over_groups(stack.flatten(1) @ law.mean(0).flatten())
+    square = squared_norms(stack) * squared_norms(law)[0]
+    return products / np.sqrt(np.where(square > 0, square, np.nan))
 
 
 def compared(stack: Tensor, laws: dict[str, Tensor]) -> Facts:
@@ -302,23 +295,15 @@ def compared(stack: Tensor, laws: dict[str, Tensor]) -> Facts:
     the interval of the mean's squared norm excludes zero: a ratio with a denominator near zero has
     no valid interval.
     """
-    products, first = Products(stack, laws), "G_0 S G_0"
-
-    def ahead(name: str, groups: Tensor) -> float:
-        return abs(products.cosine(first, groups)) - abs(products.cosine(name, groups))
-
-    def share(groups: Tensor) -> float:
-        return products.square(groups) / float(products.own.trace())
-
-    _, low, _ = with_jackknife(share)
-    known = low is not None and low > 0
-
-    def ratio(measure: Callable[[Tensor], float]) -> list[float | None]:
-        return with_jackknife(measure) if known else [None, None, None]
-
+    first = "G_0 S G_0"
+    share = squared_norms(stack) / float(stack.square().sum())
+    low = with_jackknife(share)[1]
+    known = 1 if low is not None and low > 0 else np.nan
+    cosines = {name: known * cosine(stack, law) for name, law in laws.items()}
+    ahead = {name: np.abs(cosines[first]) - np.abs(one) for name, one in cosines.items()}
     return {
-        "cosine": {name: ratio(partial(products.cosine, name)) for name in laws},
-        "law ahead": {name: ratio(partial(ahead, name)) for name in laws if name != first},
+        "cosine": {name: with_jackknife(one) for name, one in cosines.items()},
+        "law ahead": {name: with_jackknife(ahead[name]) for name in laws if name != first},
     }
 
 
@@ -352,10 +337,6 @@ def laws_of_images(images: Tensor, labels: Tensor, start: Tensor) -> dict[str, T
     return {name: law[None] for name, law in laws.items()} | {"G_0": start}
 
 
-def _mean(values: Tensor, groups: Tensor) -> float:
-    return float(values[groups].mean())
-
-
 def measured(
     network: str,
     data: str,
@@ -384,7 +365,7 @@ def measured(
         right = accuracy.view(GROUPS, -1)
         row = {"network": network, "data": data, "step": step, "num_networks": len(after)}
         row |= {
-            "accuracy": with_jackknife(partial(_mean, right)),
+            "accuracy": with_jackknife(over_groups(right.mean(1))),
             "growth": growth(now, before),
             "moment": compared(now, laws),
             "change": compared(now - before, laws) if step != 0 else None,
@@ -416,7 +397,7 @@ def initial(network: str, data: str, context: Context) -> Tensor:
     size = NETWORKS[network]
     if not size.untrained:
         return torch.eye(DIMENSION, dtype=torch.float64)[None]
-    if data in ("random labels", BALANCED, SHARED) or network != "resnet":
+    if data == "random labels" or network != "resnet":
         data = "photos"  # the images count for batch norm alone
     others = followed(network, data, range(10**6, 10**6 + size.untrained), 0, context)[0][:, 0]
     symmetries = size.architecture.symmetries_at(SIZE, 1)
@@ -432,9 +413,7 @@ class Geometry(Study):
     many_rows = True
     on_photos = True
 
-    def units(self) -> list[Unit]:
-        return [{"network": network, "data": data} for network, data in CONDITIONS]
-
+    design = {"network": NETWORKS, "data": DATA}
     constants = {"steps": list(STEPS)}
 
     def run(self, unit: Unit, context: Context) -> list[Row]:

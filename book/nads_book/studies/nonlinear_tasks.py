@@ -23,6 +23,7 @@ from nads_book.experiments import (
 )
 from nads_book.studies.presets import MODELS
 from nads_core.directions import NADs
+from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training import Dataset
 
@@ -89,18 +90,29 @@ def mean_frequency(directions: Tensor) -> float:
     return float((energy * distance).sum() / energy.sum())
 
 
-def nads_of(network: str, context: Context) -> NADs:
-    """Return the NADs of LeNet that ship, or those of random small CNNs, kept
-    beside the results.
+def nads_of(
+    network: str,
+    context: Context,
+    architecture: Architecture | None = None,
+    num_networks: int = NUM_NETWORKS,
+) -> NADs:
+    """Return the NADs of LeNet that ship, or those of other random networks, kept beside the
+    results.
+
+    Args:
+        network: name of the networks.
+        context: place of what is kept.
+        architecture: architecture of the networks; by default that of their name.
+        num_networks: number of random networks.
     """
     if network == "lenet":
         return load_nads("lenet", 2)
 
     def compute() -> tuple[Tensor, Tensor]:
         nads = nc.compute_nads(
-            MODELS[network],
+            architecture or MODELS[network],
             (1, 32, 32),
-            NUM_NETWORKS,
+            num_networks,
             estimator=nc.SmoothedGradient(16),
             seed=1,
             device="cpu",
@@ -108,7 +120,7 @@ def nads_of(network: str, context: Context) -> NADs:
         )
         return nads.directions, nads.eigenvalues
 
-    return NADs(*context.kept(f"nads of {network}, {NUM_NETWORKS}", compute))
+    return NADs(*context.kept(f"nads of {network}, {num_networks}", compute))
 
 
 class NonlinearTasks(Study):

@@ -24,7 +24,6 @@ def compute_reference_nads(
     image_shape: tuple[int, ...],
     *,
     num_inputs: int = 16,
-    contribution: Callable[[nn.Module, Tensor], Tensor] | None = None,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """Compute the NADs of an architecture.
@@ -34,8 +33,6 @@ def compute_reference_nads(
         num_networks: number of networks to draw, N.
         image_shape: shape of one input, (C, H, W).
         num_inputs: number of Gaussian inputs per network, K.
-        contribution: vector (D,) of a network, given its inputs (K, C, H, W); `average_gradient` by
-            default.
         seed: seed of the weights and inputs.
 
     Returns:
@@ -45,7 +42,7 @@ def compute_reference_nads(
     def vectors() -> Iterable[Tensor]:
         for _ in range(num_networks):
             network = factory().eval()  # draws the weights
-            yield (contribution or average_gradient)(network, torch.randn(num_inputs, *image_shape))
+            yield average_gradient(network, torch.randn(num_inputs, *image_shape))
 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -76,17 +73,6 @@ def average_gradient(network: nn.Module, inputs: Tensor) -> Tensor:
     inputs = inputs.clone().requires_grad_()  # (K, C, H, W)
     (gradients,) = torch.autograd.grad(network(inputs).sum(), inputs)
     return gradients.flatten(1).mean(0)
-
-
-def dipole(network: nn.Module, inputs: Tensor, step: float = 100.0) -> Tensor:
-    """Return (f(x + step e_i) - f(x - step e_i)) / (2 step) for every pixel i, (D,), as the
-    authors' code does.
-    """
-    centre = inputs[0]  # (C, H, W)
-    # (D, C, H, W)
-    arms = step * torch.eye(centre.numel(), dtype=centre.dtype).view(-1, *centre.shape)
-    with torch.no_grad():
-        return (network(centre + arms) - network(centre - arms)).flatten() / (2 * step)
 
 
 def mixed_derivative(network: nn.Module, inputs: Tensor, probe: Mapping[str, Tensor]) -> Tensor:
