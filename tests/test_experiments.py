@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 from loky import get_reusable_executor
 from nads_book.cli import main
-from nads_book.experiments import results_path
+from nads_book.experiments import results_path, run_study
 from nads_book.experiments.results import writing
 from nads_book.studies import all_studies, experiment, merge_results, run_experiment
 from nads_book.studies.poison_and_flip import load_photos
@@ -269,19 +269,12 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path):
     """Although newer ones ship."""
     job = ("fig6-logreg", "smoke")
     options = {"out": tmp_path / "r.json"} | HERE
-    run_experiment(*job, count=1, nads_version=1, **options)
+    run_study(experiment(*job, 1), count=1, **options)
     assert experiment(*job).nads_version == 2
     results = run_experiment(*job, count=2, **options)
     assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2
     with pytest.raises(ValueError, match="cannot be continued.*nads.version"):
-        run_experiment(*job, nads_version=2, **options)
-
-
-def test_a_version_of_nads_that_says_nothing_is_refused():
-    with pytest.raises(ValueError, match="fig1-logreg .*nads_version"):
-        run_experiment("fig1-logreg", "smoke", nads_version=1, progress=False)
-    with pytest.raises(ValueError, match="no version 0 of the NADs of logreg"):
-        run_experiment("fig6-logreg", "smoke", nads_version=0, progress=False)
+        run_study(experiment(*job), **options)
 
 
 def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):

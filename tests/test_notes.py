@@ -83,17 +83,6 @@ def test_wrong_labels_have_another_coordinate_and_all_of_them_occur():
     assert torch.bincount(wrong)[wrong.unique()].min() > 170
 
 
-def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
-    grey = IMAGES[:, :1]
-    injection = ShortcutInjection(grey, NADS, INDEX)
-    emptied = injection.prepare(grey, "emptied")
-    assert (coordinates(emptied)[:, 0, INDEX : INDEX + 5].std(0) < 1e-5).all()
-    injected = injection.inject(emptied, LABELS, "added", 0.5)
-    change = coordinates(injected - emptied)[torch.arange(len(grey)), 0, INDEX + LABELS // 2]
-    assert_close(change, LABELS % 2 - 0.5, atol=1e-5, rtol=0)
-    assert (wrong_labels(LABELS, channels=1) // 2 != LABELS // 2).all()
-
-
 def test_a_gaussian_mixture_has_the_moments_of_the_photos():
     images = IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None]
     few = ImageSet(images, LABELS, tuple("abcdefghij"), "photos")
@@ -107,19 +96,6 @@ def test_a_gaussian_mixture_has_the_moments_of_the_photos():
     assert_close(drawn_means, means, atol=0.05, rtol=0)
     assert_close(drawn_covariance, covariance, atol=0.01, rtol=0)
     assert torch.bincount(drawn.labels).tolist() == [2_000] * 10
-
-
-@pytest.mark.parametrize(
-    ("images", "index", "shown"),
-    [
-        (IMAGES, 63, "NADs 63 to 64 .* 64"),
-        (IMAGES[:, :2], INDEX, "1 or 3 channels, got 2"),
-        (IMAGES[..., :4], INDEX, "images of shape .* expected"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(images, index, shown):
-    with pytest.raises(ValueError, match=shown):
-        ShortcutInjection(images, NADS, index)
 
 
 class Reader(torch.nn.Module):

@@ -17,7 +17,6 @@ from .study import (
     Unit,
     factorial,
     kept,
-    matching,
     rounded,
     within,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "load_registered",
     "load_study",
     "logit_difference",
-    "matching",
     "open_results",
     "reached",
     "recipe_steps",

@@ -113,11 +113,6 @@ def factorial(**factors: Iterable[Any]) -> list[Unit]:
     ]
 
 
-def matching(rows: Iterable[Any], **fields: Any) -> list[Any]:
-    """Return the rows with given values of some fields."""
-    return [row for row in rows if fields.items() <= row.items()]
-
-
 def rounded(value: Any, digits: int = 5, *, significant: bool = False) -> Any:
     """Return a number, or those of a mapping, a sequence or an array, with few digits, as JSON.
 

@@ -73,17 +73,14 @@ def run_experiment(
     preset: str = "demo",
     *,
     out: str | os.PathLike[str] | None = None,
-    nads_version: int | None = None,
     **options: Any,
 ) -> Any:
-    """Run a study, or resume it.
+    """Run a study, or resume it, about the NADs that its results file names.
 
     Args:
         name: name of the study, such as ``fig1-lenet``; see `experiment`.
         preset: size of a figure.
         out: results file, replaced after every unit; an existing one is resumed.
-        nads_version: version of the NADs that a figure is about; by default that of ``out``, else
-            the newest.
         **options: options of `nads_book.experiments.run_study`.
 
     Returns:
@@ -94,10 +91,11 @@ def run_experiment(
             `run_study` rejects.
         DatasetNotFoundError: if images are missing, except at the presets "smoke" and "demo".
     """
-    if nads_version is None and out is not None and Path(out).exists():
+    version = None
+    if out is not None and Path(out).exists():
         known = Results.load(out)
-        nads_version = version_of(known) if known.facts.get("job") == name else None
-    study = experiment(name, preset, nads_version)
+        version = version_of(known) if known.facts.get("job") == name else None
+    study = experiment(name, preset, version)
     for other in study.needs:
         needed = load_results(other)
         if needed is None or not needed.complete:

@@ -3,7 +3,6 @@ random directions.
 """
 
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -41,12 +40,12 @@ class DirectionStudy(TrainingStudy):
         raise NotImplementedError
 
     def data(self, unit: Unit, train: bool, context: Context) -> Dataset:
-        draw = partial(SeparableDatasets, self.direction(unit)[None], margin=MARGIN)
+        directions = self.direction(unit)[None]
         seed = seed_sequence(unit["seed"], 5 if train else 6)
         if train:
-            return draw(self.num_train, noise_std=self.noise_std, seed=seed)[0]
-        paired = self.paired_test
-        return draw(self.num_test, noise_std=self.noise_std, seed=seed, paired=paired)[0]
+            return SeparableDatasets(directions, self.num_train, MARGIN, self.noise_std, seed)[0]
+        sizes = self.num_test, MARGIN, self.noise_std, seed, self.paired_test
+        return SeparableDatasets(directions, *sizes)[0]
 
     def settings(self, photos: str | None = None) -> Facts:
         return super().settings() | {"margin": MARGIN, "noise_std": self.noise_std}

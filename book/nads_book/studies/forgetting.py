@@ -23,6 +23,7 @@ from nads_book.experiments import (
     Study,
     Unit,
     factorial,
+    load_study,
     recipe_steps,
 )
 from nads_book.published.waves import LEARNED, predicted_energies
@@ -107,6 +108,12 @@ def accuracies(rows: Rows) -> dict[Cell, np.ndarray]:
         place = SEEDS.index(row["seed"]), waves().index(tuple(row["wave"]))
         table[place] = row["test_accuracies"][-1]
     return found
+
+
+def cnn_accuracies() -> dict[Frequency, float]:
+    """Return the stored accuracies of the small CNN with SGD by wave, means over seeds."""
+    table = accuracies(load_study("forgetting.json")["rows"])[Cell("cnn", "sgd", 0.5)]
+    return dict(zip(waves(), table.mean(0), strict=True))
 
 
 def orders(energies: np.ndarray, table: np.ndarray) -> dict[str, float]:

@@ -2,7 +2,6 @@
 follows, and why.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -57,38 +56,6 @@ def _unit(index: int | None, images: str, condition: _Condition = ("kept", "none
     return dict(zip(names, (index, images, *condition), strict=True))
 
 
-def followed_row(
-    injection: ShortcutInjection,
-    clean: Tensor,
-    labels: Tensor,
-    unit: Unit,
-    standard: Callable[[Tensor], Tensor],
-    network: nn.Module,
-) -> Row:
-    """Return how often a network follows wrong shortcuts on test images, and moments of carriers.
-
-    Args:
-        injection: shortcuts of the unit.
-        clean: prepared test images, without shortcuts (N, C, H, W).
-        labels: (N,).
-        unit: description of the training: index of the carrier, what is written and its size.
-        standard: map of images to inputs of the network.
-        network: trained network.
-    """
-    wrong = wrong_labels(labels, channels=clean.shape[1])
-
-    def followed(images: Tensor) -> dict[str, float]:
-        share = (predicted_classes(network, standard(images)) == wrong).double().mean()
-        return {"class": round(float(share), 5)}
-
-    row: Row = {"unprompted": followed(clean)}
-    if unit["written"] != "none":
-        row["followed"] = followed(injection.inject(clean, wrong, unit["written"], unit["size"]))
-    if unit["index"] is not None:
-        row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
-    return row
-
-
 class InjectionStudy(PhotoStudy):
     """Networks on photos whose coordinates along NADs are prepared and carry a shortcut to the
     class.
@@ -128,13 +95,25 @@ class InjectionStudy(PhotoStudy):
         return normalize(prepared), images.labels
 
     def measure(self, unit: Unit, context: Context, network: nn.Module) -> Facts:
-        """Return how often a network follows wrong shortcuts on test images."""
-        test, injection = (
-            self._images(unit, False, context.root),
-            self.injection(unit, context.root),
-        )
+        """Return how often a network follows wrong shortcuts on test images, and the moments of
+        carriers.
+        """
+        test = self._images(unit, False, context.root)
+        injection, wrong = self.injection(unit, context.root), wrong_labels(test.labels)
         clean = injection.prepare(test.images, unit["background"])
-        return followed_row(injection, clean, test.labels, unit, normalize, network)
+
+        def followed(images: Tensor) -> dict[str, float]:
+            share = (predicted_classes(network, normalize(images)) == wrong).double().mean()
+            return {"class": round(float(share), 5)}
+
+        row: Row = {"unprompted": followed(clean)}
+        if unit["written"] != "none":
+            row["followed"] = followed(
+                injection.inject(clean, wrong, unit["written"], unit["size"])
+            )
+        if unit["index"] is not None:
+            row["mean"], row["deviation"] = (round(x, 6) for x in injection.carrier_moments)
+        return row
 
     def injection(self, unit: Unit, root: str | None) -> ShortcutInjection:
         """Return the injection of a unit, whose moments are those of its training images."""

@@ -5,6 +5,7 @@ and with the NADs that ship.
 """
 
 import time
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,13 +15,10 @@ from nads_book.atlas.similarity import load_entry_nads
 from nads_book.experiments import (
     Context,
     Row,
-    Rows,
-    Scored,
     Study,
     Unit,
     factorial,
     load_nads,
-    load_study,
     rounded,
 )
 from nads_book.published.waves import LEARNED, fourier_directions, published_accuracies
@@ -33,31 +31,9 @@ LARGEST = {"lenet": 2_048, "cnn": 2_048, "resnet18": 64}
 SEEDS = (2_000, 2_001, 2_002)
 
 
-def learned_waves(network: str) -> dict[Frequency, float]:
+def learned_waves(network: str) -> Mapping[Frequency, float]:
     """Return the accuracies of trained networks by wave, in [0, 1]."""
-    if network != "cnn":
-        return dict(published_accuracies(network))
-    rows = load_study("forgetting.json")["rows"]
-    cell = forgetting.Cell("cnn", "sgd", 0.5)
-    means = forgetting.accuracies(rows)[cell].mean(0)
-    return dict(zip(forgetting.waves(), means, strict=True))
-
-
-def means(rows: Rows, network: str, measure: str) -> dict[int, float]:
-    """Return the mean of a measure over the runs of a network, by number of networks."""
-    values: dict[int, list[float]] = {}
-    for row in rows:
-        if row["network"] == network:
-            values.setdefault(row["networks"], []).append(row[measure])
-    return {count: float(np.mean(of_runs)) for count, of_runs in values.items()}
-
-
-def enough(rows: Rows, network: str, measure: str, limit: float) -> float:
-    """Return the smallest number of networks whose mean measure reaches a limit; infinity if none
-    does.
-    """
-    found = means(rows, network, measure)
-    return min((count for count, mean in found.items() if mean >= limit), default=np.inf)
+    return forgetting.cnn_accuracies() if network == "cnn" else published_accuracies(network)
 
 
 class NetworkNumbers(Study):
@@ -108,19 +84,3 @@ class NetworkNumbers(Study):
             },
             4,
         )
-
-    def judge(self, rows: Rows) -> Scored:
-        """Judge by the registered rules."""
-        *areas, last = self.registered["criteria"].items()
-        met: dict[str, bool | None] = {
-            name: means(rows, rule["network"], rule["measure"])[rule["networks"]]
-            >= rule["at_least"]
-            for name, rule in areas
-        }
-        name, rule = last
-        met[name] = all(
-            enough(rows, network, "first 50", rule["overlap"])
-            >= rule["times"] * enough(rows, network, "area", rule["area"])
-            for network in LARGEST
-        )
-        return Scored({}, met)

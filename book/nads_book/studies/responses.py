@@ -21,7 +21,6 @@ from nads_book.experiments import (
     Study,
     Unit,
     load_nads,
-    matching,
     train_on_photos,
 )
 from nads_book.statistics import student_mean
@@ -110,7 +109,7 @@ class UsedNADs(Study):
         """Apply the registered rule to each network: geometric means over NADs 0 to 40, by seed."""
         estimates, met = {}, {}
         for network in NETWORKS:
-            own = matching(rows, network=network)
+            own = [row for row in rows if row["network"] == network]
             logs = {name: np.log(ratios(own, name)) for name in ("wave", "random")}
             estimates[network] = {  # logs are (seeds, NADs)
                 name: tuple(np.exp(student_mean(one.mean(0)))) for name, one in logs.items()

@@ -6,8 +6,7 @@ Energies, the gain correction and frequency are compared with it on the same dir
 ``book/preregistered/rival_theory.toml`` has what was expected.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict
+import itertools
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.func import jvp, vjp
+from torch.nn.utils import parameters_to_vector
 
 import nads_core as nc
 from nads_book.experiments import (
@@ -31,7 +31,6 @@ from nads_book.experiments import (
     load_registered,
     load_study,
     logit_difference,
-    matching,
     rounded,
 )
 from nads_book.statistics import means, resampled_correlations, with_interval
@@ -51,7 +50,6 @@ RIDGE = 1e-3  # relative to the mean squared gradient
 NUM_DRAWS = 5_000
 THEORIES = ("kernel", "alignment", "energy", "gain", "frequency")
 NUM_KERNELS, NUM_PAIRED = 20, 512  # networks of a mean kernel, and samples of each of its two sets
-Weights = dict[str, Tensor]
 
 
 @lru_cache
@@ -67,11 +65,20 @@ def keys(network: str, family: str) -> list[Any]:
     return [unit["frequency"] for unit in units]
 
 
-def direction(network: str, family: str, key: Any) -> Tensor:
-    """Return one direction, (1, 32, 32)."""
+def setting(unit: Unit, *parts: int) -> tuple[Tensor, float, int]:
+    """Return the direction of a unit, (1, 32, 32), the noise, and a seed of its own.
+
+    Args:
+        unit: network, family and key.
+        *parts: numbers that distinguish the seed from those of other studies and seeds.
+    """
+    name, family, key = unit["network"], unit["family"], unit["key"]
     if family == "waves":
-        return nc.fourier_direction(tuple(key), size=32)
-    return designed_direction(network, key)
+        v = nc.fourier_direction(tuple(key), size=32)
+    else:
+        v = designed_direction(name, key)
+    places = NETWORKS.index(name), FAMILIES.index(family), keys(name, family).index(key)
+    return v, NOISE_STD[family], seed_sequence(*parts, *places)
 
 
 class Linearised:
@@ -83,36 +90,30 @@ class Linearised:
     """
 
     def __init__(self, network: nn.Module, images: Tensor):
-        self.weights = {name: value.detach() for name, value in network.named_parameters()}
-        self.functions = [partial(logit_difference, network, part) for part in images.split(CHUNK)]
+        self.weights = parameters_to_vector(network.parameters()).detach()
+        shapes = {name: value.shape for name, value in network.named_parameters()}
 
-    def times(self, weights: Weights) -> Tensor:
-        """Return J w, (N,)."""
-        found = [jvp(one, (self.weights,), (weights,))[1] for one in self.functions]
-        return torch.cat(found)
+        def outputs(part: Tensor, weights: Tensor) -> Tensor:
+            pieces = weights.split([shape.numel() for shape in shapes.values()])
+            named = zip(shapes.items(), pieces, strict=True)
+            given = {name: piece.view(shape) for (name, shape), piece in named}
+            return logit_difference(network, part, given)
 
-    def transposed(self, values: Tensor) -> Weights:
-        """Return J' r, by name of the weight."""
-        total: Weights = {}
-        for one, part in zip(self.functions, values.split(CHUNK), strict=True):
-            (found,) = vjp(one, self.weights)[1](part)
-            total = {name: total.get(name, 0) + value for name, value in found.items()}
-        return total
+        self.functions = [partial(outputs, part) for part in images.split(CHUNK)]
 
+    def times(self, weights: Tensor) -> Tensor:
+        """Return J w, (N,), of weights (P,)."""
+        return torch.cat([jvp(one, (self.weights,), (weights,))[1] for one in self.functions])
 
-def inner(a: Weights, b: Weights) -> float:
-    """Return the inner product of two sets of weights."""
-    return sum(float((a[name] * b[name]).sum()) for name in a)
-
-
-def combined(a: Weights, factor: float, b: Weights) -> Weights:
-    """Return a + factor b."""
-    return {name: a[name] + factor * b[name] for name in a}
+    def transposed(self, values: Tensor) -> Tensor:
+        """Return J' r, (P,), of values (N,)."""
+        parts = zip(self.functions, values.split(CHUNK), strict=True)
+        return torch.stack([vjp(one, self.weights)[1](part)[0] for one, part in parts]).sum(0)
 
 
 def conjugate_gradients(
     train: Linearised, targets: Tensor, test: Linearised, num_steps: int = ITERATIONS
-) -> tuple[list[Tensor], Weights]:
+) -> tuple[list[Tensor], Tensor]:
     """Fit |J w - y|^2 + ridge |w|^2 from w = 0; return test outputs by iteration, and J' y.
 
     Args:
@@ -121,25 +122,20 @@ def conjugate_gradients(
         test: the same network on test images.
         num_steps: number of iterations.
     """
-    slope = train.transposed(targets)
-    first = slope
+    slope = first = search = train.transposed(targets)
     # Squared norm of J, over N: what the largest eigenvalue is measured by, from one product.
-    scale = inner(slope, slope) / float(targets.square().sum())
-    ridge = RIDGE * scale
-    weights = {name: torch.zeros_like(value) for name, value in slope.items()}
-    residual, search, size = targets.clone(), slope, inner(slope, slope)
-    found: list[Tensor] = []
+    ridge = RIDGE * slope.square().sum() / targets.square().sum()
+    weights, residual, found = torch.zeros_like(slope), targets, list[Tensor]()
     predicted = torch.tensor(0.0)
     for _ in range(num_steps):
-        along = train.times(search)
-        step = size / (float(along.square().sum()) + ridge * inner(search, search))
-        weights = combined(weights, step, search)
+        along, size = train.times(search), slope.square().sum()
+        step = size / (along.square().sum() + ridge * search.square().sum())
+        weights = weights + step * search
         predicted = predicted + step * test.times(search)
         found.append(predicted)
         residual = residual - step * along
-        slope = combined(train.transposed(residual), -ridge, weights)
-        before, size = size, inner(slope, slope)
-        search = combined(slope, size / before, search)
+        slope = train.transposed(residual) - ridge * weights
+        search = slope + slope.square().sum() / size * search
     return found, first
 
 
@@ -153,7 +149,7 @@ def kernel_row(network: nn.Module, v: Tensor, noise_std: float, seed: int) -> Ro
     signs = 2.0 * labels - 1
     # A larger class would move all outputs, since biases give the kernel a large constant.
     predicted, along = conjugate_gradients(train, signs - signs.mean(), test)
-    alignment = inner(along, test.transposed(2.0 * truth - 1)) / (NUM_TRAIN * NUM_TEST)
+    alignment = float(along @ test.transposed(2.0 * truth - 1)) / (NUM_TRAIN * NUM_TEST)
     above = [scores > scores.mean() for scores in predicted]
     right = [float((one == (truth == 1)).double().mean()) for one in above]
     return {"accuracies": rounded(right, 4), "alignment": float(f"{alignment:.6g}")}
@@ -176,25 +172,20 @@ class RivalTheory(Study):
         ]
 
     def run(self, unit: Unit, context: Context) -> Row:
-        name, family, key, seed = unit.values()
-        v, noise_std = direction(name, family, key), NOISE_STD[family]
-        place = keys(name, family).index(key)
-        own = seed_sequence(seed, 22, NETWORKS.index(name), FAMILIES.index(family), place)
-        with seeded(seed_sequence(own, 2)):
-            network = MODELS[name].build(1, 32, 2)
-        nads = nads_of(name, context)
+        v, noise_std, seed = setting(unit, unit["seed"], 22)
+        with seeded(seed_sequence(seed, 2)):
+            network = MODELS[unit["network"]].build(1, 32, 2)
+        nads = nads_of(unit["network"], context)
         z = signal_to_noise(nads, v[None], NUM_TRAINED, noise_std)
         energy = float(nads.energy(v[None]) / nads.eigenvalues.mean())
         facts = {"energy": energy, "ratio": float(z[0]), "gain": float(filter_gain(v[None])[0])}
         facts["frequency"] = mean_frequency(v[None])
-        row = kernel_row(network, v, noise_std, own % 2**31)
+        row = kernel_row(network, v, noise_std, seed % 2**31)
         return row | rounded(facts, 6, significant=True)
 
     def score(self, rows: Rows) -> Scored:
         """Apply the registered rule (``rival_theory.toml``) to the seeds that were computed."""
-        return judge(
-            {cell: predictions(rows, *cell) for cell in cells()}, self.registered["criteria"]
-        )
+        return judge(by_direction(rows), self.registered["criteria"])
 
 
 def alignments(name: str, v: Tensor, noise_std: float, seed: int) -> list[float]:
@@ -236,56 +227,45 @@ class MeanKernels(Study):
         return [unit for unit in RivalTheory().units() if unit["seed"] == SEEDS[0]]
 
     def run(self, unit: Unit, context: Context) -> Row:
-        name, family, key, _ = unit.values()
-        place = keys(name, family).index(key)
-        v, noise_std = direction(name, family, key), NOISE_STD[family]
-        seed = seed_sequence(24, NETWORKS.index(name), FAMILIES.index(family), place)
-        found = alignments(name, v, noise_std, seed)
+        v, noise_std, seed = setting(unit, 24)
+        found = alignments(unit["network"], v, noise_std, seed)
         return {"alignments": rounded(found, 4, significant=True)}
 
     def judge(self, rows: Rows) -> Scored:
         """Apply the rule of `RivalTheory` to its rows, with means in place of single kernels."""
-        means = [row | {"alignment": np.mean(row["alignments"])} for row in rows]
-        single = {
-            (row["network"], row["family"], str(row["key"])): row
-            for row in load_study("rival-theory.json")["rows"]
-        }
-        both = [
-            single[row["network"], row["family"], str(row["key"])] | {"alignment": row["alignment"]}
-            for row in means
-        ]
-        found = {cell: predictions(both, *cell) for cell in cells()}
-        return judge(found, self.registered["criteria"])
+        means = by_direction(rows)["alignments"].map(np.mean)
+        single = by_direction(load_study("rival-theory.json")["rows"])
+        return judge(single.assign(alignment=means), self.registered["criteria"])
 
 
-def cells() -> list[tuple[str, str]]:
-    """Return all pairs of a network and a family of directions."""
-    return [(network, family) for network in NETWORKS for family in FAMILIES]
+def by_direction(rows: Rows) -> pd.DataFrame:
+    """Return rows as a table by network, family and direction."""
+    table = pd.DataFrame(rows)
+    return table.assign(name=table["key"].map(str)).set_index(["network", "family", "name"])
 
 
 def trained_accuracies(network: str, family: str) -> dict[str, float]:
     """Return the stored accuracies of trained networks, means over seeds, by key as text."""
     if family == "designed":
-        rows = stored(f"law-{network}").rows
-        return means((str(row["index"]), row["test_accuracy"]) for row in rows)
-    if network == "lenet":
-        rows = stored("fig1-lenet").rows
-        return means((str(row["frequency"]), row["test_accuracy"]) for row in rows)
-    cell = asdict(forgetting.Cell("cnn", "sgd", 0.5))
-    rows = matching(load_study("forgetting.json")["rows"], cell=cell)
-    return means((str(row["wave"]), row["test_accuracies"][-1]) for row in rows)
+        rows, field = stored(f"law-{network}").rows, "index"
+    elif network == "lenet":
+        rows, field = stored("fig1-lenet").rows, "frequency"
+    else:
+        found = forgetting.cnn_accuracies()
+        return {str(list(wave)): accuracy for wave, accuracy in found.items()}
+    return means((str(row[field]), row["test_accuracy"]) for row in rows)
 
 
-def predictions(rows: Rows, network: str, family: str) -> pd.DataFrame:
+def predictions(rows: pd.DataFrame, network: str, family: str) -> pd.DataFrame:
     """Return what theories predict for the directions of a cell, and what training reached.
 
     Args:
-        rows: rows of the study; values are means over seeds.
+        rows: rows of the study, see `by_direction`; values are means over seeds.
         network: name of the network.
         family: family of directions.
     """
-    own = pd.DataFrame(matching(rows, network=network, family=family))
-    own["name"], own["kernel"] = own["key"].map(str), own["accuracies"].str[-1]
+    own = rows.loc[network, family]
+    own = own.assign(kernel=own["accuracies"].str[-1])
     fields = ["kernel", "alignment", "energy", "ratio", "gain", "frequency"]
     found = own.groupby("name", sort=False)[fields].mean()
     correction = GainCorrection(tuple(load_registered("law")["constants"]["with_gain"]))
@@ -295,13 +275,15 @@ def predictions(rows: Rows, network: str, family: str) -> pd.DataFrame:
     return found.loc[[str(key) for key in keys(network, family)]]
 
 
-def judge(found: Mapping[tuple[str, str], pd.DataFrame], criteria: Criteria) -> Scored:
+def judge(rows: pd.DataFrame, criteria: Criteria) -> Scored:
     """Return rank correlations with trained accuracies, leads, and the criteria met.
 
     Args:
-        found: predictions of all cells.
+        rows: rows of the study, see `by_direction`.
         criteria: table of the registration.
     """
+    cells = itertools.product(NETWORKS, FAMILIES)
+    found = {cell: predictions(rows, *cell) for cell in cells}
     estimates: Estimates = {}
     draws = {
         cell: {

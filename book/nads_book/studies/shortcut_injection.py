@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from nads_core.data.images import ImageSet
-from nads_core.data.poisoning import carriers, require_fitting
+from nads_core.data.poisoning import carriers
 from nads_core.directions import NADs
 from nads_core.runtime.seeds import seed_sequence
 
-NUM_CLASSES = 10
+CARRIERS = torch.tensor(carriers(10, 0))  # NAD, channel and sign of each class
 COMMON_DEVIATION = 0.2  # of scaled coordinates; photos have 2.2 at NAD 0 and .06 at the last
 
 
@@ -23,26 +23,16 @@ class ShortcutInjection:
     """Shortcuts along the NADs from ``index`` on.
 
     Args:
-        images: (N, C, H, W) in [0, 1] with 1 or 3 channels, on which the mean and the deviation of
-            each coordinate are measured.
+        images: (N, 3, H, W) in [0, 1], on which the mean and the deviation of each coordinate are
+            measured.
         nads: NADs of single-channel images of the same size.
         index: NAD index of the first carrier.
-
-    Raises:
-        ValueError: if there are too few NADs, or images of another shape.
     """
 
     def __init__(self, images: Tensor, nads: NADs, index: int):
-        require_fitting(images, nads)
-        table = torch.tensor(carriers(NUM_CLASSES, index, images.shape[1]))
-        last = int(table[:, 0].max())
-        if index < 0 or last >= len(nads):
-            raise ValueError(
-                f"shortcuts at NADs {index} to {last} need more than the {len(nads)} given"
-            )
-        self.directions = nads.directions[index : last + 1, 0]  # (K, H, W)
-        nad, self.channel, self.sign = table.unbind(1)  # (classes,) each
-        self.nad = nad - index
+        nad, self.channel, self.sign = CARRIERS.unbind(1)  # (classes,) each
+        self.nad = nad
+        self.directions = nads.directions[index : index + int(nad.max()) + 1, 0]  # (K, H, W)
         coordinates = self.coordinates(images)
         self.mean = coordinates.mean(0)  # (C, K)
         self.deviation = coordinates.std(0, unbiased=False)
@@ -56,11 +46,11 @@ class ShortcutInjection:
         """Mean and deviation of the coordinate that carries a class, root mean squares over
         classes.
         """
-
-        def over_classes(values: Tensor) -> float:
-            return float(values[self.channel, self.nad].square().mean().sqrt())
-
-        return over_classes(self.mean), over_classes(self.deviation)
+        mean, deviation = (
+            float(values[self.channel, self.nad].square().mean().sqrt())
+            for values in (self.mean, self.deviation)
+        )
+        return mean, deviation
 
     def prepare(self, images: Tensor, background: str) -> Tensor:
         """Change what images have along the carriers, in all channels, whatever their class.
@@ -106,18 +96,11 @@ class ShortcutInjection:
         return injected
 
 
-def same_coordinate(channels: int = 3) -> Tensor:
-    """Return which classes have their shortcuts at one coordinate, whatever their signs: (classes,
-    classes).
-    """
-    places = torch.tensor(carriers(NUM_CLASSES, 0, channels))[:, :2]
-    return (places[:, None] == places).all(2)
-
-
-def wrong_labels(labels: Tensor, channels: int = 3) -> Tensor:
+def wrong_labels(labels: Tensor) -> Tensor:
     """Return for each label (N,) a random class whose shortcut is at another coordinate."""
-    allowed = (~same_coordinate(channels)).double()[labels]  # (N, classes)
-    return allowed.multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
+    places = CARRIERS[:, :2]  # whatever their signs
+    other = (places[:, None] != places).any(2).double()  # (classes, classes)
+    return other[labels].multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
 
 
 def gaussian_images(photos: ImageSet, count: int, *, seed: int = 0) -> ImageSet:

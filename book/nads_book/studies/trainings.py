@@ -66,8 +66,6 @@ class TrainingStudy(TrainingSize, Study):
     def create(cls, model: str, preset: str, nads_version: int | None = None) -> Self:
         """Return the job of an architecture and a preset, by their names."""
         size = SIZES[preset]
-        if nads_version is not None and not cls.about_nads:
-            raise ValueError(f"{cls.figure}-{model} is not about NADs: leave nads_version out")
         version = None
         if cls.about_nads:
             version = load_nads(model, nads_version).provenance["version"]
@@ -139,13 +137,7 @@ class TrainingStudy(TrainingSize, Study):
 
     @property
     def nads(self) -> NADs:
-        """The NADs that the job is about.
-
-        Raises:
-            ValueError: for a job that is not about NADs.
-        """
-        if not self.about_nads:
-            raise ValueError(f"{self.name} is not about NADs")
+        """The NADs that the job is about."""
         return load_nads(self.architecture.name, self.nads_version)
 
     def units(self) -> Sequence[Unit]:

@@ -95,19 +95,11 @@ def match(sensitivity: Tensor, covariance: Tensor) -> float:
     Args:
         sensitivity: C, (D, D), of which the NADs are the eigenvectors.
         covariance: S, (D, D).
-
-    Raises:
-        ValueError: if all maps have the same trace, because one of the two is a multiple of the
-            identity.
     """
     sensitive, variances = (
         torch.linalg.eigvalsh(matrix.double()) for matrix in (sensitivity, covariance)
     )
     most, least = float(sensitive @ variances), float(sensitive @ variances.flip(0))
-    if most - least <= 1e-6 * most:
-        raise ValueError(
-            "one of the two is a multiple of the identity: no map matches better than another"
-        )
     return (float((sensitivity.double() * covariance.double()).sum()) - least) / (most - least)
 
 
