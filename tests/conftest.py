@@ -304,12 +304,6 @@ def site(site_folder, serve) -> str:
 
 
 @pytest.fixture
-def without_anywidget(monkeypatch) -> None:
-    """Let `show` return a page, as where anywidget is not installed."""
-    monkeypatch.setitem(sys.modules, "nads_book.explorer.widget", None)
-
-
-@pytest.fixture
 def reader(browser, site):
     """Open a tab, in which nothing may go wrong."""
     from explorer_pages import Reader

@@ -49,15 +49,13 @@ def write_page(folder, name, *explorers):
 def write_site(folder):
     """Write the pages that the tests visit, and return their folder."""
     views.write_pages_data(folder / "_static" / "explorer")
-    (folder / "module.mjs").write_text(bundle.module(), "utf8")
     shutil.copytree(bundle.SOURCES, folder / "sources")
     few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)
     rows = {3: few, 1_000: NADS["lenet"], "the library": NADS["lenet"]}
-    page = lambda source, *view: views.Page(views.View(*view), source, book=True)  # noqa: E731
     pages = {
         "empty": (),
-        "all": (page(views.Source()),),
-        "two": [page(views.Source(), (part,)) for part in ("direction", "photo")],
+        "all": (views.Page(book=True),),
+        "two": [views.Page((part,), book=True) for part in ("direction", "photo")],
         "guess": (Guess(),),
         "trained": (nb.pages.training.widget(),),
         "atlas": (AtlasGallery(book=True),),
@@ -179,22 +177,3 @@ def assert_photo(pixels, expected, slack=4):
     """The picture is this photo (3, H, W), clipped to [0, 1], within a few of 255 levels."""
     expected = 255 * torch.as_tensor(expected).clamp(0, 1).permute(1, 2, 0).numpy()
     assert np.abs(pixels[..., :3] - expected).max() < slack
-
-
-DEAD = """() => {
-  const root = document.querySelector('nad-explorer').shadowRoot.querySelector('.explorer');
-  const all = (selector) => [...root.querySelectorAll(selector)];
-  const visible = (selector) => all(selector).filter((e) => e.checkVisibility());
-  const trouble = [];
-  if (root.getAttribute('aria-busy') !== 'false') trouble.push('busy');
-  trouble.push(...visible('[role=alert]').map((e) => e.textContent).filter(Boolean));
-  for (const canvas of visible('canvas')) {
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    if (canvas.width < 2 || data.some((x, i) => i % 4 === 3 && x === 0))
-      trouble.push(`not painted: ${canvas.getAttribute('aria-label')}`);
-  }
-  trouble.push(...(root.textContent.match(/.{0,20}(NaN|undefined|Infinity|null).{0,20}/) ?? []));
-  const drawn = visible('svg *, canvas').flatMap((e) => [...e.attributes]).map((a) => a.value);
-  trouble.push(...drawn.filter((value) => /NaN|undefined/.test(value)));
-  return trouble;
-}"""

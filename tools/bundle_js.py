@@ -55,6 +55,5 @@ if __name__ == "__main__":
             bundle.FOLDER / "bundle.js",
             "--loader:.css=text",
             f"--alias:worker-program={worker}",
-            f"--global-name={bundle.NAME}",
             f"--banner:js=// sources: {sources_hash()}",
         )

@@ -14,17 +14,16 @@ from . import (
 from .experiments import Results, Study, run_study
 from .experiments.formatting import readable
 from .network_report import report_on
+from .network_report.classes import class_energy
 from .pages import conclude
 from .pages.parameters import check_parameters, choose_network, choose_preset
 from .photos import DatasetNotFoundError, load_folder, load_images
-from .photos.class_differences import ClassDifferences, class_differences
 from .published import waves
 from .published.waves import grid_frequencies
 from .studies import experiment, load_results, merge_results, run_experiment
 from .theory import checks, deep_linear, first_step, lemma2, pooling
 
 __all__ = [
-    "ClassDifferences",
     "DatasetNotFoundError",
     "Results",
     "Study",
@@ -34,7 +33,7 @@ __all__ = [
     "checks",
     "choose_network",
     "choose_preset",
-    "class_differences",
+    "class_energy",
     "conclude",
     "deep_linear",
     "experiment",

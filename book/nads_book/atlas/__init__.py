@@ -8,5 +8,5 @@ from nads_book.atlas.entries import ATLAS, Entry
 from nads_book.atlas.measures import MEASURES, Measured, describe
 from nads_book.atlas.predictions import judged
 from nads_book.atlas.runs import Computed, compute_entry
-from nads_book.atlas.similarity import load_entry_nads, load_known_nads, most_similar
+from nads_book.atlas.similarity import load_entry_nads, most_similar
 from nads_book.atlas.stored import Atlas, load_atlas

@@ -4,10 +4,11 @@ that `load_atlas` reads.
 
 import json
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.measures import Measured, across, jackknife, products, wave_energies
@@ -16,72 +17,60 @@ from nads_book.atlas.stored import Atlas
 from nads_core.runtime.files import atomic_write
 
 
-def alignment(own: np.ndarray, other: np.ndarray, between: np.ndarray) -> Measured:
-    """Return the cosine of two second moments.
-
-    Args:
-        own: products of the parts of one, (m, m).
-        other: products of the parts of the other, (m', m').
-        between: products of the parts of both, (m, m').
-    """
+def alignment(first: Tensor, second: Tensor) -> Measured:
+    """Return the cosine of two second moments from their parts, (m, D, D) and (m', D, D)."""
+    own, other = (across(products(parts, parts)) for parts in (first, second))
+    between = products(first, second)
 
     def cosine(rows: np.ndarray, columns: np.ndarray) -> float:
-        squares = across(own[np.ix_(rows, rows)]) * across(other[np.ix_(columns, columns)])
-        return float(between[np.ix_(rows, columns)].mean() / np.sqrt(squares))
+        mean = between[np.ix_(rows, columns)].mean()
+        return float(mean / np.sqrt(own(rows) * other(columns)))
 
-    rows, columns = np.arange(len(own)), np.arange(len(other))
-    first = jackknife(lambda chosen: cosine(chosen, columns), len(own))
-    second = jackknife(lambda chosen: cosine(rows, chosen), len(other))
-    return Measured(first.value, float(np.hypot(first.error, second.error)), len(own))
+    rows, columns = np.arange(len(first)), np.arange(len(second))
+    value, error = jackknife(lambda chosen: cosine(chosen, columns), len(first))
+    _, other_error = jackknife(lambda chosen: cosine(rows, chosen), len(second))
+    return Measured(float(value), float(np.hypot(error, other_error)), len(first))
 
 
 def assemble(computed: Mapping[str, Computed]) -> Atlas:
     """Measure what needs several entries: alignments."""
-    names = list(computed)
-    products_within = {name: products(computed[name].parts, computed[name].parts) for name in names}
-    measures = {name: dict(computed[name].measures) for name in names}
-    cosines = np.eye(len(names))
-    for i, first in enumerate(names):
-        for j, second in enumerate(names[:i]):
-            between = products(computed[first].parts, computed[second].parts)
-            aligned = alignment(products_within[first], products_within[second], between)
-            cosines[i, j] = cosines[j, i] = aligned.value
-            for one, other in ((first, second), (second, first)):
-                if ATLAS[one].base == other:
-                    measures[one]["alignment"] = aligned
-    waves = np.stack(
-        [wave_energies(computed[name].parts.mean(0, keepdim=True), 32)[0] for name in names]
-    )
+    measures = {name: dict(one.measures) for name, one in computed.items()}
+    cosines = np.eye(len(computed), dtype="<f4")
+    for (i, first), (j, second) in combinations(enumerate(computed), 2):
+        aligned = alignment(computed[first].parts, computed[second].parts)
+        cosines[i, j] = cosines[j, i] = aligned.value
+        for one, other in ((first, second), (second, first)):
+            if ATLAS[one].base == other:
+                measures[one]["alignment"] = aligned
+    means = [one.parts.mean(0, keepdim=True) for one in computed.values()]
+    waves = np.concatenate([wave_energies(mean, 32) for mean in means])
     return Atlas(
-        {name: ATLAS[name] for name in names},
+        {name: ATLAS[name] for name in computed},
         measures,
-        np.stack([computed[name].eigenvalues.numpy() for name in names]),
+        np.stack([one.eigenvalues.numpy() for one in computed.values()]),
         (waves / waves.mean((1, 2), keepdims=True)).astype("<f4"),
-        cosines.astype("<f4"),
-        {name: computed[name].nads.provenance for name in names},
+        cosines,
+        {name: one.nads.provenance for name, one in computed.items()},
     )
 
 
 FACTS = ("num_networks", "seconds", "processor", "torch", "commit", "date", "estimator", "numbers")
 
 
-def described(facts: Mapping[str, Any], measures: Mapping[str, Measured]) -> dict[str, Any]:
-    """Return facts and measures of an entry as they are stored."""
-    rounded = {
-        key: [float(f"{measured.value:.6g}"), float(f"{measured.error:.4g}"), measured.num_parts]
-        for key, measured in measures.items()
-    }
-    return {"facts": {key: facts[key] for key in FACTS}, "measures": rounded}
-
-
 def write_atlas(atlas: Atlas, folder: Path) -> None:
     """Write ``atlas.json`` and ``atlas.npz``, which `load_atlas` reads."""
-    content = {name: described(atlas.facts[name], atlas.measures[name]) for name in atlas.entries}
+    content = {
+        name: {
+            "facts": {key: atlas.facts[name][key] for key in FACTS},
+            "measures": {
+                key: [float(f"{one.value:.6g}"), float(f"{one.error:.4g}"), one.num_parts]
+                for key, one in measures.items()
+            },
+        }
+        for name, measures in atlas.measures.items()
+    }
     with atomic_write(folder / "atlas.json") as file:
-        rows = ",\n ".join(
-            f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()
-        )
-        file.write(f"{{\n {rows}\n}}\n")
+        json.dump(content, file, indent=1)
     with atomic_write(folder / "atlas.npz", "wb") as file:
         np.savez_compressed(
             file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments

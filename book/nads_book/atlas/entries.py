@@ -8,6 +8,9 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from torch import nn
 
 from nads_book.atlas.small_networks import MLP, ConvNeXt, SmallCNN, Tokens, densenet, resnet
 from nads_core.networks.architectures import Architecture
@@ -59,58 +62,35 @@ class Entry:
         return 8_192 if self.architecture.module is SmallCNN else 2_048
 
 
-# No padding leaves sides of 15 and 13 pixels, of which pooling drops an edge; strides sample rows
-# 0, 2, 4, ...
-def _cnn(
-    name: str, factor: str, change: str, base: str = "cnn", *, flips: bool = True, **options: object
-) -> Entry:
-    stride = 1 if options.get("pooling") == "none" else 8
-    symmetries = _SQUARE if flips else _NO_FLIPS
-    return Entry(Architecture(name, SmallCNN, options, symmetries, 8), factor, base, change, stride)
+def _entry(family: str, name: str, factor: str, change: str, options: dict[str, Any]) -> Entry:
+    """Return an entry of the table: its family says which symmetries and which stride it has."""
+    base, stride, multiple = options.pop("base", family), 8, 8
+    symmetries = _SQUARE
+    if family == "cnn":
+        # No padding leaves sides of 15 and 13 pixels, of which pooling drops an edge; strides
+        # sample rows 0, 2, 4, ...
+        module: Callable[..., nn.Module] = SmallCNN
+        if options.get("padding") == "none" or options.get("pooling") == "strided":
+            symmetries = _NO_FLIPS
+        stride = 1 if options.get("pooling") == "none" else 8
+    elif family == "resnet":
+        module, options = resnet, {"width": 16} | options
+        if options.get("pooling", "strided") == "strided":
+            symmetries, multiple = _NO_FLIPS, 1
+    elif family == "densenet":
+        module, options = densenet, {"growth": 8, "depths": (3, 3, 3, 3)} | options
+    else:
+        module, options = Tokens, {"patch": 4} | options
+        stride = multiple = options["patch"]
+        if options.get("position") == "sine":  # fixed waves distinguish left from right
+            symmetries, multiple = _NO_FLIPS[1:], 1
+    architecture = Architecture(name, module, options, symmetries, multiple)
+    return Entry(architecture, factor, base, change, stride)
 
 
-def _resnet(name: str, factor: str, change: str, base: str = "resnet", **options: object) -> Entry:
-    pooled = (
-        options.get("pooling", "strided") != "strided"
-    )  # strides sample rows 0, 2, 4, ...: no flips
-    architecture = Architecture(
-        name, resnet, {"width": 16} | options, _SQUARE if pooled else _NO_FLIPS, 8 if pooled else 1
-    )
-    return Entry(architecture, factor, base, change)
-
-
-def _dense(name: str, factor: str, change: str, base: str = "densenet", **options: object) -> Entry:
-    small = {"growth": 8, "depths": (3, 3, 3, 3)}
-    return Entry(Architecture(name, densenet, small | options, _SQUARE, 8), factor, base, change)
-
-
-def _tokens(
-    name: str, factor: str, change: str, base: str = "vit", patch: int = 4, **options: object
-) -> Entry:
-    even = options.get("position") != "sine"  # fixed waves distinguish left from right
-    architecture = Architecture(
-        name,
-        Tokens,
-        {"patch": patch} | options,
-        _SQUARE if even else _NO_FLIPS[1:],
-        patch if even else 1,
-    )
-    return Entry(architecture, factor, base, change, patch)
-
-
-_BUILDERS: dict[str, Callable[..., Entry]] = {
-    "cnn": _cnn,
-    "resnet": _resnet,
-    "densenet": _dense,
-    "vit": _tokens,
-}
 _ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
 _ENTRIES = (
-    *(
-        _BUILDERS[family](*labels, **options)
-        for family, rows in _ROWS.items()
-        for *labels, options in rows
-    ),
+    *(_entry(family, *row) for family, rows in _ROWS.items() for row in rows),
     Entry(Architecture("convnext", ConvNeXt, {}, _SQUARE, 4), "", "", "a small ConvNeXt", 4),
     Entry(Architecture("mlp", MLP), "", "", "an MLP", 1),
 )

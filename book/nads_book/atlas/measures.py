@@ -5,12 +5,17 @@ Each part estimates C without bias. So products of different parts estimate tr C
 without bias as well, and leaving out one part at a time (jackknife) gives intervals.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import t
 from torch import Tensor
+
+from nads_book.experiments.formatting import estimate, readable
 
 _FRAME = 2  # pixels that count as the border
 _HIGH = 8  # cycles an image, from which on a frequency counts as high
@@ -36,50 +41,59 @@ MEASURES = {  # each measure in few words, for tables and sorting, after its def
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its 95 % interval.
+    """A number with its 95 % interval (Student's).
 
     Args:
         value: the estimate.
         error: standard error of the estimate, from leaving out parts.
         num_parts: number of parts that were left out one by one.
+        num_compared: number of such intervals that hold together (Bonferroni).
     """
 
     value: float
     error: float
     num_parts: int
+    num_compared: int = 1
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Student's, at 95 %."""
-        from scipy.stats import t
+        """The lower and the upper end."""
+        half = t.ppf(1 - 0.025 / self.num_compared, self.num_parts - 1) * self.error
+        return float(self.value - half), float(self.value + half)
 
-        half = float(t.ppf(0.975, self.num_parts - 1)) * self.error
-        return self.value - half, self.value + half
+    def __iter__(self) -> Iterator[float]:
+        return iter((float(self.value), *self.interval))
 
     def __str__(self) -> str:
+        """Return the number and its interval with as many digits as the interval deserves."""
         low, high = self.interval
-        return f"{self.value:.3g} ({low:.3g} to {high:.3g})"
+        if 1e-6 < high - low < math.inf:
+            return estimate(self, max(0, math.ceil(0.5 - math.log10(high - low))))
+        return f"{readable(self.value)} ({readable(low)} to {readable(high)})"
 
 
-def jackknife(estimate: Callable[[np.ndarray], float], num_parts: int) -> Measured:
-    """Estimate a number from parts 0, 1, ..., and its standard error from leaving out each.
+def jackknife(
+    estimate: Callable[[np.ndarray], Any], num_parts: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimate numbers from parts 0, 1, ..., and their standard errors from leaving out each.
 
     Args:
-        estimate: function of the indices of parts, (m,), that returns the number.
+        estimate: function of the indices of parts, (m,), that returns a number or an array.
         num_parts: number of parts, three at least.
     """
     everything = np.arange(num_parts)
     left_out = np.array([estimate(np.delete(everything, part)) for part in everything])
-    error = np.sqrt((num_parts - 1) * left_out.var())
-    return Measured(float(estimate(everything)), float(error), num_parts)
+    return np.asarray(estimate(everything)), np.sqrt((num_parts - 1) * left_out.var(0))
 
 
-def across(gram: np.ndarray) -> float:
-    """Return the mean over pairs of different parts of their product, from the products of all
-    pairs (m, m).
+def across(products: np.ndarray) -> Callable[[np.ndarray], float]:
+    """Return a function of the indices of parts: the mean over pairs of different ones of their
+    product, from the products of all pairs (m, m).
     """
-    count = len(gram)
-    return float((gram.sum() - np.trace(gram)) / (count * (count - 1)))
+    different = 1 - np.eye(len(products))
+    return lambda chosen: float(
+        np.average(products[np.ix_(chosen, chosen)], weights=different[np.ix_(chosen, chosen)])
+    )
 
 
 def repeated_patterns(stride: int, size: int = 32) -> Tensor:
@@ -98,76 +112,55 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
         stride: `Entry.stride`; measures about it are left out where it is 1.
     """
     count, dimension = parts.shape[:2]
-    size = round(dimension**0.5)
-    traces = parts.diagonal(dim1=1, dim2=2).sum(1).double().numpy()  # (m,)
-    gram = products(parts, parts)
+    size = math.isqrt(dimension)
+    pixels = parts.diagonal(dim1=1, dim2=2).double().numpy()  # (m, D)
+    traces = pixels.sum(1)
+    squares, squared_traces = across(products(parts, parts)), across(np.outer(traces, traces))
     energies = wave_energies(parts, size)  # (m, H, H)
     axis = np.fft.fftfreq(size, 1 / size)
     ky, kx = np.meshgrid(axis, axis, indexing="ij")
-    pixels = parts.diagonal(dim1=1, dim2=2).double().numpy().reshape(count, size, size)
     frame = np.ones((size, size), bool)
     frame[_FRAME:-_FRAME, _FRAME:-_FRAME] = False
 
+    def measured(estimate: Callable[[np.ndarray], Any]) -> Measured:
+        value, error = jackknife(estimate, count)
+        return Measured(float(value), float(error), count)
+
     def ratio(first: np.ndarray, second: np.ndarray) -> Measured:
-        return jackknife(lambda chosen: float(first[chosen].mean() / second[chosen].mean()), count)
+        return measured(lambda chosen: first[chosen].mean() / second[chosen].mean())
 
     values = {
-        "effective": jackknife(
-            lambda chosen: (
-                across(np.outer(traces[chosen], traces[chosen]))
-                / across(gram[np.ix_(chosen, chosen)])
-            ),
-            count,
-        ),
+        "effective": measured(lambda chosen: squared_traces(chosen) / squares(chosen)),
         "high": ratio(energies[:, np.hypot(ky, kx) > _HIGH].sum(1), energies.sum((1, 2))),
-        "border": ratio(pixels[:, frame].mean(1), pixels.mean((1, 2))),
+        "border": ratio(pixels[:, frame.ravel()].mean(1), pixels.mean(1)),
         "nyquist": ratio(energies[:, size // 2, size // 2], energies[:, 0, 0]),
     }
     if 1 < stride < size:
-        period = size // stride
-        at_stride = (ky % period == 0) & (kx % period == 0)
-        at_stride[0, 0] = False
-        varying = np.ones_like(at_stride)
-        varying[0, 0] = False
+        period, rank = size // stride, stride**2
+        varying = np.hypot(ky, kx) > 0
+        at_stride = varying & (ky % period == 0) & (kx % period == 0)
         values["comb"] = ratio(energies[:, at_stride].mean(1), energies[:, varying].mean(1))
         patterns = repeated_patterns(stride, size).flatten(1).to(parts.dtype)  # (s^2, D)
         inside = torch.einsum("kd,mde,ke->m", patterns, parts, patterns).double().numpy()  # tr P C
-        values["unlike levels"] = jackknife(
-            lambda chosen: _unexplained(gram, traces, inside, stride**2, dimension, chosen), count
+        contrast = inside - rank / dimension * traces
+        explained = across(np.outer(contrast, contrast) / (rank * (1 - rank / dimension)))
+        # A second level on the patterns explains this share of |C - (tr C / D) I|^2
+        values["unlike levels"] = measured(
+            lambda chosen: (
+                1 - explained(chosen) / (squares(chosen) - squared_traces(chosen) / dimension)
+            )
         )
     return values
-
-
-def _unexplained(
-    gram: np.ndarray,
-    traces: np.ndarray,
-    inside: np.ndarray,
-    rank: int,
-    dimension: int,
-    chosen: np.ndarray,
-) -> float:
-    """Return the share of |C - (tr C / D) I|^2 that a second level on a subspace of this rank does
-    not explain.
-    """
-    squares = across(gram[np.ix_(chosen, chosen)])
-    means = across(np.outer(traces[chosen], traces[chosen]))
-    deviation = squares - means / dimension
-    contrast = inside[chosen] - rank / dimension * traces[chosen]
-    explained = across(np.outer(contrast, contrast)) / (rank * (1 - rank / dimension))
-    return 1 - explained / deviation
 
 
 def wave_energies(parts: Tensor, size: int) -> np.ndarray:
     """Return the energies of complex waves v^* C v of unit norm, (m, H, H), frequencies as numpy
     orders them.
     """
-    pixels = torch.eye(size**2, dtype=parts.dtype).view(-1, size, size)
-    waves = torch.fft.fft2(pixels, norm="ortho").flatten(1)  # (D, K)
-    energies = []
-    for part in parts:
-        moved = part.to(waves.dtype) @ waves
-        energies.append((waves.conj() * moved).sum(0).real.double().numpy().reshape(size, size))
-    return np.stack(energies)
+    pixels = parts.unflatten(2, (size, size)).unflatten(1, (size, size))  # (m, H, H, H, H)
+    waves = torch.fft.fft2(torch.fft.ifft2(pixels, dim=(1, 2), norm="ortho"), norm="ortho")
+    energies = waves.flatten(3).flatten(1, 2).diagonal(dim1=1, dim2=2).real  # (m, D)
+    return energies.unflatten(1, (size, size)).double().numpy()
 
 
 def products(first: Tensor, second: Tensor) -> np.ndarray:

@@ -13,11 +13,9 @@ import nads_core as nc
 from nads_book.atlas.entries import Entry
 from nads_book.atlas.measures import Measured, describe
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.seeds import seed_sequence
 
 SHAPE = (1, 32, 32)
-_FEWEST = 64  # networks: eight in each group
 NUM_DIRECTIONS = 64  # that ship
 
 
@@ -56,19 +54,14 @@ def compute_entry(
         progress: whether to show a bar.
 
     Raises:
-        ValueError: if the state there is of another seed or has more networks, or too few are asked
-            for.
+        ValueError: if the state there is of another seed or has more networks.
         KeyboardInterrupt: on Ctrl-C; the next call resumes.
     """
-    num_networks = entry.num_networks if num_networks is None else num_networks
-    require_integers(num_networks=num_networks)
-    if num_networks < _FEWEST:
-        raise ValueError(f"{_FEWEST} networks are needed, got num_networks = {num_networks}")
     folder.mkdir(parents=True, exist_ok=True)
     moment = nc.second_moment(
         entry.architecture,
         SHAPE,
-        num_networks,
+        num_networks or entry.num_networks,
         estimator=nc.SmoothedGradient(16),
         seed=entry_seed(entry, seed),
         device="cpu",

@@ -7,10 +7,8 @@ from pathlib import Path
 import nads_core as nc
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments import load_nads
-from nads_core.directions import NADs, Uncertainty
-from nads_core.directions.certainty import CERTAIN
+from nads_core.directions import NADs
 
-FEWEST = 4  # smallest dimension of leading subspaces that is chosen to be compared
 _PAPER = ("densenet121", "lenet", "resnet18", "vgg11")  # logistic regression prefers no direction
 NADS_FOLDER = Path(__file__).with_name("nads")
 
@@ -24,14 +22,12 @@ class SubspaceSimilarity:
         overlap: mean squared cosine of the principal angles.
         interval: interval of the overlap of the exact subspaces, see `overlap_interval`.
         num_directions: dimension of each subspace.
-        chance: mean overlap of two random subspaces.
     """
 
     name: str
     overlap: float
     interval: tuple[float, float]
     num_directions: int
-    chance: float
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -67,25 +63,15 @@ def load_entry_nads(name: str) -> NADs:
     return nc.load_nads(NADS_FOLDER / f"{name}.npz")
 
 
-def load_known_nads(name: str) -> NADs:
-    """Return the NADs of an architecture of the paper, "lenet", or of the atlas, "atlas/cnn"."""
-    in_atlas, entry = name.startswith("atlas/"), name.removeprefix("atlas/")
-    return load_entry_nads(entry) if in_atlas else load_nads(name)
-
-
-def most_similar(nads: NADs, k: int | None = None) -> list[SubspaceSimilarity]:
+def most_similar(nads: NADs, k: int = 10) -> list[SubspaceSimilarity]:
     """Return the similarity to the architectures of the paper and of the atlas, the closest first.
 
     Args:
         nads: NADs of inputs (1, 32, 32).
-        k: number of leading directions to compare; by default for each the one that both know
-            best. Architectures of which no leading subspace is certain by 0.9 are left out then.
-            Overlaps of different sizes stand in one list by default: four directions are shared
-            more easily than forty, so a ranking needs one k. Of an entry 64 directions are stored,
-            and a larger k leaves it out.
+        k: number of leading directions to compare, at most 64: so many are stored of an entry.
 
     Raises:
-        ValueError: for other inputs, or NADs without uncertainty.
+        ValueError: for other inputs, NADs without uncertainty, or fewer than k directions.
 
     Example:
         >>> most_similar(load_nads("lenet"))[0].name
@@ -96,35 +82,10 @@ def most_similar(nads: NADs, k: int | None = None) -> list[SubspaceSimilarity]:
             f"the known NADs are of inputs (1, 32, 32), these of {shape}: compute NADs of the "
             "network with one input channel of that size, or compare two of yours by `overlap`"
         )
-    own, similarities = _uncertainty(nads), []
-    for name in (*_PAPER, *(f"atlas/{entry}" for entry in ATLAS)):
-        other = load_known_nads(name)
-        size = _best_known(own, _uncertainty(other)) if k is None else k
-        if size is not None and size <= len(other):
-            similarities.append(
-                SubspaceSimilarity(
-                    name,
-                    nads.overlap(other, size),
-                    overlap_interval(nads, other, size),
-                    size,
-                    chance=size / len(nads.basis),
-                )
-            )
+    known = {name: load_nads(name) for name in _PAPER}
+    known |= {f"atlas/{name}": load_entry_nads(name) for name in ATLAS}
+    similarities = [
+        SubspaceSimilarity(name, nads.overlap(other, k), overlap_interval(nads, other, k), k)
+        for name, other in known.items()
+    ]
     return sorted(similarities, key=lambda one: -one.overlap)
-
-
-def _uncertainty(nads: NADs) -> Uncertainty:
-    if nads.uncertainty is None:
-        raise ValueError(
-            "these NADs have no uncertainty, so similarities have no interval: compute them again"
-        )
-    return nads.uncertainty
-
-
-def _best_known(one: Uncertainty, other: Uncertainty) -> int | None:
-    """Return the dimension whose leading subspace both know best; None if it is not certain."""
-    size = min(len(one), len(other), 1023)
-    certainty = one.leading_certainty[:size].minimum(other.leading_certainty[:size])
-    certainty[: FEWEST - 1] = 0
-    k = int(certainty.argmax()) + 1
-    return k if certainty[k - 1] >= CERTAIN else None

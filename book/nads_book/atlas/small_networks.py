@@ -168,11 +168,6 @@ class SmallCNN(nn.Module):
             for _ in range(poolings):
                 features.append(downsample(pooling))
                 size = halved(size, pooling)
-        if size < 1:
-            raise ValueError(
-                f"image_size {image_size} is too small for this network: nothing is left after "
-                "pooling"
-            )
         self.features = nn.Sequential(*features)
         self.head = (
             nn.Flatten() if head == "flat" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
@@ -285,10 +280,6 @@ class Tokens(nn.Module):
         position: str = "learned",
     ):
         super().__init__()
-        if image_size % patch:
-            raise ValueError(
-                f"image_size {image_size} must be a multiple of the patches' side {patch}"
-            )
         side = image_size // patch
         self.embedding = nn.Conv2d(in_channels, self.width, patch, stride=patch)
         if position == "learned":

@@ -41,16 +41,6 @@ class Atlas:
         aligned = self.measures[name]["alignment"]
         return Measured(1 - aligned.value, aligned.error, aligned.num_parts)
 
-    def networks_to_know(self, name: str) -> float:
-        """Return about how many networks it takes to see the effect of an entry: errors fall with
-        the root of these.
-        """
-        effect = self.effect(name)
-        low, _ = effect.interval
-        if effect.value <= 0:
-            return float("inf")
-        return float(self.facts[name]["num_networks"] * ((effect.value - low) / effect.value) ** 2)
-
 
 @lru_cache(maxsize=1)
 def load_atlas() -> Atlas:

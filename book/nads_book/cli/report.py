@@ -32,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "network output: index (default: 0), path such as logits.0, or MODULE:FUNCTION"
     add("--output", help=what)
     add("--num-images", type=int, help="images, drawn evenly from the classes (default: 2000)")
-    add("--name", help="name of the network on the page")
     add("--seed", type=int, help="random seed of weights and inputs (default: 0)")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
 
@@ -45,7 +44,6 @@ def run(
     minutes: float = 5,
     output: str = "0",
     num_images: int = 2_000,
-    name: str = "",
     **options: Any,
 ) -> int:
     """Write a report on a network at 64 networks, and at the end of the time."""
@@ -66,7 +64,7 @@ def run(
     most = _MOST
     if math.prod(shape) > _LARGE:  # more networks say more than more inputs of each
         options["estimator"], most = SmoothedGradient(num_inputs=4), _MOST_OF_LARGE
-    factory = inputs.drawn_head(model, shape)
+    factory = inputs.drawn_head(model)
     count, more, page = 0, _FIRST, 0.0
     with tempfile.TemporaryDirectory() as folder:
         options["checkpoint"] = Path(folder, "nads.ckpt")
@@ -75,8 +73,6 @@ def run(
                 begun = time.monotonic()
                 count += more
                 moment = second_moment(factory, shape, count, **options)
-                if name:
-                    moment.provenance["architecture"] = name
                 drawn = time.monotonic()
                 if count == _FIRST:
                     report_on(moment, loaded, status=_DRAWING).save(out)

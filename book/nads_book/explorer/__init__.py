@@ -7,8 +7,7 @@ offers, and `show`. It measures nothing; static figures are in `figures`.
 
 from nads_book.explorer.changes import Changes
 from nads_book.explorer.data import load_pictures
-from nads_book.explorer.figure import show
 from nads_book.explorer.gallery import AtlasGallery, Stack, pack_atlas
 from nads_book.explorer.playground import Playground
 from nads_book.explorer.sliders import live_sliders
-from nads_book.explorer.views import PARTS, Page, Source, View, write_pages_data
+from nads_book.explorer.views import PARTS, Page, show, write_pages_data

@@ -16,7 +16,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER / "sources"
-NAME = "nadExplorer"  # global variable that holds what the program exports
 FILE = "_static/explorer/explorer.js"  # in the folder of a book's pages
 UNPACK = """(async (packed) => {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
@@ -31,22 +30,6 @@ def script() -> str:
     from a server.
     """
     return (FOLDER / "bundle.js").read_text("utf8")
-
-
-def module() -> str:
-    """Return the program as an ES module, whose default export is what anywidget calls."""
-    return f"{script()}export default {NAME}.default;\n"
-
-
-def packed_module() -> str:
-    """Return the module packed, as small as an output of a live notebook can carry it."""
-    name = json.dumps(f"{NAME}-{zlib.crc32(module().encode()):08x}")
-    blob = 'new Blob([text], { type: "text/javascript" })'
-    return (
-        f"const program = (globalThis[{name}] ??=\n"
-        f"{UNPACK}({_packed(module())}).then((text) => import(URL.createObjectURL({blob}))));\n"
-        "export default { render: async (context) => (await program).default.render(context) };\n"
-    )
 
 
 def packed_script() -> str:

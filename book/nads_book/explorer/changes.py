@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nads_book.explorer.bundle import element
-from nads_book.explorer.data import as_script
-from nads_book.explorer.views import Source
+from nads_book.explorer.data import as_script, pack_shipped
 from nads_book.figures.publishing import publishing
 
 STRENGTH = 0.05  # of what the note writes
@@ -35,7 +34,7 @@ class Changes:
 
     def _repr_html_(self) -> str:
         needed = () if self.book else ("photos", *(one["key"] for one in self.networks))
-        scripts = [as_script(name, Source().packet(name)) for name in needed]
+        scripts = [as_script(name, pack_shipped(name)) for name in needed]
         config = {"networks": self.networks, "strength": STRENGTH}
         return element(
             f"nad-{self.kind}", config, "This figure is interactive.", self.book, scripts

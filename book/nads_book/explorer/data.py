@@ -24,7 +24,7 @@ from nads_book.studies import load_results
 from nads_book.theory.first_step import accuracies_by
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
-from nads_core.directions import NADs
+from nads_core.directions import NADs, load_nads
 from nads_core.directions.certainty import CERTAIN
 from nads_core.networks.architectures import ARCHITECTURES
 
@@ -125,6 +125,11 @@ def pack_photos(size: int = 32) -> Packet:
         "names": list(photos.class_names),
     }
     return header, (photos.images * 255).round().byte().numpy().tobytes()
+
+
+def pack_shipped(name: str) -> Packet:
+    """Pack the NADs that ship under a name, or "photos"."""
+    return pack_photos() if name == "photos" else pack_nads(load_nads(name), LABELS[name], name)
 
 
 def load_pictures(size: int = 32) -> ImageSet:

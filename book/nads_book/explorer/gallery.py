@@ -45,10 +45,7 @@ def pack_atlas() -> Packet:
                 "factor": entry.factor,
                 "base": entry.base,
                 "networks": atlas.facts[name]["num_networks"],
-                "measures": {
-                    key: [float(f"{x:.3g}") for x in (one.value, *one.interval)]
-                    for key, one in values.items()
-                },
+                "measures": {key: [float(f"{x:.3g}") for x in one] for key, one in values.items()},
                 "spectrum": [float(f"{eigenvalues[i] / eigenvalues[0]:.3g}") for i in _POINTS],
                 "alike": [round(float(x), 3) for x in atlas.alignments[number]],
             }

@@ -1,4 +1,4 @@
-"""The explorer, and sliders that call Python, as widgets; importing this module needs anywidget."""
+"""Sliders that call Python as a widget; importing this module needs anywidget."""
 
 from __future__ import annotations
 
@@ -8,84 +8,6 @@ from typing import Any, NamedTuple
 
 import anywidget
 import traitlets
-
-from nads_book.explorer.bundle import packed_module
-from nads_book.explorer.data import compressed
-from nads_book.explorer.views import Source, View, names_in_view, require_drawable
-
-KEYS = tuple(View.__dataclass_fields__)
-
-
-class Explorer(anywidget.AnyWidget):
-    """The explorer in a live notebook; `nads_book.explorer.show` makes one.
-
-    Its attributes are those of the view. They follow the reader, and the reader sees what you set:
-    ``explorer.index = 12``, ``ipywidgets.jslink((slider, "value"), (explorer, "index"))``. What its
-    NADs and images do not have raises `traitlets.TraitError`; where other NADs are fewer, ``index``
-    and ``kept`` follow.
-
-    The state of the widget holds the arrays of the first view, compressed. So an executed notebook
-    that is reopened or exported shows it without a kernel, if the notebook holds the states of its
-    widgets: papermill and ``nbconvert --execute`` store them, and JupyterLab does by its setting
-    *Save Widget State Automatically*.
-    """
-
-    _esm = packed_module()
-
-    parts = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    architecture = traitlets.Unicode().tag(sync=True)
-    second = traitlets.Unicode().tag(sync=True)
-    index = traitlets.Int().tag(sync=True)
-    frequency = traitlets.List(traitlets.Int()).tag(sync=True)
-    photo = traitlets.Int().tag(
-        sync=True
-    )  # -1 is an image of the reader's own, which stays in the browser
-    kept = traitlets.Int().tag(sync=True)
-
-    labels = traitlets.Dict().tag(sync=True)  # of the architectures in the menu, by name
-    _wanted = traitlets.List(traitlets.Unicode()).tag(
-        sync=True
-    )  # the names whose arrays the browser has asked for
-    _packets = traitlets.Dict().tag(sync=True)  # name -> header and bytes
-
-    def __init__(self, view: View, source: Source):
-        self._first, self._source = view, source
-        super().__init__(labels=source.labels, **vars(view))
-        self._packets = {name: compressed(source.packet(name)) for name in names_in_view(view)}
-
-    @traitlets.validate(*KEYS)
-    def _require_drawable(self, proposal: dict[str, Any]) -> object:
-        key, value = proposal["trait"].name, proposal["value"]
-        if key == "photo" and value == -1:
-            return value
-        if key == "parts" and tuple(value) != tuple(self._first.parts):
-            raise traitlets.TraitError(
-                "the parts of an explorer stay as they were made: call show again"
-            )
-        view = View(self._first.parts, self.architecture, self.second)
-        try:
-            return require_drawable(key, value, view, self._source)
-        except ValueError as error:
-            raise traitlets.TraitError(str(error)) from None
-
-    @traitlets.observe("architecture", "second")
-    def _follow(self, change: dict[str, Any]) -> None:
-        """Stay within the NADs of the architectures in view."""
-        count = self._source.count(self.architecture, self.second)
-        self.index, self.kept = min(self.index, count - 1), min(self.kept, count)
-
-    @traitlets.observe("_wanted")
-    def _answer(self, change: dict[str, Any]) -> None:
-        """Send arrays when they are first asked for."""
-        new = [
-            name
-            for name in change["new"]
-            if name not in self._packets and name in (*self.labels, "photos")
-        ]
-        packets = {name: self._source.packet(name) for name in new}
-        self._packets = self._packets | {
-            n: header | {"bytes": content} for n, (header, content) in packets.items()
-        }
 
 
 class Range(NamedTuple):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nads_book.atlas.measures import Measured
 from nads_book.network_report.parts import Figure, Section, least_width, picture
-from nads_book.network_report.sample import Estimate, Sample
+from nads_book.network_report.sample import Sample, differs
 from nads_core.data import ImageSet
+from nads_core.directions import SecondMoment
 
 PARTS = 20  # of the inputs of each class
-_KEPT = np.vstack([np.ones(PARTS), 1 - np.eye(PARTS)])  # all parts, and all but one: (1 + P, P)
 _DRAWN, _LISTED = 3, 200  # pairs that are drawn or named, and pairs among the numbers
 
 
@@ -29,29 +29,45 @@ class Pair(NamedTuple):
     """
 
     classes: tuple[int, int]
-    energy: Estimate
+    energy: Measured
     known: bool
+
+
+def class_energy(images: ImageSet, moment: SecondMoment) -> Measured:
+    """Return the energy of networks along the differences of class means, relative to that along a
+    random direction, with its 95 % interval over inputs and networks.
+
+    Args:
+        images: labelled inputs of the networks' shape, see `class_pairs`.
+        moment: second moment C of the networks' gradients.
+
+    Raises:
+        ValueError: if inputs have another shape, or classes are too small.
+    """
+    return class_pairs(images, Sample.of_moment(moment))[0]
 
 
 def classes(sample: Sample, images: ImageSet) -> Section:
     """Describe the energy along differences of classes, and the pairs where it is smallest."""
     overall, pairs, means = class_pairs(images, sample)
-    named = [" – ".join(images.class_names[i] for i in pair.classes) for pair in pairs]
+    named = {
+        pair.classes: " – ".join(images.class_names[i] for i in pair.classes) for pair in pairs
+    }
     known = [pair for pair in pairs if pair.known]
-    deaf = [pair for pair in known if pair.energy.high < 1]
+    deaf = [pair for pair in known if pair.energy.interval[1] < 1]
     sentences = []
-    if overall.differs_from(1):
+    if differs(overall, 1):
         sentences.append(
             f"Between classes the energy is {overall} times that along a random direction (all "
             f"pairs of classes, weighted by squared distance; {len(images):,} inputs, "
             f"{images.source})."
         )
     if deaf and len(pairs) > 1:
-        least = [f"{named[pairs.index(pair)]}, {pair.energy}" for pair in deaf[:_DRAWN]]
+        least = "; ".join(f"{named[pair.classes]}, {pair.energy}" for pair in deaf[:_DRAWN])
         sentences.append(
             f"Deaf: {len(deaf)} of {len(pairs)} pairs differ along directions to which the network "
             "responds less than to a random one (intervals of all pairs hold together). The "
-            f"lowest: {'; '.join(least)}."
+            f"lowest: {least}."
         )
     opening = sentences[-1] if sentences else ""
     sentences.append(
@@ -60,24 +76,28 @@ def classes(sample: Sample, images: ImageSet) -> Section:
         "distinguishes classes."
     )
     figures = []
-    for pair in known[:_DRAWN] if overall.low > 0 else []:  # otherwise the networks are too few
-        shown = [
-            picture(means[i].numpy(), images.class_names[i], signed=False) for i in pair.classes
-        ]
+    for pair in (
+        known[:_DRAWN] if overall.interval[0] > 0 else []
+    ):  # otherwise the networks are too few
         first, second = (means[i].numpy() for i in pair.classes)
+        names = [images.class_names[i] for i in pair.classes]
+        shown = [
+            picture(mean, name, signed=False)
+            for mean, name in zip((first, second), names, strict=True)
+        ]
         shown.append(picture(first - second, "difference"))
         caption = f"energy {pair.energy} times that of a random direction"
-        width = least_width(70, tuple(first.shape))
-        figures.append(Figure(shown, caption, width, narrow=means.dim() == 4))
+        width = least_width(70, first.shape)
+        figures.append(Figure(shown, caption, width, narrow=first.ndim == 3))
     numbers = [
-        {"classes": name.split(" – "), "sensitivity": pair.energy}
-        for name, pair in zip(named[:_LISTED], pairs, strict=False)
+        {"classes": named[pair.classes].split(" – "), "sensitivity": pair.energy}
+        for pair in pairs[:_LISTED]
     ]
     title = "What your classes ask for"
     return Section(title, sentences, figures, {"lift": overall, "pairs": numbers}, opening)
 
 
-def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair], Tensor]:
+def class_pairs(images: ImageSet, sample: Sample) -> tuple[Measured, list[Pair], Tensor]:
     """Compare the differences d of class means with the second moment C of the networks' gradients.
 
     Each class is divided into parts. Products of different parts estimate d^T C d and d^T d without
@@ -97,32 +117,28 @@ def class_pairs(images: ImageSet, sample: Sample) -> tuple[Estimate, list[Pair],
         ValueError: if inputs have another shape, or classes are too small.
     """
     means = means_of_parts(images, sample.shape)  # (P, K, D)
-    x, y = (half @ means.flatten(0, 1).T for half in (sample.x, sample.y))
-    x, y = (half.unflatten(2, means.shape[:2]).double().numpy() for half in (x, y))  # (n, R, P, K)
-    chosen = list(combinations(range(means.shape[1]), 2))
-    lengths, energies = [], []  # of each pair: (1 + P,) and (n, 1 + P)
-    for a, b in chosen:
-        difference = (means[:, a] - means[:, b]).double().numpy().T  # (D, P)
-        lengths.append(_across_parts(difference, difference).sum(0))
-        energies.append(_across_parts(x[..., a] - x[..., b], y[..., a] - y[..., b]).sum(1))
-    # The sum over all pairs goes first: (..., 1 + pairs)
-    length, energy = (np.stack([sum(each), *each], axis=-1) for each in (lengths, energies))
+    length = _across_parts(means, means)  # (1 + P, 1 + pairs)
+    halves = zip(sample.x, sample.y, strict=True)
+    energy = np.stack([_across_parts(means @ x.T, means @ y.T) for x, y in halves])
     mean = sample.energies / means.shape[2]  # (n,)
     values, of_networks = sample.errors(
-        np.column_stack([energy[:, 0], mean]), lambda e: e[..., :-1] / length[0] / e[..., -1:]
+        np.column_stack([energy[:, 0], mean]), lambda e: e[:-1] / length[0] / e[-1]
     )
     of_inputs = _error_without_parts(energy[:, 1:].mean(0) / length[1:] / mean.mean())
     errors, noise = np.hypot(of_networks, of_inputs), _error_without_parts(length[1:])
-
-    def interval(number: int, values: np.ndarray, errors: np.ndarray) -> Estimate:
-        return Estimate.student(values[number], errors[number], PARTS, len(chosen) if number else 1)
-
+    chosen = torch.combinations(torch.arange(means.shape[1])).tolist()
+    count = len(chosen)
     pairs = [
-        Pair(of, interval(i, values, errors), interval(i, length[0], noise).low > 0)
-        for i, of in enumerate(chosen, start=1)
+        Pair(
+            (first, second),
+            Measured(values[i], errors[i], PARTS, count),
+            Measured(length[0, i], noise[i], PARTS, count).interval[0] > 0,
+        )
+        for i, (first, second) in enumerate(chosen, start=1)
     ]
     pairs.sort(key=lambda pair: pair.energy.value)
-    return interval(0, values, errors), pairs, means.mean(0).unflatten(1, sample.shape)
+    overall = Measured(values[0], errors[0], PARTS)
+    return overall, pairs, means.mean(0).unflatten(1, sample.shape)
 
 
 def means_of_parts(images: ImageSet, shape: tuple[int, ...]) -> Tensor:
@@ -145,13 +161,23 @@ def means_of_parts(images: ImageSet, shape: tuple[int, ...]) -> Tensor:
     return torch.stack(means).unflatten(0, (PARTS, -1))
 
 
-def _across_parts(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the mean of x_p y_q over parts p != q, (..., P) -> (..., 1 + P).
+def _across_parts(x: Tensor, y: Tensor) -> np.ndarray:
+    """Return (x_pa - x_pb) . (y_qa - y_qb), averaged over parts p != q, for each pair of classes a
+    and b, (P, K, R) -> (1 + P, 1 + pairs).
 
-    The first is of all parts, the others are without one part each.
+    The first row is of all parts, the others are without one part each. The first column is the sum
+    over all pairs.
     """
-    same, counts = (x * y) @ _KEPT.T, _KEPT.sum(1)  # p = q is left out
-    return ((x @ _KEPT.T) * (y @ _KEPT.T) - same) / (counts * (counts - 1))
+    kept = torch.cat([torch.ones(1, PARTS), 1 - torch.eye(PARTS)]).double()  # (1 + P, P)
+    weights = kept[:, :, None] * kept[:, None] * (1 - torch.eye(PARTS))  # p = q is left out
+    weights /= weights.sum((1, 2), keepdim=True)
+    products = torch.einsum("par,qbr->pqab", x.double(), y.double())
+    products = torch.einsum("zpq,pqab->zab", weights, products)
+    squares = products.diagonal(dim1=1, dim2=2)  # (1 + P, K)
+    differences = squares[:, :, None] + squares[:, None] - products - products.mT
+    first, second = torch.combinations(torch.arange(x.shape[1])).T
+    pairs = differences[:, first, second]
+    return torch.cat([pairs.sum(1, keepdim=True), pairs], 1).numpy()
 
 
 def _error_without_parts(values: np.ndarray) -> np.ndarray:

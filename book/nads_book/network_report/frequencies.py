@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.experiments.formatting import LABELS, percent
+from nads_book.experiments.formatting import LABELS, fixed
 from nads_book.network_report.parts import Figure, Section, chart, heat_maps
-from nads_book.network_report.sample import Sample
+from nads_book.network_report.sample import Sample, differs
 
 FINE = 1 / 4  # cycles per pixel, above which a wave is fine: shorter than four pixels
 _EDGES = np.array([0, *(2.0**k / 256 for k in range(3)), *(k / 32 for k in range(1, 17)), 1])
@@ -25,12 +25,10 @@ def frequencies(sample: Sample, name: str) -> Section:
     waves = spectra.reshape(len(spectra), -1)
     is_fine = radii(grid).ravel() > FINE + 1e-9  # not those of four pixels, whatever the rounding
     (fine,) = sample.estimate(
-        np.column_stack([waves[:, is_fine].sum(1), waves.sum(1)]), lambda e: e[..., :1] / e[..., 1:]
+        np.column_stack([waves[:, is_fine].sum(1), waves.sum(1)]), lambda e: e[:1] / e[1]
     )
-    rings = sample.estimate(
-        np.column_stack([of_rings, waves.mean(1)]), lambda e: e[..., :-1] / e[..., -1:]
-    )
-    curves: dict[str, tuple[np.ndarray, Any]] = {name: (centres, rings)}
+    rings = sample.estimate(np.column_stack([of_rings, waves.mean(1)]), lambda e: e[:-1] / e[-1])
+    curves: dict[str, tuple[np.ndarray, Any]] = {name: (centres, [[*ring] for ring in rings])}
     unit, figures = "sample", []
     if len(grid) == 2:
         unit = "pixel"
@@ -44,10 +42,10 @@ def frequencies(sample: Sample, name: str) -> Section:
     below = "Mean over waves of similar frequency, with the 95 % band."
     figures.append(Figure([drawn], below, 0))
     sentences = []
-    if fine.differs_from(is_fine.mean()):
+    if differs(fine, is_fine.mean()):
         sentences.append(
-            f"Waves shorter than four {unit}s hold {fine.percent} of the energy; they are "
-            f"{percent(is_fine.mean())} of all waves."
+            f"Waves shorter than four {unit}s hold a share of {fine} of the energy; their "
+            f"share of all waves is {fixed(is_fine.mean(), 2)}."
         )
     return Section(
         "At which frequencies",
@@ -66,16 +64,15 @@ _CAPTION = (
 
 def _features(sample: Sample) -> Section:
     """Describe the energy of the features of rows, which have no frequency."""
-    shares = sample.estimate(
-        sample.spectra(), lambda e: e / e.mean(-1, keepdims=True), num_compared=sample.shape[0]
-    )
-    outside = [share for share in shares if not share.low <= 1 <= share.high]
+    shares = sample.estimate(sample.spectra(), lambda e: e / e.mean(), sample.shape[0])
+    outside = [share for share in shares if not share.interval[0] <= 1 <= share.interval[1]]
     sentences = []
     if outside:
+        least, *_, most = np.argsort([share.value for share in shares])
         sentences.append(
             f"{len(outside)} of {len(shares)} features differ from the mean energy of a feature "
-            f"(all intervals together, 95 %): feature {shares.index(min(shares))} has "
-            f"{min(shares)} times the mean, feature {shares.index(max(shares))} {max(shares)}."
+            f"(all intervals together, 95 %): feature {least} has {shares[least]} times the mean, "
+            f"feature {most} {shares[most]}."
         )
     return Section("To which features", sentences, [], {"features": shares}, "".join(sentences))
 

@@ -10,7 +10,14 @@ from torch import nn
 from nads_book.photos import DatasetNotFoundError, load_folder
 from nads_book.photos.on_disk import open_folder
 from nads_core.data import ImageSet
-from nads_core.networks.architectures import Architecture, Factory, architecture_named
+from nads_core.networks.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    Factory,
+    architecture_named,
+    imported,
+    with_drawn_head,
+)
 
 _LARGEST = 224  # side of photos, above which they are scaled down
 
@@ -67,23 +74,11 @@ def images_of_shape(folder: Path, shape: tuple[int, ...], num_images: int) -> Im
     return load_folder(images_folder(folder), num_images, size=shape[1], name=folder.resolve().name)
 
 
-def drawn_head(model: str, shape: tuple[int, ...]) -> str | Factory:
-    """Return the name of a model; or, where its last linear layer begins with zeros, so that its
-    output is constant, a factory whose networks draw that layer as ``nn.Linear`` does.
+def drawn_head(model: str) -> str | Factory:
+    """Return the name of a model; or, of a factory in a module, a factory that draws a last linear
+    layer of zeros, so that the output depends on the input.
     """
-    factory = architecture_named(model, shape)
-    if isinstance(factory, Architecture) or (head := _last(factory())) is None or head.weight.any():
+    if model in ARCHITECTURES or model.startswith(("torchvision:", "timm:")):
         return model
-
-    @functools.wraps(factory)
-    def build() -> nn.Module:
-        network = factory()
-        _last(network).reset_parameters()  # type: ignore[union-attr]  # as in the first network
-        return network
-
-    return build
-
-
-def _last(network: nn.Module) -> nn.Linear | None:
-    """Return the last linear layer."""
-    return next((one for one in [*network.modules()][::-1] if isinstance(one, nn.Linear)), None)
+    factory = imported(model)
+    return functools.wraps(factory)(with_drawn_head(factory))

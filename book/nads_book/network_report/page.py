@@ -53,7 +53,7 @@ class Report:
         numbers = {section.title: section.numbers for section in self.sections}
         numbers["What was drawn"] = self.facts | {"warnings": self.warnings}
         plain: dict[str, Any] = json.loads(
-            json.dumps(numbers),
+            json.dumps(numbers, default=list),  # an estimate with its interval
             parse_float=lambda text: float(f"{float(text):.5g}"),
             parse_constant=lambda _: None,
         )

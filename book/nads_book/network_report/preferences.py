@@ -8,9 +8,10 @@ from itertools import pairwise
 
 from torch import unique_consecutive
 
+from nads_book.atlas.measures import Measured
 from nads_book.experiments.formatting import fixed
 from nads_book.network_report.parts import Figure, Section, least_width, picture
-from nads_book.network_report.sample import Estimate, Sample, outwards
+from nads_book.network_report.sample import Sample, differs
 from nads_core.directions import NADs
 
 CERTAIN = 0.9  # certainty from which on a NAD counts as known
@@ -41,7 +42,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     else:
         sentences = [
             "No NAD is known yet.",
-            f"The certainty of NAD 0 is {_two_digits(float(nads.certainty[0]))}, and {CERTAIN} is "
+            f"The certainty of NAD 0 is {fixed(nads.certainty[0], 2)}, and {CERTAIN} is "
             "needed. Draw more networks: --minutes of the command, or num_networks in Python. No "
             "number of networks separates equal eigenvalues. Where a few networks hold most of "
             "the energy, equal_weights=True in Python gives all the same weight.",
@@ -56,8 +57,8 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     # The mean energy is known better than that of any direction: its error is left out
     mean = float(sample.energies.mean()) / math.prod(shape)
     value, error = (float(of[0]) / mean for of in (nads.eigenvalues, nads.eigenvalue_std))
-    along = Estimate.student(value, error, len(sample.x))
-    if 0 in known and along.differs_from(1):
+    along = Measured(value, error, len(sample.x))
+    if 0 in known and differs(along, 1):
         sentences.insert(0, f"Along NAD 0 the energy is {along} times that of a random direction.")
     numbers = {
         "known": known,
@@ -68,7 +69,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     pictures = []
     for of in groups:
         if (certainty := float(nads.certainty[of[0]])) >= _DRAWN:
-            note = f"certainty {_two_digits(certainty)}"
+            note = f"certainty {fixed(certainty, 2)}"
             pictures.append(picture(nads[of[0]].numpy(), f"NAD {listed(of)}", note))
     caption = f"{_CAPTION} {_SIGNS[len(shape)]}"
     figures = [Figure(pictures, caption, least_width(104, shape))] if pictures else []
@@ -92,7 +93,3 @@ def listed(indices: Sequence[int]) -> str:
     pairs = zip(starts, ends, strict=True)
     texts = [f"{start:,}–{end:,}" if end > start else f"{start:,}" for start, end in pairs]
     return ", ".join(texts[:_LISTED]) + ", …" * (len(texts) > _LISTED)
-
-
-def _two_digits(certainty: float) -> str:
-    return fixed(outwards(certainty, 2, up=False), 2)  # 1.00 only where it is 1

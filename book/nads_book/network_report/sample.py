@@ -8,18 +8,16 @@ energies.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import t
 from torch import Tensor
 
-from nads_book.experiments.formatting import estimate, readable
+from nads_book.atlas.measures import Measured, jackknife
 from nads_core.directions import SecondMoment
 from nads_core.directions.certainty import FEWEST_NETWORKS, GROUPS
 
@@ -27,62 +25,10 @@ FEWEST_GROUPS = 4  # of 8, that have to hold the energy, so that something is de
 NEGLIGIBLE = 0.05  # relative difference that is not worth a sentence
 
 
-class Estimate(NamedTuple):
-    """A number with the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def student(cls, value: float, error: float, parts: float, num_compared: int = 1) -> Estimate:
-        """Return a number with Student's interval.
-
-        Args:
-            value: the number.
-            error: standard error of the number, from leaving out parts.
-            parts: number of parts.
-            num_compared: number of such intervals that hold together (Bonferroni).
-        """
-        half = t.ppf(1 - 0.025 / num_compared, max(1, parts - 1)) * error
-        return cls(float(value), float(value - half), float(value + half))
-
-    def differs_from(self, other: float) -> bool:
-        """Whether the interval leaves out another number, and all within 5 % of it."""
-        return self.low > (1 + NEGLIGIBLE) * other or self.high < (1 - NEGLIGIBLE) * other
-
-    @property
-    def percent(self) -> str:
-        """The share in percent, such as "12 % (11 to 13)"."""
-        return str(Estimate(*(100 * share for share in self))).replace(" (", " % (")
-
-    def __str__(self) -> str:
-        """Return the number and its interval with as many digits as the interval deserves."""
-        digits, relative = 2, (self.high - self.low) / 2 / max(abs(self.value), 1e-300)
-        if 0 < relative < 1:
-            digits = min(4, 2 + math.floor(-math.log10(relative)))
-        size = math.floor(math.log10(max(abs(self.value), 1e-300)))
-        decimals = digits - 1 - size
-        low, high = outwards(self.low, decimals, up=False), outwards(self.high, decimals, up=True)
-        if -3 <= size < 5 and math.isfinite(high):
-            return estimate((self.value, low, high), max(0, decimals))
-        return f"{readable(self.value, digits)} ({readable(low, 12)} to {readable(high, 12)})"
-
-
-def outwards(limit: float, decimals: int, up: bool) -> float:
-    """Round a limit away from what it limits, so that the rounded one holds, too.
-
-    Args:
-        limit: number, or infinity.
-        decimals: number of decimals; negative before the point.
-        up: whether it is an upper limit.
-    """
-    if not math.isfinite(limit):
-        return limit
-    scaled = limit * 10.0**decimals
-    if abs(scaled - round(scaled)) > 1e-6:  # otherwise it is round, but for float arithmetic
-        scaled = math.ceil(scaled) if up else math.floor(scaled)
-    return round(scaled) / 10.0**decimals
+def differs(found: Measured, other: float) -> bool:
+    """Whether an interval leaves out another number, and all within 5 % of it."""
+    low, high = found.interval
+    return low > (1 + NEGLIGIBLE) * other or high < (1 - NEGLIGIBLE) * other
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,29 +96,25 @@ class Sample:
         return torch.stack([*map(of_waves, self.x, self.y)]).double().numpy()
 
     def estimate(
-        self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], num_compared: int = 1
-    ) -> list[Estimate]:
+        self, rows: np.ndarray, function: Callable[[np.ndarray], Any], num_compared: int = 1
+    ) -> list[Measured]:
         """Estimate functions of mean energies; intervals are infinite where few groups hold the
         energies.
 
         Args:
             rows: energies in each group, (n, m).
-            function: function of means (..., m) that returns numbers (..., k).
+            function: function of means (m,) that returns numbers (k,).
             num_compared: number of intervals that hold together.
         """
         return [
-            Estimate.student(value, error, len(rows), num_compared)
+            Measured(value, error, len(rows), num_compared)
             for value, error in zip(*self.errors(rows, function), strict=True)
         ]
 
     def errors(
-        self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
+        self, rows: np.ndarray, function: Callable[[np.ndarray], Any]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return functions of mean energies and their standard errors, (k,) each, as `estimate`."""
-        count, total = len(rows), rows.sum(0)
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN where there is no such wave
-            values = function(total / count)
-            if not self.decides:
-                return values, np.full_like(values, np.inf)
-            left_out = function((total - rows) / (count - 1))  # (n, k)
-            return values, np.sqrt((count - 1) * left_out.var(0))
+            values, errors = jackknife(lambda chosen: function(rows[chosen].mean(0)), len(rows))
+        return values, errors if self.decides else np.full_like(values, np.inf)

@@ -18,7 +18,7 @@ from nads_book.atlas import (
 )
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Evidence, evidence
-from nads_book.experiments.formatting import estimate, show, table
+from nads_book.experiments.formatting import show, table
 from nads_book.figures.style import (
     SEQUENTIAL,
     bare,
@@ -51,7 +51,7 @@ def measured(name: str, measure: str) -> Measured:
 def _decided(holds: object, found: Measured | float) -> Evidence:
     """Return evidence of the stored atlas, whose networks are small."""
     if isinstance(found, Measured):
-        return evidence(holds, found.value, *found.interval, size="narrow")
+        return evidence(holds, *found, size="narrow")
     return evidence(holds, found, size="narrow")
 
 
@@ -122,10 +122,7 @@ def plot_largest_effects() -> Figure:
     rows = {}
     for name in largest:
         entry, effect = found.entries[name], effects[name]
-        rows[f"{BASES.get(entry.base or '', entry.base)}: {entry.change}"] = (
-            effect.value,
-            *effect.interval,
-        )
+        rows[f"{BASES.get(entry.base or '', entry.base)}: {entry.change}"] = tuple(effect)
     label = "1 − cosine with the network without the change"
     return figures.plot_intervals({"": {"": rows}}, [label])
 
@@ -195,26 +192,11 @@ def _():
     return _decided(holds, max(one.value for one in found))
 
 
-def written(found: Measured) -> str:
-    """Return a measure with its interval."""
-    size = abs(found.value)
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2
-    return estimate((found.value, *found.interval), digits)
-
-
 def show_entries() -> None:
-    """Display each entry with its effective number, its effect, and how many networks resolve the
-    effect.
-    """
+    """Display each entry with its effective number and its effect."""
     atlas = load_atlas()
     rows = []
     for name, entry in atlas.entries.items():
-        effect = known = "–"
-        if entry.base:
-            effect = written(atlas.effect(name))
-            needed = atlas.networks_to_know(name)
-            if needed <= atlas.facts[name]["num_networks"]:
-                known = f"{max(100, round(needed, -2)):,.0f}"
-        rows.append([name, entry.change, written(measured(name, "effective")), effect, known])
-    head = ["entry", "change", "effective number", "effect, 1 − cosine", "networks that resolve it"]
-    table(rows, head)
+        effect = atlas.effect(name) if entry.base else "–"
+        rows.append([name, entry.change, measured(name, "effective"), effect])
+    table(rows, ["entry", "change", "effective number", "effect, 1 − cosine"])

@@ -40,13 +40,10 @@ def stage(target: Path, root: Path) -> None:
     page = target / "book" / "certainty.md"
     text = page.read_text("utf8").replace("<!-- shipped -->", certainty.table_shipped())
     page.write_text(text, "utf8")
-    view, source = explorer.View, explorer.Source()
     moving: dict[str, Guess | explorer.Page | explorer.Playground] = {
         "guess": Guess(),
-        "photo": explorer.Page(view(("photo",), photo=8, kept=20), source, book=True),
-        "directions": explorer.Page(
-            view(("direction",), second="resnet18", index=3), source, book=True
-        ),
+        "photo": explorer.Page(("photo",), photo=8, kept=20, book=True),
+        "directions": explorer.Page(("direction",), second="resnet18", index=3, book=True),
         "playground": explorer.Playground(wave=(2, 1), small=False, shared=True, book=True),
     }
     for name, figure in moving.items():

@@ -2,7 +2,7 @@
 
 import { KEYS } from "./view.js";
 
-/** A model in the browser, with the interface of a widget's. What differs from the start is kept in the address. */
+/** The state of an explorer. What differs from the start is kept in the address. */
 export class PageModel {
   constructor(start, id) {
     Object.assign(this, { start, id, state: { ...start }, listeners: new Map() });
@@ -38,10 +38,13 @@ export class PageModel {
     for (const [key, value] of moved) address.set(`${this.id}.${key}`, value.replaceAll('"', ""));
   }
 
-  /** Take over what the address says of this explorer, if anything; a key or value that makes no sense is left out. */
+  /** Take over what the address of the page says of this explorer, if anything. */
   restore() {
-    if (!this.start.shared) return false;
-    const address = parameters();
+    return Boolean(this.start.shared) && this.follow(parameters());
+  }
+
+  /** Take over what an address says; a key or value that makes no sense is left out. */
+  follow(address) {
     if (!["part", ...KEYS].some((key) => address.has(`${this.id}.${key}`))) return false;
     const view = viewIn(address, this.id, this.start, this.start.labels);
     for (const key of KEYS) this.set(key, view[key]);

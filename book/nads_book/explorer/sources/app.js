@@ -15,7 +15,7 @@ import { drawable, KEYS } from "./view.js";
 // Each returns {title, element, keys, update, code}: update(view) runs when one of its keys has changed.
 const PARTS = { direction: directionPart, curves: curvesPart, fourier: fourierPart, photo: photoPart };
 
-/** The explorer in `host`. Its model has get, set, save_changes, on and off; `load(name)` gives a packet. */
+/** The explorer in `host`. Its model has get, set, save_changes and on; `load(name)` gives a packet. */
 export class App {
   shown = [];
   photos = null;
@@ -25,22 +25,18 @@ export class App {
   changed = new Set();
   frame = null;
   begun = false;
-  ended = false;
   root = h("div", { class: "explorer", role: "group", "aria-label": "NAD explorer", "aria-busy": "true" });
   trouble = h("p", { role: "alert", hidden: true });
   arranged = Promise.resolve(); // once the networks of the view are loaded
 
   constructor(model, host, load) {
     Object.assign(this, { model, load: keeping(load) });
-    this.forgetTheme = showIn(host, this.root);
-    this.listeners = KEYS.map((key) => {
-      const listener = () => {
+    showIn(host, this.root);
+    for (const key of KEYS)
+      model.on(`change:${key}`, () => {
         if (key === "architecture" || key === "second") this.arrange();
         else this.refresh([key]);
-      };
-      model.on(`change:${key}`, listener);
-      return [`change:${key}`, listener];
-    });
+      });
   }
 
   /** Load and draw, when somebody is about to look. */
@@ -72,7 +68,7 @@ export class App {
 
   draw() {
     this.frame = null;
-    if (this.ended || !this.shown.length) return;
+    if (!this.shown.length) return;
     const { view } = this;
     const keys = new Set(this.changed);
     this.changed.clear();
@@ -117,7 +113,7 @@ export class App {
 
   async loadView() {
     const names = this.wanted;
-    const late = () => this.ended || `${names}` !== `${this.wanted}`;
+    const late = () => `${names}` !== `${this.wanted}`;
     this.root.setAttribute("aria-busy", "true");
     try {
       const needed = await Promise.all([...names.map((name) => this.load(name, unpackNads)),
@@ -154,11 +150,5 @@ export class App {
     const close = () => ((trouble.hidden = true), again?.());
     trouble.replaceChildren(`${text} `, h("button", { click: close }, again ? "Try again" : "Close"));
     trouble.hidden = false;
-  }
-
-  end() {
-    this.ended = true;
-    this.forgetTheme();
-    this.listeners.forEach(([event, listener]) => this.model.off(event, listener));
   }
 }

@@ -1,5 +1,4 @@
-// The NAD explorer: one program with two homes. A live notebook calls `render` with an anywidget model; a static page
-// holds a <nad-explorer> element, whose model lives in the browser and keeps the view in the page's address.
+// The figures of the book: each is an element, such as <nad-explorer>, of a page or of a notebook's output.
 
 import "./atlas.js";
 import "./changes.js";
@@ -8,6 +7,3 @@ import "./page.js";
 import "./playground/figure.js";
 import "./stack.js";
 import "./trained.js";
-import { render } from "./notebook.js";
-
-export default { render };

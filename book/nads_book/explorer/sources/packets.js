@@ -1,10 +1,7 @@
 // What Python packed: arrays with their headers
 
-/** Undo `as_script` of data.py: base64, then zlib. A widget sends plain bytes. */
+/** Undo `as_script` of data.py: base64, then zlib. */
 export async function bytesOf(packet) {
-  if (typeof packet.bytes !== "string") return packet.bytes.buffer
-    ? new Uint8Array(packet.bytes.buffer, packet.bytes.byteOffset, packet.bytes.byteLength)
-    : new Uint8Array(packet.bytes);
   const text = atob(packet.bytes), packed = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i); // a callback per byte takes ten times as long
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));

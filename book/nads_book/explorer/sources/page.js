@@ -1,6 +1,6 @@
 // A static page, whose model lives in the browser
 
-import { PageModel } from "./address.js";
+import { PageModel, parameters } from "./address.js";
 import { App } from "./app.js";
 import { loadFromPage, whenNear } from "./load.js";
 import { define } from "./theme.js";
@@ -13,12 +13,21 @@ class NadExplorer extends HTMLElement {
     this.model = new PageModel(JSON.parse(this.getAttribute("view")), this.id);
     const linked = this.model.restore();
     const { keys } = this.model.start; // of arrays that came with this explorer
+    if (!this.model.start.shared) addEventListener("click", (event) => this.follow(event));
     this.app = new App(this.model, this, (name) => loadFromPage(Object.hasOwn(keys, name) ? keys[name] : name));
     whenNear(this, () => this.app.begin());
     addEventListener("hashchange", () => this.model.restore() && this.reveal()); // a link to another view
     const note = ({ target }) => (this.model.part = target.closest("section")?.dataset.part ?? ""); // for the address
     for (const event of ["pointerdown", "keydown", "input"]) this.shadowRoot.addEventListener(event, note, true);
     if (!linked || performance.getEntriesByType("navigation")[0]?.type === "reload") return;
+    this.reveal();
+  }
+
+  /** Links to views in the text of a notebook move its first explorer. */
+  follow({ target }) {
+    const address = parameters(target.closest?.("a")?.hash ?? "");
+    if (![...address].length || document.querySelector("nad-explorer") !== this) return;
+    this.model.follow(address);
     this.reveal();
   }
 
