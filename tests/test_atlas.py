@@ -5,6 +5,7 @@ neighbours of other NADs.
 import copy
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import nads_book as nb
 import numpy as np
@@ -203,19 +204,18 @@ def test_parts_are_means_over_every_eighth_network_and_the_symmetries(computed):
 
 
 @pytest.mark.parametrize(
-    ("relation", "than", "error", "verdicts"),
+    ("relation", "than", "error", "held", "open", "failed"),
     [
-        ("less", "cnn", 0.01, {0.2: "held", 0.49: "open", 0.8: "failed"}),
-        ("greater", 0.5, 0.01, {0.2: "failed", 0.51: "open", 0.8: "held"}),
-        ("about", 0.5, 0.001, {0.51: "held", 0.525: "open", 0.6: "failed"}),
-        ("about", 0, 0.001, {0.01: "held", 0.05: "open", 0.1: "failed"}),
+        ("less", "cnn", 0.01, 0.2, 0.49, 0.8),
+        ("greater", 0.5, 0.01, 0.8, 0.51, 0.2),
+        ("about", 0.5, 0.001, 0.51, 0.525, 0.6),
+        ("about", 0, 0.001, 0.01, 0.05, 0.1),
     ],
 )
-def test_a_prediction_is_scored_by_its_interval(relation, than, error, verdicts):
-    for value, verdict in verdicts.items():
-        measured = {"cnn-average": Measured(value, error, 8), "cnn": Measured(0.5, 0.01, 8)}
-        numbers = {name: {"high": one} for name, one in measured.items()}
-        atlas = nb.atlas.Atlas({}, numbers, *[np.zeros(0)] * 3, {})
+def test_a_prediction_is_scored_by_its_interval(relation, than, error, held, open, failed):
+    for verdict, value in {"held": held, "open": open, "failed": failed}.items():
+        numbers = {"cnn-average": Measured(value, error, 8), "cnn": Measured(0.5, 0.01, 8)}
+        atlas = SimpleNamespace(measures={name: {"high": one} for name, one in numbers.items()})
         assert predictions.verdict(atlas, "cnn-average", "high", relation, than) == verdict
 
 

@@ -49,54 +49,19 @@ def test_a_notebook_is_its_text_has_no_outputs_and_checks_its_parameters(path):
     assert "remove-cell" not in cells[place].metadata["tags"], "later cells need them"
     assert max(len(line) for cell in cells for line in cell.source.splitlines()) <= 88
     names = {statement.targets[0].id for statement in ast.parse(cells[place].source).body}
-    calls = [n for n in ast.walk(ast.parse(cells[place + 1].source)) if isinstance(n, ast.Call)]
-    checks = ("check_parameters", "Trial")  # the poison's run checks them itself
-    (check,) = (call for call in calls if getattr(call.func, "attr", "") in checks)
-    given = {keyword.arg for keyword in check.keywords}
+    given = set(re.findall(r"\b(\w+)=", cells[place + 1].source))
     assert names & {"seed", "architecture", "image_shape", "num_networks"} <= given
     assert sum(len(TAKEAWAY.findall(cell.source)) for cell in notebook.cells) == 1
 
 
-def test_sync_writes_captions_into_the_notebook_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(sync, "CHAPTERS", tmp_path)
-    monkeypatch.setattr(sync, "NOTEBOOKS", tmp_path)
+def test_sync_writes_captions_into_the_notebook_alone(tmp_path):
     options = ":mystnb: {figure: {caption: 'Why so red?', name: fig-red}}"
-    text = f"# Title\n\n```{{code-cell}} ipython3\n{options}\nplot()\n```\n"
-    (tmp_path / "chapter.md").write_text(text)
-    sync.main()
-    cells = nbformat.read(tmp_path / "chapter.ipynb", as_version=4).cells
-    assert [cell.cell_type for cell in cells] == ["markdown", "code", "code", "markdown"]
-    assert "Why so red?" in cells[3].source and cells[2].source == "plot()"
-    hidden = ["remove-cell" in cell.metadata.get("tags", []) for cell in cells]
-    assert hidden == [False, True, False, True]
-
-
-def ours(node):
-    """Return what a node of a cell's syntax tree names in our packages; None if it names nothing
-    there.
-    """
-    root = node
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    named = isinstance(root, ast.Name) and root.id in ("nb", "nc") and root is not node
-    packages = {"nb": nads_book, "nc": nads_core}
-    return eval(ast.unparse(node), packages) if named else None  # noqa: S307
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_trained_network_predicts_in_eval_mode_and_in_batches(path):
-    """And, by `nc.predicted_classes`, on whatever device it is."""
-    cells = nbformat.read(path, as_version=4).cells
-    tree = ast.parse("\n".join([c.source for c in cells if c.cell_type == "code"][1:]))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Assign, ast.Call))]
-    trained = set()
-    for node in sorted(nodes, key=lambda node: node.lineno):
-        if isinstance(node, ast.Assign):
-            trained.difference_update(map(ast.unparse, node.targets))
-            continue
-        assert ast.unparse(node.func) not in trained, ast.unparse(node)
-        if ours(node.func) is nads_core.train_network:
-            trained.add(ast.unparse(node.args[0]))
+    path = tmp_path / "chapter.md"
+    path.write_text(f"# Title\n\n```{{code-cell}} ipython3\n{options}\nplot()\n```\n")
+    _, first, code, caption = sync.notebook_of(path).cells
+    assert "Why so red?" in caption.source and code.source == "plot()"
+    hidden = ["remove-cell" in cell.metadata.get("tags", []) for cell in (first, code, caption)]
+    assert hidden == [True, False, True]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -174,9 +139,6 @@ def test_a_failing_cell_fails_the_build_and_is_shown(small_book):
     assert "\x1b" not in str(failure.value)
     assert not (root / "_build" / "executed" / "smoke" / "small.ipynb").exists()
     assert not (root / "_build" / "html").exists()
-    (root / "notebooks" / "small.ipynb").unlink()
-    with pytest.raises(build.BuildError, match="notebooks/small"):
-        build.build(root / "_build", "smoke", root)
 
 
 def test_what_a_page_cannot_show_fails_the_build_and_leaves_the_last_book(small_book):
@@ -206,17 +168,13 @@ kinds = {"": "white", "dark-": "black", "narrow-": "red", "narrow-dark-": "blue"
 data = {f"application/x-{kind}png": png(colour) for kind, colour in kinds.items()}
 publish_display_data({"image/png": data.pop("application/x-png"), **data})
 plt.close("all")"""
-    text = (
-        "# A “chapter”\n\nShort.\n\nWhich of the $\\sigma$ waves does it learn, at 5 %? "
-        + 40 * "So. "
-    )
+    text = "# A “chapter”\n\nShort.\n\nWhich waves does it learn, at 5 %? " + 40 * "So. "
     index = build.build((root := small_book(draw, text=text)) / "_build", "smoke", root)
     page = (index.parent / "notebooks" / "small.html").read_text("utf8")
     tags = r'<meta (?:name|property)="([^"]+)" content="([^"]*)">'
     meta = dict(re.findall(tags, page))
     assert meta["og:title"] == meta["citation_title"] == "A “chapter”"
-    assert meta["description"].startswith("Which of the σ waves") and 150 < len(meta["description"])
-    assert len(meta["description"]) <= 201 and meta["description"].endswith("…")
+    assert re.fullmatch("Which waves does it learn, at 5 %. .{100,180}…", meta["description"])
     (light,) = re.findall(r'class="enlarge for-light" href="../(_images/\w+).png"', page)
     assert meta["og:image"].endswith(f"{light}.png") and "5\u00a0%" in page
     for name, pixel in (("", 255), (".dark", 0), (".narrow", 255), (".narrow-dark", 0)):
@@ -277,11 +235,9 @@ def test_chapters_share_the_cores_and_are_not_executed_again(small_book, monkeyp
     build.build(root / "_build", "smoke", root)
     cores = execution.num_cores()
     share = max(1, cores // 2)
+    limit = share if share < cores else None
     for name in "ab":
         notebook = nbformat.read(root / f"_build/executed/smoke/{name}.ipynb", as_version=4)
-        text = f"{share} of {cores} cores (" if share < cores else f"{cores} cores ("
-        assert notebook.metadata["machine"].startswith(text)
-        limit = share if share < cores else None
         assert notebook.cells[-1].outputs[0].text == f"{limit} {limit}\n"
     assert capsys.readouterr().out.count("executed in") == 2
     build.build(root / "_build", "smoke", root)
@@ -313,9 +269,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_keeps_finished_chapters_and_leaves_no_kernel(small_book, way):
-    """A kernel of a killed build would take a core from the next one."""
     small_book("1", name="a")
     root = small_book(f"{WAIT}print('old')", name="b")
     (root / "program.py").write_text(PROGRAM)
@@ -334,13 +289,10 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_no_kernel(small_book, w
     process.send_signal(getattr(signal, way))
     output, _ = process.communicate(timeout=240)
     assert (executed / "a.ipynb").exists() and "Traceback" not in output
-    assert way == "SIGKILL" or process.returncode == 130 and "are kept" in output, output
+    assert process.returncode == 130 and "are kept" in output, output
     kernel = int((root / "b.pid").read_text())
     until(lambda: not alive(kernel), "the kernel of the chapter is still there")
-    small_book("print('new')", name="b")
-    chapter = execution.Chapter("notebooks/b", root / "_build", "smoke", root)
-    execution.execute_together([chapter], 1)
-    assert "old" not in (executed / "b.ipynb").read_text()
+    assert not (executed / "b.ipynb").exists()
 
 
 def test_two_builds_in_one_folder_do_not_mix(tmp_path, monkeypatch, capsys):
@@ -354,26 +306,22 @@ def test_two_builds_in_one_folder_do_not_mix(tmp_path, monkeypatch, capsys):
 # Pages
 
 
-def test_a_page_of_a_chapter(monkeypatch):
+def test_a_page_of_a_chapter():
     """It begins with its byline, hides calls that teach nothing and folds details."""
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
     code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    takeaway = "<!-- takeaway -->\n**Takeaway**\n\nIt holds.\n<!-- end of takeaway -->"
     cells = [
-        text(
-            "# Title\n\nText.\n\n<!-- takeaway -->\n**Takeaway**\n\nIt holds.\n<!-- end of takeaway -->"
-        ),
+        text(f"# Title\n\nText.\n\n{takeaway}"),
         code('preset = "demo"', metadata={"tags": ["injected-parameters"]}),
         code('nb.conclude("dark-lines")\nnb.pages.flip.plot_costs()'),
         code('page.plot_maps("lenet")'),
         code("carrier = 60\nnb.pages.poison.plot_number({carrier: lost}, train)"),
         text("## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded."),
-        code("CODE"),
-        text(
-            "Folded too.\n\n### Two\n\nSeen.\n\n<!-- details: More -->\n\nFolded.\n\n"
-            "<!-- end of details -->\nSeen.\n\n<!-- details: Last -->"
-        ),
+        text("Folded.\n\n### Two\n\nSeen.\n<!-- details: More -->\nFolded.\n"),
+        text("<!-- end of details -->\nSeen.\n\n<!-- details: Last -->"),
     ]
-    metadata = {"papermill": record, "machine": execution.machine(1)}
+    metadata = {"papermill": record, "machine": execution.machine()}
     cells = notebooks.page_of(nbformat.v4.new_notebook(cells=cells, metadata=metadata)).cells
     first = cells[0].source
     assert first.startswith("# Title\n\n:::{div} byline\n") and "\n:::\n\nText." in first
@@ -383,12 +331,9 @@ def test_a_page_of_a_chapter(monkeypatch):
     hidden = ["remove-input" in cell.metadata.get("tags", []) for cell in cells]
     assert hidden == [False, True, True, False, False, False, False, False]
     page = "\n".join(cell.source for cell in cells)
-    assert page.count("<details") == page.count("</details>") == 3 and "preset =" not in page
-    for summary in ("How &amp; why", "More", "Last"):
-        assert f"\n<summary>{summary}</summary>\n" in page
-    folded = "".join(re.findall("<details.*?</details>", page, re.DOTALL))
-    assert folded.count("Folded") == 3 and "CODE" in folded
-    assert "Seen" not in folded and "## Two" not in folded
+    folded = re.findall("<details>\n<summary>(.*?)</summary>(.*?)</details>", page, re.DOTALL)
+    assert [label for label, _ in folded] == ["How &amp; why", "More", "Last"]
+    assert "".join(content for _, content in folded).split() == ["Folded."] * 3
 
 
 def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
@@ -403,13 +348,11 @@ def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
 
 
 def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
-    chart = np.full((200, 300, 3), 255, np.uint8)
-    chart[50:60, 20:280] = (31, 119, 180)
-    photo = np.random.default_rng(0).integers(0, 256, chart.shape, np.uint8)
-    for pixels in (chart, photo):
+    few, many = np.random.default_rng(0).integers(0, [[2], [256]], (2, 30_000), np.uint8)
+    for pixels in (few, many):
         path = tmp_path / "picture.png"
-        Image.fromarray(pixels).convert("RGBA").save(path, compress_level=1)
+        Image.fromarray(pixels.reshape(100, 100, 3)).save(path, compress_level=1)
         before = path.stat().st_size
         html_pages.shrink(path)
-        assert np.array_equal(np.asarray(Image.open(path).convert("RGB")), pixels)
-        assert (path.stat().st_size < before) == (pixels is chart)
+        assert np.array_equal(np.asarray(Image.open(path).convert("RGB")).ravel(), pixels)
+        assert (path.stat().st_size < before) == (pixels is few)

@@ -10,6 +10,7 @@ import subprocess
 import venv
 import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -20,10 +21,7 @@ from nads_book.site import execution
 from packaging.requirements import Requirement
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
-ADDRESS = CONFIG["repository"]["url"]
-PAGES = CONFIG["html"]["baseurl"].rstrip("/")
-COLAB = f"https://colab.research.google.com/{ADDRESS.replace('https://github.com', 'github')}/"
+ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
 PACKAGES = """torch numpy scipy matplotlib pillow lazy_loader tqdm cloudpickle ipykernel ipywidgets
 pip""".split()
 MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat")
@@ -39,56 +37,27 @@ def install_cell(path):
 # The cell that fetches the library
 
 
-def test_all_files_have_the_address_of_the_configuration():
-    owner = ADDRESS.split("/")[-2]
-    hosts = rf"(github\.com/{owner}|colab\.[.a-z]*/github/{owner}|{owner}\.github\.io)"
-    command = ["git", "grep", "--untracked", "-IohE", rf"https://{hosts}[-./A-Za-z0-9]*"]
-    listing = subprocess.run([*command, "--", ":!tests"], cwd=ROOT, capture_output=True, text=True)
-    if listing.returncode:
+def test_one_command_sets_the_address_everywhere(tmp_path, monkeypatch, capsys):
+    """In all files of a clone; and it is undone as completely."""
+    if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    addresses = listing.stdout.split()
-    assert len(addresses) >= len(NOTEBOOKS) + 3
-    for address in addresses:
-        assert f"{address.rstrip('.')}/".startswith((f"{ADDRESS}/", f"{PAGES}/", COLAB)), address
-    assert all(f'"{ADDRESS}"\n' in install_cell(path).source for path in NOTEBOOKS)
-
-
-@pytest.fixture
-def fork(tmp_path):
-    """Return a repository with files that have the address, and one that has another address."""
-    texts = {
-        "_config.yml": f"repository:\n  url: {ADDRESS}\nhtml:\n  baseurl: {PAGES}/\n",
-        "README.md": f"[book]({PAGES}/) <{ADDRESS}/issues> {ADDRESS}. {COLAB} {ADDRESS}-other",
-        "untracked.md": ADDRESS,
-    }
-    (tmp_path / "notebooks").mkdir()
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text, "utf8")
-    (tmp_path / "picture.png").write_bytes(b"\xff\xfe")
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    subprocess.run(
-        ["git", "add", "_config.yml", "README.md", "picture.png"], cwd=tmp_path, check=True
-    )
-    return tmp_path
-
-
-def test_one_command_sets_the_address_everywhere(fork, monkeypatch, capsys):
-    monkeypatch.chdir(fork)
-    for ending in ("", "/", ".git"):
-        assert main(["address", f"https://github.com/Me/my.fork{ending}"]) == 0
-        assert capsys.readouterr().out == "2 files changed\n"
-        new, pages = "https://github.com/Me/my.fork", "https://me.github.io/my.fork"
-        colab = "https://colab.research.google.com/github/Me/my.fork/"
-        text = f"[book]({pages}/) <{new}/issues> {new}. {colab} {ADDRESS}-other"
-        assert (fork / "README.md").read_text() == text
-        config = yaml.safe_load((fork / "_config.yml").read_text())
-        assert (config["repository"]["url"], config["html"]["baseurl"]) == (new, f"{pages}/")
-        assert (fork / "untracked.md").read_text() == ADDRESS
-        main(["address", ADDRESS])
-        assert (fork / "README.md").read_text().startswith(f"[book]({PAGES}/)")
-        capsys.readouterr()
+    subprocess.run(["git", "clone", "--quiet", ROOT, tmp_path / "fork"], check=True)
+    monkeypatch.chdir(tmp_path / "fork")
     for address in ("me/fork", "https://gitlab.com/me/fork", "https://github.com/me"):
         assert main(["address", address]) == 2 and address in capsys.readouterr().err
+    assert main(["address", "https://github.com/Me/my.fork.git"]) == 0
+    owner = ADDRESS.split("/")[-2]
+    command = ["git", "grep", "-IlE", rf"github(\.com)?/{owner}/|{owner}\.github\.io"]
+    assert not subprocess.run(command, capture_output=True, text=True).stdout
+    config = yaml.safe_load(Path("_config.yml").read_text("utf8"))
+    assert config["repository"]["url"] == "https://github.com/Me/my.fork"
+    assert config["html"]["baseurl"] == "https://me.github.io/my.fork/"
+    assert all(
+        '"https://github.com/Me/my.fork"\n' in install_cell(path).source
+        for path in Path("notebooks").glob("*.ipynb")
+    )
+    assert main(["address", ADDRESS]) == 0
+    assert not subprocess.run(["git", "diff", "--quiet"]).returncode
 
 
 # The environment

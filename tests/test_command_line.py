@@ -1,19 +1,15 @@
-import argparse
-import importlib.metadata
-import inspect
+import importlib
 import os
 import re
 import subprocess
 import sys
 
 import examples
-import nads_book as nb
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT
 from nads_book.cli import main as book_main
-from nads_book.cli.run import join, run_one
 
 import nads_core as nc
 from nads_core.cli import main
@@ -139,22 +135,17 @@ def test_options_are_the_arguments_of_the_function(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "estimator"),
+    ("name", "estimator", "more"),
     [
-        ("smoothed", nc.SmoothedGradient(4, readouts=8)),
-        ("mixed", nc.MixedDerivative(4)),
-        ("point", nc.PointGradient()),
-        ("dipole", nc.Dipole()),
+        ("mixed", nc.MixedDerivative(4), ["--num-inputs", "4"]),
+        ("point", nc.PointGradient(), []),
+        ("dipole", nc.Dipole(), []),
     ],
 )
-def test_estimators_and_a_factory_of_ones_own(folder, monkeypatch, name, estimator):
+def test_estimators_and_a_factory_of_ones_own(folder, monkeypatch, name, estimator, more):
     monkeypatch.setenv("HOME", str(folder))
-    more = [
-        "--estimator",
-        name,
-        *(SMALL if hasattr(estimator, "antithetic") and name in ("smoothed", "mixed") else WIDE),
-    ]
-    assert compute("factories:small", *more, "--quantized", "--checkpoint", "~/state.npz") == 0
+    more = ["--estimator", name, *more, "--quantized", "--checkpoint", "~/state.npz"]
+    assert compute("factories:small", *WIDE, *more) == 0
     provenance = nc.load_nads("x.npz").provenance
     expected = {"architecture": "small", "num_networks": 10, "estimator": repr(estimator)}
     assert expected.items() <= provenance.items() and (folder / "state.npz").exists()
@@ -179,8 +170,6 @@ def test_a_finished_run_is_extended_and_that_of_another_seed_is_named(folder, ca
         (main, ["compute", "logreg", "--out", "x.npz", "--num-inputs", "foo"], "'foo'"),
         (main, ["compute", "logreg", "--out", "folder"], "folder is a folder"),
         (main, ["train"], "'train'"),
-        (book_main, ["run", "fig1-logreg", "--shard", "two"], "such as 2/8"),
-        (book_main, ["run", "fig1-logreg", "--shard", "9/8"], "'9/8'"),
         (book_main, ["run", "fig1-logreg", "--shard", "0/8"], "'0/8'"),
     ],
     ids=lambda value: value.__module__ if callable(value) else str(value),
@@ -215,32 +204,13 @@ def test_a_command_that_fails_does_not_wait_for_torch(folder):
         assert "Assertion" not in done.stderr and "usage:" in done.stdout + done.stderr
 
 
-CALLED = {
-    "compute": [nc.compute_nads],
-    "run": [nb.run_experiment, nb.run_study, run_one, join],
-    "report": [nc.compute_nads],
-}
-
-
 @pytest.mark.parametrize("package", ["nads_core", "nads_book"])
 def test_help_lists_every_command(capsys, package):
-    """Each option is a parameter of the function that the command calls."""
     cli = importlib.import_module(f"{package}.cli")
-    with pytest.raises(SystemExit, match="0"):
-        cli.main(["--help"])
-    listing = capsys.readouterr().out
-    for name in cli.COMMANDS:
-        module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
-        parser = argparse.ArgumentParser()
-        parameters = {}
-        module.add_arguments(parser)
-        for function in (*CALLED.get(name, []), module.run):
-            parameters |= inspect.signature(function).parameters
-        for action in parser._actions:
-            if action.dest in ("help", "num_inputs", "readouts"):  # or a field of an estimator
-                continue
-            assert action.dest in parameters and action.help
-        assert name in listing
+    for arguments in ([], *([name] for name in cli.COMMANDS)):
+        with pytest.raises(SystemExit, match="0"):
+            cli.main([*arguments, "--help"])
+        assert all(name in capsys.readouterr().out for name in cli.COMMANDS if not arguments)
 
 
 def test_ctrl_c_and_resume(folder, capsys):

@@ -56,16 +56,6 @@ def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, name, wa
     assert ("NADS_DATA" in text) == warned
 
 
-def test_runs_say_their_place():
-    class Results:
-        runs = [
-            {"device": "GPU", "date": "2026-01-02"},
-            {"device": "CPU", "date": "2026-01-01"},
-        ]
-
-    assert formatting.place_of_run(Results()) == "on CPU, GPU, 2026-01-02"
-
-
 def test_text_is_shown_as_text_even_if_it_names_a_file(capsys, monkeypatch):
     from IPython import display
 
@@ -74,9 +64,3 @@ def test_text_is_shown_as_text_even_if_it_names_a_file(capsys, monkeypatch):
     for text in (".", __file__, "https://example.org"):
         formatting.show(text)
         assert shown.pop().data == text
-
-
-@pytest.mark.parametrize("row", [["one"], ["two", "three | four"]])
-def test_a_row_of_another_length_is_no_row_of_a_table(row):
-    with pytest.raises(ValueError, match=f"{2 * len(row) - 1} cells .*2 columns.*{row[0]}"):
-        formatting.markdown_table([["a", "b"], row], ["head", "line"])

@@ -52,10 +52,8 @@ def test_pixels_of_a_folder_are_read_exactly(folder, monkeypatch):
     assert data.images.shape == (6, 3, 20, 20) and folder.name in data.source
     assert data.class_names == ("cat", "dog") and data.labels.bincount().tolist() == [3, 3]
     for image, label in zip(data.images, data.labels, strict=True):
-        candidates = [
-            np.asarray(Image.open(path))[:, 2:22]  # the square in its centre
-            for path in (folder / "train" / data.class_names[int(label)]).iterdir()
-        ]
+        paths = (folder / "train" / data.class_names[int(label)]).iterdir()
+        candidates = [np.asarray(Image.open(path))[:, 2:22] for path in paths]  # the centre
         pixels = (255 * image).round().permute(1, 2, 0).numpy()
         assert any(np.array_equal(pixels, candidate) for candidate in candidates)
     assert len(nb.load_images(root=folder, train=False)) == 6
@@ -156,89 +154,44 @@ def test_photos_without_torchvision(monkeypatch, folder):
         nb.load_folder(folder / "train")
 
 
-def save(path, values, **options):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(values).save(path, **options)
-
-
-RAMP = np.tile(np.linspace(0, 1, 40), (40, 1))
-
-
-# A pixel whose colours have 16 bits, which Pillow cannot write; in TIFF one channel after another
-DEEP = {
-    "png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABEAIAAADA54+dAAAAD0lEQVR4nGM4cSIlxcgIAAvxAr3g"
-    "dyf/AAAAAElFTkSuQmCC",
-    "tiff": "SUkqAA4AAADoA9AHYOoIAAABAwABAAAAAQAAAAEBAwABAAAAAQAAAAIBAwADAAAAdAAAAAYBAwAB"
-    "AAAAAgAAABEBBAADAAAAegAAABUBAwABAAAAAwAAABcBBAADAAAAhgAAABwBAwABAAAAAgAAAAAAAAAQABAAEAAI"
-    "AAAACgAAAAwAAAACAAAAAgAAAAIAAAA=",
-}
+# A pixel whose colours have 16 bits, which Pillow cannot write
+DEEP = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABEAIAAADA54+dAAAAD0lEQVR4nGM4cSIlxcgIAAvxAr3g"
+    "dyf/AAAAAElFTkSuQmCC"
+)
 
 
 @pytest.mark.parametrize(
-    ("kind", "most", "ending"),
-    [
-        (np.uint8, 255, "tiff"),
-        (np.uint16, 65_535, "png"),
-        (np.int32, 65_535, "tiff"),
-        (np.float32, 1, "tiff"),
-        ("colours", 65_535, "png"),
-        ("colours", 65_535, "tiff"),
-        ("signed", 127, "tiff"),
-    ],
+    ("kind", "ending"), [(np.uint16, "png"), (np.float32, "tiff"), ("colours", "png")]
 )
-def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, kind, most, ending):
+def test_images_of_more_than_8_bits_are_rejected(tmp_path, kind, ending):
     path = tmp_path / "ramp" / f"1.{ending}"
-    ramp = most * RAMP
+    path.parent.mkdir()
     if kind == "colours":
-        path.parent.mkdir()
-        path.write_bytes(base64.b64decode(DEEP[ending]))
-    elif kind == "signed":
-        save(path, ramp.astype(np.uint8), tiffinfo={339: 2})
+        path.write_bytes(base64.b64decode(DEEP))
     else:
-        save(path, ramp.astype(kind))
-    if kind is np.uint8:
-        image = nb.load_folder(tmp_path, size=40).images[0]
-        expected = torch.from_numpy(ramp.astype(kind)).expand(3, -1, -1)
-        assert torch.equal((255 * image).round().byte(), expected)
-        return
+        Image.fromarray(np.eye(40).astype(kind)).save(path)
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*8 bits"):
         nb.load_folder(tmp_path, size=40)
 
 
-TRANSPARENT = {  # mode: colour, that of the transparent half, and options to store it
-    "RGBA": ((90, 90, 90, 255), (7, 7, 7, 0), {}),
-    "P": (90, 7, {"transparency": 7}),
-}
-
-
-@pytest.mark.parametrize("mode", TRANSPARENT)
-def test_transparent_parts_are_shown_over_white(tmp_path, mode):
-    colour, hidden, options = TRANSPARENT[mode]
-    photo = Image.new(mode, (8, 8), colour)
-    if mode == "P":
-        photo.putpalette([grey for grey in range(256) for _ in range(3)])
-    photo.paste(hidden, (0, 0, 4, 8))
-    (tmp_path / "a").mkdir()
-    photo.save(tmp_path / "a" / "1.png", **options)
-    image = (255 * nb.load_folder(tmp_path, size=8).images[0]).round()
-    assert (image[..., :4] == 255).all() and (image[..., 4:] == 90).all()
-
-
-@pytest.mark.parametrize("orientation", [1, 6])
-def test_photos_are_read_as_they_are_shown(tmp_path, orientation):
-    """A camera that is held upright stores its picture lying, by the standard as orientation 6."""
-    shown = np.zeros((40, 40, 3), np.uint8)
-    shown[:20, :20] = (255, 0, 0)
-    shown[20:, 20:] = (0, 0, 255)
+def test_photos_are_read_as_they_are_shown(tmp_path):
+    """A camera that is held upright stores its picture lying, by the standard as orientation 6;
+    transparent parts are shown over white.
+    """
+    shown = np.full((40, 40, 4), 255, np.uint8)
+    shown[:20, :20] = (255, 0, 0, 255)
+    shown[20:, 20:] = (7, 7, 7, 0)
     exif = Image.Exif()
-    exif[0x0112] = orientation
-    stored = np.rot90(shown) if orientation == 6 else shown
-    save(tmp_path / "a" / "1.png", np.ascontiguousarray(stored), exif=exif)
+    exif[0x0112] = 6
+    (tmp_path / "a").mkdir()
+    Image.fromarray(np.rot90(shown).copy()).save(tmp_path / "a" / "1.png", exif=exif)
+    shown[20:, 20:] = 255
     read = (255 * nb.load_folder(tmp_path, size=40).images[0]).round().byte().permute(1, 2, 0)
-    assert np.array_equal(read.numpy(), shown)
+    assert np.array_equal(read.numpy(), shown[..., :3])
 
 
-FORMATS = "gif GIF,jfif JPEG,mpo MPO,JP2 JPEG2000,tga TGA,dib DIB,ico ICO,webp WEBP".split(",")
+FORMATS = "gif GIF,jfif JPEG,JP2 JPEG2000,webp WEBP".split(",")
 
 
 def test_all_formats_of_pillow_are_read_and_others_named(folder):
@@ -390,26 +343,23 @@ FOLDERS = {
 }
 
 
-@pytest.mark.parametrize("by_variable", [True, False])
 @pytest.mark.parametrize("change", FOLDERS)
-def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, change, by_variable):
+def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, change):
     alter, shown = FOLDERS[change]
     root = folder / "photos"
     root.mkdir()
     for part in ("train", "test"):
         (folder / part).rename(root / part)
     alter(root)
-    monkeypatch.setenv("NADS_DATA", str(root))
     monkeypatch.setattr(
         "nads_book.photos.on_disk.download_published", lambda *_: pytest.fail("downloaded")
     )
-    options = {} if by_variable else {"root": root, "download": False}
-    if by_variable and change == "nothing in it":  # an empty folder may be filled by downloads
-        assert nb.load_images(num_images=5, download=False).generated
-        return
     with pytest.raises(nb.DatasetNotFoundError, match=shown):
         for part in (True, False):
-            assert not nb.load_images(train=part, **options).generated
+            assert not nb.load_images(train=part, root=root, download=False).generated
+    monkeypatch.setenv("NADS_DATA", str(root))
+    if change == "nothing in it":  # an empty folder may be filled by downloads
+        assert nb.load_images(num_images=5, download=False).generated
 
 
 @pytest.mark.parametrize("kind", ["too large", "truncated", "a broken link", "a pipe"])

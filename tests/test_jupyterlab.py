@@ -1,4 +1,4 @@
-"""Chapters in a real JupyterLab: what a reader moves changes the picture, also while dragged."""
+"""Chapters in a real JupyterLab: what a reader moves changes the picture."""
 
 import json
 import os
@@ -76,22 +76,6 @@ def lab(tmp_path_factory):
         server.wait(60)
 
 
-def drag(page, slider, share):
-    """Press the mouse on a slider's handle and move it to a share of the width; do not let go."""
-    slider.scroll_into_view_if_needed()
-    box = slider.bounding_box()
-    value, low, high = (
-        float(slider.evaluate(f"e => e.{name}")) for name in ("value", "min", "max")
-    )
-    y = box["y"] + box["height"] / 2
-    handle = 16  # pixels that the handle takes from the way
-    page.mouse.move(
-        box["x"] + handle / 2 + (box["width"] - handle) * (value - low) / (high - low), y
-    )
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * share, y, steps=8)
-
-
 @pytest.mark.slow
 def test_the_explorer_and_the_sliders_move_their_pictures(lab, browser):
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
@@ -116,9 +100,6 @@ def test_the_explorer_and_the_sliders_move_their_pictures(lab, browser):
     after = explorer.locator("canvas[aria-label^='NAD 13 of LeNet, in pixels']")
     after.wait_for()
     assert after.evaluate("c => c.toDataURL()") != before
-    drag(page, slider, 0.6)
-    explorer.locator("canvas[aria-label^='NAD 13 of LeNet, in pixels']").wait_for(state="detached")
-    page.mouse.up()
     page.get_by_role("link", name="LeNet beside ResNet-18").click()
     explorer.locator("canvas[aria-label^='NAD 12 of ResNet-18, in pixels']").wait_for()
 
@@ -137,11 +118,6 @@ def test_the_explorer_and_the_sliders_move_their_pictures(lab, browser):
         assert control.bounding_box()["width"] > 400
     index = sliders.get_by_role("slider", name="NAD", exact=True)
     index.press("ArrowRight")
-    second = wait("NAD 13, ")
-    drag(page, index, 0.5)
-    sliders.get_by_role("img", name="NAD 13, ").wait_for(state="detached")
-    third = picture.evaluate(source)  # the button is still down
-    page.mouse.up()
-    assert len({first, second, third}) == 3
+    assert wait("NAD 13, ") != first
     context.close()
     assert not troubles

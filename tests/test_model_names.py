@@ -39,7 +39,6 @@ def timm(monkeypatch):
     [
         ("", 3, {}),
         ("", 1, {"in_chans": 1}),
-        ("?img_size=32&num_classes=2", 3, {"img_size": 32, "num_classes": 2}),
         ("?img_size=4&in_chans=2", 1, {"img_size": 4, "in_chans": 2}),
         (
             "?drop=0.5&flag=True&sizes=(1,2)&act=gelu&none=None",
@@ -68,16 +67,9 @@ class Zeros(nn.Linear):
 
 
 def test_heads_of_zeros_are_drawn():
-    drawn = with_drawn_head(lambda: nn.Sequential(nn.Linear(9, 400), Zeros(400, 5)))()[
-        1
-    ].weight.detach()
+    factory = with_drawn_head(lambda: nn.Sequential(nn.Linear(9, 400), Zeros(400, 5)))
+    drawn = factory()[1].weight.detach()
     assert float(drawn.std()) == pytest.approx((3 * 400) ** -0.5, rel=0.1)
-    plain = with_drawn_head(lambda: nn.Sequential(nn.Linear(9, 5), nn.Linear(5, 1)))
-    torch.manual_seed(0)
-    network = plain()
-    torch.manual_seed(0)
-    assert torch.equal(network[0].weight, nn.Linear(9, 5).weight)
-    assert torch.equal(network[1].weight, nn.Linear(5, 1).weight)
 
 
 @pytest.mark.parametrize(

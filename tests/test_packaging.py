@@ -73,90 +73,63 @@ def parsed(source):
     return tree
 
 
-def imported(node):
-    """Yield the modules that an import statement names."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        assert not node.level, "imports are absolute here"
-        yield node.module
-        yield from (
-            f"{node.module}.{alias.name}" for alias in node.names if node.module in PACKAGES
-        )
-    elif isinstance(node, ast.Constant):
-        if re.fullmatch(r"nads_(core|book)(\.\w+)+", str(node.value)):
-            yield node.value  # such as a module that is imported when it is asked for
+def imported(name):
+    """Yield the modules of both packages that a module imports, also inside functions or by their
+    name, such as one that is imported when it is asked for.
+    """
+    for node in ast.walk(parsed(NAMES[name].read_text("utf8"))):
+        targets = []
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):  # a module, or a name in one
+            assert not node.level, "imports are absolute here"
+            targets = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Constant):
+            targets = re.findall(r"^nads_(?:core|book)(?:\.\w+)+$", str(node.value))
+        for target in targets:
+            while target and target not in NAMES:
+                target = target.rpartition(".")[0]
+            if target not in ("", name):
+                yield target
 
 
-def subpackage(package, path):
-    """Return where a module lives: a folder, or the module itself at the top of its package."""
-    return path.relative_to(PACKAGES[package]).parts[0].removesuffix(".py")
+def room(module):
+    """Return where a module lives: its package, and a folder or a module at the top of it."""
+    return (*module.split("."), "__init__")[:2]
 
 
-def imports_upwards(package, subpackage, source):
-    """Yield what a module of a subpackage imports from where it may not."""
-    layers = LAYERS[package]
-    layer = next((number for number, names in enumerate(layers) if subpackage in names), None)
-    assert layer is not None, f"add {subpackage} to its layer in LAYERS"
-    allowed = {subpackage, *(below for names in layers[: layer + 1] for below in names)}
-    for node in ast.walk(parsed(source)):
-        for name in imported(node):
-            home, _, rest = name.partition(".")
-            upwards = home == package and rest and rest.split(".")[0] not in allowed
-            if upwards or (package == "nads_core" and home == "nads_book"):
-                yield f"{subpackage}, line {node.lineno} imports {name}"
-
-
-def test_modules_import_only_from_layers_below():
-    for package, path in MODULES:
-        source = path.read_text("utf8")
-        assert not list(imports_upwards(package, subpackage(package, path), source))
-    wrong = "def late():\n    from nads_book.studies import directions\n    import nads_core.cli\n"
-    assert len(list(imports_upwards("nads_core", "training", wrong))) == 2
-    by_string = 'importlib.import_module("nads_core.cli.compute")\n'
-    assert len(list(imports_upwards("nads_core", "training", by_string))) == 1
-
-
-def _room(module):
-    return ".".join(module.split(".")[:2])
+def test_modules_import_only_from_floors_below():
+    floors = {
+        (package, name): number
+        for package, layers in LAYERS.items()
+        for number, names in enumerate(layers)
+        for name in names
+    }
+    for name in NAMES:
+        package, own = room(name)
+        assert (package, own) in floors, f"add {own} to its floor in LAYERS"
+        for target in imported(name):
+            home, there = room(target)
+            assert home == package or package == "nads_book", f"{name} imports {target}"
+            upwards = home == package and there != "__init__"
+            below = floors[home, there] <= floors[package, own]
+            assert below or not upwards, f"{name} imports {target}"
 
 
 def test_imports_go_round_in_no_circle():
-    def modules_imported(name):
-        """Yield the modules of both packages that a module imports, also inside functions."""
-        for node in ast.walk(parsed(NAMES[name].read_text("utf8"))):
-            targets = []
-            if isinstance(node, ast.Import):
-                targets = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):  # a module, or a name in one
-                targets = [f"{node.module}.{alias.name}" for alias in node.names]
-            for target in targets:
-                while target and target not in NAMES:
-                    target = target.rpartition(".")[0]
-                if target not in ("", name):
-                    yield target
-
-    modules = {name: set(modules_imported(name)) for name in NAMES}
+    modules = {name: set(imported(name)) for name in NAMES}
     graphlib.TopologicalSorter(modules).prepare()  # raises CycleError
-    rooms: dict[str, set[str]] = {}
+    rooms = {room(name): set() for name in modules}
     for name, targets in modules.items():
-        others = {_room(target) for target in targets if "." in target}
-        rooms.setdefault(_room(name), set()).update(others - {_room(name)})
+        rooms[room(name)] |= {room(target) for target in targets if "." in target} - {room(name)}
     graphlib.TopologicalSorter(rooms).prepare()
 
 
-def test_no_script_is_imported_and_no_module_search_path_is_changed():
+def test_no_module_search_path_is_changed():
     """But for the working folder, in which `nads compute module:function` looks for the module."""
-    scripts = {path.name: path for path in (ROOT / "benchmarks").glob("*.py")}
     by_path = re.compile(r"\brunpy\b|\bsys\.path\b|spec_from_file")
-    users = {
-        name for name, path in (NAMES | scripts).items() if by_path.search(path.read_text("utf8"))
-    }
-    assert users <= {"nads_core.networks.architectures"} and len(scripts) >= 5
-    names = {path.stem for path in scripts.values()}
-    for path in scripts.values():
-        nodes = ast.walk(ast.parse(path.read_text("utf8")))
-        assert names.isdisjoint(name for node in nodes for name in imported(node)), path
+    users = {name for name, path in NAMES.items() if by_path.search(path.read_text("utf8"))}
+    assert users <= {"nads_core.networks.architectures"}
 
 
 COMPUTE = """
@@ -238,11 +211,5 @@ def test_tracked_files_are_small():
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
         pytest.skip("not a git checkout")
-    sizes = {
-        name: (ROOT / name).stat().st_size
-        for name in listing.stdout.split("\0")
-        if (ROOT / name).is_file()
-    }
-    assert sizes
-    large = {name: size for name, size in sizes.items() if size > 2.7e6}
-    assert not large
+    paths = map(ROOT.joinpath, filter(None, listing.stdout.split("\0")))
+    assert max(path.stat().st_size for path in paths if path.is_file()) < 2.7e6

@@ -93,32 +93,7 @@ def test_the_list_says_how_much_is_stored(shelf, capsys):
     ]
 
 
-def test_pending_studies_are_completed_and_complete_ones_left(shelf):
-    before = (shelf / "fig2-logreg.smoke.json").read_bytes()
-    assert main(["run", "--pending", "--time-limit", "0", "--device", "cpu"]) == 0
-    assert len(nb.load_results("fig1-logreg", "smoke").rows) == 2
-    assert main(["run", "--pending", "--device", "cpu"]) == 0
-    assert nb.load_results("fig1-logreg", "smoke").complete
-    assert (shelf / "fig2-logreg.smoke.json").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "wrong", [[], ["fig1-logreg", "--list"], ["--list", "--pending"], ["--list", "--count", "3"]]
-)
+@pytest.mark.parametrize("wrong", [[], ["fig1-logreg", "--list"], ["--list", "--count", "3"]])
 def test_a_run_needs_one_thing_to_do(wrong, capsys):
     assert main(["run", *wrong]) == 2
     assert "error" in capsys.readouterr().err
-
-
-def test_a_study_without_its_photos_is_left_out_and_the_next_begins(shelf, capsys, monkeypatch):
-    monkeypatch.setenv("NADS_DATA", str(shelf / "empty"))
-    monkeypatch.setenv("NADS_DOWNLOAD", "0")
-    job = experiment("fig8-logreg", "laptop")
-    results = nb.Results(job.facts("CIFAR-10 (JPEG copy)"), [], [], job)
-    results.save(shelf / "fig8-logreg.laptop.json")
-    both = [("fig8-logreg", "laptop"), ("fig1-logreg", "smoke")]
-    monkeypatch.setattr("nads_book.cli.run.stored_figures", lambda: both)
-    assert main(["run", "--pending", "--device", "cpu"]) == 1
-    output = capsys.readouterr().out
-    assert "skipped fig8-logreg: fig8-logreg at preset laptop needs the photos" in output
-    assert "6 of 6 units" in output

@@ -103,14 +103,12 @@ def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
     assert [device.type for device in used] == ["meta", "cpu"]
 
 
-def test_a_study_of_the_cpu_has_workers_and_is_pending_beside_a_gpu(monkeypatch, tmp_path):
+def test_a_study_of_the_cpu_has_workers_beside_a_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(Squares, "on_gpu", False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     out = ["--executor", "sequential", "--out", str(tmp_path / "squares.json")]
     assert main(["run", "squares", "--workers", "1", "--count", "2", *out]) == 0
-    monkeypatch.setattr("nads_book.cli.run.overview", lambda: [("squares", None, 2, 4)])
-    assert main(["run", "--pending", "--device", "cuda", *out]) == 0
-    assert len(json.loads((tmp_path / "squares.json").read_text("utf8"))["rows"]) == 5
+    assert len(json.loads((tmp_path / "squares.json").read_text("utf8"))["rows"]) == 2
 
 
 def test_every_row_names_the_machine_that_computed_it(monkeypatch):

@@ -40,14 +40,14 @@ def run(url: str) -> int:
         f"github/{before}": f"github/{owner}/{name}",  # of Colab
         config["html"]["baseurl"].rstrip("/"): f"https://{owner.lower()}.github.io/{name}",
     }
-    listing = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
+    command = ["git", "grep", "-lIF", *(f"-e{old}" for old in replaced)]
+    listing = subprocess.run(command, cwd=root, capture_output=True, text=True)
     changed = 0
-    for path in filter(lambda path: path.is_file(), map(root.joinpath, listing.stdout.split("\n"))):
-        new = content = path.read_bytes()
+    for path in map(root.joinpath, listing.stdout.splitlines()):
+        new = content = path.read_text("utf8")
         for old, address in replaced.items():
-            new = re.sub(rb"%b(?![\w-])" % re.escape(old).encode(), address.encode(), new)
-        if new != content:
-            path.write_bytes(new)
-            changed += 1
+            new = re.sub(rf"{re.escape(old)}(?![\w-])", address, new)
+        path.write_text(new, "utf8")
+        changed += new != content
     print(f"{changed} files changed")
     return 0

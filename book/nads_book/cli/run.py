@@ -3,14 +3,12 @@
 import argparse
 import math
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from nads_book.experiments import Results
 from nads_book.experiments.results import writing
-from nads_book.photos import DatasetNotFoundError
 from nads_book.studies import (
     all_studies,
     experiment,
@@ -32,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("study", nargs="?", help="name of a study, such as fig1-lenet or forgetting")
     what = "list all studies: what each needs, and how many units are stored"
     add("--list", action="store_true", help=what)
-    add("--pending", action="store_true", help="run all studies of the list that are not complete")
     what = "apply the registered rule to the stored results, and compute nothing"
     add("--score", action="store_true", help=what)
     what = "join the results files of shards into that of --out, and compute nothing"
@@ -51,40 +48,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--time-limit", type=float, metavar="SECONDS", help=what)
     what = "networks trained in parallel on a CPU; one per core by default"
     add("--workers", type=int, help=what)
-    what = (
-        "cpu, cuda, ...; by default a GPU if available, for studies that use one; with --pending, "
-    )
-    add("--device", help=f"{what}others run on a CPU")
+    what = "cpu, cuda, ...; by default a GPU if available, for studies that use one"
+    add("--device", help=what)
 
 
-def run(
-    study: str | None = None,
-    list: bool = False,
-    pending: bool = False,
-    score: bool = False,
-    **options: Any,
-) -> int:
+def run(study: str | None = None, list: bool = False, score: bool = False, **options: Any) -> int:
     """Run a study, or resume it from its results file.
 
     Args:
         study: name of the study.
         list: whether to list all studies instead.
-        pending: whether to run all incomplete studies instead.
         score: whether to apply the registered rule of the study instead.
         **options: options of `run_one`, `join` or `show_score`.
     """
-    if [bool(study), list, pending].count(True) != 1:
-        raise ValueError("name one study, or give --list or --pending: nads-book run fig1-lenet")
-    if list:
-        if options:
-            raise ValueError(f"--list is not valid with {', '.join(sorted(options))}: leave it out")
+    if bool(study) == list or (list and options):
+        raise ValueError("name one study, or give --list alone: nads-book run fig1-lenet")
+    if study is None:
         for line in overview():
-            print(describe(*line), flush=True)
-        return 0
-    if pending:
-        return run_pending(**options)
-    assert study is not None
-    if "merge" in options:
+            print(line, flush=True)
+    elif "merge" in options:
         join(study, **options)
     elif score:
         show_score(study, **options)
@@ -159,48 +141,19 @@ def run_one(
     print(f"{results} -> {out} ({state})", flush=True)
 
 
-def overview() -> Iterator[tuple[str, str | None, int, int]]:
-    """Yield name, preset, number of stored units and of all units: figures of which a part is
-    stored, other studies.
+def overview() -> Iterator[str]:
+    """Yield a line for each figure of which a part is stored, and each other study: name, preset,
+    how many units are stored, what is asked, and what it needs.
     """
     others = [(name, None) for name, kind in all_studies().items() if not kind.has_presets]
     for name, preset in [*stored_figures(), *others]:
         results = load_results(name, preset or "paper")
         study = experiment(name, preset or "paper") if results is None else results.experiment()
-        rows = [] if results is None else results.rows
         total = len(study.units())
-        yield name, preset, total - len(study.missing(rows)), total
-
-
-def describe(name: str, preset: str | None, have: int, total: int) -> str:
-    """Return a line of the list: name, preset, how many units are stored, and what is asked."""
-    kind = study_class(name)
-    needs = ", ".join([*kind.needs, *(["photos"] if kind.on_photos else [])])
-    question = f"{kind.summary} Needs {needs}." if needs else kind.summary
-    return f"{name:<22} {preset or '':<10} {have:>5} of {total:<5} {question}"
-
-
-def run_pending(time_limit: float | None = None, device: str | None = None, **options: Any) -> int:
-    """Run all studies that are not complete; return 1 if one was skipped because its images are
-    missing.
-
-    The device is that of studies that use a GPU; others run on a CPU.
-    """
-    deadline = None if time_limit is None else time.monotonic() + time_limit
-    skipped = 0
-    for name, preset, have, total in overview():
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and left <= 0:
-            break
-        if have == total:
-            continue
-        try:
-            place = device if study_class(name).on_gpu else None
-            run_one(name, preset, device=place, time_limit=left, **options)
-        except DatasetNotFoundError as error:
-            print(f"skipped {name}: {error}", flush=True)
-            skipped = 1
-    return skipped
+        missing = len(study.missing([] if results is None else results.rows))
+        needs = ", ".join([*study.needs, *(["photos"] if study.on_photos else [])])
+        question = f"{study.summary} Needs {needs}." if needs else study.summary
+        yield f"{name:<22} {preset or '':<10} {total - missing:>5} of {total:<5} {question}"
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -39,17 +39,13 @@ def readable(number: float, digits: int = 2) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     rounded = float(f"{number:.{digits - 1}e}")
-    if number == 0:
-        text = "0"
-    elif abs(number) < 1e5 and number == round(number):
-        text = f"{number:,.0f}"
+    if abs(number) < 1e5 and number == round(number):
+        text = f"{number + 0.0:,.0f}"
     elif 1e-3 <= abs(rounded) < 1e5:
-        text = f"{rounded:,.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
+        text = f"{rounded:,}".removesuffix(".0")
     else:
-        mantissa, exponent = f"{number:.{digits - 1}e}".split("e")
-        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-        text = f"{mantissa} · 10{str(int(exponent)).translate(_RAISED)}"
+        mantissa, exponent = f"{rounded:e}".split("e")
+        text = f"{float(mantissa):g} · 10{str(int(exponent)).translate(_RAISED)}"
     return text.replace("-", "−")
 
 
@@ -115,18 +111,12 @@ def markdown_table(rows: Iterable[Sequence[object]], head: Sequence[object]) -> 
         rows: cells of each row, of any type that `str` takes.
         head: titles of the columns.
 
-    Raises:
-        ValueError: if a row has another number of cells.
-
     >>> print(markdown_table([["LeNet", 3]], ["", "layers"]))
     |  | layers |
     |---|---|
     | LeNet | 3 |
     """
     lines = [" | ".join(str(cell).replace("\n", " ") for cell in row) for row in (head, *rows)]
-    for line in lines:
-        if (count := line.count(" | ") + 1) != len(head):
-            raise ValueError(f"a row of {count} cells in a table of {len(head)} columns: {line}")
     first, *others = (f"| {line} |" for line in lines)
     return "\n".join([first, "|---" * len(head) + "|", *others])
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nads_book.experiments import Results, formatting
+from nads_book.experiments import formatting
 from nads_book.published.waves import published_accuracies
 from nads_book.statistics import accuracy_interval
 from nads_book.studies import load_results
@@ -192,12 +192,10 @@ def _measured(name: str, figure: str, field: str, nads: NADs) -> list[list[Any]]
     rows = [
         _row(key, float(np.mean(values)), num_test * len(values)) for key, values in found.items()
     ]
-    return _placed(sorted(rows, key=_by_key), results, nads)
-
-
-def _by_key(row: list[Any]) -> Any:
-    """Return what rows are sorted by."""
-    return -1 if row[0] is None else row[0]
+    job = results.experiment()
+    if job.about_nads and job.nads.fingerprint != nads.fingerprint:
+        rows = _placed(rows, job.nads, nads)
+    return sorted(rows, key=lambda row: -1 if row[0] is None else row[0])
 
 
 def _published_rows(name: str) -> list[list[Any]]:
@@ -206,28 +204,24 @@ def _published_rows(name: str) -> list[list[Any]]:
     return [_row(list(k), accuracy, _PUBLISHED_TEST) for k, accuracy in accuracies]
 
 
-def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:
+def _placed(rows: list[list[Any]], measured: NADs, nads: NADs) -> list[list[Any]]:
     """Assign results for NADs of another version to the closest of these, and append the squared
     cosine to each row.
 
     Without a close one, a result stands at the rank of its direction's energy.
     """
-    job = results.experiment()
-    if not job.about_nads or job.nads.fingerprint == nads.fingerprint:
-        return rows
-    measured = job.nads
-    placed = []
-    for index, *values in rows:
+    directions = measured.directions[[row[0] for row in rows if row[0] is not None]]
+    closeness, places = nads.coordinates(directions.double()).square().max(1)
+    ranks = (nads.eigenvalues > nads.energy(directions)[:, None]).sum(1).clamp(max=len(nads) - 1)
+    found = iter(zip(torch.where(closeness < CERTAIN, ranks, places), closeness, strict=True))
+
+    def placed(index: int | None, *values: float) -> list[Any]:
         if index is None:
-            placed.append([index, *values])
-            continue
-        direction = measured.directions[index : index + 1]
-        squared_cosines = nads.coordinates(direction.double()).square()[0]
-        place, closeness = int(squared_cosines.argmax()), float(squared_cosines.max())
-        if closeness < CERTAIN:
-            place = min(int((nads.eigenvalues > nads.energy(direction)).sum()), len(nads) - 1)
-        placed.append([place, *values, round(closeness, 2)])
-    return sorted(placed, key=_by_key)
+            return [index, *values]
+        place, cosine = next(found)
+        return [int(place), *values, round(float(cosine), 2)]
+
+    return [placed(*row) for row in rows]
 
 
 def _row(key: object, accuracy: float, num_test: int) -> list[Any]:

@@ -70,7 +70,7 @@ def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
         from IPython.display import Markdown
 
         return Markdown(_WITHOUT_KERNEL)
-    from nads_book.explorer.widget import Range, Sliders
+    from nads_book.explorer.widget import Sliders
 
     def draw(index: int, kept: int, strength: float) -> tuple[bytes, str]:
         alt = (
@@ -79,9 +79,13 @@ def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
         )
         return draw_panels(nads, picture, index, kept, strength), alt
 
+    def row(label: str, low: float, high: float, step: float, first: float) -> dict[str, Any]:
+        value = min(first, high)
+        return {"label": label, "min": low, "max": high, "step": step, "value": value}
+
     return Sliders(
         draw,
-        index=Range("NAD", 0, len(nads) - 1, 1, value=min(12, len(nads) - 1)),
-        kept=Range("NADs kept", 0, len(nads), 1, value=min(100, len(nads))),
-        strength=Range("strength ε", 0.05, 2.0, 0.05, value=0.5),
+        index=row("NAD", 0, len(nads) - 1, 1, 12),
+        kept=row("NADs kept", 0, len(nads), 1, 100),
+        strength=row("strength ε", 0.05, 2.0, 0.05, 0.5),
     )

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import anywidget
 import traitlets
-
-
-class Range(NamedTuple):
-    """What a slider offers: its label, the least and the largest value, the step between values,
-    and the first one.
-    """
-
-    label: str
-    min: float
-    max: float
-    step: float
-    value: float
 
 
 class Sliders(anywidget.AnyWidget):
@@ -30,7 +18,8 @@ class Sliders(anywidget.AnyWidget):
 
     Args:
         draw: function from the values, by name, to the picture as a PNG and its description.
-        index, kept, strength: ranges of the sliders.
+        index, kept, strength: label of each slider, its least and largest value, the step between
+            values, and the first one.
     """
 
     _esm = Path(__file__).with_name("sliders.js").read_text("utf8")
@@ -49,11 +38,11 @@ class Sliders(anywidget.AnyWidget):
     png = traitlets.Bytes().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, draw: Callable[..., tuple[bytes, str]], **ranges: Range):
+    def __init__(self, draw: Callable[..., tuple[bytes, str]], **ranges: dict[str, Any]):
         self._draw = draw
         super().__init__(
-            sliders={name: one._asdict() for name, one in ranges.items()},
-            **{name: one.value for name, one in ranges.items()},  # draws the first picture
+            sliders=ranges,
+            **{name: one["value"] for name, one in ranges.items()},  # draws the first picture
         )
 
     @traitlets.observe("index", "kept", "strength")

@@ -121,24 +121,29 @@ def class_pairs(images: ImageSet, sample: Sample) -> tuple[Measured, list[Pair],
     halves = zip(sample.x, sample.y, strict=True)
     energy = np.stack([_across_parts(means @ x.T, means @ y.T) for x, y in halves])
     mean = sample.energies / means.shape[2]  # (n,)
-    values, of_networks = sample.errors(
+    found = sample.estimate(
         np.column_stack([energy[:, 0], mean]), lambda e: e[:-1] / length[0] / e[-1]
     )
     of_inputs = _error_without_parts(energy[:, 1:].mean(0) / length[1:] / mean.mean())
-    errors, noise = np.hypot(of_networks, of_inputs), _error_without_parts(length[1:])
+    noise = _error_without_parts(length[1:])
     chosen = torch.combinations(torch.arange(means.shape[1])).tolist()
+
+    def measured(number: int, num_compared: int = 1) -> Measured:
+        of_networks = found[number]
+        error = float(np.hypot(of_networks.error, of_inputs[number]))
+        return Measured(of_networks.value, error, PARTS, num_compared)
+
     count = len(chosen)
     pairs = [
         Pair(
             (first, second),
-            Measured(values[i], errors[i], PARTS, count),
+            measured(i, count),
             Measured(length[0, i], noise[i], PARTS, count).interval[0] > 0,
         )
         for i, (first, second) in enumerate(chosen, start=1)
     ]
     pairs.sort(key=lambda pair: pair.energy.value)
-    overall = Measured(values[0], errors[0], PARTS)
-    return overall, pairs, means.mean(0).unflatten(1, sample.shape)
+    return measured(0), pairs, means.mean(0).unflatten(1, sample.shape)
 
 
 def means_of_parts(images: ImageSet, shape: tuple[int, ...]) -> Tensor:

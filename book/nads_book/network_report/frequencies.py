@@ -21,13 +21,10 @@ def frequencies(sample: Sample, name: str) -> Section:
     if len(sample.shape) == 1:
         return _features(sample)
     grid, spectra = sample.grid, sample.spectra()
-    centres, of_rings = profile(spectra, grid)
-    waves = spectra.reshape(len(spectra), -1)
-    is_fine = radii(grid).ravel() > FINE + 1e-9  # not those of four pixels, whatever the rounding
-    (fine,) = sample.estimate(
-        np.column_stack([waves[:, is_fine].sum(1), waves.sum(1)]), lambda e: e[:1] / e[1]
-    )
-    rings = sample.estimate(np.column_stack([of_rings, waves.mean(1)]), lambda e: e[:-1] / e[-1])
+    is_fine = radii(grid) > FINE + 1e-9  # not those of four pixels, whatever the rounding
+    (fine,) = sample.estimate(spectra, lambda e: e[is_fine].sum(keepdims=True) / e.sum())
+    rings = sample.estimate(spectra, lambda e: profile(e)[1] / e.mean())
+    centres, _ = profile(spectra[0])
     curves: dict[str, tuple[np.ndarray, Any]] = {name: (centres, [[*ring] for ring in rings])}
     unit, figures = "sample", []
     if len(grid) == 2:
@@ -37,7 +34,7 @@ def frequencies(sample: Sample, name: str) -> Section:
         with np.load(Path(__file__).with_name("references.npz")) as file:
             references = {LABELS[key]: file[key].astype(float) for key in file}
         figures.append(heat_maps({name: spectra.mean(0)} | references, _CAPTION, 136))
-        curves |= {label: profile(one, one.shape) for label, one in references.items()}
+        curves |= {label: profile(one) for label, one in references.items()}
     drawn = chart(curves, f"cycles per {unit}", f"energy by frequency in {name}")
     below = "Mean over waves of similar frequency, with the 95 % band."
     figures.append(Figure([drawn], below, 0))
@@ -83,9 +80,8 @@ def radii(grid: tuple[int, ...]) -> np.ndarray:
     return np.linalg.norm(axes, axis=0)
 
 
-def profile(spectra: np.ndarray, grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle frequencies of rings, (k,), and the mean energy in each, (..., k)."""
-    ring = np.searchsorted(_EDGES, radii(grid).ravel() - 1e-9)
-    numbers, counts = np.unique(ring, return_counts=True)
-    members = (ring[:, None] == numbers) / counts  # (waves, k)
-    return _CENTRES[numbers], spectra.reshape(*spectra.shape[: -len(grid)], -1) @ members
+def profile(energies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middle frequencies of rings, and the mean energy of the waves in each, (k,)."""
+    ring = np.searchsorted(_EDGES, radii(energies.shape).ravel() - 1e-9)
+    numbers, place, counts = np.unique(ring, return_inverse=True, return_counts=True)
+    return _CENTRES[numbers], np.bincount(place, energies.ravel()) / counts

@@ -42,7 +42,7 @@ def preferences(nads: NADs, sample: Sample) -> Section:
     else:
         sentences = [
             "No NAD is known yet.",
-            f"The certainty of NAD 0 is {fixed(nads.certainty[0], 2)}, and {CERTAIN} is "
+            f"The certainty of NAD 0 is {fixed(float(nads.certainty[0]), 2)}, and {CERTAIN} is "
             "needed. Draw more networks: --minutes of the command, or num_networks in Python. No "
             "number of networks separates equal eigenvalues. Where a few networks hold most of "
             "the energy, equal_weights=True in Python gives all the same weight.",

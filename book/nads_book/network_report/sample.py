@@ -102,19 +102,14 @@ class Sample:
         energies.
 
         Args:
-            rows: energies in each group, (n, m).
-            function: function of means (m,) that returns numbers (k,).
+            rows: energies in each group, (n, ...).
+            function: function of means (...) that returns numbers (k,).
             num_compared: number of intervals that hold together.
         """
-        return [
-            Measured(value, error, len(rows), num_compared)
-            for value, error in zip(*self.errors(rows, function), strict=True)
-        ]
-
-    def errors(
-        self, rows: np.ndarray, function: Callable[[np.ndarray], Any]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return functions of mean energies and their standard errors, (k,) each, as `estimate`."""
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN where there is no such wave
             values, errors = jackknife(lambda chosen: function(rows[chosen].mean(0)), len(rows))
-        return values, errors if self.decides else np.full_like(values, np.inf)
+        errors = errors if self.decides else np.full_like(values, np.inf)
+        return [
+            Measured(value, error, len(rows), num_compared)
+            for value, error in zip(values, errors, strict=True)
+        ]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -99,10 +98,6 @@ def render(
         raise BuildError(f"the pages could not be rendered without warnings:\n\n{text}")
     made = site / "_build" / "html"
     claims.write(made / "claims.json", register)
-    intro = (made / "book" / "intro.html").read_text("utf8")
-    head = re.findall(r"<meta (?:name|property)=[^>]*>", intro)
-    with (made / "index.html").open("a") as first:  # which only leads to the introduction
-        first.write("\n".join(head))
     shutil.rmtree(html, ignore_errors=True)
     shutil.move(made, html)
     return html / "index.html"
@@ -127,7 +122,7 @@ def build(folder: Path, preset: str, root: Path) -> Path:
     print(f"Building the book in {folder} at preset {preset!r}", flush=True)
     book = [Chapter(name, folder, preset, root) for name in chapters(root)]
     due = []
-    for one in sorted(book, key=lambda one: one.effort, reverse=True):
+    for one in book:
         changes = one.changed
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         state = f"to execute ({changes[0]}{more})" if changes else "unchanged"

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import re
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,20 +47,10 @@ def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
             )
 
 
-def machine(cores: int) -> str:
-    """Describe what a chapter runs on, such as "1 of 2 cores (AMD EPYC)"."""
+def machine() -> str:
+    """Describe what a chapter runs on, such as "AMD EPYC"."""
     gpu = f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    share = f"{cores} of {num_cores()} cores" if cores < num_cores() else f"{cores} cores"
-    return f"{share} ({provenance.cpu_name()}){gpu}"
-
-
-def end_with(parent: int) -> None:
-    """End this process once the build is gone; the kernel that it has started then ends by
-    itself.
-    """
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    return f"{provenance.cpu_name()}{gpu}"
 
 
 class Chapter:
@@ -99,16 +87,10 @@ class Chapter:
         found = dependencies.changed(self.record["dependencies"], self.root)
         return [f"changed: {name}" for name in found]
 
-    @property
-    def effort(self) -> float:
-        """What sorts chapters by the time that they may take: the seconds of last time."""
-        return self.record.get("papermill", {}).get("duration") or math.inf
-
-    def execute(self, parent: int, cores: int) -> float:
+    def execute(self, cores: int) -> float:
         """Execute it on some of the cores, check and keep what came out; return the seconds.
 
         Args:
-            parent: process of the build, with which this one ends.
             cores: number of cores to use.
 
         Raises:
@@ -116,7 +98,6 @@ class Chapter:
         """
         import papermill
 
-        threading.Thread(target=end_with, args=(parent,), daemon=True).start()
         with open(os.devnull, "w") as nowhere:  # what kernels say before they have a notebook
             os.dup2(nowhere.fileno(), 2)
         self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +108,6 @@ class Chapter:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
         os.environ |= dependencies.traced(read, self.root)
-        place = machine(cores)
         if cores < num_cores():
             os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), str(cores))
         began = time.time()
@@ -150,7 +130,7 @@ class Chapter:
         names = dependencies.read(read, self.root)
         names |= {str(self.source.relative_to(self.root)), "requirements.txt"}
         notebook.metadata |= {
-            "machine": place,
+            "machine": machine(),
             "surroundings": dependencies.surroundings(self.preset),
             "dependencies": {
                 name: dependencies.digest(self.root / name, began) for name in sorted(names)
@@ -191,7 +171,7 @@ def execute_together(
     executor = ProcessPoolExecutor(jobs)
     try:
         cores = max(1, num_cores() // jobs)
-        futures = {executor.submit(one.execute, os.getpid(), cores): one for one in chapters}
+        futures = {executor.submit(one.execute, cores): one for one in chapters}
         meanwhile()
         for future in as_completed(futures):
             name, seconds = futures[future].name, future.result()

@@ -7,11 +7,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bs4 import BeautifulSoup
+from docutils import nodes
 from PIL import Image
 
 import nads_core
@@ -56,14 +57,16 @@ def with_variants(image: re.Match[str], picture: Path, variants: Path) -> str:
     return links
 
 
-def description(body: str) -> str:
-    """Return the first paragraph of a page in one line, formulas as text, cut at a word."""
-    page = BeautifulSoup(body, "html.parser")
-    for clutter in page.select("annotation, .headerlink, .claim-mark, .claim-words"):
-        clutter.decompose()
-    paragraphs = (" ".join(one.get_text().split()) for one in page.select("section > p"))
-    text = next((text for text in paragraphs if len(text) > 30), "")
-    return text if len(text) <= DESCRIPTION else text[:DESCRIPTION].rpartition(" ")[0] + "…"
+def description(doctree: nodes.document) -> str:
+    """Return the first paragraph of a page in one line, cut at a word."""
+    texts = (
+        one.astext()
+        for one in doctree.findall(nodes.paragraph)
+        if isinstance(one.parent, nodes.section)
+        and not one.next_node(lambda part: isinstance(part, nodes.math | nodes.raw))
+    )
+    text = next((text for text in texts if len(text) > 30), "")
+    return textwrap.shorten(text, DESCRIPTION, placeholder="…")
 
 
 def finish(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -72,7 +75,7 @@ def finish(app: Sphinx, name: str, template: str, context: dict[str, Any], doctr
     first = PICTURE.search(body)
     own = f"_images/{first[2]}.png" if first else "_static/question.png"
     context |= {
-        "description": given.get("description") or description(body),
+        "description": given.get("description") or (description(doctree) if doctree else ""),
         "picture": f"{app.config.html_baseurl}{given.get('picture') or own}",
         "author": app.config.author,
         "repository": app.config.html_theme_options["repository_url"],
@@ -86,9 +89,8 @@ def finish(app: Sphinx, name: str, template: str, context: dict[str, Any], doctr
         ),
         body,
     )
-    # A number and its sign stay on one line, a mantissa and its power of ten, too
-    body = re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", body)
-    context["body"] = re.sub(r"(?<=\d) · (?=10[⁻⁰¹²³⁴-⁹])", "\u00a0·\u00a0", body)
+    # A number and its sign stay on one line
+    context["body"] = re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", body)
 
 
 def commit() -> str:
