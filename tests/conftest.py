@@ -38,7 +38,7 @@ EMPTY = BOOK / "empty"  # a folder without photos
 if importlib.util.find_spec("jupytext") is None:
     names = """atlas bench book cases chapters checks claims cluster colab* dependencies
     experiments explorer* figures forgetting formatting frequency_maps gaps how_to images jupyterlab
-    law_experiment lemma2 live_kernel maps notes pages* paper parameters photos playground* poisoning
+    law_experiment lemma2 maps notes pages* paper parameters photos playground* poisoning
     precision prediction published
     recipes repair rival_theory rules studies waves"""
     collect_ignore_glob = [f"test_{name}.py" for name in names.split()]

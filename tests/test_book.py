@@ -168,7 +168,7 @@ kinds = {"": "white", "dark-": "black", "narrow-": "red", "narrow-dark-": "blue"
 data = {f"application/x-{kind}png": png(colour) for kind, colour in kinds.items()}
 publish_display_data({"image/png": data.pop("application/x-png"), **data})
 plt.close("all")"""
-    text = "# A “chapter”\n\nShort.\n\nWhich waves does it learn, at 5 %? " + 40 * "So. "
+    text = "# A “chapter”\n\nShort.\n\nWhich waves does it learn, at 5 %? " + 60 * "So. "
     index = build.build((root := small_book(draw, text=text)) / "_build", "smoke", root)
     page = (index.parent / "notebooks" / "small.html").read_text("utf8")
     tags = r'<meta (?:name|property)="([^"]+)" content="([^"]*)">'

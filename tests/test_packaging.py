@@ -14,9 +14,8 @@ import zipfile
 import pytest
 from conftest import ROOT
 
-HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision", "triton"}
+HEAVY = {"matplotlib", "ipywidgets", "torchvision", "triton"}
 BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
-    "anywidget",
     "ipykernel",
     "IPython",
     "ipywidgets",

@@ -9,5 +9,4 @@ from nads_book.explorer.changes import Changes
 from nads_book.explorer.data import load_pictures
 from nads_book.explorer.gallery import AtlasGallery, Stack, pack_atlas
 from nads_book.explorer.playground import Playground
-from nads_book.explorer.sliders import live_sliders
 from nads_book.explorer.views import PARTS, Page, show, write_pages_data
