@@ -52,7 +52,6 @@ CALLS = {
     "plot_versions": lambda: figures.plot_versions(
         {"clean": PHOTOS, "flipped": PHOTOS - 0.5}, ["cat"] * 7, signed=("flipped",)
     ),
-    "plot_aliasing": lambda: figures.plot_aliasing({"a": WAVE}, {"a": WAVE[::2]}, 0.5),
     "plot_two_classes": lambda: figures.plot_two_classes(
         {"a": (torch.complex(WAVE, -WAVE), torch.tensor([-1, 1] * 4))}
     ),

@@ -30,7 +30,6 @@ CASES = [
     ("errata-equalized", "fig3-lenet", {}, "test_accuracy", 0.97),
     ("resnet-same-waves", "fig1-resnet18", {"frequency": [2, 8]}, "test_accuracy", 0.55),
     ("pooling-part", "fig3-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.55),
-    ("poison-in-mixture", LENETS, {"images": "mixture", "index": 1000}, "test_accuracy", 0.2),
     ("removal-is-half", LENETS, {"written": "hole at mean"}, "test_accuracy", 0.53),
     ("hole-costs-as-much", LENETS, {**KEPT, "written": "hole"}, "test_accuracy", 0.53),
     ("number-alone", LENETS, {**KEPT, "written": "added", "size": 0.05}, "test_accuracy", 0.2),
@@ -78,7 +77,6 @@ CASES = [
     ("samples-and-noise", "law-trained", {"num_train": 1_000}, "accuracy", 0.99),
     ("fig6-lenet-close", "fig6-lenet", {}, "test_accuracy", 0.7),
     ("falls-as-trend", "fig6-lenet", {}, "test_accuracy", 0.7),
-    ("nonlinear-order", "nonlinear-tasks", {"first": 0}, "test_accuracy", 0.5),
     ("neither-at-the-end", "geometry", END, "change.cosine.signal", [0.5, 0.4, 0.6]),
     ("low-energy-unlearned", "repair", {"network": "densenet"}, "accuracies", [0.9] * 16),
 ]

@@ -11,11 +11,6 @@ def kernel_like_energy(row):
         row["alignment"] = row["energy"]
 
 
-def later_pairs_are_easier(row):
-    if (row["network"], row["task"]) == ("cnn", "xor"):
-        row["test_accuracy"] = 0.5 + row["first"] / 3_000
-
-
 def random_filters_see_as_much(row):
     row["frozen"]["test_accuracy"] = row["test_accuracy"]
 
@@ -38,7 +33,6 @@ def energy_decides(row):
     ("claim", "file", "change"),
     [
         ("kernel-orders-waves", "rival-theory", kernel_like_energy),
-        ("nonlinear-order", "nonlinear-tasks", later_pairs_are_easier),
         ("gain-where-filters-learn", "law-lenet", random_filters_see_as_much),
         ("gain-in-resnet", "law-resnet18.narrow", law_of("resnet18")),
         ("not-energy-alone", "law-lenet", energy_decides),

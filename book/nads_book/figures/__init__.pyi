@@ -14,9 +14,7 @@ from .learning import (
 )
 from .lines import plot_by_index, plot_intervals, plot_lines
 from .theory import (
-    plot_aliasing,
     plot_convergence,
-    plot_curves,
     plot_matrices,
     plot_two_classes,
 )
@@ -24,10 +22,8 @@ from .theory import (
 __all__ = [
     "Accuracies",
     "plot_accuracies",
-    "plot_aliasing",
     "plot_by_index",
     "plot_convergence",
-    "plot_curves",
     "plot_directions",
     "plot_eigenvalues",
     "plot_frequency_maps",

@@ -6,10 +6,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from nads_book.figures.lines import plot_lines
 from nads_book.figures.style import (
     bare,
     is_narrow,
-    legend,
     shade,
     show_spectrum,
     styled,
@@ -67,15 +67,14 @@ def plot_directions(
     return figure
 
 
-@styled
 def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes
     (Fig. 6, green).
     """
-    figure, ((axis,),) = subplots(height=3.2)
+    lines = {}
     for label, nads in bases.items():
         values = nads.eigenvalues[nads.eigenvalues > 0] / nads.eigenvalues[0]
-        axis.loglog(range(1, len(values) + 1), values, label=label)
-    axis.set(xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
-    legend(figure, axis, ncols=6)
-    return figure
+        lines[label] = range(1, len(values) + 1), values
+    labels = ("rank of the NAD (1 = most preferred)", "eigenvalue / first")
+    marks = dict.fromkeys(lines, "-")
+    return plot_lines({"": lines}, *labels, [1, 10, 100, 1_000], marks=marks, yscale="log")

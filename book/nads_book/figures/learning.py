@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -116,17 +115,17 @@ def plot_accuracies(panels: Mapping[str, Mapping[str, Accuracies]], chance: floa
     return figure
 
 
-def frequency_grid(values: Mapping[Frequency, float] | pd.Series) -> np.ma.MaskedArray:
-    """Lay values out over the published grid, zero frequency in the middle; one of k and -k stands
-    for both.
+def frequency_grid(values: Mapping[Frequency, float] | pd.Series) -> np.ndarray:
+    """Lay values out over the published grid, zero frequency in the middle, NaN where there is
+    none; one of k and -k stands for both.
     """
     found = pd.Series(values, dtype=float)
     cycles = np.array(found.index.tolist(), dtype=int).reshape(-1, 2)
     grid = np.full((HALF, HALF), np.nan)
     for sign in (-1, 1):
         rows, columns = ((sign * cycles + HALF) % (2 * HALF) // 2).T
-        grid[rows, columns] = found.clip(upper=1e12)  # infinity has no colour
-    return np.ma.masked_invalid(grid)
+        grid[rows, columns] = found
+    return grid
 
 
 @styled
@@ -134,10 +133,7 @@ def plot_frequency_maps(
     rows: Mapping[str, Mapping[str, Mapping[Frequency, float] | pd.Series]],
     label: str = "test accuracy (%)",
     limits: tuple[float, float] = (50, 100),
-    *,
-    speed: bool = False,
     own: Mapping[str, str] | None = None,
-    marked: Sequence[int] = (),
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to
     3).
@@ -149,10 +145,7 @@ def plot_frequency_maps(
             all rows have the same columns.
         label: label of the colour bar.
         limits: limits of the colours, shared by the panels of a row.
-        speed: whether values are numbers of steps, which have a logarithmic scale and can be
-            infinite: these are red.
         own: labels of rows with values from 0 to 1, which have a colour map of their own.
-        marked: numbers of cycles, across or down, that get dotted lines.
     """
     own, columns = own or {}, list(next(iter(rows.values())))
     side = min((WIDTH - 1.6) / len(columns), 2.5 if len(rows) + len(columns) > 2 else 4.0)
@@ -163,32 +156,27 @@ def plot_frequency_maps(
     if len(columns) == 1 and not is_narrow():
         figure.set_figwidth(2.2 + side)
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
-        colour_map = SEQUENTIAL if name in own else "cividis_r" if speed else "viridis"
+        colour_map = SEQUENTIAL if name in own else "viridis"
         ends = (0, 1) if name in own else limits
         for axis, column in zip(line, columns, strict=True):
             image = axis.imshow(
                 frequency_grid(panels[column]),
-                cmap=mpl.colormaps[colour_map].with_extremes(bad=shade(0.82), over="#7a0c02"),
-                norm=LogNorm(*ends) if speed else Normalize(*ends),
+                cmap=mpl.colormaps[colour_map].with_extremes(bad=shade(0.82)),
+                vmin=ends[0],
+                vmax=ends[1],
                 extent=(-HALF - 1, HALF - 1, HALF - 1, -HALF - 1),  # cells of two cycles
             )
             axis.spines[:].set_visible(False)
             axis.set(xticks=TICKS, yticks=TICKS)
-            for place in {sign * cycles for cycles in marked for sign in (-1, 1)} - {HALF}:
-                axis.axhline(place, color="white", linestyle=":")
-                axis.axvline(place, color="white", linestyle=":")
         line[0].set_ylabel(name)
-        bar = figure.colorbar(
+        figure.colorbar(
             image,
             ax=list(line),
             label=own.get(name, label),
-            extend="max" if speed else "neither",
             location="bottom" if is_narrow() else "right",
             shrink=0.8,
             aspect=15,
         )
-    if speed:
-        bar.ax.set_title("never", fontsize=8)
     for axis, column in zip(axes[0], columns, strict=True):
         axis.set_title(column)
     if axes.size == 1:

@@ -69,7 +69,8 @@ def plot_lines(
         axis.set(**settings)
         if len(ticks):
             log_ticks(axis, ticks)
-    legend(figure, axes, ncols=3)
+    if any(len(lines) > 1 for lines in panels.values()):
+        legend(figure, axes, ncols=3)
     return figure
 
 

@@ -171,7 +171,7 @@ def bars(shares: Sequence[float] | np.ndarray, intervals: Sequence[Any] | np.nda
 def show_signed(axis: Axes, image: Tensor | np.ndarray) -> None:
     """Draw a signed image with zero in the middle of the colour map: (H, W)."""
     image = np.asarray(image)
-    limit = np.abs(image).max()
+    limit = np.nanmax(np.abs(image))
     axis.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit)
     bare(axis)
 

@@ -10,7 +10,6 @@ from torch import Tensor
 from nads_book.figures.style import (
     DIVERGING,
     colours,
-    is_narrow,
     legend,
     panel_row,
     shade,
@@ -19,80 +18,6 @@ from nads_book.figures.style import (
 )
 
 Curve = Sequence[float] | np.ndarray | Tensor
-
-
-@styled
-def plot_aliasing(
-    signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], offset: float = 0.0
-) -> Figure:
-    """Draw each signal with the samples that its pooling keeps, one panel a signal.
-
-    Args:
-        signals: title -> (D,).
-        pooled: title -> (D / S,).
-        offset: place in its window at which an output is drawn, in samples.
-    """
-    figure, axes = subplots(
-        len(signals), 1, 1.35 * len(signals) + 0.3, grid=None, sharex=True, sharey=True
-    )
-    for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
-        axis.plot(np.asarray(signal), "-", color=shade(0.5), label="signal")
-        kept = np.asarray(pooled[title])
-        centres = np.arange(len(kept)) * len(signal) / len(kept) + offset
-        axis.plot(centres, kept, "o-", color=colours()[0], label="after pooling")
-        axis.set(title=title, ylabel="value")
-    legend(figure, axes[0, 0], "outside upper right", ncols=2)
-    axes[-1, 0].set_xlabel("sample")
-    return figure
-
-
-@styled
-def plot_curves(
-    frequencies: Curve,
-    panels: Mapping[str, Mapping[str, Curve]],
-    ylabel: str,
-    *,
-    points: Mapping[str, Mapping[str, tuple[Curve, Curve, Curve]]] | None = None,
-    dashed: Mapping[str, Mapping[str, Curve]] | None = None,
-    yscale: str = "linear",
-    xlabel: str = "frequency ℓ",
-    ylim: tuple[float, float] | None = None,
-) -> Figure:
-    """Draw curves over the frequency, one panel a title; dashed ones and measured points may lie
-    over them.
-
-    Args:
-        frequencies: (F,).
-        panels: title -> label -> (F,).
-        ylabel: label of the first vertical axis.
-        points: title -> label -> (frequencies, values, standard errors), drawn with two standard
-            errors.
-        dashed: title -> label -> (F,), drawn dashed, in the colours that follow those of the
-            panel's curves.
-        yscale: scale of all vertical axes.
-        xlabel: label of all horizontal axes.
-        ylim: limits of all vertical axes; by default chosen by matplotlib.
-    """
-    figure, axes = panel_row(panels, 2.9, xlabel=xlabel, ylabel=ylabel, sharey=True)
-    for axis, (title, solid) in zip(axes, panels.items(), strict=True):
-        dashes, dots = ((kind or {}).get(title, {}) for kind in (dashed, points))
-        for label, values in [*solid.items(), *dashes.items()]:
-            axis.plot(
-                frequencies, np.asarray(values), "--" if label in dashes else "-", label=label
-            )
-        inks = [shade(0)] if len(dots) == 1 else colours()
-        for (label, (where, values, errors)), ink in zip(dots.items(), inks, strict=False):
-            bars = 2 * np.asarray(errors)
-            axis.errorbar(where, values, bars, fmt="o", color=ink, markersize=3, label=label)
-        axis.set(yscale=yscale, **({"ylim": ylim} if ylim else {}))
-        axis.xaxis.get_major_locator().set_params(integer=True)
-    labels = [axis.get_legend_handles_labels()[1] for axis in axes]
-    if any(own != labels[0] for own in labels):
-        for axis in axes:
-            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2 - is_narrow())
-    elif len(labels[0]) > 1:
-        axes[-1].legend()
-    return figure
 
 
 @styled

@@ -183,7 +183,7 @@ def _():
 def plot_lenet_map() -> Figure:
     """Draw our test accuracies of LeNet for every wave."""
     panels = {"LeNet": 100 * accuracies("lenet")}
-    return figures.plot_frequency_maps({"": panels}, marked=(8, 16))
+    return figures.plot_frequency_maps({"": panels})
 
 
 def plot_published_maps() -> Figure:
@@ -278,8 +278,9 @@ def steps() -> pd.DataFrame:
 
 def plot_speed() -> Figure:
     """Draw the steps until LeNet's training loss is small, for three thresholds."""
-    panels = {f"loss {loss:g}": steps()[loss] for loss in LOSSES}
-    return figures.plot_frequency_maps({"": panels}, "steps", (30, 2_000), speed=True)
+    speeds = -np.log10(steps())  # of waves that are never learned there is none
+    panels = {f"loss {loss:g}": speeds[loss].replace(-np.inf, np.nan) for loss in LOSSES}
+    return figures.plot_frequency_maps({"": panels}, "log₁₀ (1 / steps)", (-3.3, -1.5))
 
 
 @decides("one-bias-twice")

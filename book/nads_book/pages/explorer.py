@@ -55,7 +55,6 @@ def plot_common(nads: dict[str, nc.NADs]) -> Figure:
     for title, pair in {"yours": nads, "stored, 32 × 32": stored}.items():
         one, other = pair.values()
         overlaps = [one.overlap(other, k) for k in leading.tolist()]
-        panels[title] = {" and ".join(pair): overlaps, "chance": leading / one.basis.shape[0]}
-    return figures.plot_curves(
-        leading, panels, "overlap of the subspaces", xlabel="number of first NADs"
-    )
+        chance = leading / one.basis.shape[0]
+        panels[title] = {" and ".join(pair): (leading, overlaps), "chance": (leading, chance)}
+    return figures.plot_lines(panels, "number of first NADs", "overlap of the subspaces")

@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 from nads_book.explorer.wave_bet import guess_data
 from nads_book.figures.learning import frequency_grid
-from nads_book.figures.style import DIVERGING, SEQUENTIAL, bare, is_narrow, subplots
 from nads_book.theory.reference import average_gradient
 from nads_core import RESNET18, load_nads
 
@@ -32,10 +30,10 @@ def how_nads_are_made() -> dict[str, np.ndarray]:
     )
     first = load_nads("resnet18").directions[:4, 0]
     return {
-        "One network with\nrandom weights": mosaic(filters.numpy()),
-        "Its gradient: how much\neach pixel matters": gradient.numpy(),
-        "Thousands of gradients:\nthe energy of each wave": np.log10(waves),
-        "What they share:\nthe first four NADs": mosaic(first.numpy()),
+        "1. One network with\nrandom weights": mosaic(filters.numpy()),
+        "2. Its gradient: how much\neach pixel matters": gradient.numpy(),
+        "3. Thousands of gradients:\nthe energy of each wave": np.log10(waves / np.nanmin(waves)),
+        "4. What they share:\nthe first four NADs": mosaic(first.numpy()),
     }
 
 
@@ -47,21 +45,4 @@ def mosaic(pictures: np.ndarray) -> np.ndarray:
     scaled = pictures / np.abs(pictures).max((1, 2), keepdims=True)
     padded = np.pad(scaled, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
     rows = padded.reshape(side, side, *padded.shape[1:])
-    return np.concatenate(np.concatenate(rows, axis=1), axis=1)[:-1, :-1]
-
-
-def plot_strip(pictures: dict[str, np.ndarray]) -> Figure:
-    """Draw how NADs are made, one picture after another."""
-    figure, (axes,) = subplots(1, len(pictures), 2.25, grid=None)
-    for axis, (number, (title, picture)) in zip(axes, enumerate(pictures.items(), 1), strict=True):
-        if np.nanmax(picture) <= 0:
-            axis.imshow(picture, cmap=SEQUENTIAL)
-        else:
-            largest = np.nanmax(np.abs(picture))
-            axis.imshow(picture, cmap=DIVERGING, vmin=-largest, vmax=largest)
-        axis.set_title(f"{number}. {title}", fontsize=8, loc="left")
-        bare(axis)
-        if number < len(pictures) and not is_narrow():
-            place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
-            axis.annotate("→", (1.02, 0.5), fontsize=14, **place)
-    return figure
+    return np.block([list(row) for row in rows])[:-1, :-1]

@@ -19,7 +19,7 @@ from nads_book import figures
 from nads_book.benchmarks import load_costs
 from nads_book.claims import decides
 from nads_book.experiments import load_nads, load_study
-from nads_book.experiments.evidence import Evidence, evidence
+from nads_book.experiments.evidence import Evidence, Facts, evidence
 from nads_book.experiments.formatting import LABELS
 from nads_book.figures.style import colours, legend, panel_row, shade, styled
 from nads_book.pages.scored_rows import registered, rows_of, table_of
@@ -235,15 +235,12 @@ def predicted() -> dict[str, np.ndarray]:
 
 def plot_combs() -> Figure:
     """Draw the energy of C by vertical frequency: measured in random networks, and predicted."""
-    return figures.plot_curves(
-        STEPS,
-        {label: {"measured": values} for label, values in measured().items()},
-        "energy (% of the total)",
-        dashed={label: {"predicted": values} for label, values in predicted().items()},
-        yscale="log",
-        xlabel="vertical frequency",
-        ylim=(0.05, 150),
-    )
+    panels = {
+        label: {"measured": (STEPS, measured()[label]), "predicted": (STEPS, values)}
+        for label, values in predicted().items()
+    }
+    settings: Facts = {"yscale": "log", "ylim": (0.05, 150)}
+    return figures.plot_lines(panels, "vertical frequency", "energy (% of the total)", **settings)
 
 
 @decides("comb")

@@ -1,8 +1,8 @@
 """The page ``03_nads_and_generalization``: do random networks say what trained networks learn?
 
 Energies of waves before training and accuracies after it; the experiment at equal energy; accuracy
-along NADs; a formula for accuracy, and what it misses. `rivals` has the section on rival theories,
-`statements` what the paper says.
+along NADs; a formula for accuracy, and what it misses; rival theories. `statements` has what the
+paper says.
 """
 
 from functools import cache
@@ -16,12 +16,9 @@ from torch import Tensor
 from nads_book import figures, published, statistics
 from nads_book.claims import decides
 from nads_book.experiments import Results, Scored, load_nads, load_study
-from nads_book.experiments.evidence import (
-    evidence,
-    exact_share,
-)
+from nads_book.experiments.evidence import Evidence, evidence, exact_share, otherwise
 from nads_book.experiments.formatting import LABELS
-from nads_book.pages.scored_rows import table_of
+from nads_book.pages.scored_rows import registered, scored, table_of
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.statistics import accuracy_interval, area_under_curve, with_interval
@@ -41,6 +38,21 @@ AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
 SIZES = {"lenet": "paper", "vgg11": "laptop", "resnet18": "narrow", "densenet121": "narrow"}
 CURVES = {"ours": "LeNet, ours"} | {name: f"{LABELS[name]}, paper" for name in DEEP}
 DECADES = 0.01, 0.1, 1, 10  # ticks
+RIVALS, MEANS = "rival-theory", "mean-kernels"
+THEORIES = {
+    "energy": "energy of random networks",
+    "gain": "energy with gain",
+    "mean": "tangent kernels, mean of 20",
+    "alignment": "tangent kernel, alignment",
+    "kernel": "tangent kernel, regression",
+    "frequency": "low frequency first",
+}
+CELLS = {
+    "lenet, waves": "LeNet, waves",
+    "lenet, designed": "LeNet, designed directions",
+    "cnn, waves": "small CNN, waves",
+    "cnn, designed": "small CNN, designed directions",
+}
 FAMILIES = {
     "fig6-lenet": "NADs, σ = 1",
     "fig1-lenet": "waves, σ = 3",
@@ -288,3 +300,33 @@ def _():
     share = exact_share(right.tolist())
     holds, trainings = max(share[0], as_long.mean()) < 0.5, 2 * len(nads)
     return evidence(holds, *share, null=0.5, size="paper", num_seeds=1, num_trainings=trainings)
+
+
+# A rival theory, lazy training
+
+
+def plot_theories() -> Figure:
+    """Draw the rank correlation of each theory with the accuracy after training."""
+    found, means = scored(RIVALS).estimates, scored(MEANS).estimates
+    panels: dict[str, Any] = {}
+    for cell, label in CELLS.items():
+        network, _, directions = label.partition(", ")
+        own = {**found[cell], "mean": means[cell]["alignment"]}
+        values = {text: own[name] for name, text in THEORIES.items()}
+        panels.setdefault(network, {})[directions] = values
+    return figures.plot_intervals(panels, ["rank correlation with accuracy"] * len(panels))
+
+
+@decides("mean-kernel-orders-waves", study=MEANS)
+def alignments_order(study: str) -> Evidence:
+    """Decide whether alignments order LeNet's waves as well as energies by the registered rule, and
+    show their lead.
+    """
+    found = scored(study).estimates["lenet, waves"]["alignment before energy"]
+    return registered(study, ["waves, alignment not worse than energy"], found)
+
+
+@decides("kernel-orders-waves")
+def _():
+    """Decide whether those of one network do not."""
+    return otherwise(alignments_order(RIVALS))

@@ -189,16 +189,6 @@ def _():
     return evidence(loss < 3, loss, results=[injected()], rows=trained_on(NUMBER))
 
 
-@decides("poison-in-mixture")
-def _():
-    """Decide whether the poison acts on a mixture of Gaussians at the first NAD only, by means."""
-    rows = injected().table
-    rows = rows[(rows["images"] == "mixture") & (rows["background"] == "kept")]
-    clean = rows["test_accuracy"][rows["index"].isna()].mean()
-    lost = 100 * (clean - rows.groupby("index")["test_accuracy"].mean())
-    return evidence(lost[0] > 5 and lost[1000] < 3, lost[0], rows=rows)
-
-
 @decides("hole-fashion")
 def _():
     """Decide as registered whether a hole costs .8 to 1.2 times what the poison costs, and the

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,10 +63,10 @@ def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
     yours[: len(taps)] = torch.tensor(taps, dtype=torch.float64)
     shares = pooling.retained_energy(FREQUENCIES, yours, STRIDE)
     panels = {
-        f"yours: shares sum to {readable(budget(yours), 4)}": {"yours": shares},
-        "stored prefilters": kept_shares(),
+        f"yours: shares sum to {readable(budget(yours), 4)}": {"yours": (FREQUENCIES, shares)},
+        "stored prefilters": {name: (FREQUENCIES, one) for name, one in kept_shares().items()},
     }
-    return figures.plot_curves(FREQUENCIES, panels, "share q that can be recovered")
+    return figures.plot_lines(panels, "frequency ℓ", "share q that can be recovered")
 
 
 @decides("pooling-budget")
@@ -85,8 +86,8 @@ def plot_signal_to_noise() -> Figure:
         impulse = pooling.prefilter("average", 128, stride)
         signal, aliases, _ = pooling.alias_energies(frequencies[:, None], impulse, stride)
         gamma = pooling.root_ratio(signal, aliases).clamp(1e-3, 1e3)
-        panels[f"average pooling, S = {stride}"] = {"γ": gamma}
-    return figures.plot_curves(frequencies, panels, "γ(ℓ)", yscale="log", ylim=(1e-2, 100))
+        panels[f"average pooling, S = {stride}"] = {"γ": (frequencies, gamma)}
+    return figures.plot_lines(panels, "frequency ℓ", "γ(ℓ)", yscale="log", ylim=(1e-2, 100))
 
 
 # Other layers
@@ -108,12 +109,13 @@ def measured_shares() -> dict[str, tuple[Tensor, Tensor]]:
 
 def plot_other_layers() -> Figure:
     """Draw the share of each wave that max pooling keeps, beside average pooling."""
-    return figures.plot_curves(
-        FREQUENCIES,
-        {"": {"average pooling, formula": kept_shares()["average"]}},
-        "share q that can be read out",
-        points={"": {name: (FREQUENCIES, *share) for name, share in measured_shares().items()}},
-        ylim=(-0.04, 1.08),
+    lines: dict[str, Any] = {"average, formula": (FREQUENCIES, kept_shares()["average"])}
+    for name, (share, error) in measured_shares().items():
+        bars = torch.stack([share, share - 2 * error, share + 2 * error], 1)
+        lines[f"{name}, measured"] = FREQUENCIES, bars
+    marks = dict.fromkeys(lines, "o") | {"average, formula": "-"}
+    return figures.plot_lines(
+        {"": lines}, "frequency ℓ", "share q that can be read out", marks=marks
     )
 
 

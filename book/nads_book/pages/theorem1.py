@@ -18,6 +18,7 @@ STRIDES = (2, 4, 8)
 NUM_SAMPLES = 10_000  # in each setting of a check, and behind each point of a figure
 CHECKS = ("theorem1", "theorem1-folded", "theorem1-complex")  # readings of Theorem 1
 ROUNDING = 1e-12
+MARKS = {"corrected formula": "-", "paper's formula": "--", "simulated": "o"}
 
 
 def mahalanobis_accuracy(layer: Tensor, v: Tensor) -> Tensor:
@@ -46,37 +47,26 @@ def _plot(
         seed: seed of the simulations.
     """
     every = len(places) // 10  # simulated
-    ours, printed, simulated = {}, {}, {}
+    panels = {}
     for title, (prefilter, stride, waves) in cases.items():
         impulse = pooling.prefilter(prefilter, SIZE, stride)
         task = (impulse, stride, MARGIN, NOISE_STD)
-        ours[title] = [pooling.bayes_accuracy(k, *task, phase=phase) for k, phase in waves]
-        printed[title] = [pooling.bayes_accuracy_printed(k, *task) for k, _ in waves]
         layer = pooling.pooling_matrix(impulse, stride)
         generator = torch.Generator().manual_seed(seed)
-        simulated[title] = [
-            checks.simulate_bayes_accuracy(
-                pooling.direction(k, SIZE, phase),
-                layer,
-                MARGIN,
-                NOISE_STD,
-                NUM_SAMPLES,
-                generator=generator,
-            )
-            for k, phase in waves[::every]
-        ]
-    return figures.plot_curves(
-        places,
-        {title: {"corrected formula": one} for title, one in ours.items()},
-        "best accuracy",
-        points={
-            title: {"simulated": (places[::every], *zip(*one, strict=True))}
-            for title, one in simulated.items()
-        },
-        dashed={title: {"paper's formula": one} for title, one in printed.items()},
-        xlabel=xlabel,
-        ylim=(0.45, 1.02),
-    )
+        settings = (layer, MARGIN, NOISE_STD, NUM_SAMPLES)
+        simulated = []
+        for k, phase in waves[::every]:
+            v = pooling.direction(k, SIZE, phase)
+            share, error = checks.simulate_bayes_accuracy(v, *settings, generator=generator)
+            simulated.append((share, share - 2 * error, share + 2 * error))
+        ours = [pooling.bayes_accuracy(k, *task, phase=phase) for k, phase in waves]
+        printed = [pooling.bayes_accuracy_printed(k, *task) for k, _ in waves]
+        panels[title] = {
+            "corrected formula": (places, ours),
+            "paper's formula": (places, printed),
+            "simulated": (places[::every], simulated),
+        }
+    return figures.plot_lines(panels, xlabel, "best accuracy", marks=MARKS, ylim=(0.45, 1.02))
 
 
 def plot_accuracies(

@@ -35,7 +35,7 @@ def stage(target: Path, root: Path) -> None:
     explorer.write_pages_data(static / "explorer")
     nads = {LABELS[name]: load_nads(name) for name in ("lenet", "vgg11", "resnet18", "densenet121")}
     draw(target, "nads", figures.plot_directions, nads)
-    draw(target, "strip", intro.plot_strip, intro.how_nads_are_made())
+    draw(target, "strip", figures.plot_signed_images, intro.how_nads_are_made())
     draw(target, "certainty", certainty.plot_certainty, nads["LeNet"], "++s")
     page = target / "book" / "certainty.md"
     text = page.read_text("utf8").replace("<!-- shipped -->", certainty.table_shipped())

@@ -46,7 +46,7 @@ from nads_book.studies.geometry import (
     photos,
     trajectories,
 )
-from nads_book.studies.nonlinear_tasks import nads_of
+from nads_book.studies.rival_theory import nads_of
 
 Weights = Mapping[str, Tensor]
 FIRST_IDENTITY = 3 * 10**6  # of the networks of this study; other studies have smaller ones

@@ -28,6 +28,7 @@ from nads_book.experiments import (
     Scored,
     Study,
     Unit,
+    load_nads,
     load_registered,
     load_study,
     logit_difference,
@@ -36,9 +37,10 @@ from nads_book.experiments import (
 from nads_book.statistics import means, resampled_correlations, with_interval
 from nads_book.studies import forgetting, stored
 from nads_book.studies.gain import designed_direction, load_design
-from nads_book.studies.nonlinear_tasks import mean_frequency, nads_of
 from nads_book.studies.presets import MODELS
 from nads_book.theory.first_step import GainCorrection, filter_gain, signal_to_noise
+from nads_core.directions import NADs
+from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence, seeded
 
 NETWORKS, FAMILIES, SEEDS = ("lenet", "cnn"), ("waves", "designed"), (0, 1, 2)
@@ -50,6 +52,48 @@ RIDGE = 1e-3  # relative to the mean squared gradient
 NUM_DRAWS = 5_000
 THEORIES = ("kernel", "alignment", "energy", "gain", "frequency")
 NUM_KERNELS, NUM_PAIRED = 20, 512  # networks of a mean kernel, and samples of each of its two sets
+NUM_RANDOM = 4_096  # networks, for the NADs of the small CNN
+
+
+def mean_frequency(directions: Tensor) -> float:
+    """Return the mean frequency of images (n, 1, H, W), weighted by energy, in cycles per image."""
+    energy = torch.fft.fft2(directions[:, 0]).abs().square().mean(0)
+    ky, kx = (torch.fft.fftfreq(size, 1 / size) for size in energy.shape)
+    distance = (ky[:, None].square() + kx.square()).sqrt()
+    return float((energy * distance).sum() / energy.sum())
+
+
+def nads_of(
+    network: str,
+    context: Context,
+    architecture: Architecture | None = None,
+    num_networks: int = NUM_RANDOM,
+) -> NADs:
+    """Return the NADs of LeNet that ship, or those of other random networks, kept beside the
+    results.
+
+    Args:
+        network: name of the networks.
+        context: place of what is kept.
+        architecture: architecture of the networks; by default that of their name.
+        num_networks: number of random networks.
+    """
+    if network == "lenet":
+        return load_nads("lenet", 2)
+
+    def compute() -> tuple[Tensor, Tensor]:
+        nads = nc.compute_nads(
+            architecture or MODELS[network],
+            (1, 32, 32),
+            num_networks,
+            estimator=nc.SmoothedGradient(16),
+            seed=1,
+            device="cpu",
+            progress=False,
+        )
+        return nads.directions, nads.eigenvalues
+
+    return NADs(*context.kept(f"nads of {network}, {num_networks}", compute))
 
 
 @lru_cache
