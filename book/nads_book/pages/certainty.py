@@ -16,10 +16,9 @@ from nads_book.claims import decides
 from nads_book.experiments import formatting, load_nads, load_study
 from nads_book.experiments.evidence import evidence
 from nads_book.experiments.formatting import LABELS
-from nads_book.figures.style import shade, styled, subplots
+from nads_book.figures.style import panel_row, shade, styled, subplots
 from nads_book.pages.scored_rows import table_of
 from nads_book.published.waves import half_of_energy
-from nads_book.studies.calibration import ENTRIES
 from nads_book.studies.network_numbers import LARGEST
 from nads_core.directions import NADs
 
@@ -73,16 +72,10 @@ def agreement() -> dict[str, Any]:
 @cache
 def calibration() -> pd.DataFrame:
     """Return the calibration of certainties: claimed and measured (kept) squared cosines by bin,
-    errors, and numbers of claims, of all sets of runs.
+    errors, and numbers of claims, of all sets of runs in which something is certain.
     """
-    stored = {row["entry"]: row for row in load_study("calibration.json")["rows"]}
-    sets = [  # one without bins, since nothing is certain, has a row of NaN
-        {**(one or {"claimed": np.nan}), **{k: v for k, v in row.items() if k != "bins"}}
-        for row in map(stored.get, ENTRIES)
-        if row
-        for one in row["bins"] or [None]
-    ]
-    return pd.DataFrame(sets)
+    facts = ["entry", "architecture", "num_networks", "runs"]
+    return pd.json_normalize(load_study("calibration.json")["rows"], "bins", facts)
 
 
 def plot_two_runs(
@@ -122,21 +115,15 @@ def plot_two_runs(
 def plot_reliability() -> Figure:
     """Draw claimed against measured squared cosines, for many runs, one panel per network."""
     panels = calibration().groupby("architecture", sort=False)
-    rows = -(-len(panels) // 3)
-    options: dict[str, Any] = {"sharex": True, "sharey": True}
-    figure, grid = subplots(rows, 3, height=2.7 * rows, **options)
-    for axis, (architecture, sets) in zip(grid.flat, panels, strict=False):
+    titles = [NAMES[name] for name, _ in panels]
+    labels: dict[str, Any] = {"xlabel": "claimed cos²", "ylabel": "measured cos²"}
+    figure, axes = panel_row(titles, 2.4, sharex=True, sharey=True, **labels)
+    for axis, (_, sets) in zip(axes, panels, strict=True):
         axis.axline((0, 0), slope=1, color=shade(0.6))
-        for _, bins in sets.groupby("entry", sort=False):
-            label = f"{bins['runs'].iloc[0]} runs of {bins['num_networks'].iloc[0]:,}"
-            axis.errorbar(bins["claimed"], bins["kept"], 2 * bins["error"], fmt="o", label=label)
-        if sets["claimed"].isna().all():
-            axis.text(0.5, 0.5, "nothing is claimed", ha="center", va="center")
-        axis.set(xlabel="claimed cos²", ylabel="measured cos²", title=NAMES[architecture])
-        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+        for (runs, count), bins in sets.groupby(["runs", "num_networks"], sort=False):
+            look = {"fmt": "o", "label": f"{runs} runs of {count:,}"}
+            axis.errorbar(bins["claimed"], bins["kept"], 2 * bins["error"], **look)
         axis.legend(loc="lower right", fontsize="small")
-    for axis in grid.flat[len(panels) :]:
-        axis.axis("off")
     return figure
 
 

@@ -25,7 +25,6 @@ from nads_book.figures.style import (
     colours,
     legend,
     name_rows,
-    panel_row,
     shade,
     styled,
     subplots,
@@ -140,22 +139,16 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
     return before.reshape(shape), reached.reshape(*shape, -1)
 
 
-@styled
 def plot_pairs() -> Figure:
     """Draw the rank of each architecture by its score and by its accuracy, on unchanged images."""
     before, reached = (values[:, 0] for values in pairs())  # of unchanged images
-    accuracies = reached.mean(-1)
-    ranks = np.stack([rankdata(-values, axis=-1) for values in (before, accuracies)], -1)
-    labels = {"xlabel": "ranked by", "ylabel": "rank"}
-    figure, axes = panel_row(DATA.values(), 2.8, **labels, sharey=True, grid="y")
-    for axis, lines, shares in zip(axes, ranks, accuracies, strict=True):
-        axis.plot((0, 1), lines.T, "o-", label=[*ARCHITECTURES.values()])
-        for (_, rank), share in zip(lines, shares, strict=True):
-            axis.text(1.1, rank, f"{100 * share:.0f} %", va="center")
-        axis.set_xticks((0, 1), ("score", "accuracy"))
-        axis.set(xlim=(-0.2, 1.5), ylim=(len(ARCHITECTURES) + 0.5, 0.5))
-    legend(figure, axes[0], ncols=len(ARCHITECTURES))
-    return figure
+    ranks = np.stack([rankdata(-one, axis=-1) for one in (before, reached.mean(-1))], -1)
+    panels = {
+        data: {name: ([0, 1], two) for name, two in zip(ARCHITECTURES.values(), cell, strict=True)}
+        for data, cell in zip(DATA.values(), ranks, strict=True)
+    }
+    settings: dict[str, Any] = {"xticks": (0, 1), "xticklabels": ("score", "accuracy")}
+    return figures.plot_lines(panels, "ranked by", "rank", ylim=(6.5, 0.5), **settings)
 
 
 def _centred_ranks(values: np.ndarray) -> np.ndarray:
