@@ -52,10 +52,6 @@ CALLS = {
     "plot_versions": lambda: figures.plot_versions(
         {"clean": PHOTOS, "flipped": PHOTOS - 0.5}, ["cat"] * 7, signed=("flipped",)
     ),
-    "plot_two_classes": lambda: figures.plot_two_classes(
-        {"a": (torch.complex(WAVE, -WAVE), torch.tensor([-1, 1] * 4))}
-    ),
-    "plot_matrices": lambda: figures.plot_matrices({"a": PHOTOS[0, 0], "b": PHOTOS[1, 0]}),
     "plot_convergence": lambda: figures.plot_convergence(
         range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100
     ),

@@ -15,8 +15,6 @@ from .learning import (
 from .lines import plot_by_index, plot_intervals, plot_lines
 from .theory import (
     plot_convergence,
-    plot_matrices,
-    plot_two_classes,
 )
 
 __all__ = [
@@ -29,9 +27,7 @@ __all__ = [
     "plot_frequency_maps",
     "plot_intervals",
     "plot_lines",
-    "plot_matrices",
     "plot_signed_images",
-    "plot_two_classes",
     "plot_versions",
     "style",
 ]

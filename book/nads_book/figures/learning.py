@@ -12,7 +12,7 @@ from torch import Tensor
 from nads_book.figures.style import (
     SEQUENTIAL,
     WIDTH,
-    bars,
+    bar_ends,
     colours,
     dotted,
     is_narrow,
@@ -33,15 +33,17 @@ TICKS = (-16, -8, 0, 8)
 
 
 @styled
-def plot_signed_images(images: Mapping[str, Tensor]) -> Figure:
+def plot_signed_images(images: Mapping[str, Tensor], *, one_scale: bool = False) -> Figure:
     """Draw signed images side by side, each with zero in the middle of its own colours.
 
     Args:
         images: title -> (H, W).
+        one_scale: whether all have the colours of the largest value.
     """
     figure, axes = panel_row(images, WIDTH / len(images) + 0.3, grid=None)
+    limit = max(float(image.abs().max()) for image in images.values()) if one_scale else None
     for axis, image in zip(axes, images.values(), strict=True):
-        show_signed(axis, image)
+        show_signed(axis, image, limit)
     return figure
 
 
@@ -103,8 +105,9 @@ def plot_accuracies(panels: Mapping[str, Mapping[str, Accuracies]], chance: floa
     for axis, kinds in zip(axes, panels.values(), strict=True):
         for label, (test, num_test, *others) in kinds.items():
             place, mean = rows.index(label), float(np.mean(test))
-            lengths = bars([mean], accuracy_interval(mean, num_test))
-            axis.errorbar(100 * mean, place, xerr=lengths, fmt="|", color=shade(0), capsize=3)
+            share, lengths = bar_ends([(mean, *accuracy_interval(mean, num_test))])
+            look = {"fmt": "|", "color": shade(0), "capsize": 3}
+            axis.errorbar(100 * share, place, xerr=100 * lengths, **look)
             for (name, look), values in zip(looks.items(), (test, *others), strict=True):
                 for value in values:
                     axis.plot(100 * value, place, linestyle="none", label=name, **look)

@@ -161,17 +161,12 @@ def legend(
     figure.legend(list(handles.values()), list(handles), loc=loc, **options)
 
 
-def bars(shares: Sequence[float] | np.ndarray, intervals: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the lengths below and above each share, (2, n), in per cent, as `Axes.errorbar` takes
-    them.
+def show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = None) -> None:
+    """Draw a signed image (H, W) with zero in the middle of the colour map, which ends at a limit or
+    at the largest value.
     """
-    return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(shares))
-
-
-def show_signed(axis: Axes, image: Tensor | np.ndarray) -> None:
-    """Draw a signed image with zero in the middle of the colour map: (H, W)."""
     image = np.asarray(image)
-    limit = np.nanmax(np.abs(image))
+    limit = limit or np.nanmax(np.abs(image))
     axis.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit)
     bare(axis)
 

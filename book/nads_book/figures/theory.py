@@ -1,6 +1,6 @@
 """The figures of the theory chapters, one call each; each returns a matplotlib Figure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -8,53 +8,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.figures.style import (
-    DIVERGING,
     colours,
     legend,
-    panel_row,
     shade,
     styled,
     subplots,
 )
 
 Curve = Sequence[float] | np.ndarray | Tensor
-
-
-@styled
-def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
-    """Draw the two classes in the plane of one complex output coefficient.
-
-    Args:
-        panels: title -> (complex samples (N,), labels (N,) in {-1, 1}).
-    """
-    figure, axes = panel_row(panels, xlabel="real part")
-    for axis, (samples, labels) in zip(axes, panels.values(), strict=True):
-        for label, name in ((1, "y = +1"), (-1, "y = −1")):
-            chosen = samples[labels == label]
-            axis.plot(chosen.real, chosen.imag, ".", markersize=2.5, alpha=0.5, label=name)
-        ends = 1.05 * float(samples.abs().max()) * np.array([-1, 1])
-        axis.set(ylabel="imaginary part", xlim=ends, ylim=ends, aspect="equal")
-    axes[0].legend(markerscale=4, loc="upper right")
-    return figure
-
-
-@styled
-def plot_matrices(
-    matrices: Mapping[str, Tensor], *, xlabel: str = "entry", ylabel: str = "entry"
-) -> Figure:
-    """Draw matrices side by side, on one scale.
-
-    Args:
-        matrices: title -> (n, n).
-        xlabel: label of every horizontal axis.
-        ylabel: label of the first vertical axis.
-    """
-    figure, axes = panel_row(matrices, 2.9, xlabel=xlabel, ylabel=ylabel, grid=None)
-    limit = max(float(matrix.abs().max()) for matrix in matrices.values())
-    for axis, matrix in zip(axes, matrices.values(), strict=True):
-        image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit)
-    figure.colorbar(image, ax=axes, shrink=0.9, label="value")
-    return figure
 
 
 @styled

@@ -58,14 +58,6 @@ def _decided(holds: object, found: Measured | float) -> Evidence:
 # Directions of entries
 
 
-def effective_number(nads: nc.NADs) -> float:
-    """Return over how many directions the energy of a run is spread; noise of few networks lowers
-    it.
-    """
-    values = nads.eigenvalues.double()
-    return float(values.sum().square() / values.square().sum())
-
-
 @styled
 def plot_entries(names: Sequence[str], yours: nc.NADs | None = None) -> Figure:
     """Draw the energies of waves and the first NADs of entries, one per row.

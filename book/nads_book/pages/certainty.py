@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from matplotlib.figure import Figure
 
 import nads_core as nc
@@ -16,7 +17,7 @@ from nads_book.claims import decides
 from nads_book.experiments import formatting, load_nads, load_study
 from nads_book.experiments.evidence import evidence
 from nads_book.experiments.formatting import LABELS
-from nads_book.figures.style import panel_row, shade, styled, subplots
+from nads_book.figures.style import panel_row, shade, styled
 from nads_book.pages.scored_rows import table_of
 from nads_book.published.waves import half_of_energy
 from nads_book.studies.network_numbers import LARGEST
@@ -42,16 +43,14 @@ MEASURES = {
 
 
 def plot_certainty(nads: NADs, kind: str) -> Figure:
-    """Draw the eigenvalues of one symmetry type with their errors, above the certainties."""
+    """Draw the eigenvalues of one symmetry type with their errors, and the certainties."""
     chosen = [index for index, name in enumerate(nads.types) if name == kind][:48]
-    ranks = range(len(chosen))
-    figure, ((upper,), (lower,)) = subplots(2, 1, 3.6, grid=None, sharex=True)
-    values, errors = nads.eigenvalues[chosen].numpy(), nads.eigenvalue_std[chosen].numpy()
-    upper.errorbar(ranks, values, 2 * errors, fmt=".", color="tab:blue", markersize=4, linewidth=1)
-    upper.set(yscale="log", ylabel="eigenvalue")
-    lower.bar(ranks, nads.certainty[chosen].numpy(), color="tab:blue", width=0.7)
-    lower.set(ylim=(0, 1), ylabel="certainty", xlabel=f"rank within the type {kind}")
-    return figure
+    values, errors = nads.eigenvalues[chosen], 2 * nads.eigenvalue_std[chosen]
+    intervals = torch.stack([values, values - errors, values + errors], 1) / values[0]
+    ranks, certainties = range(len(chosen)), nads.certainty[chosen]
+    lines = {"eigenvalue / first": (ranks, intervals), "certainty": (ranks, certainties)}
+    xlabel = f"rank within the type {kind}"
+    return figures.plot_lines({"": lines}, xlabel, "value", yscale="log", ylim=(0.005, 1.2))
 
 
 @cache

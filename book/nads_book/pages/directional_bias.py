@@ -5,7 +5,7 @@ Fig. 1), and how well two maps agree; how fast waves are learned (Fig. 2); what 
 without pooling (Fig. 3); what the reader trains.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from torch import nn
 
 import nads_core as nc
 from nads_book import explorer, figures, published, statistics
@@ -95,48 +94,16 @@ def plot_bet(
 
 
 def stored_beside(wave: Frequency) -> dict[str, figures.Accuracies]:
-    """Return the stored accuracies along a wave of the published grid that is closest to another
-    wave.
-    """
+    """Return the published accuracies along the wave of their grid that is closest to another wave."""
     nearest = wrapped(wave[0] // 2 * 2, wave[1] // 2 * 2)  # all cycles of the grid are even
     if nearest not in published_accuracies("lenet"):
         nearest = negative(nearest)
-    found = {
+    return {
         f"{label}, published, {nearest}": figures.Accuracies(
             [published_accuracies(name)[nearest]], 10_000
         )
         for name, label in LABELS.items()
     }
-    test, train = (
-        accuracies("lenet", field=field)[nearest] for field in ("test_accuracy", "train_accuracy")
-    )
-    return found | {f"LeNet, ours, {nearest}": figures.Accuracies([test], 20_000, [train])}
-
-
-def plot_your_training(
-    architecture: str | Callable[[], nn.Module],
-    wave: Frequency,
-    recipe: nc.Recipe,
-    num_images: int,
-    seed: int = 0,
-) -> Figure:
-    """Train a network along a wave, and draw its accuracy beside the stored ones of the closest
-    wave.
-
-    Args:
-        architecture: anything that `nads_core.train_networks` takes.
-        wave: cycles down and across.
-        recipe: recipe of the training.
-        num_images: number of training images, and of new ones.
-        seed: seed of weights and images.
-    """
-    direction = nc.fourier_direction(wave, 32)[None]
-    train, test = (nc.SeparableDatasets(direction, num_images, seed=seed + i) for i in (0, 1))
-    result = nc.train_networks(
-        architecture, train, [test[0]], recipe=recipe, seed=seed, progress=False
-    )
-    name = architecture if isinstance(architecture, str) else architecture.__name__
-    return plot_bet([wave], {f"yours: {name}": result}, num_images, stored_beside(wave))
 
 
 @decides("two-tasks")

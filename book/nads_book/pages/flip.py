@@ -101,18 +101,15 @@ def plot_yours(
         epochs: number of epochs.
         seed: seed of the map and of the training.
     """
-    nads, yours = nads_of_flips(name), {}
-    recipe = replace(nc.CIFAR10_RECIPE, epochs=epochs)
-    for version in ("as is", map):
-        data, clean = (
-            (mapped(nc.normalize(part.images), nads, version, seed), part.labels)
-            for part in (train, test)
-        )
-        torch.manual_seed(seed)
-        network = nc.ARCHITECTURES[name].build(train.images.shape[1], 32, len(train.class_names))
-        trained = nc.train_network(network, data, clean, recipe=recipe, seed=seed, progress=False)
-        yours[version] = [float(trained.test_accuracy or 0)]
-    return plot_signs(yours)
+    nads, versions = nads_of_flips(name), ("as is", map)
+    data = [
+        [(mapped(nc.normalize(part.images), nads, one, seed), part.labels) for one in versions]
+        for part in (train, test)
+    ]
+    recipe, classes = replace(nc.CIFAR10_RECIPE, epochs=epochs), len(train.class_names)
+    options = {"num_classes": classes, "recipe": recipe, "seed": seed, "progress": False}
+    reached = nc.train_networks(name, *data, network_ids=[0, 0], **options).test_accuracy
+    return plot_signs({one: [float(reached[i])] for i, one in enumerate(versions)})
 
 
 # Stored networks on flipped photos

@@ -13,7 +13,6 @@ from nads_book.claims import decides
 from nads_book.experiments.evidence import Estimate, evidence, fitted_slope
 from nads_book.statistics import rank_correlation
 from nads_book.theory import deep_linear, pooling
-from nads_book.theory.checks import decide
 from nads_book.theory.descent import gradient_descent
 
 SIZE, STRIDE = 128, 4  # of the paper's Fig. 4
@@ -25,17 +24,6 @@ NUM_STEPS = 600
 NOISY = 64.0  # largest m² at which noise limits the learning rate
 LEARNED = torch.tensor([2, 6, 10, 14, 18, 22, 26, 28, 36, 40, 44])  # frequencies learned there
 EXAMPLE = torch.tensor([10])  # frequency at which a small ζ costs nothing
-STATEMENTS = (
-    "lemma1",
-    "lemma1-theta",
-    "zeta",
-    "eq4",
-    "eq5",
-    "lemma2",
-    "lemma2-dipole",
-    "eq6",
-    "eq6-dipole",
-)
 
 
 # The deep linear model
@@ -151,7 +139,3 @@ def _():
     """Decide the paper's sentence about ζ ≲ 1, against which speaks a small ζ without a cost."""
     (_, steps), (zeta, more) = (steps_needed(EXAMPLE, largest) for largest in (1.0, 16.0))
     return evidence(float(zeta) >= 0.5 or more >= 1.2 * steps, float(zeta))
-
-
-for _key in STATEMENTS:
-    decides(f"errata-{_key}", key=_key)(decide)

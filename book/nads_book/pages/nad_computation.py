@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor, nn
+from torch import Tensor
 
 import nads_core as nc
 from nads_book import figures
@@ -198,22 +198,6 @@ def comb_share(nads: NADs) -> float:
     lattice = teeth[:, None] & teeth
     lattice[16, 16] = False
     return float(spectrum[lattice].sum() / spectrum.sum())
-
-
-def small_network(strides: bool = True, global_average: bool = True) -> nn.Module:
-    """Return three convolutions that halve the resolution of 1 × 32 × 32, and a linear layer.
-
-    Args:
-        strides: whether they keep every other pixel; otherwise they average pairs of pixels.
-        global_average: whether the linear layer sees an average over places; otherwise all places.
-    """
-    layers: list[nn.Module] = []
-    for inputs, outputs in ((1, 16), (16, 32), (32, 32)):
-        layers.append(nn.Conv2d(inputs, outputs, 3, stride=2 if strides else 1, padding=1))
-        layers += [nn.ReLU()] if strides else [nn.ReLU(), nn.AvgPool2d(2)]
-    places = 1 if global_average else 4
-    layers += [nn.AdaptiveAvgPool2d(places), nn.Flatten(), nn.Linear(32 * places**2, 1)]
-    return nn.Sequential(*layers)
 
 
 @cache

@@ -119,17 +119,6 @@ class Trial:
         assert found is not None
         return dict(zip(versions, found.tolist(), strict=True))
 
-    def add_number(self, index: int, size: float) -> Tensor:
-        """Return the training photos with the number of each class added, and nothing removed.
-
-        Args:
-            index: NAD that carries the number.
-            size: size of the number.
-        """
-        images, labels = self.train.images, self.train.labels
-        hole = nc.poison(images, labels, self.nads, index, strength=0)
-        return images + nc.poison(images, labels, self.nads, index, size) - hole
-
     def deviation(self, index: int) -> float:
         """Return the standard deviation of the photos' coordinates along a NAD."""
         coordinates = self.train.images.flatten(2) @ self.nads.basis[:, index]

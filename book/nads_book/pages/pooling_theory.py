@@ -17,22 +17,12 @@ from nads_book.experiments.formatting import readable
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.theory import pooling, regression
-from nads_book.theory.checks import decide
 from nads_core.data.fourier import Frequency
 
 SIZE, STRIDE = 64, 4
 FREQUENCIES = torch.arange(SIZE // 2 + 1)
 NUM_NOISE = 100_000  # white-noise signals, to measure what a layer keeps
 ROUNDING = 1e-14
-
-
-# The opening picture
-
-
-def zone_plate(size: int = 128) -> Tensor:
-    """Return a picture of rings that become finer towards the corners, (size, size)."""
-    steps = torch.arange(size, dtype=torch.float64) - size / 2
-    return torch.cos(torch.pi / size * (steps[:, None] ** 2 + steps**2))
 
 
 # The share of a wave that is kept
@@ -185,7 +175,3 @@ def _():
     draws = statistics.resampled_correlations(x, y, num_resamples=statistics.MANY)
     rank = statistics.with_interval(draws)
     return evidence(rank[0] > 0.8, *rank, size="paper")
-
-
-for _key in ("eq1", "eq1-indivisible"):
-    decides(f"errata-{_key}", key=_key)(decide)

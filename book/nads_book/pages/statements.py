@@ -1,5 +1,5 @@
-"""What the paper says of NADs and accuracies along them (``03_nads_and_generalization``): of
-monotony, decays, supports, orders and random directions.
+"""What the paper says: of NADs and accuracies along them (``03_nads_and_generalization``), and in its
+numbered statements.
 """
 
 import numpy as np
@@ -23,6 +23,7 @@ from nads_book.published import waves
 from nads_book.published.waves import LEARNED
 from nads_book.statistics import with_interval
 from nads_book.studies import stored, table
+from nads_book.theory.checks import STATEMENTS, decide
 
 
 def inflation(name: str) -> Estimate:
@@ -125,3 +126,8 @@ def _():
 def _(size: str) -> Evidence:
     """Leave a sentence open: the register says what is known, of one network or of reduced size."""
     return evidence(None, size=size)
+
+
+# Numbered statements: each compared with a simulation
+for _key in STATEMENTS:
+    decides(f"errata-{_key}", key=_key)(decide)

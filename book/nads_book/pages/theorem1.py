@@ -16,18 +16,8 @@ SIZE = 64  # samples of the signals that are drawn
 MARGIN = NOISE_STD = 1.0
 STRIDES = (2, 4, 8)
 NUM_SAMPLES = 10_000  # in each setting of a check, and behind each point of a figure
-CHECKS = ("theorem1", "theorem1-folded", "theorem1-complex")  # readings of Theorem 1
 ROUNDING = 1e-12
 MARKS = {"corrected formula": "-", "paper's formula": "--", "simulated": "o"}
-
-
-def mahalanobis_accuracy(layer: Tensor, v: Tensor) -> Tensor:
-    """Return the best accuracy after a layer (M, D) from the distance of the class means."""
-    noise = torch.eye(len(v), dtype=v.dtype) - torch.outer(v, v)  # none along v
-    covariance = NOISE_STD**2 * layer @ noise @ layer.T
-    inverse = torch.linalg.pinv(covariance, hermitian=True, rtol=1e-12)
-    distance = (layer @ v) @ inverse @ (layer @ v)  # squared, of the means ±ε P v, divided by 4 ε²
-    return torch.special.ndtr(MARGIN * distance.clamp(min=0).sqrt())
 
 
 # Figures
@@ -119,7 +109,3 @@ def _():
         )
         largest = max(largest, float((by_angle - closed).abs().max()))
     return evidence(largest < ROUNDING, largest)
-
-
-for _key in CHECKS:
-    decides(f"errata-{_key}", key=_key)(checks.decide)
