@@ -19,7 +19,6 @@ from nads_book.experiments.evidence import (
     below,
     evidence,
 )
-from nads_book.site import verify as verification
 
 REGISTER = """
 [errata]
@@ -72,11 +71,6 @@ MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: 
 )
 def test_the_verdict_depends_on_outcome_size_and_interval(arguments, expected):
     assert claims.verdict(*arguments) == expected
-
-
-def test_nothing_is_decided_at_smoke():
-    with pytest.raises(claims.ClaimError, match="size 'smoke'"):
-        claims.verdict(True, "smoke")
 
 
 # Evidence
@@ -188,11 +182,6 @@ def test_what_is_wrong_in_a_file_is_named(book, file, text, named):
             ["measured: registered as verified, is now falsified", "derived: "],
         ),
         (
-            ("falsified", "verified"),
-            {},
-            ["errata-lemma: registered as verified, is now falsified"],
-        ),
-        (
             ('"verified"\nf', '"toy"\nf'),
             {"holds": False, "size": "laptop"},
             ["measured: registered as toy, does not hold", "derived: "],
@@ -213,7 +202,7 @@ def test_what_is_wrong_in_a_file_is_named(book, file, text, named):
             ["measured: book/results/other.json is missing", "derived: book/results/other.json"],
         ),
     ],
-    ids=["evidence", "register", "toy", "undecided", "toy that holds", "results"],
+    ids=["evidence", "toy", "undecided", "toy that holds", "results"],
 )
 def test_what_flips_or_is_missing_is_found_with_what_follows_from_it(
     book, change, evidence, expected
@@ -240,17 +229,6 @@ def test_an_interval_decides_on_which_side_of_a_limit_an_estimate_is():
     one = below(found, 1.6, size="paper")
     assert (one.holds, one.value, one.interval) == (True, 1.0, (0.5, 1.5))
     assert (one.null, one.size) == (1.6, "paper")
-
-
-def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
-    def missing():
-        raise FileNotFoundError("job.json")
-
-    functions = {"fails": missing, "holds": lambda: evidence(True)}
-    monkeypatch.setattr(verification.pages, "decisions", lambda: functions)
-    found, problems = verification.by_functions()
-    (problem,) = problems
-    assert set(found) == {"holds"} and re.search("fails.*FileNotFoundError.*job.json", problem)
 
 
 def test_a_decision_of_no_claim_or_a_second_one_is_an_error(monkeypatch):
@@ -304,18 +282,11 @@ def test_holm_takes_back_the_weakest_of_many_decisions():
 # Predictions and sizes
 
 
-@pytest.mark.parametrize(
-    ("prediction", "post_hoc", "words"),
-    [("met", False, ""), ("failed", False, "predicted otherwise"), ("", True, "post hoc")],
-)
-def test_small_words_behind_a_sign_say_what_was_predicted(book, prediction, post_hoc, words):
+def test_small_words_behind_a_sign_say_what_was_predicted(book):
     found = collected(book)
-    found["measured"].prediction, found["measured"].post_hoc = prediction, post_hoc
-    for text in (
-        claims.conclusion(found["measured"]),
-        claims.with_badges("It is 3.<!-- claim: measured -->", found),
-    ):
-        assert "✓" in text and words in text and ("claim-words" in text) <= bool(words)
+    found["measured"].prediction = "failed"
+    shown = claims.with_badges("It is 3.<!-- claim: measured -->", found)
+    assert "✓" in shown and "predicted otherwise" in shown and "post hoc" not in shown
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,13 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from convergence import normal, random_nads
+from convergence import random_nads
 from nads_book.experiments import load_study
 from nads_book.pages import (
     atlas,
     certainty,
     directional_bias,
     explorer,
-    flip,
     nad_computation,
     nads_and_generalization,
     poison_trial,
@@ -85,14 +84,6 @@ def test_shuffled_energies_do_not_separate_learned_waves(monkeypatch):
     assert found.holds is False and 0.2 < found.value < 0.8
 
 
-def test_the_readers_wave_is_a_star_among_the_published_ones():
-    energy = torch.from_numpy(nads_and_generalization.energies("lenet"))
-    (axis,) = nads_and_generalization.plot_energies("lenet", energy, (0.5, 0.75)).axes
-    lines = {line.get_marker(): line for line in axis.lines}
-    assert (lines["*"].get_xdata(), lines["*"].get_ydata()) == ([0.5], [75])
-    assert len(lines["o"].get_xdata()) == 130
-
-
 # 04, 05, 06
 
 
@@ -144,11 +135,6 @@ def test_a_network_of_the_reader_is_trained_on_each_version(trial):
     assert dots == pytest.approx([100 * x for x in found.values()])
 
 
-def test_a_deviation_is_that_of_the_photos(trial):
-    coordinates = trial.train.images.flatten(2) @ trial.nads.basis[:, 50]
-    assert trial.deviation(50) == pytest.approx(float(coordinates.std(0).mean()))
-
-
 def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others():
     nads, labels = random_nads(1, 8, 8), torch.arange(40) % 10
     images = torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -159,19 +145,6 @@ def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others()
 
 
 # 08
-
-
-def test_each_map_does_to_coordinates_what_its_name_says():
-    nads, images = random_nads(1, 4, 4), normal(5, 3, 4, 4, seed=1)
-    before = images.flatten(2) @ nads.basis
-    after = {name: flip.mapped(images, nads, name).flatten(2) @ nads.basis for name in flip.MAPS}
-    assert_close(after.pop("as is"), before)
-    assert_close(after["flipped"], before.flip(-1))
-    assert_close(after["random signs"].abs(), before.abs())
-    assert_close(after["shuffled"].sort().values, before.sort().values)
-    assert not any(torch.allclose(one, before) for one in after.values())
-    with pytest.raises(ValueError, match="'reversed'"):
-        flip.mapped(images, nads, "reversed")
 
 
 # 09

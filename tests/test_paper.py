@@ -3,7 +3,6 @@
 import base64
 import re
 
-import nads_book as nb
 import nbformat
 import numpy as np
 import pytest
@@ -75,11 +74,6 @@ def test_a_statement_of_the_paper_has_its_verdict_and_what_was_measured(register
     assert "`module.function`" in folded
 
 
-def test_a_figure_that_no_chapter_has_is_an_error(register):
-    with pytest.raises(claims.ClaimError, match="fig-gone"):
-        paper.card(paper.Item("1", "x", note="y", figure="fig-gone"), register, PICTURES)
-
-
 def test_thumbnails_are_the_pictures_of_executed_chapters(tmp_path):
     picture = {"image/png": base64.b64encode(b"picture").decode()}
     output = nbformat.v4.new_output("display_data", picture)
@@ -96,10 +90,3 @@ def test_accuracies_are_compared_by_their_largest_difference_and_their_order():
     text = paper.closeness(np.stack([ours, ours[::-1]], 1), "waves")
     assert text == "at most 40 points from the authors’ (9 waves), rank correlation −1.00"
     assert "correlation" not in paper.closeness(np.array([[0.5, 0.6], [0.7, 0.7]]), "waves")
-
-
-def test_a_function_that_decides_is_named():
-    assert (
-        nb.pages.name_of("dark-lines")
-        == '@decides("dark-lines") in nads_book.pages.directional_bias'
-    )

@@ -6,7 +6,6 @@ import pytest
 import torch
 from conftest import ROOT
 from convergence import normal
-from nads_book import statistics
 from nads_book.experiments import load_nads
 from nads_book.theory import first_step
 from numpy.testing import assert_allclose
@@ -38,22 +37,6 @@ def test_first_step_law_against_simulated_first_steps(kind, noise_std):
     )
     law = first_step.signal_to_noise(NADS, v[None].float(), num_train, noise_std)[0]
     assert abs(law - simulated) < 4 * error
-
-
-def test_family_averages_seeds():
-    rows = [
-        {"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i}
-        for s in (0, 1)
-        for i in (3, 0)
-    ]
-    job = nb.experiment("fig6-lenet", "paper")
-    family = first_step.Family.of(nb.Results(job.facts(), rows, [], study=job))
-    assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
-    assert_allclose(family.accuracies, [0.55, 0.58])
-    np.testing.assert_array_equal(family.num_test, 20_000)
-    torch.testing.assert_close(family.directions[1], nc.load_nads("lenet").directions[3])
-    assert statistics.first_below(family.keys, family.accuracies, 0.57) == 0
-    assert statistics.first_below(family.keys, family.accuracies, 0.5) is None
 
 
 # The predictions that are committed

@@ -94,7 +94,7 @@ def plot_bet(
 
 
 def stored_beside(wave: Frequency) -> dict[str, figures.Accuracies]:
-    """Return the published accuracies along the wave of their grid that is closest to another wave."""
+    """Return the published accuracies along the closest wave of their grid."""
     nearest = wrapped(wave[0] // 2 * 2, wave[1] // 2 * 2)  # all cycles of the grid are even
     if nearest not in published_accuracies("lenet"):
         nearest = negative(nearest)
