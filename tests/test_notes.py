@@ -10,11 +10,13 @@ from nads_book.studies import experiment
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
+    gaussian_images,
     wrong_labels,
 )
 from torch.testing import assert_close
 
 import nads_core as nc
+from nads_core.data.images import ImageSet
 from nads_core.data.poisoning import carriers
 
 GENERATOR = torch.Generator().manual_seed(0)

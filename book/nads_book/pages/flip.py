@@ -106,9 +106,16 @@ def plot_yours(
         [(mapped(nc.normalize(part.images), nads, one, seed), part.labels) for one in versions]
         for part in (train, test)
     ]
-    recipe, classes = replace(nc.CIFAR10_RECIPE, epochs=epochs), len(train.class_names)
-    options = {"num_classes": classes, "recipe": recipe, "seed": seed, "progress": False}
-    reached = nc.train_networks(name, *data, network_ids=[0, 0], **options).test_accuracy
+    reached = nc.train_networks(
+        name,
+        *data,
+        num_classes=len(train.class_names),
+        recipe=replace(nc.CIFAR10_RECIPE, epochs=epochs),
+        seed=seed,
+        network_ids=[0, 0],  # the same first weights and batches
+        progress=False,
+    ).test_accuracy
+    assert reached is not None
     return plot_signs({one: [float(reached[i])] for i, one in enumerate(versions)})
 
 
