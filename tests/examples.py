@@ -59,6 +59,18 @@ class Recurrent(nn.Module):
         return self.head(self.cell(x[:, 0])[0][:, -1])
 
 
+class Failing(nn.Linear):
+    """A linear network, but for the few whose first weight is large."""
+
+    def __init__(self, result):
+        super().__init__(64, 1)
+        self.result = result if self.weight[0, 0] < -0.1 else None
+
+    def forward(self, x):
+        y = super().forward(x.flatten(1))
+        return y if self.result is None else self.result(y)
+
+
 class Weighted(nn.Module):
     """A deep linear network that reads its pixels with known weights: C is diagonal."""
 
