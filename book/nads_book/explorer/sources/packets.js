@@ -2,6 +2,8 @@
 
 /** Undo `as_script` of data.py: base64, then zlib. */
 export async function bytesOf(packet) {
+  if (typeof DecompressionStream === "undefined")
+    throw new Error("This browser is too old for the explorer: it lacks DecompressionStream.");
   const text = atob(packet.bytes), packed = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i); // a callback per byte takes ten times as long
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
