@@ -308,7 +308,7 @@ def predictions(rows: pd.DataFrame, network: str, family: str) -> pd.DataFrame:
         network: name of the network.
         family: family of directions.
     """
-    own = rows.loc[network, family]
+    own = rows.xs(network, level="network").xs(family, level="family")
     own = own.assign(kernel=own["accuracies"].str[-1])
     fields = ["kernel", "alignment", "energy", "ratio", "gain", "frequency"]
     found = own.groupby("name", sort=False)[fields].mean()
