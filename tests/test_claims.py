@@ -19,6 +19,7 @@ from nads_book.experiments.evidence import (
     below,
     evidence,
 )
+from nads_book.studies import experiment
 
 REGISTER = """
 [errata]
@@ -79,7 +80,7 @@ def test_the_verdict_depends_on_outcome_size_and_interval(arguments, expected):
 def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them():
     rows = [{"seed": 0}, {"seed": 1}, {"seed": 1}]
     small, full = (
-        Results({"job": "fig1-lenet", "preset": preset}, rows, []) for preset in ("laptop", "paper")
+        Results({}, rows, [], experiment("fig1-lenet", preset)) for preset in ("laptop", "paper")
     )
     a = evidence(np.bool_(True), np.float32(0.5), 0, np.nan, results=[full, small])
     b = evidence(False, results=[full])

@@ -56,15 +56,14 @@ def test_pictures_have_a_class_each_also_without_the_photograph(monkeypatch):
     assert torch.equal(nb.explorer.load_pictures().images, PHOTOS.images[:8])
 
 
-def test_a_notebook_carries_its_arrays_and_the_program_packed(monkeypatch):
+def test_a_notebook_carries_its_arrays_and_the_program_packed():
     nads = random_nads()
     page = nb.explorer.show("direction", nads=nads)._repr_html_()
     arrays = data.as_script("small", data.pack_nads(nads, "small"))
     assert 0 < len(page) - len(arrays) < 0.6 * len(bundle.script())
     page = nb.explorer.show("direction", second="vgg11")
     assert page.packets().keys() == data.LABELS.keys() and '["resnet18-' in page._repr_html_()
-    monkeypatch.setattr("nads_book.explorer.views.publishing", lambda: True)
-    assert len(nb.explorer.show()._repr_html_()) < 2e3  # the pages of a book share them
+    assert len(nb.explorer.show(book=True)._repr_html_()) < 2e3  # the pages of a book share them
 
 
 def show(*parts, **view):
