@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nads_book import published
-from nads_book.claims.register import PREFIX, ROOT, Claim, ClaimError, content
-from nads_book.claims.render import badge, facts
+from nads_book.claims.register import PREFIX, ROOT, Claim, ClaimError, content, load_retired
+from nads_book.claims.render import badge, conclusion, facts
 from nads_book.experiments import Results
 from nads_book.experiments.formatting import LABELS, fixed
 from nads_book.published.waves import published_accuracies
@@ -41,7 +41,7 @@ class Item:
     Args:
         where: place in the paper.
         says: what it shows there, with its size, in a line.
-        claims: claims that say what was found, by name.
+        claims: claims that say what was found, by name; retired ones, too.
         figure: label of our figure in a chapter.
         trained: figures whose trainings are counted, such as "fig1" or "fig1-lenet".
         page: page that has more, from the folder of the pages.
@@ -159,6 +159,8 @@ def verdict(claim: Claim) -> str:
     """Return what was found, in Markdown: the verdict on a statement of the paper and what was
     measured, or the claim itself.
     """
+    if claim.reason:
+        return f"{conclusion(claim)} *No chapter states this any more, see {{doc}}`claims`.*"
     if not claim.id.startswith(PREFIX):
         return f"{badge(claim)} {claim.statement}"
     label, _, more = claim.answer.partition(";")
@@ -174,7 +176,7 @@ def decided_by(claim: Claim) -> str:
     names = [Path(source).name for source in claim.sources] + [claim.function]
     others = [f'follows from <a href="claims.html#{name}">{name}</a>' for name in claim.follows]
     texts = [facts(claim), *others, *(f"`{name}`" for name in names if name)]
-    return f"- {badge(claim)} {'; '.join(filter(None, texts))}"
+    return f"- {claim.sign if claim.reason else badge(claim)} {'; '.join(filter(None, texts))}"
 
 
 def card(item: Item, claims: Mapping[str, Claim], pictures: Mapping[str, Thumbnail]) -> str:
@@ -218,7 +220,8 @@ def place_paper(
     folder.mkdir(exist_ok=True)
     for label, thumbnail in pictures.items():
         (folder / f"{label}.png").write_bytes(thumbnail.picture)
+    known = {one.id: one for one in load_retired(root)} | dict(claims)
     parts = []
-    for section, items in load_items(claims, root).items():
-        parts += [f"## {section}", *(card(item, claims, pictures) for item in items)]
+    for section, items in load_items(known, root).items():
+        parts += [f"## {section}", *(card(item, known, pictures) for item in items)]
     path.write_text(path.read_text("utf8").replace(MARK, "\n\n".join(parts)), "utf8")
