@@ -40,7 +40,7 @@ def study_class(name: str) -> type[Study]:
     figure, _, model = name.partition("-")
     kind = all_studies().get(figure if model in MODELS else name)
     if kind is None or kind.has_presets != (model in MODELS):
-        names = [key + "-MODEL" * one.has_presets for key, one in all_studies().items()]
+        names = [key + "-MODEL" * one.has_presets for key, one in sorted(all_studies().items())]
         raise ValueError(f"unknown study {name!r}: choose one of {', '.join(names)}")
     return kind
 
