@@ -47,6 +47,37 @@ def convnet() -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 1))
 
 
+def small_network(width: int = 3) -> nn.Sequential:
+    """Return a classifier of two classes with batch norm, for images (1, 8, 8)."""
+    layers = nn.Conv2d(1, width, 3), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(9 * width, 2))
+
+
+RECIPE = nc.Recipe(
+    epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3
+)
+
+
+def datasets_and_tests(*counts: int) -> list[nc.SeparableDatasets]:
+    """Return data of three waves with each number of samples."""
+    waves = torch.stack([nc.fourier_direction((1, k), 8) for k in range(3)])
+    return [nc.SeparableDatasets(waves, n, 2.0, 0.5, seed) for seed, n in enumerate(counts)]
+
+
+class Unreturned(nn.Sequential):
+    """A network whose `train`, and so its `eval`, returns nothing, as many with frozen layers."""
+
+    def train(self, mode=True):
+        super().train(mode)
+
+
+class Reads(nn.Module):
+    """A layer whose result depends on a number that Python reads, which vmap does not allow."""
+
+    def forward(self, x):
+        return x * (1.0 if x.isnan().any().item() else 2.0)
+
+
 class Recurrent(nn.Module):
     """A recurrent layer over the rows of an image (1, 8, 8), which vmap does not support."""
 

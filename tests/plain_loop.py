@@ -67,9 +67,6 @@ def mixed(networks: Networks, network: nn.Module, index: int, image: Tensor) -> 
 def contributions(networks: Networks, estimator: Estimator, index: int) -> Tensor:
     """Return the vectors of one network, (J, R, D)."""
     network, shape = built(networks, index), networks.image_shape
-    if isinstance(estimator, nc.PointGradient):
-        x = estimator.input_std * networks.randn(index, INPUTS, 1, *shape)
-        return gradient(networks, network, x[0])[None, None]
     if isinstance(estimator, nc.Dipole):
         x = (estimator.input_std * networks.randn(index, INPUTS, 1, *shape))[0]
         arms = estimator.step * torch.eye(x.numel(), dtype=x.dtype).view(-1, *shape)
@@ -96,10 +93,12 @@ def contributions(networks: Networks, estimator: Estimator, index: int) -> Tenso
     return torch.stack(halves)
 
 
-def second_moment(vectors: list[Tensor]) -> Tensor:
-    """Return C (D, D) from the vectors (J, R, D) of networks."""
-    total = 0
-    for own in vectors:
+def shares(networks: Tensor) -> Tensor:
+    """Return the shares of the groups in C, (8, D, D) in float64, from the vectors of networks,
+    (N, J, R, D).
+    """
+    sums = torch.zeros(8, *networks.shape[-1:] * 2, dtype=torch.float64)
+    for index, own in enumerate(networks.double()):
         for x, y in zip(own[0], own[-1], strict=True):
-            total = total + (torch.outer(x, y) + torch.outer(y, x)) / 2
-    return total / (len(vectors) * vectors[0].shape[1])
+            sums[index % 8] += (torch.outer(x, y) + torch.outer(y, x)) / 2
+    return sums / networks[:, 0, :, 0].numel()

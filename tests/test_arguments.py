@@ -1,28 +1,32 @@
-"""Arguments: their names and defaults, and the errors for counts that are no integers and for
-missing devices.
+"""Arguments: their names and defaults, and the errors of every package but `training`, which
+show what was received.
 """
 
 import inspect
-import types
+import math
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import examples
-import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from examples import same
+from convergence import random_nads, simulated
+from examples import perceptron, same
+from test_estimators import Scaled
+from torch import nn
 
 import nads_core as nc
-from nads_core.runtime.arguments import usable_device
+from nads_core.directions import Uncertainty
+from nads_core.networks.architectures import architecture_named
+from nads_core.runtime.arguments import require_integers
 
 SIGNATURES = Path(__file__).with_name("signatures.txt")
-WAVE = nc.fourier_direction((1, 0), 4)
-DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
 
 
-def compute(num_networks=8, **options):
-    return examples.compute(nc.LOGREG, num_networks, **options)
+def compute(num_networks=8, factory=nc.LOGREG, **options):
+    return examples.compute(factory, num_networks, **options)
 
 
 def public_callables():
@@ -31,7 +35,7 @@ def public_callables():
         value = getattr(nc, name)
         if inspect.isfunction(value) or inspect.isclass(value):
             yield name, value
-        if inspect.isclass(value) or isinstance(value, types.ModuleType):
+        if inspect.isclass(value):
             for member, function in inspect.getmembers(value, inspect.isroutine):
                 if not member.startswith("_") and (
                     getattr(function, "__module__", None) or ""
@@ -49,46 +53,15 @@ def signature_without_annotations(function):
 def test_signatures_and_defaults_are_those_on_record():
     """A changed name or default changes users' scripts: signatures.txt records all of them."""
     present = [
-        f"{name}{signature_without_annotations(function)}"
-        for name, function in public_callables()
-        if not (inspect.isclass(function) and issubclass(function, Exception))
+        f"{name}{signature_without_annotations(function)}" for name, function in public_callables()
     ]
     assert sorted(present) == SIGNATURES.read_text("utf8").splitlines()
 
 
 @pytest.mark.parametrize("value", [True, 1.5, "2", 0, -1, np.float64(2), None], ids=repr)
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("readouts", lambda n: nc.SmoothedGradient(readouts=n)),
-        ("num_inputs", lambda n: nc.SmoothedGradient(n, antithetic=False)),
-        ("num_networks", lambda n: compute(num_networks=n)),
-        ("num_samples", lambda n: nc.separable_dataset(WAVE, n)),
-        ("size", lambda n: nb.load_images("generated", num_images=4, size=n)),
-        ("epochs", lambda n: nc.Recipe(epochs=n)),
-        ("batch_size", lambda n: nc.Recipe(batch_size=n)),
-        ("k", lambda n: nc.load_nads("logreg").overlap(nc.load_nads("logreg"), n)),
-        ("num_classes", lambda n: nc.LOGREG.build(1, 8, n)),
-    ],
-)
-def test_counts_are_positive_integers(name, use, value):
-    with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
-        use(value)
-
-
-@pytest.mark.parametrize("value", [True, 1.5, -1], ids=repr)
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("seed", lambda n: compute(seed=n)),
-        ("output", lambda n: compute(output=n)),
-        ("seed", lambda n: nc.separable_dataset(WAVE, 5, seed=n)),
-        ("seed", lambda n: nb.load_images("generated", num_images=5, seed=n)),
-    ],
-)
-def test_seeds_and_outputs_are_integers_from_0_on(name, use, value):
-    with pytest.raises(ValueError, match=f"{name} must be a non-negative integer, got "):
-        use(value)
+def test_counts_are_positive_integers(value):
+    with pytest.raises(ValueError, match="count must be a positive integer, got "):
+        require_integers(count=value)
 
 
 def test_integers_of_numpy_are_those_of_python(tmp_path):
@@ -113,55 +86,122 @@ def test_types_have_names(dtype):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        ({"dtype": "float31"}, "dtype .* got 'float31'"),
-        ({"dtype": torch.int64}, "dtype .* got torch.int64"),
-        ({"image_shape": 32}, r"image_shape must be .*\(C, H, W\).* got 32"),
-        ({"image_shape": "32"}, "got '32'"),
-        ({"image_shape": (True, 8, 8)}, "must be positive integers"),
-        ({"image_shape": (1, 1, 8, 8)}, r"image_shape .*\(1, 1, 8, 8\)"),
-        ({"image_shape": (1, 32, 28)}, r"square .*\(1, 32, 28\)"),
-        ({"num_directions": True}, "num_directions .*1 to 64, got True"),
-        ({"num_directions": 0}, "1 to 64, got 0"),
-        ({"num_directions": 65}, "1 to 64, got 65"),
-        ({"num_certain": -1}, "num_certain .*1 to 64, got -1"),
-        ({"symmetries": ("transpose",), "image_shape": (2, 50, 50)}, "5,000 .*: leave them out"),
-        ({"workers": 0}, "workers .*got 0"),
-        ({"workers": "two"}, "workers .*'two'"),
-        ({"num_inputs": 8}, "num_inputs"),
-    ],
-    ids=str,
-)
-def test_bad_options_are_rejected_before_any_network_counts(monkeypatch, options, shown):
-    monkeypatch.setattr(nc.SecondMoment, "add", lambda *_: pytest.fail("begun"))
-    with pytest.raises((TypeError, ValueError), match=shown):
-        compute(**options)
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="tests the error on a machine without a GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:3", "gpu", "xpu"])
-@pytest.mark.parametrize(
-    "use",
-    [
-        usable_device,
-        lambda device: compute(device=device),
-        lambda device: nc.train_network(
-            torch.nn.Linear(1, 1), DATA, recipe=nc.Recipe(), device=device
-        ),
-        lambda device: nc.train_networks(nc.LOGREG, [DATA], recipe=nc.Recipe(), device=device),
-    ],
-)
-def test_a_device_that_is_not_there_is_named(device, use):
+def test_a_device_that_is_not_there_is_named(device):
     with pytest.raises(
         ValueError, match=f"device '{device}' cannot be used .*leave it out, or take 'cpu'"
     ):
-        use(device)
+        compute(device=device)
 
 
-def test_what_has_no_meaning_in_data_is_rejected():
-    with pytest.raises(TypeError, match="slice"):
-        nc.SeparableDatasets(WAVE[None], 4)[:2]
-    with pytest.raises(ValueError, match="size .*3.5"):
-        nc.fourier_direction((1, 0), 3.5)
+NADS = random_nads(2, 3, 4, count=12)
+V = NADS.directions[:2]
+GREY = random_nads(1, 4, 4)
+WAVE = GREY[0]
+PHOTOS, LABELS = torch.rand(30, 3, 4, 4), torch.arange(30) % 10
+MOMENT = simulated(torch.ones(6), 8)
+COUNTS = torch.zeros(3)
+BARE = type("Bare", (Scaled,), {"__repr__": object.__repr__})
+
+
+def mapped(*shape, by):
+    compute(8, partial(perceptron, math.prod(shape)), image_shape=shape, symmetries=(by,))
+
+
+def poisoned(images=PHOTOS, labels=LABELS, index=0, **options):
+    nc.poison(images, labels, GREY, index, **options)
+
+
+ERRORS = [  # call, and what the error shows
+    # directions: what is asked of NADs and second moments
+    (lambda: NADS[:2].overlap(V, k=3), "k = 3 .*2 and 2"),
+    (lambda: NADS.overlap(V, k=0), "k must be a positive integer, got 0"),
+    (lambda: NADS.overlap(torch.ones(24)), r"\(24,\)"),
+    (lambda: NADS.overlap(torch.eye(9)[:2], k=2), r"24 pixels, got shape \(2, 9\)"),
+    (lambda: NADS.overlap(3 * V, k=2), "wrong by 8"),
+    (lambda: NADS.energy(torch.zeros(2, 4, 3)), r"\(2, 3, 4\), .*got \(2, 4, 3\)"),
+    (lambda: NADS.energy(3 * V[0]), "norm 3, expected 1"),
+    (lambda: NADS.coordinates(V[None]), r"got \(1, 2, 2, 3, 4\)"),
+    (lambda: nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2)), r"\(3, 1, 2, 2\) and \(2,\)"),
+    (lambda: replace(NADS, uncertainty=Uncertainty((), *[COUNTS] * 3)), "12 directions, got 0"),
+    (lambda: nc.load_nads("alexnet"), "alexnet.*densenet121, lenet"),
+    (lambda: MOMENT.energy(torch.ones(2, 6)), r"\(6,\), got \(2, 6\)"),
+    (lambda: MOMENT.energy(torch.ones(6)), "norm 2.449, expected 1"),
+    # directions: estimators
+    (lambda: nc.PointGradient(0.0), "input_std must be .*0.0"),
+    (lambda: nc.PointGradient(math.nan), "input_std must be .*nan"),
+    (lambda: nc.SmoothedGradient(3), "num_inputs must be .*even.*3"),
+    (lambda: nc.SmoothedGradient(0), "num_inputs must be a positive integer"),
+    (lambda: nc.SmoothedGradient(readouts=0), "readouts must be a positive integer"),
+    (lambda: nc.Dipole(step=-1.0), "step must be .*-1.0"),
+    (lambda: compute(estimator=BARE(2.0)), "Bare: make it a frozen"),
+    (lambda: compute(estimator=nc.Dipole), r"Dipole.*add \(\)"),
+    (lambda: compute(estimator="smoothed"), "got 'smoothed'"),
+    (lambda: compute(estimator=nc.SmoothedGradient(readouts=99)), "readouts=99 .*64 features"),
+    # directions: the arguments of a run
+    (lambda: compute(0), "num_networks must be a positive integer"),
+    (lambda: compute(seed=1.5), "seed must be a non-negative integer, got 1.5"),
+    (lambda: compute(output=-1), "output must be a non-negative integer, got -1"),
+    (lambda: compute(dtype="float31"), "dtype .* got 'float31'"),
+    (lambda: compute(dtype=torch.int64), "dtype .* got torch.int64"),
+    (lambda: compute(image_shape=32), r"image_shape must be .*\(C, H, W\).* got 32"),
+    (lambda: compute(image_shape=(True, 8, 8)), "must be positive integers"),
+    (lambda: compute(image_shape=(1, 1, 8, 8)), r"image_shape .*\(1, 1, 8, 8\)"),
+    (lambda: compute(image_shape=(1, 32, 28)), r"square .*\(1, 32, 28\)"),
+    (lambda: compute(num_directions=True), "num_directions .*1 to 64, got True"),
+    (lambda: compute(num_directions=0), "1 to 64, got 0"),
+    (lambda: compute(num_directions=65), "1 to 64, got 65"),
+    (lambda: compute(num_certain=-1), "num_certain .*1 to 64, got -1"),
+    (lambda: compute(workers="two"), "workers .*'two'"),
+    (lambda: compute(kernels="cuda"), "'cuda': choose from .*'torch', 'triton'"),
+    (lambda: mapped(2, 50, 50, by="transpose"), "5,000 .*: leave them out"),
+    (lambda: mapped(1, 4, 6, by="transpose"), "4 x 6"),
+    (lambda: mapped(7, by="flip_rows"), r"\(7,\)"),
+    (lambda: mapped(1, 4, 4, by="rotate"), "'rotate'.*flip_rows"),
+    (lambda: compute(symmetries="transpose"), r"\(\) for none, got 'transpose'"),
+    # networks
+    (lambda: nc.LOGREG.build(0, 32, 1), "in_channels .*got 0"),
+    (lambda: nc.LOGREG.build(1, 8, 1.5), "num_classes must be a positive integer"),
+    (lambda: nc.LENET.build(1, 15, 1), "15 .*16"),
+    (lambda: nc.VGG11.build(1, 31, 1), "31 .*32"),
+    (lambda: nc.DENSENET121.build(1, 7, 1), "7 .*8"),
+    (lambda: nc.RESNET18.variant(pooling="max").build(1, 7, 1), "7 .*at least 8"),
+    (lambda: nc.RESNET18.variant(pooling="median").build(), "'median': choose from .*'max'"),
+    (lambda: nc.Architecture("mine", nn.Flatten, symmetries=("rotate",)), "'rotate'"),
+    (lambda: architecture_named("torchvision:vit_b_16", (3, 48, 32)), r"square .*\(3, 48, 32\)"),
+    # data
+    (lambda: nc.separable_dataset(2 * WAVE, 5), "norm 2, expected 1"),
+    (lambda: nc.separable_dataset(WAVE.flatten(), 5), r"shape \(C, H, W\)"),
+    (lambda: nc.separable_dataset(WAVE, 0), "num_samples must be a positive integer"),
+    (lambda: nc.separable_dataset(WAVE, 5, seed=-1), "seed must be a non-negative integer"),
+    (lambda: nc.separable_dataset(WAVE, 5, 0.0), "margin .*0.0"),
+    (lambda: nc.separable_dataset(WAVE, 5, noise_std=math.inf), "noise_std .*inf"),
+    (lambda: nc.SeparableDatasets(WAVE, 5), r"\(B, C, H, W\), got \(1, 4, 4\)"),
+    (lambda: nc.SeparableDatasets(WAVE[None], 41, paired=True), "num_samples, got 41"),
+    (lambda: nc.SeparableDatasets(WAVE[None], 5)[1], "there are 1 datasets"),
+    (lambda: nc.SeparableDatasets(WAVE[None], 4)[:2], "slice"),
+    (lambda: nc.fourier_direction((1, 0), 3.5), "size .*3.5"),
+    (lambda: nc.fourier_direction((1, 2, 3)), "two integers"),
+    (lambda: nc.fourier_direction((math.nan, 1)), "two integers"),
+    (lambda: nc.fourier_direction("12"), "two integers"),
+    (lambda: nc.spectrum(torch.zeros(4, 4)), "no spectrum"),
+    (lambda: nc.normalize(PHOTOS[:, :1]), "1 channels, but there are 3"),
+    (lambda: poisoned(PHOTOS[:, :2]), "1 or 3 channels, got 2"),
+    (lambda: poisoned(PHOTOS[..., :3]), "images of shape"),
+    (lambda: poisoned(labels=LABELS[1:]), "integer labels"),
+    (lambda: poisoned(index=15), "more than the 16 given"),
+    (lambda: poisoned(index=-1), "index .* -1"),
+    (lambda: poisoned(strength=-0.1), "strength .*-0.1"),
+    (lambda: poisoned(strength=math.inf), "strength .*inf"),
+    (lambda: poisoned(PHOTOS.to(torch.uint8)), "uint8"),
+    (lambda: nc.flip(PHOTOS, GREY[:10]), "got 10: compute all"),
+    (lambda: nc.flip(PHOTOS[..., :3, :4], NADS), "single-channel"),
+]
+
+
+@pytest.mark.parametrize(("call", "shown"), ERRORS)
+def test_errors_show_what_was_received(monkeypatch, call, shown):
+    monkeypatch.setattr(nc.SecondMoment, "add", lambda *_: pytest.fail("begun"))
+    with pytest.raises((IndexError, TypeError, ValueError), match=shown):
+        call()

@@ -1,18 +1,19 @@
 """Nothing is lost: interrupts, kill -9, full disks, damaged files, and longer runs."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from examples import Weighted, compute, convnet, perceptron, same
+from examples import Weighted, compute, convnet, same
 
 import nads_core as nc
 from nads_core.directions import Estimator, checkpoint, run
@@ -166,24 +167,20 @@ def test_a_process_that_is_killed_resumes_without_a_loss(tmp_path, whole, number
     assert same(compute(factory, 300, checkpoint=path, device="cpu"), expected)
 
 
-@pytest.mark.parametrize(("short", "long"), [(8, 60), (20, 60), (3, 5)])
-def test_an_extended_run_equals_a_longer_one(tmp_path, short, long):
+HEAVY = {"estimator": nc.SmoothedGradient(4, readouts=27)}  # 18 networks of a group at once
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "limit", "options"),
+    [(8, 60, 64, {}), (20, 60, 64, {}), (3, 5, 64, {}), (20, 40, 63, {}), (100, 200, 64, HEAVY)],
+)
+def test_an_extended_run_equals_a_longer_one(tmp_path, monkeypatch, short, long, limit, options):
+    monkeypatch.setattr("nads_core.directions.moments.DENSE_LIMIT", limit)
     path = tmp_path / "state.npz"
-    assert same(computed(path, short), computed(count=short))
-    assert same(computed(path, long), computed(count=long))
+    assert same(computed(path, short, **options), computed(count=short, **options))
+    assert same(computed(path, long, **options), computed(count=long, **options))
     with pytest.raises(ValueError, match=f"holds {long} networks, more than {short}"):
-        computed(path, short)
-
-
-def test_large_inputs_and_heavy_readouts_are_extended_too(tmp_path, monkeypatch):
-    path = tmp_path / "state.npz"
-    options = {"estimator": nc.SmoothedGradient(4, readouts=27)}  # 18 networks of a group at once
-    computed(path, 100, **options)
-    assert same(computed(path, 200, **options), computed(count=200, **options))
-    monkeypatch.setattr("nads_core.directions.moments.DENSE_LIMIT", 63)
-    path = tmp_path / "large.npz"
-    computed(path, 20)
-    assert same(computed(path, 40), computed(count=40))
+        computed(path, short, **options)
 
 
 def test_a_finished_run_is_not_computed_again(tmp_path):
@@ -193,7 +190,7 @@ def test_a_finished_run_is_not_computed_again(tmp_path):
     assert counter.seen == [0]
     assert same(computed(path, symmetries=()), computed(symmetries=()))
     one, other = (nads.provenance["seconds"] for nads in (first, computed(path)))
-    assert other >= one > 0
+    assert other > one / 2 > 0  # not counted are the eigenvectors of the first call
 
 
 def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
@@ -205,9 +202,7 @@ def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
         def vectors(self, network):
             if path.exists():
                 with np.load(path) as file:
-                    seen.append(
-                        int(re.search(r'"num_networks": (\d+)', str(file["facts"])).group(1))
-                    )
+                    seen.append(json.loads(str(file["facts"]))["num_networks"])
             return super().vectors(network)
 
     computed(path, estimator=Watching(-1))
@@ -215,26 +210,12 @@ def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
 
 
-def wider():
-    return perceptron(64)
-
-
-wider.__qualname__ = "convnet"
-
-
-def edited():
+@wraps(convnet)
+def edited(factor=1.01):
     """A factory of the same name, one weight of which an edit has changed."""
     network = convnet()
-    network[0].weight.data.mul_(1.01)
+    network[0].weight.data.mul_(factor)
     return network
-
-
-edited.__qualname__ = "convnet"
-
-
-@dataclass(frozen=True)
-class Other(nc.SmoothedGradient):
-    """An estimator that says nothing of its own."""
 
 
 @pytest.mark.parametrize(
@@ -242,12 +223,9 @@ class Other(nc.SmoothedGradient):
     [
         ({"seed": 1}, "seed was 0, now 1"),
         ({"estimator": nc.SmoothedGradient(8, readouts=2)}, "estimator was .*=4.*, now .*=8"),
-        ({"estimator": nc.SmoothedGradient(4)}, "readouts was 2, now 1"),
-        ({"estimator": nc.PointGradient()}, "now 'PointGradient"),
         ({"image_shape": (1, 7, 8)}, r"\[1, 8, 8\], now \[1, 7, 8\]"),
         ({"dtype": torch.float64}, "'torch.float32', now 'torch.float64'"),
         ({"factory": nc.LOGREG}, "'convnet', now 'logreg'"),
-        ({"factory": wider}, "another factory: the vectors of network 0"),
         ({"factory": edited}, "another factory: the vectors of network 0"),
         (
             {"output": lambda y: y[:, 0], "estimator": nc.PointGradient()},
@@ -266,23 +244,13 @@ def test_the_file_of_another_computation_is_rejected_and_kept(tmp_path, options,
     assert path.read_bytes() == before
 
 
-def test_other_numbers_are_not_continued(tmp_path, monkeypatch):
-    path = tmp_path / "state.npz"
+def test_rounding_does_not_look_like_an_edit_and_other_numbers_are_rejected(tmp_path, monkeypatch):
+    path, rounded = tmp_path / "state.npz", wraps(convnet)(lambda: edited(1 + 1e-5))
     computed(path, 16)
+    assert computed(path, 32, rounded).provenance["num_networks"] == 32
     monkeypatch.setattr(run, "NADS_VERSION", run.NADS_VERSION + 1)
     with pytest.raises(ValueError, match="numbers was 3, now 4.*CHANGELOG"):
-        computed(path, 32)
-
-
-def test_rounding_does_not_look_like_an_edit(tmp_path):
-    def rounded():
-        network = convnet()
-        network[0].weight.data.mul_(1 + 1e-5)
-        return network
-
-    rounded.__qualname__ = "convnet"
-    computed(tmp_path / "state.npz", 16)
-    assert computed(tmp_path / "state.npz", 32, rounded).provenance["num_networks"] == 32
+        computed(path, 48)
 
 
 def test_damaged_files_are_named(tmp_path):
@@ -294,9 +262,8 @@ def test_damaged_files_are_named(tmp_path):
     for copy, place in zip(changed, places, strict=True):
         copy[place // 8] ^= 1 << (place % 8)
     cut = [content[:end] for end in (0, 1, 100, len(content) // 2, -1, -50)]
-    others = [b"a text\n" * 100, b"PK\5\6" + bytes(18)]
     rejected = 0
-    for wrong in (*changed, *cut, *others):
+    for wrong in (*changed, *cut):
         path.write_bytes(wrong)
         try:
             assert same(computed(path, 24), nads)  # a date in the archive, for example

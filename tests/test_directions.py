@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 from dataclasses import replace
 
 import convergence
@@ -70,22 +69,18 @@ def test_equal_weights_let_no_network_prevail(equal):
 # --- what can be asked of them
 
 
-def test_single_directions_and_the_first_ones():
+def test_first_directions_keep_their_names_and_others_have_none():
     nads = some()
-    assert torch.equal(nads[-1], nads.directions[11]) and torch.equal(nads[np.int64(3)], nads[3])
-    assert torch.equal(torch.stack(list(nads)), nads.directions)
     first = nads[:10]
-    assert same(first, nads[:12][:10]) and first.names == nads.names[:10]
+    assert torch.equal(nads[-1], nads.directions[11])
+    assert torch.equal(first.certainty, nads.certainty[:10])
     assert first.names[:4] == ("++s 0", "--a 0", "++s 1", "--a 1")
     assert torch.equal(first.leading_certainty, nads.leading_certainty[:10])
     assert [len(nads[:stop].bands) for stop in (2, 3, 11, 12)] == [0, 1, 1, 2]
     assert [len(nads[:stop]) for stop in (-2, None, 99)] == [10, 12, 12]
-    assert first.fingerprint != nads.fingerprint == nads[:].fingerprint
     for part in (nads[2:5], nads[::2], nc.NADs(nads.directions, nads.eigenvalues)):
-        assert part.uncertainty is None
-        for name in ("certainty", "names", "bands", "eigenvalue_std", "leading_certainty"):
-            with pytest.raises(ValueError, match="no uncertainty"):
-                getattr(part, name)
+        with pytest.raises(ValueError, match="no uncertainty"):
+            part.names  # noqa: B018
     assert repr(nads[2:5]).startswith("NADs(some, 3 directions")
 
 
@@ -95,7 +90,6 @@ def test_coordinates(shape):
     naive = torch.stack([(images * v).flatten(1).sum(1) for v in nads], 1)
     assert_close(nads.coordinates(images), naive)
     assert_close(nads.coordinates(images[0]), naive[0])
-    assert nads.coordinates(np.zeros((2, *shape), np.uint8)).dtype == torch.float32
     assert nads.coordinates(images.double()).dtype == torch.float64
 
 
@@ -107,8 +101,7 @@ def test_overlap_of_two_subspaces(seed, k):
     cosines = torch.linalg.svdvals(first.basis[:, :k].T.double() @ second.basis[:, :k].double())
     expected = pytest.approx(float(cosines.square().mean()), abs=1e-5)
     assert first.overlap(second, k) == expected and second.overlap(first, k) == expected
-    assert second.overlap(-first.directions.numpy(), k) == expected  # blind to sign
-    assert second.overlap(turned, k) == expected
+    assert second.overlap(-turned.numpy(), k) == expected
 
 
 @given(seed=SEEDS, count=st.integers(1, 24))
@@ -119,37 +112,8 @@ def test_energy_is_the_quadratic_form(seed, count):
     expected = (v @ second_moment(nads) * v).sum(1)
     images = v.view(5, 2, 3, 4)
     assert_close(nads.energy(images), expected, rtol=1e-6, atol=1e-9)
-    nearly = images[0].numpy() * (1 + 1e-5)  # a norm may be off by rounding
+    nearly = images[0] * (1 + 1e-5)  # a norm may be off by rounding
     assert_close(nads.energy(nearly), expected[0], rtol=1e-4, atol=1e-9)
-    assert torch.equal(nads.basis.T, nads.directions.flatten(1))
-
-
-NADS = some((2, 3, 4))
-V = NADS.directions[:2]
-
-
-@pytest.mark.parametrize(
-    ("call", "shown"),
-    [
-        (lambda: NADS[:2].overlap(V, k=3), "k = 3 .*2 and 2"),
-        (lambda: NADS.overlap(V, k=0), "k .*got 0"),
-        (lambda: NADS.overlap(NADS, 2.0), "k .*2.0"),
-        (lambda: NADS.overlap(torch.ones(24)), r"\(24,\)"),
-        (lambda: NADS.overlap(torch.eye(9)[:2], k=2), r"24 pixels, got shape \(2, 9\)"),
-        (lambda: NADS.overlap(3 * V, k=2), "wrong by 8"),
-        (lambda: NADS.overlap(V[[0, 0]], k=2), "wrong by 1"),
-        (lambda: NADS.energy(torch.zeros(2, 4, 3)), r"\(2, 3, 4\), .*got \(2, 4, 3\)"),
-        (lambda: NADS.energy(3 * V[0]), "norm 3, expected 1"),
-        (lambda: NADS.coordinates(V[0, 0]), r"\(2, 3, 4\), .*got \(3, 4\)"),
-        (lambda: NADS.coordinates(V[None]), r"got \(1, 2, 2, 3, 4\)"),
-        (lambda: nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2)), r"\(3, 1, 2, 2\) and \(2,\)"),
-        (lambda: replace(NADS, uncertainty=NADS.uncertainty.first(3)), "12 directions, got 3"),
-        (lambda: nc.load_nads("alexnet"), "alexnet.*densenet121, lenet"),
-    ],
-)
-def test_directions_that_do_not_fit_are_rejected(call, shown):
-    with pytest.raises(ValueError, match=shown):
-        call()
 
 
 def test_a_basis_is_completed():
@@ -164,32 +128,30 @@ def test_a_basis_is_completed():
 
 
 @pytest.mark.parametrize("quantized", [False, True])
-@pytest.mark.parametrize("shape", [*SHAPES, (1, 32, 32)])
-def test_saved_and_loaded(tmp_path, monkeypatch, shape, quantized):
+@pytest.mark.parametrize("shape", SHAPES)
+def test_saved_and_loaded(tmp_path, shape, quantized):
     nads = some(shape)
-    if shape == (1, 32, 32):
-        nads = replace(convergence.random_nads(*shape), provenance={"architecture": "random"})
-    monkeypatch.setenv("HOME", str(tmp_path))
-    nads.save("~/x.npz", quantized=quantized)
-    assert [file.name for file in tmp_path.iterdir()] == ["x.npz"]
-    loaded = nc.load_nads("~/x.npz", more=1)
+    nads.save(tmp_path / "x.npz", quantized=quantized)
+    loaded = nc.load_nads(tmp_path / "x.npz", more=1)
     assert torch.equal(loaded.eigenvalues, nads.eigenvalues.double())
-    assert loaded.directions.shape == nads.directions.shape
     assert quantized or torch.equal(loaded.directions, nads.directions)
     assert_orthonormal(loaded.directions, 1e-6)
-    difference = (loaded.directions - nads.directions).flatten(1)
-    assert difference.norm(dim=1).max() < 1e-4
+    assert (loaded.directions - nads.directions).flatten(1).norm(dim=1).max() < 1e-4
     assert (loaded.fingerprint == nads.fingerprint) != quantized
     assert loaded.fingerprint == nc.load_nads(tmp_path / "x.npz").fingerprint
-    if known := nads.uncertainty:
-        assert loaded.names == nads.names and loaded.bands == nads.bands
-        for name in ("certainty", "eigenvalue_std", "leading_certainty"):
-            assert torch.equal(getattr(loaded, name), getattr(known, name))
-        assert loaded.provenance == nads.provenance | {"more": 1, "certainty": "simulation"}
-    elif quantized:
-        steps = difference / nads.directions.flatten(1).abs().amax(1, keepdim=True) * (2**15 - 1)
-        assert_mean(steps.flatten(), 0.0)  # rounded to the nearest, not down
-        assert (tmp_path / "x.npz").stat().st_size < 2.3 * nads.directions.numel()
+    assert loaded.names == nads.names and loaded.bands == nads.bands
+    for name in ("certainty", "eigenvalue_std", "leading_certainty"):
+        assert torch.equal(getattr(loaded, name), getattr(nads, name))
+    assert loaded.provenance == nads.provenance | {"more": 1, "certainty": "simulation"}
+
+
+def test_16_bits_are_rounded_to_the_nearest(tmp_path):
+    nads = convergence.random_nads(1, 32, 32)
+    nads.save(tmp_path / "x.npz", quantized=True)
+    rows, loaded = (n.directions.flatten(1) for n in (nads, nc.load_nads(tmp_path / "x.npz")))
+    steps = (loaded - rows) / rows.abs().amax(1, keepdim=True) * (2**15 - 1)
+    assert_mean(steps.flatten(), 0.0)  # not down
+    assert (tmp_path / "x.npz").stat().st_size < 2.3 * rows.numel()
 
 
 def test_a_computation_is_stored_exactly(tmp_path):
@@ -197,9 +159,7 @@ def test_a_computation_is_stored_exactly(tmp_path):
     nads.save(tmp_path / "x.npz")
     loaded = nc.load_nads(tmp_path / "x.npz")
     assert same(loaded, nads) and loaded.provenance == nads.provenance
-    assert_close(loaded.eigenvalue_std, nads.eigenvalue_std, equal_nan=True, rtol=0, atol=0)
-    assert loaded.bands == nads.bands and loaded.provenance["certainty"] == "groups"
-    assert replace(nads, directions=-nads.directions).fingerprint != nads.fingerprint
+    assert loaded.provenance["certainty"] == "groups"
 
 
 EYE = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2)
@@ -222,18 +182,12 @@ NAN = np.where(np.arange(4) == 2, np.nan, 1).astype("f4")
 BAD = {  # arrays that are no NADs, and what the error shows
     "nan in directions": ({"directions": NAN * EYE.reshape(4, 4)}, "orthonormal.*nan"),
     "skew directions": ({"directions": EYE + np.float32(2e-3) * EYE[[1, 0, 3, 2]]}, "0.004"),
-    "another number of eigenvalues": ({"eigenvalues": ONES[:3]}, r"\(3,\)"),
     "eigenvalues that ascend": ({"eigenvalues": 1e-7 * ONES * [1, 1, 1, 2]}, "descending"),
     "an infinite eigenvalue": ({"eigenvalues": ONES * [np.inf, 1, 1, 1]}, "finite"),
     "a certainty of 7": ({"certainty": 7 * ONES}, "certainty is not between"),
     "a subspace of certainty nan": ({"leading_certainty": np.nan * ONES}, "leading_certainty"),
     "too few certainties": ({"types": ["++s"] * 2}, "4 directions, got 2"),
-    "no eigenvalues": ({"eigenvalues": None}, "eigenvalues"),
     "no directions": ({"directions": None}, "directions"),
-    "a scale of another shape": (
-        {"directions": EYE.astype(np.int16), "scale": np.ones((3, 1, 1, 1), "f4")},
-        "3",
-    ),
     "no text": ({"provenance": "{"}, "JSONDecodeError"),
 }
 
@@ -255,20 +209,18 @@ def test_names_in_files_do_not_reach_the_terminal_as_commands(tmp_path):
 def test_files_that_hold_no_nads_are_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     torch.save(torch.ones(3), tmp_path / "weights.npz")
-    np.savez(tmp_path / "other.npz", nads=np.eye(3))
     np.savez(tmp_path / "objects.npz", directions=np.array([None]))
-    (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"directions": 1}))
     (tmp_path / "pointer.npz").write_text("version https://git-lfs.github.com/spec/v1\n")
-    for name in ("weights.npz", "other.npz", "objects.npz", "pickle.npz", "pointer.npz"):
+    for name in ("weights.npz", "objects.npz", "pointer.npz"):
         with pytest.raises(ValueError, match=f"{name} holds no NADs") as raised:
             nc.load_nads(tmp_path / name)
-        assert ("begins with" in str(raised.value)) == (name[:2] in ("pi", "po"))
+        assert ("begins with" in str(raised.value)) == (name == "pointer.npz")
     for name in ("absent.npz", "pipe.npz", "."):
         with pytest.raises(FileNotFoundError):
             nc.load_nads(tmp_path / name)
     for name in ("m.csv", "m2", "m.npz.gz"):
         with pytest.raises(ValueError, match=f"{name} .*npz"):
-            NADS.save(tmp_path / name)
+            some().save(tmp_path / name)
 
 
 def test_archives_that_would_fill_the_memory_are_not_unpacked(tmp_path, monkeypatch):
@@ -279,8 +231,8 @@ def test_archives_that_would_fill_the_memory_are_not_unpacked(tmp_path, monkeypa
 
 
 def test_damage_is_noticed(tmp_path):
-    path = tmp_path / "x.npz"
-    NADS.save(path)
+    path, nads = tmp_path / "x.npz", some()
+    nads.save(path)
     content = path.read_bytes()
     places = np.random.default_rng(0).choice(8 * len(content), 99, replace=False)
     changed = [bytearray(content) for _ in places]
@@ -293,7 +245,7 @@ def test_damage_is_noticed(tmp_path):
         except ValueError as error:
             assert "x.npz" in str(error)
         else:  # a date in the archive, for example
-            assert loaded.fingerprint == NADS.fingerprint and loaded.bands == NADS.bands
+            assert loaded.fingerprint == nads.fingerprint and loaded.bands == nads.bands
             assert len(wrong) == len(content)
 
 

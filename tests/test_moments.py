@@ -6,6 +6,7 @@ from convergence import assert_mean, normal, simulated
 from examples import compute, convnet
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_loop import shares as plain_shares
 from torch.testing import assert_close
 
 import nads_core as nc
@@ -24,15 +25,6 @@ def summed(*parts, **options):
     for part in parts:
         moment.add(part)
     return moment
-
-
-def plain_shares(networks):
-    """The groups' shares by loops over networks and readouts, in float64."""
-    shares = torch.zeros(8, SIZE, SIZE).double()
-    for index, own in enumerate(networks.double()):
-        for x, y in zip(own[0], own[-1], strict=True):
-            shares[index % 8] += (torch.outer(x, y) + torch.outer(y, x)) / 2
-    return shares / networks[:, 0, :, 0].numel()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -85,40 +77,6 @@ def test_the_noise_of_the_inputs_is_left_out_at_any_level():
     assert nads.eigenvalues[-1] < 0 and nads.eigenvalues.dtype == torch.float64
 
 
-def test_merged_runs_are_one_run():
-    first, second = vectors(64, "readouts"), 30 * vectors(48, "readouts", 1)
-    seeds = [{"seed": seed, "estimator": "any"} for seed in (0, 1)]
-    one, other = (
-        summed(part, description=seed) for part, seed in zip((first, second), seeds, strict=True)
-    )
-    merged = one.merge(other)
-    assert_close(merged.shares(), plain_shares(torch.cat([first, second])), rtol=1e-5, atol=1e-6)
-    assert merged.num_networks == 112 and merged.description["seed"] == [0, 1]
-    assert isinstance(merged.nads(()), nc.NADs)
-    third = summed(first, description={"seed": 2, "estimator": "other"})
-    with pytest.raises(ValueError, match="estimator was 'any', now 'other'"):
-        one.merge(third)
-    with pytest.raises(ValueError, match="seed 0"):
-        one.merge(summed(second, description=seeds[0]))
-    with pytest.raises(ValueError, match="seed 1"):
-        merged.merge(other)
-    with pytest.raises(ValueError, match="flip_rows"):
-        merged.nads("flip_rows")
-
-
-@pytest.mark.parametrize(
-    ("direction", "shown"),
-    [
-        (torch.ones(5), r"\(6,\), got \(5,\)"),
-        (torch.ones(2, 6), r"\(6,\), got \(2, 6\)"),
-        (torch.ones(6), "norm 2.449, expected 1"),
-    ],
-)
-def test_directions_without_an_energy(direction, shown):
-    with pytest.raises(ValueError, match=shown):
-        summed(vectors(8)).energy(direction)
-
-
 # --- more pixels than matrices hold
 
 
@@ -133,13 +91,35 @@ def large(monkeypatch):
     return begin
 
 
+@pytest.mark.parametrize("many_pixels", [False, True])
+def test_merged_runs_are_one_run(large, many_pixels):
+    if many_pixels:
+        large()
+    first, second = vectors(64, "readouts"), 30 * vectors(48, "readouts", 1)
+    parts = enumerate((first, second, second))
+    one, other, third = (summed(part, description={"seed": seed}) for seed, part in parts)
+    merged, whole = one.merge(other), summed(torch.cat([first, second]))
+    assert_close(merged.nads(()).eigenvalues, whole.nads(()).eigenvalues, rtol=1e-5, atol=1e-5)
+    v = torch.eye(SIZE)[2]
+    assert_close(merged.energy(v), whole.energy(v), rtol=1e-5, atol=1e-6)
+    assert merged.num_networks == 112 and merged.description["seed"] == [0, 1]
+    third.description["estimator"] = "other"
+    with pytest.raises(ValueError, match="estimator was None, now 'other'"):
+        one.merge(third)
+    for again in (one, other):
+        with pytest.raises(ValueError, match=f"seed {again.description['seed']}"):
+            merged.merge(again)
+    with pytest.raises(ValueError, match="flip_rows"):
+        merged.nads("flip_rows")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [3, 40])
 def test_the_gram_side_agrees_with_the_dense_side(large, count, kind):
     networks = vectors(count, kind, dtype=torch.float64, size=50)
     networks = networks + 3 * networks[:, :1]  # halves have a part in common
     networks = networks * 0.9 ** torch.arange(50)
-    v = torch.eye(50)[3].double()
+    v = torch.eye(50)[3]
     dense = summed(networks[:20], networks[20:])
     nads, energy = dense.nads(()), dense.energy(v)
     large(24)
@@ -177,23 +157,12 @@ def test_noise_that_hides_the_signal_is_named_at_any_size(large, few):
             summed(noise, provenance={"num_inputs": 16}).nads((), few)
 
 
-def test_merged_large_runs_are_one_run(large):
-    large()
-    first, second = vectors(24), 30 * vectors(16, seed=1)
-    one, other = (
-        summed(part, description={"seed": seed}) for seed, part in enumerate((first, second))
-    )
-    whole = summed(torch.cat([first, second]))
-    assert_close(one.merge(other).nads().eigenvalues, whole.nads().eigenvalues, rtol=1e-5, atol=0)
-
-
 def test_a_run_of_large_inputs_says_so(monkeypatch):
     dense = compute(convnet, 24, symmetries=(), estimator=nc.SmoothedGradient(4))
     monkeypatch.setattr(moments, "DENSE_LIMIT", 63)
-    gram = compute(convnet, 24)
-    assert gram.provenance["readouts"] == 1 and gram.provenance["symmetries"] == []
-    assert "large inputs" in repr(gram) and gram.eigenvalues.min() > 0
+    assert compute(convnet, 24).provenance["readouts"] == 1
     gram = compute(convnet, 24, estimator=nc.SmoothedGradient(4))
+    assert "large inputs" in repr(gram) and gram.eigenvalues.min() > 0
     assert_close(gram.eigenvalues, dense.eigenvalues[: len(gram)], rtol=1e-4, atol=1e-10)
 
 

@@ -63,31 +63,3 @@ def test_flip_is_orthogonal_its_own_inverse_and_reverses_coordinates(missing):
         before = images.flatten(2) @ nads.basis
         after = flipped.flatten(2) @ nads.basis
         assert_close(after, before.flip(-1), atol=1e-5, rtol=0)
-
-
-def poisoned(images=None, labels=None, index=0, **options):
-    given, classes = photos()
-    images, labels = given if images is None else images, classes if labels is None else labels
-    return nc.poison(images, labels, NADS, index, **options)
-
-
-COLOUR = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
-
-
-@pytest.mark.parametrize(
-    ("call", "shown"),
-    [
-        (lambda: poisoned(photos()[0][:, :2]), "1 or 3 channels, got 2"),
-        (lambda: poisoned(torch.rand(30, 3, 8, 8)), "images of shape"),
-        (lambda: poisoned(labels=photos()[1][:-1]), "integer labels"),
-        (lambda: poisoned(index=SIZE**2 - 1), "more than the 36 given"),
-        (lambda: poisoned(strength=float("nan")), "strength .*nan"),
-        (lambda: nc.flip(photos()[0], NADS[:10]), "got 10: compute all"),
-        (lambda: nc.flip(torch.rand(1, 3, 2, 2), COLOUR), "single-channel"),
-        (lambda: poisoned((255 * photos()[0]).to(torch.uint8)), "uint8"),
-        (lambda: nc.flip((255 * photos()[0]).int(), NADS), "int32"),
-    ],
-)
-def test_bad_input_is_rejected(call, shown):
-    with pytest.raises(ValueError, match=shown):
-        call()

@@ -25,21 +25,6 @@ _MOST_CHANNELS = 32  # a thread sums so many outputs in registers
 Context = Any  # of autograd and of vmap, which have no types
 
 
-def convolution_reference(
-    x: Tensor, weight: Tensor, bias: Tensor | None, convolution: Convolution
-) -> Tensor:
-    """Return what the kernel computes, network by network: (B, N, C, H, W) -> (B, N, O, H', W')."""
-    stride, padding, relu, _ = convolution
-    biases = [None] * len(x) if bias is None else bias
-    y = torch.stack(
-        [
-            F.conv2d(images, w, c, stride, padding)
-            for images, w, c in zip(x, weight, biases, strict=True)
-        ]
-    )
-    return y.relu() if relu else y
-
-
 def _in_front(tensor: Tensor | None, dim: int | None, count: int) -> Tensor | None:
     """Merge a vectorised dimension with that of the networks: (B, ...) -> (count B, ...)."""
     if tensor is None:

@@ -14,16 +14,22 @@ from unittest import mock
 import pytest
 import torch
 from convergence import normal
-from examples import Recurrent, perceptron, prepared
+from examples import (
+    RECIPE,
+    Reads,
+    Recurrent,
+    datasets_and_tests,
+    perceptron,
+    prepared,
+    small_network,
+)
 from torch import nn
 
-from nads_core.data.fourier import fourier_direction
-from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads, second_moment
 from nads_core.networks import LENET, RESNET18, Network, Networks
 from nads_core.networks.stack import Stacking
 from nads_core.runtime.seeds import seeded
-from nads_core.training import Recipe, TrainConfig, train_networks, train_new, train_one
+from nads_core.training import TrainConfig, train_networks, train_new, train_one
 from nads_core.training.checkpoint import Checkpoint
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -31,36 +37,17 @@ if DEVICE.type == "cpu":
     pytestmark = pytest.mark.slow
 
 
-def _small_network():
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 3),
-        nn.BatchNorm2d(6),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(54, 2),
-    )
-
-
 def _in_float64():
-    return _small_network().double()
+    return small_network(6).double()
 
 
 _normal = partial(normal, dtype=torch.float64)
-_RECIPE = Recipe(
-    epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3
-)
-
-
-def _datasets():
-    directions = torch.stack([fourier_direction((1, n), 8) for n in range(3)])
-    draw = partial(SeparableDatasets, directions, margin=2.0, noise_std=0.5)
-    return draw(160, seed=0), draw(100, seed=1)
+_datasets = partial(datasets_and_tests, 160, 100)
 
 
 def _trained(device, factory=_in_float64, **options):
     """Return the losses of three small networks."""
-    options |= {"recipe": _RECIPE, "device": device, "workers": 1, "progress": False}
+    options |= {"recipe": RECIPE, "device": device, "workers": 1, "progress": False}
     return train_networks(factory, *_datasets(), **options).losses
 
 
@@ -76,7 +63,8 @@ def training(device):
 
 def bfloat16_training(device):
     exact, rounded = (
-        _trained(device, _small_network, mixed_precision=mixed) for mixed in (False, True)
+        _trained(device, partial(small_network, 6), mixed_precision=mixed)
+        for mixed in (False, True)
     )
     return float((exact[:, :4] - rounded[:, :4]).abs().max())
 
@@ -113,15 +101,8 @@ def deep_input_gradients(device):
     return _moved(partial(RESNET18.build, 1, 32, 1), (1, 32, 32), device)
 
 
-class _ReadsValues(nn.Module):
-    """A layer whose result depends on a number that the CPU reads, which vmap does not allow."""
-
-    def forward(self, x):
-        return x * (1.0 if x.isnan().any().item() else 2.0)
-
-
 def networks_that_read_values(device):
-    return _moved(lambda: nn.Sequential(*perceptron(64), _ReadsValues()), (1, 8, 8), device)
+    return _moved(lambda: nn.Sequential(*perceptron(64), Reads()), (1, 8, 8), device)
 
 
 def recurrent_layers(device):
@@ -175,7 +156,7 @@ class _Stopping(Checkpoint):
 
 def resumed_training(device):
     train, test = (part[0] for part in _datasets())
-    config = TrainConfig(_RECIPE, device=device)
+    config = TrainConfig(RECIPE, device=device)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "0.part"
         with mock.patch.object(train_one, "Checkpoint", _Stopping):
