@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 from convergence import MAPS, normal
-from nads_book.atlas import Measured, measures, predictions, runs
+from nads_book.atlas import measures, predictions, runs
 from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import Tokens
+from nads_book.statistics import Measured, jackknife
 from torch import nn
 from torch.testing import assert_close
 
@@ -151,7 +152,7 @@ def test_alignment():
 
 def test_a_jackknife_of_a_mean_is_its_standard_error():
     numbers = np.random.default_rng(0).normal(size=9)
-    value, error = measures.jackknife(lambda chosen: numbers[chosen].mean(), 9)
+    value, error = jackknife(lambda chosen: numbers[chosen].mean(), 9)
     assert (value, error) == pytest.approx((numbers.mean(), numbers.std(ddof=1) / 3))
     for error, shown in ((0.45, "8.5 (7.6 to 9.4)"), (0.025, "8.50 (8.45 to 8.55)")):
         assert str(Measured(8.5, error, 10_000)) == shown

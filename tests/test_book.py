@@ -244,16 +244,6 @@ def test_chapters_share_the_cores_and_are_not_executed_again(small_book, monkeyp
     assert capsys.readouterr().out.count("unchanged") == 2
 
 
-@pytest.mark.slow
-def test_a_chapter_that_fails_stops_the_others(small_book):
-    small_book(WAIT, name="b")
-    late = "import pathlib, time\nwhile not pathlib.Path('b.pid').exists():\n    time.sleep(0.1)"
-    root = small_book(f"{late}\n1 / 0", name="a")
-    with pytest.raises(build.BuildError, match="(?s)notebooks/a.ipynb.*ZeroDivision"):
-        build.build(root / "_build", "smoke", root)
-    until(lambda: not alive(int((root / "b.pid").read_text())), "the other one still runs")
-
-
 PROGRAM = f"""
 import signal, sys
 sys.path[:0] = {[str(ROOT / name) for name in ("tests", "tools")]!r}

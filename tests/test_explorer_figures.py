@@ -117,22 +117,6 @@ def test_a_bet_by_keyboard_is_blind_and_may_be_changed_with_the_map(reader):
     assert proceed(reader).is_disabled() and not answers(reader).is_visible()
 
 
-def test_the_answer_without_a_bet(reader):
-    """DenseNet-121 learns few waves: there the bet is on those that it learned."""
-    reader.open("guess.html")
-    reader.button("Show me without a bet").click()
-    tasks = known("resnet18")
-    count = f"{learned(tasks, tasks)} of {len(tasks)}"
-    assert count in told(reader, "nad-guess") and "your bet" not in scores(reader)
-    reader.button("Make a bet").click()
-    reader.page.get_by_label("Network", exact=True).select_option(label="DenseNet-121")
-    bet(reader)
-    tasks, found = known("densenet121"), betted(reader)
-    brightest = sorted(tasks, key=lambda k: -tasks[k][0])[:5]
-    assert found["the 5 brightest in the map"] == learned(tasks, brightest)
-    assert found["your bet"] == learned(tasks, OWN)
-
-
 def test_a_bet_has_an_address(reader):
     reader.open("guess.html")
     bet(reader)

@@ -154,6 +154,25 @@ def test_the_library_works_without_the_book_and_its_packages(tmp_path):
     assert result.returncode == 0, result.stderr
 
 
+REPORT = """
+import sys
+sys.modules.update(dict.fromkeys(sys.argv[1:]))
+import nads_core as nc
+import nads_book as nb
+moment = nc.second_moment(nc.LOGREG, (1, 4, 4), 16, workers=1, progress=False)
+print(nb.report_on(moment).html[:15])
+"""
+
+
+def test_a_report_needs_only_the_packages_of_its_extra():
+    pytest.importorskip("matplotlib.axes", reason="reports: pip install -e .[report]")
+    missing = sorted(BOOK_ONLY - {"matplotlib", "PIL"} | {"torchvision"})
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}"}
+    command = [sys.executable, "-c", REPORT, *missing]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert result.stdout.startswith("<!doctype html>"), result.stderr
+
+
 def test_importing_either_package_is_light():
     code = "import json, sys, nads_core, nads_book; print(json.dumps(list(sys.modules)))"
     result = subprocess.run(

@@ -132,12 +132,6 @@ SOURCES = {
 }
 
 
-def test_one_folder_holds_all_data_sets(everything, monkeypatch):
-    monkeypatch.setenv("NADS_DATA", str(everything))
-    for name, source in SOURCES.items():
-        assert nb.load_images(name, num_images=10).source == source
-
-
 @pytest.mark.parametrize(("ending", "kind"), [("jpg", "JPEG"), ("png", "lossless")])
 def test_a_copy_says_in_which_encoding(tmp_path, ending, kind):
     write_copy(tmp_path, CIFAR10, count=1, ending=ending)
@@ -177,14 +171,6 @@ def test_other_photos_with_the_same_classes_are_others(tmp_path, name, count, mo
     assert opened.class_names == tuple(photos.PUBLISHED[name]["classes"])
     with pytest.raises(nb.DatasetNotFoundError, match="no complete .*: set NADS_DATA"):
         nb.load_images(name, root=tmp_path)
-
-
-def test_a_class_that_is_missing_is_noticed(tmp_path):
-    write_copy(tmp_path, IMAGENETTE)
-    shutil.rmtree(tmp_path / "test" / "n03888257")
-    assert len(nb.load_images("imagenette", root=tmp_path)) == 20
-    with pytest.raises(nb.DatasetNotFoundError, match="no complete Imagenette"):
-        nb.load_images("imagenette", root=tmp_path, train=False)
 
 
 def test_data_sets_that_are_not_there(without_debian, caplog):

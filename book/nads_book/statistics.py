@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nads_book.experiments.evidence import Estimate, around
+from nads_book.experiments.formatting import estimate, readable
 
 MANY = 20_000  # draws after which an interval hardly depends on their seed
 
@@ -227,6 +228,55 @@ def exact_mean(values: Sequence[float] | np.ndarray) -> Estimate:
 def student_mean(values: Sequence[float] | np.ndarray) -> Estimate:
     """Return the mean of independent values and Student's 95 % interval."""
     return pooled_variance([values]).around(float(np.mean(values)), len(values))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number with its 95 % interval (Student's).
+
+    Args:
+        value: the estimate.
+        error: standard error of the estimate, from leaving out parts.
+        num_parts: number of parts that were left out one by one.
+        num_compared: number of such intervals that hold together (Bonferroni).
+    """
+
+    value: float
+    error: float
+    num_parts: int
+    num_compared: int = 1
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The lower and the upper end."""
+        from scipy.stats import t
+
+        half = t.ppf(1 - 0.025 / self.num_compared, self.num_parts - 1) * self.error
+        return float(self.value - half), float(self.value + half)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((float(self.value), *self.interval))
+
+    def __str__(self) -> str:
+        """Return the number and its interval with as many digits as the interval deserves."""
+        low, high = self.interval
+        if 1e-6 < high - low < math.inf:
+            return estimate(self, max(0, math.ceil(0.5 - math.log10(high - low))))
+        return f"{readable(self.value)} ({readable(low)} to {readable(high)})"
+
+
+def jackknife(
+    function: Callable[[np.ndarray], Any], num_parts: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimate numbers from parts 0, 1, ..., and their standard errors from leaving out each.
+
+    Args:
+        function: function of the indices of parts, (m,), that returns a number or an array.
+        num_parts: number of parts, three at least.
+    """
+    everything = np.arange(num_parts)
+    left_out = np.array([function(np.delete(everything, part)) for part in everything])
+    return np.asarray(function(everything)), np.sqrt((num_parts - 1) * left_out.var(0))
 
 
 @dataclass(frozen=True)

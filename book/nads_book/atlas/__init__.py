@@ -5,7 +5,7 @@ against predictions.
 """
 
 from nads_book.atlas.entries import ATLAS, Entry
-from nads_book.atlas.measures import MEASURES, Measured, describe
+from nads_book.atlas.measures import MEASURES, describe
 from nads_book.atlas.predictions import judged
 from nads_book.atlas.runs import Computed, compute_entry
 from nads_book.atlas.similarity import load_entry_nads, most_similar

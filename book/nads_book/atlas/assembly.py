@@ -11,9 +11,10 @@ import numpy as np
 from torch import Tensor
 
 from nads_book.atlas.entries import ATLAS
-from nads_book.atlas.measures import Measured, across, jackknife, products, wave_energies
+from nads_book.atlas.measures import across, products, wave_energies
 from nads_book.atlas.runs import Computed
 from nads_book.atlas.stored import Atlas
+from nads_book.statistics import Measured, jackknife
 from nads_core.runtime.files import atomic_write
 
 

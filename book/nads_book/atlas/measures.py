@@ -6,16 +6,14 @@ without bias as well, and leaving out one part at a time (jackknife) gives inter
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import t
 from torch import Tensor
 
-from nads_book.experiments.formatting import estimate, readable
+from nads_book.statistics import Measured, jackknife
 
 _FRAME = 2  # pixels that count as the border
 _HIGH = 8  # cycles an image, from which on a frequency counts as high
@@ -37,53 +35,6 @@ MEASURES = {  # each measure in few words, for tables and sorting, after its def
     # Cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|.
     "alignment": "cosine with what it changes",
 }
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A number with its 95 % interval (Student's).
-
-    Args:
-        value: the estimate.
-        error: standard error of the estimate, from leaving out parts.
-        num_parts: number of parts that were left out one by one.
-        num_compared: number of such intervals that hold together (Bonferroni).
-    """
-
-    value: float
-    error: float
-    num_parts: int
-    num_compared: int = 1
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The lower and the upper end."""
-        half = t.ppf(1 - 0.025 / self.num_compared, self.num_parts - 1) * self.error
-        return float(self.value - half), float(self.value + half)
-
-    def __iter__(self) -> Iterator[float]:
-        return iter((float(self.value), *self.interval))
-
-    def __str__(self) -> str:
-        """Return the number and its interval with as many digits as the interval deserves."""
-        low, high = self.interval
-        if 1e-6 < high - low < math.inf:
-            return estimate(self, max(0, math.ceil(0.5 - math.log10(high - low))))
-        return f"{readable(self.value)} ({readable(low)} to {readable(high)})"
-
-
-def jackknife(
-    estimate: Callable[[np.ndarray], Any], num_parts: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate numbers from parts 0, 1, ..., and their standard errors from leaving out each.
-
-    Args:
-        estimate: function of the indices of parts, (m,), that returns a number or an array.
-        num_parts: number of parts, three at least.
-    """
-    everything = np.arange(num_parts)
-    left_out = np.array([estimate(np.delete(everything, part)) for part in everything])
-    return np.asarray(estimate(everything)), np.sqrt((num_parts - 1) * left_out.var(0))
 
 
 def across(products: np.ndarray) -> Callable[[np.ndarray], float]:

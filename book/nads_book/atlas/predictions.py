@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from nads_book.atlas.measures import Measured
 from nads_book.atlas.stored import Atlas
 from nads_book.experiments import load_study
+from nads_book.statistics import Measured
 
 _ABOUT = 0.05  # how far "about" reaches: a share of the other value, or a distance from zero
 

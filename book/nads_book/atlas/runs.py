@@ -11,7 +11,8 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_book.atlas.entries import Entry
-from nads_book.atlas.measures import Measured, describe
+from nads_book.atlas.measures import describe
+from nads_book.statistics import Measured
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seed_sequence
 

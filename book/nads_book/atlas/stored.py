@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from nads_book.atlas.entries import ATLAS, Entry
-from nads_book.atlas.measures import Measured
 from nads_book.experiments import load_study, study_path
+from nads_book.statistics import Measured
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.atlas.measures import Measured
 from nads_book.network_report.parts import Figure, Section, least_width, picture
 from nads_book.network_report.sample import Sample, differs
+from nads_book.statistics import Measured
 from nads_core.data import ImageSet
 from nads_core.directions import SecondMoment
 

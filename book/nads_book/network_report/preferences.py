@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from torch import unique_consecutive
 
-from nads_book.atlas.measures import Measured
 from nads_book.experiments.formatting import fixed
 from nads_book.network_report.parts import Figure, Section, least_width, picture
 from nads_book.network_report.sample import Sample, differs
+from nads_book.statistics import Measured
 from nads_core.directions import NADs
 
 CERTAIN = 0.9  # certainty from which on a NAD counts as known

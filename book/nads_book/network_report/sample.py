@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.atlas.measures import Measured, jackknife
+from nads_book.statistics import Measured, jackknife
 from nads_core.directions import SecondMoment
 from nads_core.directions.certainty import FEWEST_NETWORKS, GROUPS
 

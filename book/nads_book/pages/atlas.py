@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 import nads_core as nc
 from nads_book import figures
 from nads_book.atlas import (
-    Measured,
     judged,
     load_atlas,
     load_entry_nads,
@@ -27,6 +26,7 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.published.waves import spectrum_of
+from nads_book.statistics import Measured
 
 POOLING = ("cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool")
 LATTICE = ("resnet", "resnet-average", "resnet-flat", "resnet-noskip")
