@@ -80,21 +80,6 @@ def test_parts_of_a_network_add_up():
     json.dumps(result)
 
 
-def test_the_time_that_a_network_takes_is_in_its_gradients():
-    def slow(factory=perceptron):
-        return nn.Sequential(factory(), Sleep())
-
-    class Sleep(nn.Module):
-        def forward(self, x):
-            import time
-
-            time.sleep(0.02)
-            return x
-
-    run = prepared(slow, (1, 8, 8), nc.PointGradient(), device="cpu")
-    assert measure_network(run, SLOW, 0.01)["parts"]["gradients"] > 0.015
-
-
 def test_the_plain_loop_finds_what_the_library_finds():
     def network():
         pooled = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 1)

@@ -86,28 +86,6 @@ def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "rejected"), [({"seconds": 1e3}, False), ({"test_accuracy": 0.99}, True)]
-)
-def test_different_rows_of_one_unit_are_not_merged(whole, tmp_path, capsys, change, rejected):
-    """Whichever file comes first; the same training on another machine differs in its seconds
-    alone.
-    """
-    other = dataclasses.replace(whole, rows=[{**whole.rows[0], **change}, *whole.rows[1:2]])
-    files = [str(tmp_path / name) for name in ("whole.json", "other.json")]
-    for results, file in zip((whole, other), files, strict=True):
-        results.save(file)
-    for order in (files, files[::-1]):
-        assert (
-            main(["run", whole.job, "--merge", *order, "--out", str(tmp_path / "all.json")])
-            == 2 * rejected
-        )
-        assert (f"was {whole.rows[0][next(iter(change))]}" in capsys.readouterr().err) == (
-            order == files and rejected
-        )
-    assert rejected or len(nb.Results.load(tmp_path / "all.json").rows) == len(whole.rows)
-
-
-@pytest.mark.parametrize(
     ("row", "named"),
     [({}, "1 rows of units"), ({"frequency": [5, 5]}, r"1 rows .*\[\[5, 5\], ")],
 )

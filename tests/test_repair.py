@@ -1,16 +1,7 @@
-"""The repair of architectures: its waves, its networks, and that a prediction is written once."""
+"""The repair of architectures: its networks."""
 
-import numpy as np
-import pytest
 import torch
 from nads_book.studies import repair
-
-
-def test_the_waves_are_spread_over_all_frequencies():
-    waves = repair.waves()
-    lengths = [np.hypot(*wave) for wave in waves]
-    assert len(set(waves)) == 16 and lengths == sorted(lengths)
-    assert waves[0] == (0, 0) and lengths[-1] == pytest.approx(np.hypot(16, 16))
 
 
 def test_flat_networks_tell_places_apart():

@@ -3,7 +3,6 @@ their trainer.
 """
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -144,32 +143,6 @@ def test_a_unit_is_computed_on_one_thread(set_threads):
     set_threads(2)
     rows, _ = run_unit(Squares(), {"number": 2}, Context())
     assert rows == [{"square": 4}] and torch.get_num_threads() == 1
-
-
-def test_a_time_limit_ends_a_study_between_units(monkeypatch):
-    """Also on machines that have been up for longer; it counts from the call."""
-    assert not run_study(Squares(), time_limit=-1, **OPTIONS).rows
-    deadline = time.time() + 600
-    with monkeypatch.context() as patch:
-        patch.setattr(time, "monotonic", lambda: 1e12)
-        Context(deadline=deadline).check_deadline("nothing is left")
-
-    plain = Squares.run
-
-    def run(study, unit, context):
-        monkeypatch.setattr(time, "time", lambda: deadline + 600)
-        return plain(study, unit, context)
-
-    monkeypatch.setattr(Squares, "run", run)
-    assert len(run_study(Squares(), time_limit=600, **OPTIONS).rows) == 1
-
-
-def test_a_file_of_another_design_is_not_continued(tmp_path, monkeypatch):
-    out = tmp_path / "squares.json"
-    run_study(Squares(), out=out, count=1, **OPTIONS)
-    monkeypatch.setattr(Squares, "facts", lambda self, photos: {"power": 3})
-    with pytest.raises(ValueError, match="power was 2, now 3"):
-        run_study(Squares(), out=out, **OPTIONS)
 
 
 def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, capsys):
