@@ -24,10 +24,9 @@ from .trainer import (
     PHOTO_RECIPE,
     TrainingSize,
     logit_difference,
-    reached,
     recipe_steps,
     train_along,
-    train_network,
+    train_each,
     train_on_photos,
 )
 
@@ -53,14 +52,13 @@ __all__ = [
     "load_study",
     "logit_difference",
     "open_results",
-    "reached",
     "recipe_steps",
     "results_path",
     "rounded",
     "run_study",
     "study_path",
     "train_along",
-    "train_network",
+    "train_each",
     "train_on_photos",
     "within",
 ]

@@ -3,10 +3,9 @@ most studies do.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,24 +78,37 @@ def logit_difference(network: nn.Module, images: Tensor, weights: Mapping[str, T
     return logits[:, 1] - logits[:, 0]
 
 
-def reached(result: TrainingResult, digits: int = 5) -> Row:
+def reached(result: TrainingResult) -> Row:
     """Return the accuracies of one training, or lists of those of several, as rows have them."""
-    names = ("test_accuracy", "train_accuracy")
-    return {name: rounded(getattr(result, name), digits) for name in names}
+    return {name: rounded(getattr(result, name)) for name in ("test_accuracy", "train_accuracy")}
 
 
-def train_network(
-    network: nn.Module, train: Dataset, test: Dataset, recipe: Recipe, seed: int, context: Context
+def train_each(
+    factory: Architecture | Callable[[], nn.Module],
+    train: Sequence[Dataset],
+    test: Sequence[Dataset],
+    recipe: Recipe,
+    seed: int,
+    context: Context,
 ) -> Row:
-    """Train one network in place on the context's device, where it stays; return its accuracies, as
-    rows have them.
+    """Train a network on each of some datasets, and return lists of their accuracies.
+
+    Args:
+        factory: architecture, or function that returns a new network for two classes.
+        train: training sets.
+        test: test sets; a training ends when no test image is wrong.
+        recipe: recipe of the training.
+        seed: seed of weights and batches.
+        context: device of the training.
     """
-    result = nc.train_network(
-        network.to(context.device),
+    result = nc.train_networks(
+        factory,
         train,
         test,
         recipe=recipe,
         seed=seed,
+        stop_at_full_accuracy=True,
+        workers=1,
         mixed_precision=context.mixed_precision,
         device=context.device,
         progress=False,
@@ -114,8 +126,7 @@ def train_along(
     *,
     data_seeds: Iterable[int],
     paired: bool = False,
-    **options: Any,
-) -> dict[str, list[float]]:
+) -> Row:
     """Train a network on D(v) for each of some directions, and return lists of their accuracies.
 
     Args:
@@ -127,24 +138,12 @@ def train_along(
         context: device of the training.
         data_seeds: seeds of the training and of the test set.
         paired: whether test samples come in pairs, see `SeparableDatasets`.
-        **options: further options of `train_networks`.
     """
     draw = partial(nc.SeparableDatasets, directions, margin=1.0, noise_std=noise_std)
     train_seed, test_seed = data_seeds
-    result = nc.train_networks(
-        factory,
-        draw(size.num_train, seed=train_seed),
-        draw(size.num_test, seed=test_seed, paired=paired),
-        recipe=size.recipe,
-        seed=seed,
-        stop_at_full_accuracy=True,
-        workers=1,
-        mixed_precision=context.mixed_precision,
-        device=context.device,
-        progress=False,
-        **options,
-    )
-    return reached(result)
+    train = draw(size.num_train, seed=train_seed)
+    test = draw(size.num_test, seed=test_seed, paired=paired)
+    return train_each(factory, train, test, size.recipe, seed, context)
 
 
 def train_on_photos(
@@ -173,5 +172,14 @@ def train_on_photos(
     train, test = ((nc.normalize(photos.images), photos.labels) for photos in parts)
     torch.manual_seed(seed)
     network = build(3, 32, 10)
-    row = train_network(network, train, test, PHOTO_RECIPE, seed, context)
-    return network, row | {"source": parts[0].source}, test[0]
+    result = nc.train_network(
+        network.to(context.device),
+        train,
+        test,
+        recipe=PHOTO_RECIPE,
+        seed=seed,
+        mixed_precision=context.mixed_precision,
+        device=context.device,
+        progress=False,
+    )
+    return network, reached(result) | {"source": parts[0].source}, test[0]

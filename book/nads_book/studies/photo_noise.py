@@ -12,13 +12,21 @@ import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_book.experiments import Context, Estimates, Row, Rows, Scored, Study, Unit, rounded
-from nads_book.experiments.trainer import reached
-from nads_book.statistics import resampled_correlations, with_interval
+from nads_book.experiments import (
+    Context,
+    Estimates,
+    Row,
+    Rows,
+    Scored,
+    Study,
+    Unit,
+    rounded,
+    train_each,
+)
 from nads_book.studies.forgetting import waves
 from nads_book.studies.geometry import SIZE, photos
 from nads_book.studies.presets import SIZES
-from nads_book.studies.recipes import build, energies
+from nads_book.studies.recipes import build, energies, orders, wave_frequencies
 from nads_core.runtime.seeds import seed_sequence
 
 NOISE_STD = 3.0
@@ -93,19 +101,10 @@ class PhotoNoise(Study):
             hidden(directions, parts, count, seed_sequence(seed, 40 + paired) % 2**31, paired)
             for count, paired in ((TRAINING.num_train, False), (TRAINING.num_test, True))
         ]
-        result = nc.train_networks(
-            factory,
-            *data,
-            recipe=TRAINING.recipe,
-            seed=seed,
-            stop_at_full_accuracy=True,
-            workers=1,
-            device=context.device,
-            progress=False,
-        )
+        reached = train_each(factory, *data, TRAINING.recipe, seed, context)
         name = f"energies of {network}, {unit['directions']}"
         found = context.kept(name, partial(energies, network, "default", flat))
-        return reached(result) | {
+        return reached | {
             "energies": rounded(found, 5, significant=True),
             "variances": rounded((flat @ parts.T).square().sum(1), 5, significant=True),
         }
@@ -115,7 +114,6 @@ class PhotoNoise(Study):
         interval contains the limit.
         """
         estimates: Estimates = {}
-        frequencies = -np.array([np.hypot(*wave) for wave in waves()])
         for row in rows:
             energy, variance, accuracy = (
                 np.array(row[name]) for name in ("energies", "variances", "test_accuracy")
@@ -127,12 +125,9 @@ class PhotoNoise(Study):
                 "little variance": -variance,
             }
             if row["directions"] == "waves":
-                rules["frequency"] = frequencies
+                rules["frequency"] = -wave_frequencies()
             cell = f"{row['network']}, {row['directions']}, {row['noise']}"
-            estimates[cell] = {
-                rule: with_interval(resampled_correlations(x, accuracy))
-                for rule, x in rules.items()
-            }
+            estimates[cell] = orders(rules, accuracy)
         met = {}
         for name, rule in self.registered["criteria"].items():
             value, low, high = estimates[rule["cell"]][rule["by"]]

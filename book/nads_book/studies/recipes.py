@@ -15,6 +15,7 @@ import nads_core as nc
 from nads_book.atlas.small_networks import SmallCNN, exchange_layers
 from nads_book.experiments import (
     Context,
+    Estimate,
     Estimates,
     Row,
     Rows,
@@ -99,6 +100,16 @@ def energies(network: str, recipe: str, directions: Tensor) -> Tensor:
     return along * directions.shape[1] / total
 
 
+def orders(rules: Mapping[str, np.ndarray], accuracy: np.ndarray) -> dict[str, Estimate]:
+    """Return the rank correlations of some rules with accuracies (n,), with intervals."""
+    return {name: with_interval(resampled_correlations(x, accuracy)) for name, x in rules.items()}
+
+
+def wave_frequencies() -> np.ndarray:
+    """Return the frequencies of `waves`, (n,), in cycles per image."""
+    return np.hypot(*np.array(waves()).T)
+
+
 class Recipes(Study):
     """Do energies order what is learned with He and muP scales, other widths, and batch norm?"""
 
@@ -126,19 +137,15 @@ class Recipes(Study):
     def judge(self, rows: Rows) -> Scored:
         """Return how energies order accuracies, and the registered criteria met."""
         estimates: Estimates = {}
-        frequency = -np.array([np.hypot(*wave) for wave in waves()])
         default = {row["network"]: row["energies"] for row in rows if row["recipe"] == "default"}
         for row in rows:
             accuracy, energy = np.array(row["test_accuracy"]), np.array(row["energies"])
             rules = {
                 "energy": energy,
-                "frequency": frequency,
+                "frequency": -wave_frequencies(),
                 "energy of the default": np.array(default[row["network"]]),
             }
-            found = estimates[f"{row['network']}, {row['recipe']}"] = {
-                rule: with_interval(resampled_correlations(x, accuracy))
-                for rule, x in rules.items()
-            }
+            found = estimates[f"{row['network']}, {row['recipe']}"] = orders(rules, accuracy)
             learned = accuracy > LEARNED
             found["area"] = (area_under_curve(energy, learned), np.nan, np.nan)
             found["learned"] = (float(learned.sum()), np.nan, np.nan)
