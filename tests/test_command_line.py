@@ -170,7 +170,6 @@ def test_a_finished_run_is_extended_and_that_of_another_seed_is_named(folder, ca
         (main, ["compute", "logreg", "--out", "x.npz", "--num-inputs", "foo"], "'foo'"),
         (main, ["compute", "logreg", "--out", "folder"], "folder is a folder"),
         (main, ["train"], "'train'"),
-        (book_main, ["run", "fig1-logreg", "--shard", "0/8"], "'0/8'"),
     ],
     ids=lambda value: value.__module__ if callable(value) else str(value),
 )

@@ -145,23 +145,6 @@ def test_a_unit_is_computed_on_one_thread(set_threads):
     assert rows == [{"square": 4}] and torch.get_num_threads() == 1
 
 
-def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, capsys):
-    files = [str(tmp_path / f"{part}.json") for part in (2, 1)]
-    for part, file in zip((2, 1), files, strict=True):
-        run = f"run squares --executor sequential --device cpu --shard {part}/2 --out".split()
-        assert main([*run, file]) == 0
-    assert "part 1 of 2" in capsys.readouterr().out
-    merged = tmp_path / "all.json"
-    command = ["run", "squares", "--merge", *files, "--out", str(merged)]
-    assert main(command) == 0
-    content = json.loads(merged.read_text("utf8"))
-    assert [row["square"] for row in content["rows"]] == [0, 1, 4, 9, 9]
-    assert len(content["runs"]) == 2
-    merged.write_text(merged.read_text("utf8").replace('"square": 4', '"square": 5'))
-    assert main(command) == 2
-    assert "two rows of [2] differ (square was 4, now 5)" in capsys.readouterr().err
-
-
 def test_a_study_waits_for_the_results_that_it_needs(monkeypatch, tmp_path, capsys):
     name, need = "estimator-orders", "fig1-lenet"
     monkeypatch.setenv("NADS_RESULTS", str(tmp_path))

@@ -20,7 +20,7 @@ from .pages.parameters import check_parameters, choose_network, choose_preset
 from .photos import DatasetNotFoundError, load_folder, load_images
 from .published import waves
 from .published.waves import grid_frequencies
-from .studies import experiment, load_results, merge_results, run_experiment
+from .studies import experiment, load_results, run_experiment
 from .theory import checks, deep_linear, first_step, lemma2, pooling
 
 __all__ = [
@@ -46,7 +46,6 @@ __all__ = [
     "load_folder",
     "load_images",
     "load_results",
-    "merge_results",
     "network_report",
     "pages",
     "pooling",

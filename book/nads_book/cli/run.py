@@ -2,18 +2,14 @@
 
 import argparse
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments import Results
-from nads_book.experiments.results import writing
 from nads_book.studies import (
     all_studies,
     experiment,
     load_results,
-    merge_results,
     run_experiment,
     stored_figures,
     study_class,
@@ -32,14 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--list", action="store_true", help=what)
     what = "apply the registered rule to the stored results, and compute nothing"
     add("--score", action="store_true", help=what)
-    what = "join the results files of shards into that of --out, and compute nothing"
-    add("--merge", type=Path, nargs="+", metavar="FILE", help=what)
     add("--preset", choices=SIZES, help="size of a figure (default: demo; of --score: paper)")
     add("--count", type=int, help="number of units, from the first of the study; all by default")
-    what = "results file; by default in book/results, named after study, preset and shard"
+    what = "results file; by default in book/results, named after study and preset"
     add("--out", type=output_file, help=what)
-    what = "part of the study, such as 2/8; the whole study by default"
-    add("--shard", type=_shard, metavar="I/N", help=what)
     what = "processes, sequential, or dask:ADDRESS of a Dask scheduler (default: processes)"
     add("--executor", help=what)
     what = "run layers in bfloat16, or in float32"
@@ -59,29 +51,18 @@ def run(study: str | None = None, list: bool = False, score: bool = False, **opt
         study: name of the study.
         list: whether to list all studies instead.
         score: whether to apply the registered rule of the study instead.
-        **options: options of `run_one`, `join` or `show_score`.
+        **options: options of `run_one` or `show_score`.
     """
     if bool(study) == list or (list and options):
         raise ValueError("name one study, or give --list alone: nads-book run fig1-lenet")
     if study is None:
         for line in overview():
             print(line, flush=True)
-    elif "merge" in options:
-        join(study, **options)
     elif score:
         show_score(study, **options)
     else:
         run_one(study, **options)
     return 0
-
-
-def join(study: str, merge: list[Path], out: Path) -> None:
-    """Join results files of a study, and the units that ``out`` already holds."""
-    with writing(out):
-        paths = dict.fromkeys([*merge, *([out] if out.exists() else [])])
-        results = merge_results([Results.load(path) for path in paths], study)
-        results.save(out)
-    print(f"{results} -> {out}")
 
 
 def show_score(study: str, preset: str = "paper") -> None:
@@ -102,7 +83,6 @@ def run_one(
     study: str,
     preset: str | None = None,
     out: Path | None = None,
-    shard: tuple[int, int] | None = None,
     device: str | None = None,
     **options: Any,
 ) -> None:
@@ -112,7 +92,6 @@ def run_one(
         study: name of the study.
         preset: size of a figure.
         out: results file.
-        shard: part (i, n) of the study; the whole study by default.
         device: device, or None for a GPU if available and used by the study.
         **options: options of `run_study`.
     """
@@ -126,18 +105,13 @@ def run_one(
         raise ValueError(
             f"--workers {workers} is not valid with {place}: leave it out, or use --device cpu"
         )
-    part, parts = shard = shard or (1, 1)
-    if out is None:
-        out = job.path
-        out = out.with_suffix(f".{part}of{parts}.json") if parts > 1 else out
-    results = run_experiment(study, preset, out=out, shard=shard, device=place, **options)
+    out = out or job.path
+    results = run_experiment(study, preset, out=out, device=place, **options)
     job = results.experiment()
-    missing = len(job.missing(results.rows, job.units()[: options.get("count")][part - 1 :: parts]))
-    state = "all requested units" if parts == 1 else f"part {part} of {parts}"
+    missing = len(job.missing(results.rows, job.units()[: options.get("count")]))
+    state = "complete" if results.complete else "all requested units"
     if missing:
         state = f"{missing} left: the same command resumes"
-    elif results.complete:
-        state = "complete"
     print(f"{results} -> {out} ({state})", flush=True)
 
 
@@ -154,13 +128,3 @@ def overview() -> Iterator[str]:
         needs = ", ".join([*study.needs, *(["photos"] if study.on_photos else [])])
         question = f"{study.summary} Needs {needs}." if needs else study.summary
         yield f"{name:<22} {preset or '':<10} {total - missing:>5} of {total:<5} {question}"
-
-
-def _shard(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
-    part, parts = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= part <= parts:
-        raise argparse.ArgumentTypeError(
-            f"expected I/N with I from 1 to N, such as 2/8, got {text!r}"
-        )
-    return part, parts

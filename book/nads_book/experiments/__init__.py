@@ -1,4 +1,4 @@
-"""The engine of all studies: units, resuming, checkpoints, shards, executors and results files.
+"""The engine of all studies: units, resuming, checkpoints, executors and results files.
 
 `study` defines what a study is; `runner` runs one, with an executor of `executors`, and `results`
 stores what it computes.

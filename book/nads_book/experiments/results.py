@@ -1,4 +1,4 @@
-"""Stored results of a study, as a file: written as a whole, compared with its study, and merged.
+"""Stored results of a study, as a file: written as a whole, and compared with its study.
 
 A results file is also the checkpoint of its study: it is replaced as a whole after every unit, so
 that it is complete at any moment.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any
 from nads_book.experiments.study import Row, Study
 from nads_core.runtime.arguments import Facts
 from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import canonical, differences
+from nads_core.runtime.provenance import differences
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PLACE = ("seconds", "run")  # say how long and where a row was computed, and decide nothing
 
 
 @dataclass
@@ -152,77 +150,21 @@ class Results:
             raise ValueError(f"{path} is not a results file ({problem}): name another") from error
 
 
-def by_unit(rows: Iterable[Row], study: Study) -> dict[str, list[Row]]:
-    """Return the rows of each unit, by its key.
-
-    Raises:
-        ValueError: if a unit has two rows, where one is expected.
-    """
-    grouped: dict[str, list[Row]] = {}
-    for row in rows:
-        grouped.setdefault(study.key(row), []).append(row)
-    repeated = sum(len(found) - 1 for found in grouped.values())
-    if repeated and not study.many_rows:
-        raise ValueError(
-            f"there are {repeated} rows of units of {study.name} that have a row already"
-        )
-    return grouped
-
-
 def ordered(rows: Iterable[Row], study: Study) -> list[Row]:
     """Return rows in the order of a study's units.
 
     Raises:
         ValueError: if a row belongs to no unit, or a unit has two rows, where one is expected.
     """
-    grouped = by_unit(rows, study)
-    keys = list(map(study.key, study.units()))
-    if foreign := grouped.keys() - set(keys):
-        raise ValueError(
-            f"{len(foreign)} rows do not belong to {study.name} here, such as {min(foreign)}"
-        )
-    return [row for key in keys for row in grouped.get(key, [])]
-
-
-def merge(parts: Sequence[Results]) -> Results:
-    """Join the results of shards of one study; a unit that several hold counts once.
-
-    Raises:
-        ValueError: if the parts belong to different studies, settings or precisions, hold rows of
-            no unit or different rows of one unit.
-    """
-    first, study = parts[0], parts[0].experiment()
-    parts = [part.of(study, first.facts) for part in parts]
-    if len(set().union(*(part.precisions for part in parts))) > 1:
-        raise ValueError(
-            "some of these results were trained in bfloat16 and some in float32: keep them apart"
-        )
-    merged: dict[str, list[Row]] = {}
-    for part in parts:
-        for key, rows in by_unit(part.rows, study).items():
-            before, now = _values(merged.setdefault(key, rows)), _values(rows)
-            if canonical(before) != canonical(now):  # as text: NaN differs from itself
-                different = "; ".join(differences(*pair) for pair in zip(before, now, strict=False))
-                raise ValueError(
-                    f"two rows of {key} differ ({different}): leave out one of their files"
-                )
-    runs: list[Facts] = []
-    for part in parts:
-        runs += [run for run in part.runs if run not in runs]
-    rows = ordered([row for found in merged.values() for row in found], study)
-    return replace(parts[-1], rows=rows, runs=runs)
-
-
-def _values(rows: list[Row]) -> list[Row]:
-    """Return what must agree where two files hold one unit: all but where and how long it was
-    computed.
-    """
-
-    def without_place(entry: Facts) -> Facts:
-        return {name: value for name, value in entry.items() if name not in PLACE}
-
-    content: list[Row] = json.loads(json.dumps(rows), object_hook=without_place)
-    return content
+    grouped: dict[str, list[Row]] = {study.key(unit): [] for unit in study.units()}
+    for row in rows:
+        key = study.key(row)
+        if key not in grouped:
+            raise ValueError(f"a row does not belong to {study.name} here: {key}")
+        if grouped[key] and not study.many_rows:
+            raise ValueError(f"there are two rows of a unit of {study.name}: {key}")
+        grouped[key].append(row)
+    return [row for found in grouped.values() for row in found]
 
 
 @contextmanager
@@ -243,5 +185,5 @@ def writing(path: Path) -> Iterator[None]:
             yield
     except Timeout as error:
         raise ValueError(
-            f"another process is writing {path}: split the job with --shard instead"
+            f"another process is writing {path}: wait, or name another file"
         ) from error

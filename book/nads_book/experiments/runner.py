@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from nads_book.experiments.executors import compute_units, open_executor
-from nads_book.experiments.results import Results, merge, ordered, writing
+from nads_book.experiments.results import Results, ordered, writing
 from nads_book.experiments.study import Context, DeadlinePassedError, Rows, Study, Unit
 from nads_core.runtime.arguments import Facts, require_integers
 from nads_core.runtime.provenance import environment
@@ -30,7 +30,6 @@ def run_study(
     out: str | os.PathLike[str] | None = None,
     count: int | None = None,
     time_limit: float | None = None,
-    shard: tuple[int, int] = (1, 1),
     executor: str = "processes",
     workers: int | None = None,
     device: torch.device | str | None = None,
@@ -46,7 +45,6 @@ def run_study(
         count: number of units, from the beginning of the study; all by default.
         time_limit: seconds from this call after which to stop; finished units are kept, and the
             result is not ``complete``.
-        shard: (i, n) runs the i-th of n parts; give each part a file of its own and merge them.
         executor: "processes" of this machine, "sequential" for this process alone, or
             "dask:ADDRESS" for the workers of a Dask scheduler.
         workers: number of processes; by default one per core of a CPU, and one for a GPU.
@@ -60,19 +58,16 @@ def run_study(
         The rows of all finished units, those of earlier runs in ``out`` included.
 
     Raises:
-        ValueError: for a shard that does not exist, a device that the study does not use, or a file
-            of another study or other settings.
+        ValueError: for a device that the study does not use, or a file of another study or other
+            settings.
         DatasetNotFoundError: if images are missing that the study needs.
         KeyboardInterrupt: on Ctrl-C; ``out`` has all finished units, and the next run resumes.
     """
     start = time.monotonic()
     deadline = None if time_limit is None else time.time() + time_limit
     out = Path(out) if out else None
-    part, parts = shard
     if count is not None:
         require_integers(count=count)
-    if not 1 <= part <= parts:
-        raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
     with writing(out) if out else nullcontext():
         context = Context(
             study.choose_device(device),
@@ -82,7 +77,7 @@ def run_study(
             deadline=deadline,
         )
         results = open_results(study, out, context.root)
-        units = study.missing(results.rows, study.units()[:count][part - 1 :: parts])
+        units = study.missing(results.rows, study.units()[:count])
         if units:
             chosen = study.choose_precision(results.precisions, context.device, mixed_precision)
             context = replace(
@@ -122,9 +117,10 @@ def open_results(
         return results
     known = Results.load(out)
     try:
-        return merge([results, known])
+        known = known.of(study, results.facts)
     except ValueError as error:
         raise ValueError(f"{out} cannot be continued: {error}") from error
+    return replace(known, rows=ordered(known.rows, study))
 
 
 @contextmanager

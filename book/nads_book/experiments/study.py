@@ -143,7 +143,7 @@ class Study(ABC):
     """One question of the book.
 
     A subclass lists the units and computes one of them. The engine
-    (`run_study`) gives all studies locks, resuming, shards, executors, and a provenance for
+    (`run_study`) gives all studies locks, resuming, executors, and a provenance for
     every row.
     """
 

@@ -120,24 +120,6 @@ def stored_figures() -> Iterator[tuple[str, str]]:
             yield name, preset or "paper"
 
 
-def merge_results(parts: Sequence[Results], name: str | None = None) -> Results:
-    """Join the results of shards of one study; a unit that several hold counts once.
-
-    Args:
-        parts: results, read without their study.
-        name: name of the study; figures state it.
-
-    Raises:
-        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold
-            rows of no unit or different values of one unit, or there is none.
-    """
-    if not parts:
-        raise ValueError("there are no results to merge")
-    name = parts[0].job if name is None else name
-    job = experiment(name, parts[0].facts.get("preset", "paper"), version_of(parts[0]))
-    return merge([replace(part, study=job) for part in parts])
-
-
 def _path(name: str, preset: str) -> Path:
     return results_path(name, preset if study_class(name).has_presets else None)
 
