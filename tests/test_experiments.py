@@ -86,18 +86,27 @@ def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "named"),
-    [({}, "two rows of a unit"), ({"frequency": [5, 5]}, r"not belong .*\[\[5, 5\], ")],
+    ("rows", "named"), [([0, 0], "two rows of a unit"), ([5], "rows of another study")]
 )
-def test_rows_of_no_unit_and_second_rows_are_named_and_kept(whole, tmp_path, row, named):
+def test_second_rows_and_those_of_another_study_are_rejected_and_kept(whole, tmp_path, rows, named):
     out = tmp_path / "fig1-logreg.smoke.json"
-    dataclasses.replace(whole, rows=[*whole.rows, whole.rows[0] | row]).save(out)
+    frequencies = {0: whole.rows[0]["frequency"], 5: [5, 5]}
+    changed = [whole.rows[0] | {"frequency": frequencies[row]} for row in rows]
+    dataclasses.replace(whole, rows=changed).save(out)
     before = out.read_bytes()
     with pytest.raises(ValueError, match=f"fig1-logreg.smoke.json .*{named}"):
         nb.load_results("fig1-logreg", "smoke", tmp_path)
     with pytest.raises(ValueError, match=named):
         run_experiment("fig1-logreg", "smoke", out=out, **HERE)
     assert out.read_bytes() == before
+
+
+def test_rows_of_a_unit_that_is_retired_stay(whole, tmp_path):
+    out = tmp_path / "fig1-logreg.smoke.json"
+    retired = whole.rows[0] | {"frequency": [5, 5]}
+    dataclasses.replace(whole, rows=[retired, *whole.rows[:2]]).save(out)
+    assert run_experiment("fig1-logreg", "smoke", out=out, count=3, **HERE).rows[-1] == retired
+    assert retired in nb.Results.load(out).rows
 
 
 def test_a_link_to_results_is_locked_and_written_as_its_target(whole, tmp_path):

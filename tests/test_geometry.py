@@ -49,16 +49,6 @@ def test_the_jackknife_covers():
     assert 88 <= covered <= 100
 
 
-def test_balanced_photos(monkeypatch):
-    """Both classes have the same number of photos, which keep their labels."""
-    images = torch.arange(10.0).view(10, 1, 1, 1)
-    labels = torch.tensor([0, 1, 1, 1, 0, 1, 1, 0, 1, 1])
-    monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
-    chosen, kept = geometry.dataset(geometry.BALANCED)
-    assert kept.bincount().tolist() == [3, 3]
-    assert torch.equal(labels[chosen.flatten().long()], kept)
-
-
 def _measured(folder):
     out = folder / "geometry.json"
     return run_study(

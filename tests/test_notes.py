@@ -10,13 +10,11 @@ from nads_book.studies import experiment
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
-    gaussian_images,
     wrong_labels,
 )
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.data.images import ImageSet
 from nads_core.data.poisoning import carriers
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -81,21 +79,6 @@ def test_wrong_labels_have_another_coordinate_and_all_of_them_occur():
     # class 3 has the coordinate of class 0
     assert sorted(set(wrong.tolist())) == [1, 2, 4, 5, 6, 7, 8, 9]
     assert torch.bincount(wrong)[wrong.unique()].min() > 170
-
-
-def test_a_gaussian_mixture_has_the_moments_of_the_photos():
-    images = IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None]
-    few = ImageSet(images, LABELS, tuple("abcdefghij"), "photos")
-    drawn = gaussian_images(few, 20_000)
-    within = []
-    for data in (few, drawn):
-        flat = data.images.flatten(1)
-        means = torch.stack([flat[data.labels == label].mean(0) for label in range(10)])
-        within.append((means, torch.cov((flat - means[data.labels]).T)))
-    (means, covariance), (drawn_means, drawn_covariance) = within
-    assert_close(drawn_means, means, atol=0.05, rtol=0)
-    assert_close(drawn_covariance, covariance, atol=0.01, rtol=0)
-    assert torch.bincount(drawn.labels).tolist() == [2_000] * 10
 
 
 class Reader(torch.nn.Module):

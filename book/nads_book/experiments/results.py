@@ -151,20 +151,22 @@ class Results:
 
 
 def ordered(rows: Iterable[Row], study: Study) -> list[Row]:
-    """Return rows in the order of a study's units.
+    """Return rows in the order of a study's units. Rows of units that the study no longer has come
+    last: they are evidence and stay in its file.
 
     Raises:
-        ValueError: if a row belongs to no unit, or a unit has two rows, where one is expected.
+        ValueError: if no row belongs to a unit, or a unit has two rows, where one is expected.
     """
     grouped: dict[str, list[Row]] = {study.key(unit): [] for unit in study.units()}
+    retired: list[Row] = []
     for row in rows:
-        key = study.key(row)
-        if key not in grouped:
-            raise ValueError(f"a row does not belong to {study.name} here: {key}")
-        if grouped[key] and not study.many_rows:
-            raise ValueError(f"there are two rows of a unit of {study.name}: {key}")
-        grouped[key].append(row)
-    return [row for found in grouped.values() for row in found]
+        found = grouped.get(study.key(row), retired)
+        if found and found is not retired and not study.many_rows:
+            raise ValueError(f"there are two rows of a unit of {study.name}: {study.key(row)}")
+        found.append(row)
+    if retired and not any(grouped.values()):
+        raise ValueError(f"these are rows of another study than {study.name}")
+    return [row for found in (*grouped.values(), retired) for row in found]
 
 
 @contextmanager

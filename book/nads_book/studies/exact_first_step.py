@@ -1,5 +1,4 @@
-"""The first step of training by exact derivatives, and steps 10 and 30 with as many photos of both
-classes.
+"""The first step of training by exact derivatives.
 
 The first change of the second moment G does not depend on the labels
 (`nads_book.studies.geometry`), and is too small for finite differences in LeNet. Here G's
@@ -10,11 +9,10 @@ where L is the part of the loss without labels. ``book/preregistered/exact_first
 what was expected.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import grad, jvp
@@ -31,30 +29,24 @@ from nads_book.experiments import (
     logit_difference,
 )
 from nads_book.studies.geometry import (
-    BALANCED,
     DIMENSION,
     GROUPS,
     NETWORKS,
     built,
     compared,
-    dataset,
     growth,
     inputs_of,
     laws_of,
-    measured,
     moments_of,
     photos,
-    trajectories,
 )
 from nads_book.studies.rival_theory import nads_of
 
 Weights = Mapping[str, Tensor]
 FIRST_IDENTITY = 3 * 10**6  # of the networks of this study; other studies have smaller ones
 NUM_DERIVATIVES = {"lenet": 1_024, "mlp": 1_024, "linear": 1_024, "cnn": 768, "resnet": 96}
-NUM_BALANCED = {"lenet": 128, "cnn": 128}  # half of those registered, for lack of processor time
 NUM_UNTRAINED = 1_024  # ResNets for G_0
 BATCH, BATCH_RESNET = 512, 128
-SHOWN_STEPS = (10, 30)
 PART = 32  # networks that are kept together
 LAW = "G_0 S G_0"
 
@@ -166,48 +158,35 @@ def initial(network: str, context: Context) -> Tensor:
 
 
 class ExactFirstStep(Study):
-    """What does the first step change, exactly, and what do the next thirty
-    with balanced classes?
-    """
+    """What does the first step change, exactly? See ``exact_first_step.toml``."""
 
     name = "exact-first-step"
     size = "paper"
     on_gpu = False
-    many_rows = True
     on_photos = True
+    design = {"network": NUM_DERIVATIVES, "measured": ("derivative",)}
 
-    def units(self) -> list[Unit]:
-        order = [("lenet", "derivative"), ("cnn", "derivative"), ("mlp", "derivative")]
-        order += [("lenet", "balanced"), ("linear", "derivative")]
-        order += [("cnn", "balanced"), ("resnet", "derivative")]
-        return [{"network": network, "measured": what} for network, what in order]
-
-    def run(self, unit: Unit, context: Context) -> list[Row]:
-        network, start = unit["network"], initial(unit["network"], context)
-        if unit["measured"] == "balanced":
-            images, labels = dataset(BALANCED)
-            follow = partial(
-                trajectories, network=network, images=images, labels=labels, steps=max(SHOWN_STEPS)
-            )
-            found = in_parts(follow, f"{network}, balanced", NUM_BALANCED[network], context)
-            return balanced_steps(network, *found, start)
-        differentiate = partial(derivatives, network=network, images=photos()[0])
-        found = in_parts(differentiate, f"{network}, first", NUM_DERIVATIVES[network], context)
-        return [first_change(*found, laws_of("photos", start))]
+    def run(self, unit: Unit, context: Context) -> Row:
+        network, images = unit["network"], photos()[0]
+        parts = {}
+        for start in range(0, NUM_DERIVATIVES[network], PART):
+            first, last = FIRST_IDENTITY + start, FIRST_IDENTITY + NUM_DERIVATIVES[network]
+            identities = range(first, min(first + PART, last))
+            parts[start] = partial(derivatives, identities, network, images)
+        found = context.kept_parts(f"{network}, first", parts)
+        gradients, changes = map(torch.cat, zip(*found, strict=True))
+        return first_change(gradients, changes, laws_of("photos", initial(network, context)))
 
     def judge(self, rows: Rows) -> Scored:
-        """Return the registered criteria met; None where a direction is not resolved."""
+        """Return the registered criteria met that are about derivatives; None where a direction is
+        not resolved.
+        """
         derived = {row["network"]: row for row in rows if row["measured"] == "derivative"}
-        balanced = {(row["network"], row["step"]): row for row in rows if "step" in row}
         met: Met = {}
         for name, rule in self.registered["criteria"].items():
-            network = name.partition(",")[0]
             ((kind, limit),) = rule.items()
-            if kind == "balanced":
-                lead = min(signal_lead(balanced[network, step]) for step in limit)
-                met[name] = None if np.isnan(lead) else lead > 0
-            else:
-                met[name] = holds(derived[network], kind, limit)
+            if kind != "balanced":
+                met[name] = holds(derived[name.partition(",")[0]], kind, limit)
         return Scored({}, met)
 
 
@@ -227,48 +206,6 @@ def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) ->
         "change": compared(stack, known),
         "growth": growth(stack, moments_of(gradients)),
     }
-
-
-def in_parts(
-    compute: Callable[[range], tuple[Tensor, Tensor]], name: str, count: int, context: Context
-) -> tuple[Tensor, Tensor]:
-    """Return what a function computes of all networks, some at a time, which are kept.
-
-    Args:
-        compute: function of the identities of networks.
-        name: name of what is kept.
-        count: number of networks.
-        context: place of what is kept, and the deadline.
-    """
-    parts = {}
-    for start in range(0, count, PART):
-        first = FIRST_IDENTITY + start
-        parts[start] = partial(compute, range(first, first + min(PART, count - start)))
-    found = context.kept_parts(name, parts)
-    gradients, others = map(torch.cat, zip(*found, strict=True))
-    return gradients, others
-
-
-def balanced_steps(network: str, gradients: Tensor, accuracies: Tensor, start: Tensor) -> list[Row]:
-    """Return how the change agrees with signal and rivals at steps 10 and 30, classes balanced.
-
-    Args:
-        network: name in `NETWORKS`.
-        gradients: gradients of networks as they train, (n, times, 2, D), see `trajectories`.
-        accuracies: training accuracies, (n, times).
-        start: G_0, (1, D, D).
-    """
-    times = range(gradients.shape[1])
-    rows = measured(
-        network,
-        BALANCED,
-        [gradients[:, t] for t in times],
-        [accuracies[:, t] for t in times],
-        start,
-        last=max(SHOWN_STEPS),
-    )
-    kept = ("step", "num_networks", "accuracy", "growth", "change")
-    return [{name: row[name] for name in kept} for row in rows if row["step"] in SHOWN_STEPS]
 
 
 def holds(row: Row, kind: str, limit: Any) -> bool | None:
@@ -291,13 +228,3 @@ def holds(row: Row, kind: str, limit: Any) -> bool | None:
     if kind == "cosine_below":
         return bool(value < limit and high < 0)
     return bool(limit[0] < value < limit[1])
-
-
-def signal_lead(row: Row) -> float:
-    """Return by how much the interval of the cosine with the signal is above those of all
-    rivals; NaN without an interval.
-    """
-    cosines = row["change"]["cosine"]
-    ends = [values[2] for law, values in cosines.items() if law != "signal"]
-    low = cosines["signal"][1]
-    return np.nan if low is None else low - max(ends)

@@ -29,7 +29,7 @@ from nads_book.experiments import (
     Unit,
     factorial,
 )
-from nads_book.studies.exact_first_step import SHOWN_STEPS, initial, signal_lead
+from nads_book.studies.exact_first_step import initial
 from nads_book.studies.geometry import (
     BATCH,
     GROUPS,
@@ -54,6 +54,7 @@ NUM_NETWORKS = {"lenet": 20 * GROUPS, "cnn": 20 * GROUPS, "resnet": 2 * GROUPS}
 WAVES = {"wave": (0, 4), "finer wave": (4, 10)}
 NOISE_STD = 3.0
 LABELS = ("right", "random")
+SHOWN_STEPS = (10, 30)
 PER_GROUP = 8  # networks of `PaperRates` in each group
 FIRST_IDENTITY = 4 * 10**6  # of the networks of this study; others have smaller ones
 
@@ -254,3 +255,13 @@ def followed(network: str, data: str, numbers: range, pool: Dataset) -> Tensor:
                 times.append(input_gradients(model, inputs, pool[0][:BATCH]))
         found.append(torch.stack(times))
     return torch.stack(found)
+
+
+def signal_lead(row: Row) -> float:
+    """Return by how much the interval of the cosine with the signal is above those of all
+    rivals; NaN without an interval.
+    """
+    cosines = row["change"]["cosine"]
+    ends = [values[2] for law, values in cosines.items() if law != "signal"]
+    low = cosines["signal"][1]
+    return np.nan if low is None else low - max(ends)

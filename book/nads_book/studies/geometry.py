@@ -94,7 +94,6 @@ NETWORKS = {
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
-BALANCED = "as many of both classes"  # photos of which E[yx] does not contain the mean
 
 
 def photos() -> tuple[Tensor, Tensor]:
@@ -113,13 +112,7 @@ def dataset(data: str) -> tuple[Tensor, Tensor]:
     if data in ("learned wave", "wave in the middle"):
         wave = nc.fourier_direction((0, 4) if data == "learned wave" else (4, 10), size=SIZE)
         return nc.separable_dataset(wave, NUM_IMAGES, noise_std=1.0, seed=7)
-    images, labels = photos()
-    if data == BALANCED:
-        size = int(labels.bincount().min())
-        members = [(labels == label).nonzero()[:size, 0] for label in (0, 1)]
-        chosen = torch.cat(members).sort().values
-        images, labels = images[chosen], labels[chosen]
-    return images, labels
+    return photos()
 
 
 def input_gradients(network: nn.Module, inputs: Tensor, images: Tensor) -> Tensor:
@@ -343,7 +336,6 @@ def measured(
     gradients: list[Tensor],
     accuracies: list[Tensor],
     start: Tensor,
-    last: int | None = None,
 ) -> Iterator[Facts]:
     """Yield a row for each time.
 
@@ -354,11 +346,9 @@ def measured(
             the second one small step, and later times have fewer networks.
         accuracies: accuracies on training images, of the same networks at each time, (n,).
         start: G_0 of other networks, (groups, D, D).
-        last: last step; that of the network by default.
     """
     laws = laws_of(data, start)
-    last = NETWORKS[network].last if last is None else last
-    reached = [step for step in STEPS if step <= last]
+    reached = [step for step in STEPS if step <= NETWORKS[network].last]
     for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
         before, now = moments_of(gradients[0][: len(after)]), moments_of(after)
         leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]

@@ -2,22 +2,19 @@
 follows, and why.
 """
 
-from functools import lru_cache
-
 import numpy as np
 from torch import Tensor, nn
 
 from nads_book.experiments import Context, Facts, Row, TrainingSize, Unit
 from nads_book.published.waves import spread
-from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
+from nads_book.studies.poison_and_flip import PhotoStudy
 from nads_book.studies.presets import Size
 from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
-    gaussian_images,
     wrong_labels,
 )
-from nads_core.data.images import ImageSet, normalize
+from nads_core.data.images import normalize
 from nads_core.training import Dataset, predicted_classes
 
 INJECTED_SIZES = (0.05, 0.2, 0.5)
@@ -37,23 +34,6 @@ _CONDITIONS: tuple[_Condition, ...] = (
     ("kept", "hole at mean", None),
     *((background, "none", None) for background in ("emptied", "scaled")),
 )
-_ON_MIXTURE: tuple[_Condition, ...] = (
-    ("kept", "replaced", 0.05),
-    ("emptied", "added", 0.2),
-    ("emptied", "none", None),
-)
-
-
-@lru_cache(maxsize=2)
-def _mixture(source: tuple[str, int, str | None], count: int, seed: int) -> ImageSet:
-    """Draw images from the Gaussian mixture with the moments of training photos."""
-    dataset, num_photos, root = source
-    return gaussian_images(load_photos(dataset, True, num_photos, root), count, seed=seed)
-
-
-def _unit(index: int | None, images: str, condition: _Condition = ("kept", "none", None)) -> Unit:
-    names = ("index", "images", "background", "written", "size")
-    return dict(zip(names, (index, images, *condition), strict=True))
 
 
 class InjectionStudy(PhotoStudy):
@@ -72,12 +52,12 @@ class InjectionStudy(PhotoStudy):
         """
         kinds = size.injection_conditions
         conditions = _CONDITIONS if kinds is None else [_CONDITIONS[kind] for kind in kinds]
-        units = [_unit(None, "photos")] + [_unit(None, "mixture")] * bool(size.mixture_indices)
+        names = ("index", "images", "background", "written", "size")
+        units = [dict(zip(names, (None, "photos", "kept", "none", None), strict=True))]
         for place in spread(np.log1p(size.injection_indices)[:, None]):
             index = size.injection_indices[place]
-            units += [_unit(index, "photos", condition) for condition in conditions]
-            if index in size.mixture_indices:
-                units += [_unit(index, "mixture", condition) for condition in _ON_MIXTURE]
+            for condition in conditions:
+                units.append(dict(zip(names, (index, "photos", *condition), strict=True)))
         return units
 
     @classmethod
@@ -88,7 +68,7 @@ class InjectionStudy(PhotoStudy):
         return super().settings(photos) | {"common_deviation": COMMON_DEVIATION}
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
-        images, injection = self._images(unit, train, root), self.injection(unit, root)
+        images, injection = self.photos(train, root), self.injection(unit, root)
         prepared = injection.prepare(images.images, unit["background"])
         if train:
             prepared = injection.inject(prepared, images.labels, unit["written"], unit["size"])
@@ -98,7 +78,7 @@ class InjectionStudy(PhotoStudy):
         """Return how often a network follows wrong shortcuts on test images, and the moments of
         carriers.
         """
-        test = self._images(unit, False, context.root)
+        test = self.photos(False, context.root)
         injection, wrong = self.injection(unit, context.root), wrong_labels(test.labels)
         clean = injection.prepare(test.images, unit["background"])
 
@@ -117,13 +97,5 @@ class InjectionStudy(PhotoStudy):
 
     def injection(self, unit: Unit, root: str | None) -> ShortcutInjection:
         """Return the injection of a unit, whose moments are those of its training images."""
-        train = self._images(unit, True, root)
+        train = self.photos(True, root)
         return ShortcutInjection(train.images, self.nads, unit["index"] or 0)
-
-    def _images(self, unit: Unit, train: bool, root: str | None) -> ImageSet:
-        """Return the images of a unit before they are prepared."""
-        if unit["images"] == "photos":
-            return self.photos(train, root)
-        return _mixture(
-            self.source(root), self.num_train if train else self.num_test, seed=int(train)
-        )

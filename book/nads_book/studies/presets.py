@@ -34,7 +34,6 @@ class Size:
         seeds: seeds with each of which all units are trained.
         injection: size of a training on photos with injected shortcuts; None for ``photos``.
         injection_indices: NADs along which shortcuts are injected.
-        mixture_indices: NADs among these at which a Gaussian mixture replaces the photos too.
         injection_conditions: positions of the conditions in their list; None for all.
         num_transforms: number of orthogonal transforms, from the beginning of their list; None for
             all.
@@ -53,7 +52,6 @@ class Size:
     stratified: bool = False
     seeds: tuple[int, ...] = (0,)
     injection_indices: tuple[int, ...] = (0, 1000)
-    mixture_indices: tuple[int, ...] = ()
     paired_seeds: tuple[int, ...] = (0,)
     injection_conditions: tuple[int, ...] | None = None
     num_transforms: int | None = None

@@ -10,10 +10,8 @@ varied one by one: `ShortcutInjection.prepare` changes what all images have alon
 import torch
 from torch import Tensor
 
-from nads_core.data.images import ImageSet
 from nads_core.data.poisoning import carriers
 from nads_core.directions import NADs
-from nads_core.runtime.seeds import seed_sequence
 
 CARRIERS = torch.tensor(carriers(10, 0))  # NAD, channel and sign of each class
 COMMON_DEVIATION = 0.2  # of scaled coordinates; photos have 2.2 at NAD 0 and .06 at the last
@@ -101,28 +99,3 @@ def wrong_labels(labels: Tensor) -> Tensor:
     places = CARRIERS[:, :2]  # whatever their signs
     other = (places[:, None] != places).any(2).double()  # (classes, classes)
     return other[labels].multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
-
-
-def gaussian_images(photos: ImageSet, count: int, *, seed: int = 0) -> ImageSet:
-    """Return images of a Gaussian mixture with the photos' class means and their common covariance
-    within classes.
-
-    Args:
-        photos: (N, 3, H, W), more than there are pixels; fewer leave the covariance without full
-            rank.
-        count: number of images to draw, the same for each class as nearly as possible.
-        seed: seed of the draw.
-    """
-    classes = len(photos.class_names)
-    flat = photos.images.flatten(1).double()  # (N, D)
-    means = torch.stack([flat[photos.labels == label].mean(0) for label in range(classes)])
-    within = flat - means[photos.labels]
-    values, axes = torch.linalg.eigh(within.T @ within / len(within))
-    generator = torch.Generator().manual_seed(seed_sequence(seed, 7))
-    labels = torch.randperm(count, generator=generator) % classes
-    drawn = torch.randn(count, flat.shape[1], generator=generator)
-    images = (drawn * values.clamp(min=0).sqrt().float()) @ axes.T.float() + means[labels].float()
-    source = f"Gaussian mixture with the class means and the covariance of {photos.source}"
-    return ImageSet(
-        images.view(count, *photos.images.shape[1:]), labels, photos.class_names, source
-    )
