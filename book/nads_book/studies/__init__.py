@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nads_book.experiments import Results, Study, results_path, run_study
-from nads_book.experiments.results import merge
 from nads_book.studies.presets import MODELS, SIZES
 
 if TYPE_CHECKING:

@@ -52,12 +52,13 @@ class InjectionStudy(PhotoStudy):
         """
         kinds = size.injection_conditions
         conditions = _CONDITIONS if kinds is None else [_CONDITIONS[kind] for kind in kinds]
-        names = ("index", "images", "background", "written", "size")
-        units = [dict(zip(names, (None, "photos", "kept", "none", None), strict=True))]
+        clean = {"index": None, "images": "photos", "background": "kept", "written": "none"}
+        units: list[Unit] = [clean | {"size": None}]
+        names = ("background", "written", "size")
         for place in spread(np.log1p(size.injection_indices)[:, None]):
-            index = size.injection_indices[place]
+            carrier = {"index": size.injection_indices[place]}
             for condition in conditions:
-                units.append(dict(zip(names, (index, "photos", *condition), strict=True)))
+                units.append(clean | carrier | dict(zip(names, condition, strict=True)))
         return units
 
     @classmethod

@@ -97,11 +97,11 @@ class PhotoNoise(Study):
             directions = torch.as_tensor(nc.load_nads("lenet").directions[NADS]).float()
         flat, parts = directions.flatten(1), components(unit["noise"])
         factory = partial(build, network, "default")
-        data = [
+        train, test = (
             hidden(directions, parts, count, seed_sequence(seed, 40 + paired) % 2**31, paired)
             for count, paired in ((TRAINING.num_train, False), (TRAINING.num_test, True))
-        ]
-        reached = train_each(factory, *data, TRAINING.recipe, seed, context)
+        )
+        reached = train_each(factory, train, test, TRAINING.recipe, seed, context)
         name = f"energies of {network}, {unit['directions']}"
         found = context.kept(name, partial(energies, network, "default", flat))
         return reached | {
