@@ -210,21 +210,6 @@ def test_the_first_page_stands_still_on_a_telephone(browser, address):
         assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") <= 0.1
 
 
-def test_a_wide_formula_scrolls_in_its_own_box(browser, address):
-    with Visit(browser, f"{address}/notebooks/06_lemma1_hessian.html", **PHONE) as visit:
-        page = visit.page
-        page.set_viewport_size({"width": 320, "height": 800})
-        page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
-        page.locator("div.formula[tabindex='0']").first.wait_for()
-        formulas = page.evaluate("""() => [...document.querySelectorAll("div.formula")]
-          .map((box) => [box, box.querySelector("math")])
-          .map(([box, math]) => [
-            math.offsetLeft < box.offsetLeft || math.scrollWidth > box.scrollWidth,
-            box.scrollWidth > box.clientWidth, box.tabIndex === 0])""")
-        assert any(scrolls for _, scrolls, _ in formulas)
-        assert all(not cut and scrolls == focusable for cut, scrolls, focusable in formulas)
-
-
 @pytest.mark.parametrize(("query", "about"), [("poison", "07_poison"), ("variance", "")])
 def test_search_leads_to_chapters_and_quotes_what_they_say(browser, address, query, about):
     with Visit(browser, f"{address}/search.html?q={query}") as visit:
@@ -297,14 +282,3 @@ def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
         picture.wait_for(state="detached")
         assert page.url.endswith("07_poison.html")
         assert link.evaluate("(link) => document.activeElement === link")
-
-
-def test_pages_open_as_files(browser, html):
-    loaded = """() => [...document.fonts].some(
-      (font) => /NADs Math/.test(font.family) && font.status === 'loaded')"""
-    for name in ("book/intro", "notebooks/07_poison"):
-        with Visit(browser, f"file://{html}/{name}.html") as visit:
-            visit.read()
-            assert visit.page.locator(":is(nad-explorer, nad-note) canvas[role=img]").count()
-            if visit.page.locator("math").count():
-                visit.page.wait_for_function(loaded)
