@@ -14,9 +14,6 @@ from nads_book.claims.render import lost_by_holm
 from nads_book.experiments import Results, formatting, results_path
 from nads_book.experiments.evidence import (
     Evidence,
-    above,
-    around,
-    below,
     evidence,
 )
 from nads_book.studies import experiment
@@ -221,15 +218,6 @@ def test_a_record_that_is_not_registered_fails(book):
 
 
 # Rules that many claims share
-
-
-def test_an_interval_decides_on_which_side_of_a_limit_an_estimate_is():
-    found = around(1.0, 0.5)
-    assert found == (1.0, 0.5, 1.5)
-    assert above(found, 0.4).holds and not above(found, 0.5).holds and not below(found, 1.5).holds
-    one = below(found, 1.6, size="paper")
-    assert (one.holds, one.value, one.interval) == (True, 1.0, (0.5, 1.5))
-    assert (one.null, one.size) == (1.6, "paper")
 
 
 def test_a_decision_of_no_claim_or_a_second_one_is_an_error(monkeypatch):

@@ -35,9 +35,6 @@ CALLS = {
     "plot_signed_images": lambda: figures.plot_signed_images(
         {"a": torch.eye(4), "b": -torch.eye(4)}
     ),
-    "plot_accuracies": lambda: figures.plot_accuracies(
-        {"": {"a": figures.Accuracies([0.5], 100, [0.8]), "b": figures.Accuracies([1.0], 100)}}, 50
-    ),
     "plot_frequency_maps": lambda: figures.plot_frequency_maps(
         {
             "ours": {"a": {(0, 2): 60.0, (4, -4): 90.0}, "b": {(0, 0): 70.0}},

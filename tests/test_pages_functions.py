@@ -19,10 +19,8 @@ from convergence import random_nads
 from nads_book.experiments import load_study
 from nads_book.pages import (
     atlas,
-    certainty,
     directional_bias,
     explorer,
-    nad_computation,
     nads_and_generalization,
     poison_trial,
     pooling_theory,
@@ -39,11 +37,6 @@ NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "02_nads_in_one_page.ipynb"
 
 def decide(claim):
     return nb.pages.decisions()[claim]()
-
-
-def tiny():
-    """Return a network that is none of the book's."""
-    return nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 2))
 
 
 # 01, 02, 03
@@ -144,41 +137,7 @@ def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others()
     assert (poison_trial.read_classes(images, nads, 0, 0.05) == labels).double().mean() < 0.6
 
 
-# 08
-
-
-# 09
-
-
-def test_a_run_stands_below_the_stored_one_of_its_architecture_if_there_is_one():
-    run = nc.compute_nads("lenet", (1, 32, 32), 16, progress=False)
-    stored, label = nad_computation.stored_beside(run)
-    assert "stored" in stored and "16" in label and label.startswith("LeNet")
-    run = nc.compute_nads(tiny, (1, 8, 8), 16, progress=False)
-    (label,) = nad_computation.stored_beside(run)
-    assert label.startswith("tiny")
-
-
-def test_a_line_through_any_network_and_two_runs_of_it_are_drawn():
-    direction = torch.zeros(1, 8, 8)
-    direction[0, 2, 3] = 1
-    figure = nad_computation.plot_along_a_line(f"{__name__}:tiny", direction)
-    assert [axis.get_title() for axis in figure.axes[:2]] == ["near the image", "from afar"]
-    figure = certainty.plot_two_runs(tiny, (16, 32), image_shape=(1, 8, 8), k=3)
-    found, predicted, chance = (line.get_ydata() for line in figure.axes[0].lines)
-    assert len(found) == len(predicted) == 2 and chance[0] == pytest.approx(3 / 64)
-
-
 # 10
-
-
-def test_energies_of_waves_are_where_the_directions_are():
-    directions = torch.stack([nc.fourier_direction(wave, 32) for wave in ((0, 3), (5, 0))])
-    nads = nc.NADs(directions, torch.ones(2), {})
-    energies = atlas.wave_energies(nads)
-    assert energies.mean() == pytest.approx(1)
-    places = {(0, 3), (0, 29), (5, 0), (27, 0)}  # a real wave has two places
-    assert all(energies[place] == pytest.approx(1024 / 4, rel=1e-4) for place in places)
 
 
 @pytest.mark.parametrize(

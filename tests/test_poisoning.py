@@ -36,14 +36,6 @@ def test_poison_sets_one_coordinate_and_keeps_all_others(index, strength, channe
         assert_close(after[row], expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
-def test_labels_of_any_integer_type_are_classes(dtype):
-    images = photos()[0]
-    labels = (photos()[1] % 2).to(dtype)
-    expected = nc.poison(images, labels.long(), NADS, 2)
-    assert torch.equal(nc.poison(images, labels, NADS, 2), expected)
-
-
 def test_every_class_has_a_carrier_of_its_own():
     assert len(set(carriers(10, 7))) == 10
     assert carriers(10, 7)[0] == (7, 0, -1) and carriers(10, 7)[9] == (8, 0, 1)
