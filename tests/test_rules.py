@@ -1,4 +1,4 @@
-"""Rules of finished studies: other rows give other verdicts (`tests/claims.json` pins the values)."""
+"""Rules of finished studies: other rows give other verdicts (`claims.json` pins the values)."""
 
 import nads_book as nb
 import pytest

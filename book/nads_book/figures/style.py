@@ -162,8 +162,8 @@ def legend(
 
 
 def show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = None) -> None:
-    """Draw a signed image (H, W) with zero in the middle of the colour map, which ends at a limit or
-    at the largest value.
+    """Draw a signed image (H, W) with zero in the middle of the colour map, which ends at a limit
+    or at the largest value.
     """
     image = np.asarray(image)
     limit = limit or np.nanmax(np.abs(image))

@@ -1,7 +1,8 @@
 """Variants of a figure for the pages of the book: on dark ground, and narrow, for phones.
 
 A variant is drawn by calling the plot function again, with other matplotlib settings:
-`style.subplots` follows the width that these name. Figures use this module only in a kernel that `build` started.
+`style.subplots` follows the width that these name. Figures use this module only in a kernel that
+`build` started.
 """
 
 from __future__ import annotations

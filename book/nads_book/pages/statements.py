@@ -1,5 +1,5 @@
-"""What the paper says: of NADs and accuracies along them (``03_nads_and_generalization``), and in its
-numbered statements.
+"""What the paper says: of NADs and accuracies along them (``03_nads_and_generalization``), and in
+its numbered statements.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """The page ``11_training``: what training does to NADs.
 
 The second moment of networks that train, step by step; the first step, by exact derivatives and in
-a closed form; what the reader trains. What networks learn with three optimisers, and which NADs they
-use, is in `training_learned`.
+a closed form; what the reader trains. What networks learn with three optimisers, and which NADs
+they use, is in `training_learned`.
 """
 
 import itertools
