@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nads_book.claims.history import first_in_history
-from nads_book.claims.register import REDUCED, ROOT, Claim, ClaimError, load, verdict
+from nads_book.claims.register import REDUCED, ROOT, Claim, ClaimError, load, load_retired, verdict
 from nads_book.claims.statements import records, stated
 from nads_book.experiments.evidence import Evidence
 
@@ -64,8 +64,10 @@ def decide(
         decided(claims[key], one)
     for key, cell in cells.items():
         claims[key].cell = cell
+    retired = {one.id for one in load_retired(root)}  # the page on the paper states some
     for page, key in stated(root):
-        claims[key].pages = list(dict.fromkeys([*claims[key].pages, page]))
+        if key not in retired:
+            claims[key].pages = list(dict.fromkeys([*claims[key].pages, page]))
     in_history = functools.cache(first_in_history)
     for claim in claims.values():
         if claim.follows and all(claims[other].verdict for other in claim.follows):
