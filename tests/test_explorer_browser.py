@@ -220,6 +220,7 @@ def test_a_network_that_cannot_be_loaded_can_be_tried_again(reader, tables):
     reader.open("all.html#explorer.index=7")
     reader.page.get_by_label("Compare with").select_option("vgg11")
     reader.button("Try again").wait_for()
+    reader.settle()
     assert reader.page.get_by_label("Compare with").input_value() == ""
     assert_direction(reader, tables, "lenet", "LeNet", 7)  # the view stays as it was
     assert "cannot be shown" in reader.page.locator(ALERT).inner_text()
