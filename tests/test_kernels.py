@@ -90,7 +90,6 @@ def test_other_layers_are_left_alone():
         (nn.Conv2d(1, 4, [3, 3]), 1, [lambda x: x[0], lambda x: x[:0]], (2, 2, 6, 6)),
         (nn.Conv2d(1, 4, 3, dtype=torch.cfloat), 1, [torch.Tensor.cfloat], (2, 2, 6, 6)),
     ],
-    ids=str,
 )
 def test_faster_layers_take_what_torch_takes(layer, channels, inputs, wrong):
     twin = faster_layers(copy.deepcopy(layer))
