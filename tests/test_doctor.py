@@ -10,7 +10,7 @@ def test_it_lists_features(capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("NADS_REFERENCE", raising=False)
     assert main(["doctor"]) == 0
     features = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert {"torch", "cores", "Triton", "GPU", "book"} <= features.keys()
+    assert {"torch", "cores", "Triton", "GPU"} <= features.keys()
     assert features["cifar10"].startswith("no complete") and "64" in features["references"]
     assert {"fashion-mnist", "imagenette"} <= features.keys()
 

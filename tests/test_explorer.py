@@ -82,7 +82,6 @@ def show(*parts, **view):
         (show(frequency=(0.5, 2)), "frequency is .0.5, 2., expected whole"),
         (show(frequency=(1, 2, 3)), "frequency is .*ky, kx"),
         (show(nads={"a": random_nads(), "b": random_nads(12)}), "one image size"),
-        (show(nads={"": random_nads()}), "not empty"),
         (show(nads=nc.NADs(torch.zeros(2, 3, 8, 8), torch.ones(2))), "single-channel"),
         (lambda: Playground({"pooling": "mean"}), "pooling is 'mean'"),
         (lambda: Playground(second=("depth", 3)), r"unknown chips \['depth'\]"),

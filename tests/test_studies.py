@@ -155,17 +155,6 @@ def test_a_study_waits_for_the_results_that_it_needs(monkeypatch, tmp_path, caps
     )
 
 
-@pytest.mark.stored
-def test_the_registered_rule_is_applied_by_a_command(capsys):
-    assert main(["run", "used-nads", "--score"]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[-3].split()[0] == "no" and printed[0].endswith("(0.651 to 1.275)")
-    assert (
-        main(["run", "fig1-lenet", "--score"]) == 2
-        and "no registered rule" in capsys.readouterr().err
-    )
-
-
 def test_the_trainer_is_that_of_the_library():
     """SGD with momentum, decay and clipping: the same weights as those of `train_network`, but for
     rounding.

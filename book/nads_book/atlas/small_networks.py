@@ -232,8 +232,8 @@ class _Attention(nn.Module):
         query, key, value = (
             self.mixed(x).unflatten(-1, (3, 4, -1)).movedim(-3, 0).transpose(-2, -3)
         )  # (N, 4, T, w)
-        weights = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
-        return self.out((weights @ value).transpose(-2, -3).flatten(-2))
+        mixed = F.scaled_dot_product_attention(query, key, value)
+        return self.out(mixed.transpose(-2, -3).flatten(-2))
 
 
 class _OverTokens(nn.Module):

@@ -34,10 +34,6 @@ def describe() -> Iterator[str]:
         "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
     )
     facts["references"] = os.environ.get("NADS_REFERENCE") or absent
-    packages = ("jupyter_book", "matplotlib", "papermill", "torchvision")
-    missing = [name for name in packages if not find_spec(name)]
-    install = f"missing {', '.join(missing)}: pip install nads-core[book]"
-    facts["book"] = install if missing else "all requirements are installed"
     for name, value in facts.items():
         yield f"{name:<13} {value}"
 

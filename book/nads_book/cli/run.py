@@ -1,7 +1,6 @@
 """``nads-book run``: compute the units of a study, or list all studies."""
 
 import argparse
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,9 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("study", nargs="?", help="name of a study, such as fig1-lenet or forgetting")
     what = "list all studies: what each needs, and how many units are stored"
     add("--list", action="store_true", help=what)
-    what = "apply the registered rule to the stored results, and compute nothing"
-    add("--score", action="store_true", help=what)
-    add("--preset", choices=SIZES, help="size of a figure (default: demo; of --score: paper)")
+    add("--preset", choices=SIZES, help="size of a figure (default: demo)")
     add("--count", type=int, help="number of units, from the first of the study; all by default")
     what = "results file; by default in book/results, named after study and preset"
     add("--out", type=output_file, help=what)
@@ -44,57 +41,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", help=what)
 
 
-def run(study: str | None = None, list: bool = False, score: bool = False, **options: Any) -> int:
-    """Run a study, or resume it from its results file.
-
-    Args:
-        study: name of the study.
-        list: whether to list all studies instead.
-        score: whether to apply the registered rule of the study instead.
-        **options: options of `run_one` or `show_score`.
-    """
-    if bool(study) == list or (list and options):
-        raise ValueError("name one study, or give --list alone: nads-book run fig1-lenet")
-    if study is None:
-        for line in overview():
-            print(line, flush=True)
-    elif score:
-        show_score(study, **options)
-    else:
-        run_one(study, **options)
-    return 0
-
-
-def show_score(study: str, preset: str = "paper") -> None:
-    """Print the estimates of a registered rule with their intervals, and which criteria are met."""
-    results = load_results(study, preset)
-    if results is None:
-        raise ValueError(f"{study} has no results at preset {preset}: run it first")
-    scored = results.experiment().score(results.rows)
-    for group, estimates in scored.estimates.items():
-        for name, (value, low, high) in estimates.items():
-            interval = f" ({low:.3f} to {high:.3f})" if math.isfinite(low) else ""
-            print(f"{group}: {name}: {value:.3f}{interval}")
-    for name, holds in scored.met.items():
-        print(f"{'open' if holds is None else 'yes' if holds else 'no':<5} {name}")
-
-
-def run_one(
-    study: str,
+def run(
+    study: str | None = None,
+    list: bool = False,
     preset: str | None = None,
     out: Path | None = None,
     device: str | None = None,
     **options: Any,
-) -> None:
-    """Run a study, or resume it, and print what is left.
+) -> int:
+    """Run a study, or resume it from its results file, and print what is left.
 
     Args:
         study: name of the study.
+        list: whether to list all studies instead.
         preset: size of a figure.
         out: results file.
         device: device, or None for a GPU if available and used by the study.
         **options: options of `run_study`.
     """
+    if bool(study) == list or (list and (preset or out or device or options)):
+        raise ValueError("name one study, or give --list alone: nads-book run fig1-lenet")
+    if study is None:
+        for line in overview():
+            print(line, flush=True)
+        return 0
     sized = study_class(study).has_presets
     if preset is not None and not sized:
         raise ValueError(f"{study} has one size: leave --preset out")
@@ -113,6 +83,7 @@ def run_one(
     if missing:
         state = f"{missing} left: the same command resumes"
     print(f"{results} -> {out} ({state})", flush=True)
+    return 0
 
 
 def overview() -> Iterator[str]:

@@ -80,10 +80,6 @@ class Page:
     book: bool = field(default_factory=publishing)
 
     def __post_init__(self) -> None:
-        if not all(isinstance(label, str) and label for label in self.nads):
-            raise ValueError(
-                f"the label of NADs is a text that is not empty, got {list(self.nads)}"
-            )
         sides = {label: require_square(nads) for label, nads in self.nads.items()}
         if len(set(sides.values())) > 1:
             raise ValueError(
