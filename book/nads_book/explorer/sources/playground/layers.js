@@ -32,7 +32,7 @@ function tiles(values, side, count, alt, limit = largest(values) || 1) {
 /** Why a wave (ky, kx) on side x side places is weakened by an average of 2 x 2 of them, and not by a stride. */
 function why(wave, side, pooling) {
   const turns = wave.map((k) => (360 * Math.abs(k) / side) % 360).map((turn) => Math.min(turn, 360 - turn));
-  return `From one place to the next, the wave turns by ${turns[0]}° down and ${turns[1]}° across. ` + (pooling === "stride"
+  return `From one place to the next, the phase of the wave advances by ${turns[0]}° down and ${turns[1]}° across. ` + (pooling === "stride"
     ? "The stride keeps every second place as it is and averages nothing: no neighbours cancel each other, and the wave survives."
     : turns.includes(180) ? "At 180° neighbours have opposite signs, and the average of 2 × 2 cancels them."
     : `The average of 2 × 2 keeps ${percent(turns.reduce((kept, turn) => kept * Math.cos(turn * Math.PI / 360), 1))}.`);
