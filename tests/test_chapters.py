@@ -24,7 +24,13 @@ def executed(chapter, situation="here"):
 
 
 def outputs(notebook):
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    """Return the outputs that the page shows."""
+    return [
+        output
+        for cell in notebook.cells
+        if "remove-output" not in cell.metadata.get("tags", ())
+        for output in cell.get("outputs", [])
+    ]
 
 
 def printed(notebook):
