@@ -151,23 +151,51 @@ def test_photos_without_torchvision(monkeypatch, folder):
         nb.load_images("cifar10", root=folder / "empty")
 
 
-# A pixel whose colours have 16 bits, which Pillow cannot write
-DEEP = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABEAIAAADA54+dAAAAD0lEQVR4nGM4cSIlxcgIAAvxAr3g"
-    "dyf/AAAAAElFTkSuQmCC"
-)
+def save(path, values, **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values).save(path, **options)
+
+
+RAMP = np.tile(np.linspace(0, 1, 40), (40, 1))
+
+
+# A pixel whose colours have 16 bits, which Pillow cannot write; in TIFF one channel after another
+DEEP = {
+    "png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABEAIAAADA54+dAAAAD0lEQVR4nGM4cSIlxcgIAAvxAr3g"
+    "dyf/AAAAAElFTkSuQmCC",
+    "tiff": "SUkqAA4AAADoA9AHYOoIAAABAwABAAAAAQAAAAEBAwABAAAAAQAAAAIBAwADAAAAdAAAAAYBAwAB"
+    "AAAAAgAAABEBBAADAAAAegAAABUBAwABAAAAAwAAABcBBAADAAAAhgAAABwBAwABAAAAAgAAAAAAAAAQABAAEAAI"
+    "AAAACgAAAAwAAAACAAAAAgAAAAIAAAA=",
+}
 
 
 @pytest.mark.parametrize(
-    ("kind", "ending"), [(np.uint16, "png"), (np.float32, "tiff"), ("colours", "png")]
+    ("kind", "most", "ending"),
+    [
+        (np.uint8, 255, "tiff"),
+        (np.uint16, 65_535, "png"),
+        (np.int32, 65_535, "tiff"),
+        (np.float32, 1, "tiff"),
+        ("colours", 65_535, "png"),
+        ("colours", 65_535, "tiff"),
+        ("signed", 127, "tiff"),
+    ],
 )
-def test_images_of_more_than_8_bits_are_rejected(tmp_path, kind, ending):
+def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, kind, most, ending):
     path = tmp_path / "ramp" / f"1.{ending}"
-    path.parent.mkdir()
+    ramp = most * RAMP
     if kind == "colours":
-        path.write_bytes(base64.b64decode(DEEP))
+        path.parent.mkdir()
+        path.write_bytes(base64.b64decode(DEEP[ending]))
+    elif kind == "signed":
+        save(path, ramp.astype(np.uint8), tiffinfo={339: 2})
     else:
-        Image.fromarray(np.eye(40).astype(kind)).save(path)
+        save(path, ramp.astype(kind))
+    if kind is np.uint8:
+        image = nb.load_folder(tmp_path, size=40).images[0]
+        expected = torch.from_numpy(ramp.astype(kind)).expand(3, -1, -1)
+        assert torch.equal((255 * image).round().byte(), expected)
+        return
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*8 bits"):
         nb.load_folder(tmp_path, size=40)
 

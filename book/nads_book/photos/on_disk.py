@@ -276,9 +276,16 @@ def _read(path: str) -> Any:
             warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
             Image.open(path, formats=_FORMATS) as file,
         ):
-            # Pillow clips grey values at 255, and reduces colours to 8 bits
-            if file.mode.startswith(("I", "F")) or ";16" in str(file.tile):
-                raise ValueError(f"its mode {file.mode} has more than 8 bits")
+            # TIFF's tags 258 and 339 are the bits and the type of its numbers
+            tags = getattr(file, "tag_v2", {})
+            # Pillow clips grey values at 255, reduces colours to 8 bits, and ignores signs
+            if (
+                file.mode.startswith(("I", "F"))
+                or ";16" in str(file.tile)
+                or max(tags.get(258, (8,))) > 8
+                or 2 in tags.get(339, ())
+            ):
+                raise ValueError(f"its mode {file.mode} has more than 8 bits, or signs")
             photo = ImageOps.exif_transpose(file)
             if photo.has_transparency_data:
                 white = Image.new("RGBA", photo.size, "white")
