@@ -78,8 +78,11 @@ class Trial:
         formatting.show_images_used(self.train, self.test)
         device = torch.cuda.get_device_name() if torch.cuda.is_available() else "the CPU"
         minutes = math.ceil(4 * self.seconds_of_training() / 60)
+        label, directions = (
+            formatting.LABELS.get(name, name) for name in (architecture, self.nads.name)
+        )
         formatting.show(
-            f"4 trainings of {architecture}, with NADs of {self.nads.name}, {num_train:,} photos, "
+            f"4 trainings of {label}, with NADs of {directions}, {num_train:,} photos, "
             f"{epochs} epoch{'s' * (epochs > 1)}, on {device}: **at most about {minutes} min**. "
             "`preset` sets another size."
         )
