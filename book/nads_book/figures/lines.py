@@ -53,17 +53,19 @@ def plot_lines(
         **settings: settings of the axes, such as ``ylim``.
     """
     figure, axes = panel_row(panels, 3.0, xlabel=xlabel, ylabel=ylabel, sharey=True)
+    labels = list(dict.fromkeys(label for lines in panels.values() for label in lines))
     for axis, lines in zip(axes, panels.values(), strict=True):
         for label, (places, estimates) in lines.items():
             values, lengths = bar_ends(estimates)
             look = (marks or {}).get(label, "o-")
             size = 3 if "-" in look else 5
-            (line,) = axis.plot(places, values, look, markersize=size, label=label)
+            colour = colours()[labels.index(label) % len(colours())]
+            axis.plot(places, values, look, markersize=size, label=label, color=colour)
             if bands:
                 low, high = values - lengths[0], values + lengths[1]
-                axis.fill_between(places, low, high, alpha=0.2, linewidth=0)
+                axis.fill_between(places, low, high, alpha=0.2, linewidth=0, color=colour)
             else:
-                axis.errorbar(places, values, lengths, fmt="none", color=line.get_color())
+                axis.errorbar(places, values, lengths, fmt="none", color=colour)
         if level is not None:
             rule(axis, level)
         axis.set(**settings)
