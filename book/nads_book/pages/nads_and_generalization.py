@@ -18,7 +18,7 @@ from nads_book.claims import decides
 from nads_book.experiments import Results, Scored, load_nads, load_study
 from nads_book.experiments.evidence import Evidence, evidence, exact_share, otherwise
 from nads_book.experiments.formatting import LABELS
-from nads_book.pages.scored_rows import registered, scored, table_of
+from nads_book.pages.scored_rows import registered, rows_of, scored, table_of
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.statistics import accuracy_interval, area_under_curve, with_interval
@@ -38,7 +38,7 @@ AUTHORS_TESTS = 10_000  # test samples of the authors' accuracies
 SIZES = {"lenet": "paper", "vgg11": "laptop", "resnet18": "narrow", "densenet121": "narrow"}
 CURVES = {"ours": "LeNet, ours"} | {name: f"{LABELS[name]}, paper" for name in DEEP}
 DECADES = 0.01, 0.1, 1, 10  # ticks
-RIVALS, MEANS = "rival-theory", "mean-kernels"
+RIVALS, MEANS, PHOTO_NOISE = "rival-theory", "mean-kernels", "photo-noise"
 THEORIES = {
     "energy": "energy of random networks",
     "gain": "energy with gain",
@@ -315,6 +315,17 @@ def plot_theories() -> Figure:
         values = {text: own[name] for name, text in THEORIES.items()}
         panels.setdefault(network, {})[directions] = values
     return figures.plot_intervals(panels, ["rank correlation with accuracy"] * len(panels))
+
+
+@decides("photo-noise-order")
+def _():
+    """Decide by the registered rule whether energies order what is learned in photos' noise, and
+    show the smallest rank correlation.
+    """
+    found = scored(PHOTO_NOISE)
+    least = min((one["energy"] for one in found.estimates.values()), key=lambda one: one[0])
+    trainings = sum(len(row["test_accuracy"]) for row in rows_of(PHOTO_NOISE))
+    return registered(PHOTO_NOISE, [*found.met], least, num_seeds=1, num_trainings=trainings)
 
 
 @decides("mean-kernel-orders-waves", study=MEANS)
