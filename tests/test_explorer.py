@@ -62,7 +62,7 @@ def test_a_notebook_carries_its_arrays_and_the_program_packed():
     arrays = data.as_script("small", data.pack_nads(nads, "small"))
     assert 0 < len(page) - len(arrays) < 0.6 * len(bundle.script())
     page = nb.explorer.show("direction", second="vgg11")
-    assert page.packets().keys() == data.LABELS.keys() and '["resnet18-' in page._repr_html_()
+    assert [*page.packets()] == ["lenet", "vgg11"] and len(page._repr_html_()) < 3e6
     assert len(nb.explorer.show(book=True)._repr_html_()) < 2e3  # the pages of a book share them
 
 

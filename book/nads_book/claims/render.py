@@ -201,7 +201,7 @@ def trainings(paths: Iterable[Path]) -> str:
     for path in paths:
         found = Results.load(path)
         of_all = f"{len(found.rows)} of {found.num_units}"
-        seeds = found.table["seed"].nunique()
+        seeds = len({row["seed"] for row in found.rows})
         images = f"{found.settings['num_train']:,} × {found.settings['recipe']['epochs']}"
         rows.append([f"`{path.name}`", of_all, seeds, images, without_html(place_of_run(found))])
     return markdown_table(rows, ["results", "networks", "seeds", "images × epochs", "where"])

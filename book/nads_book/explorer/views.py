@@ -111,12 +111,16 @@ class Page:
         """Whether the arrays are in files of the book, and the view in the page's address."""
         return self.book and not self.nads
 
+    def _in_view(self) -> list[str]:
+        return [*dict.fromkeys(filter(None, (self.architecture, self.second)))]
+
     def packets(self) -> dict[str, Packet]:
         """Return the arrays that the output brings, by name."""
         if self.shared:
             return {}
         own = {name: pack_nads(nads, name) for name, nads in self.nads.items()}
-        packets = own or {name: pack_shipped(name) for name in LABELS}
+        # Those in view alone: a Jupyter server drops outputs of more than about 3 MB
+        packets = own or {name: pack_shipped(name) for name in self._in_view()}
         return packets | ({"photos": pack_photos(self.side)} if "photo" in self.parts else {})
 
     def _repr_html_(self) -> str:
@@ -125,6 +129,8 @@ class Page:
         keys = {name: f"{name}-{zlib.crc32(content):08x}" for name, (_, content) in packets.items()}
         names = ("parts", "architecture", "second", "index", "frequency", "photo", "kept", "labels")
         config = {name: getattr(self, name) for name in (*names, "shared")} | {"keys": keys}
+        if not self.shared:
+            config["labels"] = {name: self.labels[name] for name in self.labels if name in packets}
         scripts = [as_script(keys[name], packet) for name, packet in packets.items()]
         return element(
             "nad-explorer", config, "This figure is interactive.", self.book, scripts, "view"
