@@ -87,11 +87,8 @@ def test_the_explorer_and_a_slider_move_their_pictures(lab, browser):
     page.evaluate("void jupyterapp.commands.execute('notebook:run-all-cells')")
 
     # The explorer computes in the browser.
-    explorer = (
-        page.locator(".jp-OutputArea")
-        .filter(has=page.get_by_role("group", name="NAD explorer"))
-        .first
-    )
+    explorer = page.locator("nad-explorer").first
+    explorer.scroll_into_view_if_needed()  # it begins when somebody looks
     pixels = explorer.locator("canvas[aria-label^='NAD 12 of LeNet, in pixels']")
     pixels.wait_for()
     before = pixels.evaluate("c => c.toDataURL()")
