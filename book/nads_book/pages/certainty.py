@@ -2,7 +2,6 @@
 runs, and of the page on certainty.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +10,6 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-import nads_core as nc
 from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments import formatting, load_nads, load_study
@@ -75,39 +73,6 @@ def calibration() -> pd.DataFrame:
     """
     facts = ["entry", "architecture", "num_networks", "runs"]
     return pd.json_normalize(load_study("calibration.json")["rows"], "bins", facts)
-
-
-def plot_two_runs(
-    architecture: Any,
-    counts: Sequence[int],
-    image_shape: tuple[int, ...] = (1, 32, 32),
-    seed: int = 0,
-    k: int = 10,
-) -> Figure:
-    """Compute two independent runs; draw how well they agree, and what they predict of it.
-
-    Args:
-        architecture: architecture, or its name.
-        counts: numbers of networks, ascending.
-        image_shape: shape of the inputs.
-        seed: seed of the first run; the second one has another.
-        k: number of leading NADs whose subspaces are compared.
-    """
-    measured, predicted = [], []
-    for count in counts:
-        one, other = (
-            nc.compute_nads(architecture, image_shape, count, seed=seed + run, progress=False)
-            for run in (1, 2)
-        )
-        measured.append(one.overlap(other, k=k))
-        predicted.append(float(one.leading_certainty[k - 1] * other.leading_certainty[k - 1]))
-    lines = {
-        f"first {k}, measured": (counts, measured),
-        "predicted by the runs": (counts, predicted),
-        "random directions": (counts, [k / one.basis.shape[0]] * len(counts)),
-    }
-    axes = ("networks in each run", "overlap of two runs")
-    return figures.plot_lines({"": lines}, *axes, counts, ylim=(0, 1.02))
 
 
 @styled

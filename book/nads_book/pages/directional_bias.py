@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import nads_core as nc
-from nads_book import explorer, figures, published, statistics
+from nads_book import figures, published, statistics
 from nads_book.claims import decides
 from nads_book.experiments import Results
 from nads_book.experiments.evidence import evidence
@@ -265,13 +265,6 @@ def _():
 
 
 # Without pooling
-
-
-def show_playground() -> explorer.Playground:
-    """Show a network for images of 16 x 16 pixels, beside one without pooling, which the reader
-    trains.
-    """
-    return explorer.Playground(chips=["pooling"], second=("pooling", "none"))
 
 
 def plot_without_pooling() -> Figure:

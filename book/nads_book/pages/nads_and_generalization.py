@@ -39,20 +39,6 @@ SIZES = {"lenet": "paper", "vgg11": "laptop", "resnet18": "narrow", "densenet121
 CURVES = {"ours": "LeNet, ours"} | {name: f"{LABELS[name]}, paper" for name in DEEP}
 DECADES = 0.01, 0.1, 1, 10  # ticks
 RIVALS, MEANS, PHOTO_NOISE = "rival-theory", "mean-kernels", "photo-noise"
-THEORIES = {
-    "energy": "energy of random networks",
-    "gain": "energy with gain",
-    "mean": "tangent kernels, mean of 20",
-    "alignment": "tangent kernel, alignment",
-    "kernel": "tangent kernel, regression",
-    "frequency": "low frequency first",
-}
-CELLS = {
-    "lenet, waves": "LeNet, waves",
-    "lenet, designed": "LeNet, designed directions",
-    "cnn, waves": "small CNN, waves",
-    "cnn, designed": "small CNN, designed directions",
-}
 FAMILIES = {
     "fig6-lenet": "NADs, σ = 1",
     "fig1-lenet": "waves, σ = 3",
@@ -233,7 +219,7 @@ def plot_accuracy_by_nad() -> Figure:
         ours = 100 * np.column_stack([one.accuracies, intervals])
         panels[LABELS[name]] = {"paper": (known.index, 100 * known), "ours": (one.keys, ours)}
     labels = ("NAD index", "test accuracy (%)")
-    marks = {"paper": ",", "ours": "o"}
+    marks = {"paper": ".", "ours": "o"}
     return figures.plot_lines(panels, *labels, level=50, marks=marks, ylim=(45, 102))
 
 
@@ -302,19 +288,7 @@ def _():
     return evidence(holds, *share, null=0.5, size="paper", num_seeds=1, num_trainings=trainings)
 
 
-# A rival theory, lazy training
-
-
-def plot_theories() -> Figure:
-    """Draw the rank correlation of each theory with the accuracy after training."""
-    found, means = scored(RIVALS).estimates, scored(MEANS).estimates
-    panels: dict[str, Any] = {}
-    for cell, label in CELLS.items():
-        network, _, directions = label.partition(", ")
-        own = {**found[cell], "mean": means[cell]["alignment"]}
-        values = {text: own[name] for name, text in THEORIES.items()}
-        panels.setdefault(network, {})[directions] = values
-    return figures.plot_intervals(panels, ["rank correlation with accuracy"] * len(panels))
+# Photos' noise, and a rival theory
 
 
 @decides("photo-noise-order")
