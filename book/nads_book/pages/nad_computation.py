@@ -113,7 +113,7 @@ def plot_along_a_line(architecture: str, direction: Tensor, seed: int = 0) -> Fi
         axis.plot(0, (gradient * direction).sum(), "o", label="gradient at the image")
     dipole = float(outputs[-1] - outputs[0]) / 200
     for axis in axes:
-        axis.axhline(dipole, linestyle="--", color=colours()[1], label="dipole, ρ = 100")
+        axis.axhline(dipole, linestyle="--", color=colours()[1], label="dipole of step 100")
     legend(figure, axes, ncols=2)
     return figure
 

@@ -50,7 +50,7 @@ DATA = {
     "wave in the middle": "wave (4, 10)",
 }
 SHOWN = 4  # directions in the widget
-LAWS = {LAW: "G₀SG₀", "first of law": "leading eigenvector of G₀SG₀", "S": "S", "G_0": "G₀"}
+LAWS = {LAW: "G₀SG₀", "S": "S", "G_0": "G₀"}
 ONE_SEED: Facts = {"size": "paper", "num_seeds": 1, "null": 0}
 SAMPLES, CLIP = {"wave": "wave (0, 4)", "photos": "photos"}, 0.5  # clipped as in the paper
 # Step by step
