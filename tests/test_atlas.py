@@ -154,8 +154,7 @@ def test_a_jackknife_of_a_mean_is_its_standard_error():
     numbers = np.random.default_rng(0).normal(size=9)
     value, error = jackknife(lambda chosen: numbers[chosen].mean(), 9)
     assert (value, error) == pytest.approx((numbers.mean(), numbers.std(ddof=1) / 3))
-    for error, shown in ((0.45, "8.5 (7.6 to 9.4)"), (0.025, "8.50 (8.45 to 8.55)")):
-        assert str(Measured(8.5, error, 10_000)) == shown
+    assert str(Measured(8.5, 0.025, 10_000)) == "8.50 (8.45 to 8.55)"
     assert str(Measured(8.5e-9, 4.5e-10, 10_000)) == "8.5 · 10⁻⁹ (7.6 · 10⁻⁹ to 9.4 · 10⁻⁹)"
 
 
@@ -209,7 +208,6 @@ def test_parts_are_means_over_every_eighth_network_and_the_symmetries(computed):
     [
         ("less", "cnn", 0.01, 0.2, 0.49, 0.8),
         ("greater", 0.5, 0.01, 0.8, 0.51, 0.2),
-        ("about", 0.5, 0.001, 0.51, 0.525, 0.6),
         ("about", 0, 0.001, 0.01, 0.05, 0.1),
     ],
 )

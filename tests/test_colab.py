@@ -1,15 +1,15 @@
-"""The notebooks where nobody prepared anything: a bare environment with Colab's kind of packages.
+"""The notebooks with Colab's Python and versions (tests/colab_packages.txt), in an environment.
 
-They are links to those of the running environment; what those do not need, such as loky, papermill
-and torchvision, is missing.
+It takes five gigabytes and a few minutes, and is deleted afterwards. What is tested is the last
+commit, which the first cell of a notebook clones, as on Colab.
 """
 
+import json
 import os
-import re
+import shutil
 import subprocess
-import venv
-import zipfile
-from importlib.metadata import PackageNotFoundError, distribution
+import sys
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -19,12 +19,14 @@ from conftest import ROOT
 from nads_book.cli import main
 from nads_book.site import execution
 from packaging.requirements import Requirement
+from test_chapters import unexpected_warnings
+from test_gaps import SESSIONS, checks, solve
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
-PACKAGES = """torch numpy scipy matplotlib pillow lazy_loader tqdm cloudpickle ipykernel ipywidgets
-pip""".split()
-MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat")
+VERSION = (3, 13)  # Python's, on Colab
+PACKAGES = ROOT / "tests" / "colab_packages.txt"
+BYTES = 10e9  # of disk, for the environment while it is installed
 
 
 def install_cell(path):
@@ -32,9 +34,6 @@ def install_cell(path):
     return next(
         cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"
     )
-
-
-# The cell that fetches the library
 
 
 def test_one_command_sets_the_address_everywhere(tmp_path, monkeypatch, capsys):
@@ -60,70 +59,22 @@ def test_one_command_sets_the_address_everywhere(tmp_path, monkeypatch, capsys):
     assert not subprocess.run(["git", "diff", "--quiet", "--", ":!tests"]).returncode
 
 
-# The environment
-
-
-def needed(names):
-    """Yield the installed distributions of these names and all that they require."""
-    seen = set()
-    waiting = list(names)
-    while waiting:
-        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
-        try:
-            package = distribution(name)
-        except PackageNotFoundError:
-            continue  # ipywidgets, where it is not installed
-        if name not in seen:
-            seen.add(name)
-            yield package
-            requirements = map(Requirement, package.requires or ())
-            waiting += [
-                r.name for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})
-            ]
-
-
-def bare_environment(folder):
-    """Make an environment with Colab's kind of packages; return its Python and its packages."""
-    venv.EnvBuilder(symlinks=True).create(folder)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    for package in needed(PACKAGES):
-        for part in {
-            file.parts[0] for file in package.files if file.parts[0] not in ("..", "__pycache__")
-        }:
-            if not (packages / part).exists():
-                (packages / part).symlink_to(package.locate_file(part))
-    return folder / "bin" / "python", packages
-
-
-def environment(**variables):
-    """Return the variables of this process, less those that lend our packages and data."""
-    ours = {
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "VIRTUAL_ENV",
-        *execution.dependencies.DATA_VARIABLES,
-        "NADS_RESULTS",
-    }
-    return {name: value for name, value in os.environ.items() if name not in ours} | variables
-
-
-def as_wheel(name, folder):
-    """Put an installed pure Python distribution into a wheel, for pip to find offline."""
-    package = distribution(name)
-    with zipfile.ZipFile(folder / f"{name}-{package.version}-py3-none-any.whl", "w") as archive:
-        for file in package.files:
-            if file.parts[0] != ".." and "__pycache__" not in file.parts:
-                archive.write(package.locate_file(file), file.as_posix())
-
-
 def run(command, folder, **variables):
-    result = subprocess.run(
+    """Run a command without the variables that lend it our packages and data."""
+    ours = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "NADS_RESULTS"}
+    ours |= set(execution.dependencies.DATA_VARIABLES)
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    return subprocess.run(
         list(map(str, command)),
         cwd=folder,
-        env=environment(**variables),
+        env=environment | variables,
         capture_output=True,
         text=True,
     )
+
+
+def succeed(*arguments, **variables):
+    result = run(*arguments, **variables)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -134,58 +85,106 @@ def fetched_from(folder):
     return {"GIT_CONFIG_COUNT": "1"} | {f"GIT_CONFIG_{key}": one for key, one in config.items()}
 
 
-# The two ways in
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("place", [".", "nads-book/notebooks", "nads-book/book/gaps"])
-def test_first_cell_fetches_what_is_missing_and_replaces_nothing(place, tmp_path):
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Install what Colab has, and yield the folder, with the command that runs the first cell."""
     if not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout")
-    python, packages = bare_environment(tmp_path / "environment")
-    before = {path.name: path.resolve() for path in packages.iterdir()}
-    assert not {path.split("-")[0] for path in before} & set(MISSING)
-    wheels, content, cell = (tmp_path / name for name in ("wheels", "content", "cell.ipy"))
-    wheels.mkdir(), content.mkdir()
-    for name in ("loky", "pandas", "setuptools"):
-        as_wheel(name, wheels)
-    if place != ".":  # in a checkout nads_core can be imported, and nads_book cannot
-        run(["git", "clone", "--quiet", ROOT, "nads-book"], content)
-    cell.write_text(
-        f"{install_cell(NOTEBOOKS[0]).source}\n"
-        "import nads_book, nads_core, torch\n"
-        "print(nads_core.__file__, torch.__file__, nads_book.load_results('fig1-lenet') is not None)"
-    )
-    command = [python, "-m", "IPython", "--no-banner", cell]
-    pip = {"NO_INDEX": "1", "FIND_LINKS": str(wheels), "DISABLE_PIP_VERSION_CHECK": "1"}
-    offline = {f"PIP_{key}": value for key, value in pip.items()} | fetched_from(ROOT)
-    ipython = {"IPYTHONDIR": str(tmp_path / "ipython")}
-    said = run(command, content / place, **ipython, **offline).splitlines()[-1]
-    library = content / "nads-book" / "nads_core" / "__init__.py"
-    assert said == f"{library} {packages / 'torch' / '__init__.py'} True"
+        pytest.skip("not a git checkout, which the first cell clones")
+    folder = tmp_path_factory.mktemp("colab")
+    if (free := shutil.disk_usage(folder).free) < BYTES:
+        pytest.skip(
+            f"Colab's packages take {BYTES / 1e9:.0f} GB of disk, and {free / 1e9:.0f} GB are free"
+        )
+    name = sys.executable if sys.version_info[:2] == VERSION else "python{}.{}".format(*VERSION)
+    python = folder / "environment" / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-compile", "-r", PACKAGES]
+    try:
+        for command in ([shutil.which(name) or "false", "-m", "venv", folder / "environment"], pip):
+            done = run(command, folder)
+            if done.returncode:
+                pytest.skip(f"{name} cannot install Colab's packages: {done.stderr.strip()[-500:]}")
+        kernel = folder / "kernels" / "colab"
+        kernel.mkdir(parents=True)
+        argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        (kernel / "kernel.json").write_text(
+            json.dumps({"argv": argv, "display_name": "Colab", "language": "python"})
+        )
+        (folder / "cell.ipy").write_text(install_cell(NOTEBOOKS[0]).source + "\nprint('went on')\n")
+        yield folder, [python, "-m", "IPython", "--no-banner", folder / "cell.ipy"]
+    finally:
+        shutil.rmtree(folder)
 
-    after = {path.name: path.resolve() for path in packages.iterdir()}
-    assert {name: after.get(name) for name in before} == before, "a package was replaced"
-    added = {name.split("-")[0].strip("_") for name in after.keys() - before.keys()}
-    assert {"loky", "nads_core"} <= added
 
-    again = run(command, tmp_path, PATH="", **ipython)
-    assert again.splitlines() == [said], "nothing is to be done where the library is there"
-    assert not (tmp_path / "nads-book").exists()
+def versions(folder):
+    command = [folder / "environment" / "bin" / "python", "-m", "pip", "freeze"]
+    return set(succeed(command, folder).splitlines())
+
+
+@pytest.fixture(scope="module")
+def colab(installed):
+    """Execute the first cell, and return the folder: no package is replaced."""
+    folder, first = installed
+    before, ipython = versions(folder), {"IPYTHONDIR": str(folder / "ipython")}
+    assert "went on" in succeed(first, folder, **ipython, **fetched_from(ROOT))
+    assert before < versions(folder)
+    assert succeed(first, folder, PATH="", **ipython) == "went on\n", "all is there: nothing to do"
+    return folder
 
 
 @pytest.mark.slow
-def test_first_cell_stops_with_a_sentence_where_nothing_can_be_fetched(tmp_path):
-    python, _ = bare_environment(tmp_path / "environment")
-    cell = tmp_path / "cell.ipy"
-    cell.write_text(f"{install_cell(NOTEBOOKS[0]).source}\nprint('went on')\n")
-    variables = environment(
-        PIP_NO_INDEX="1",
-        IPYTHONDIR=str(tmp_path / "ipython"),
-        **fetched_from(tmp_path / "nothing"),
-    )
-    command = [python, "-m", "IPython", "--no-banner", cell]
-    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+def test_the_first_cell_stops_with_a_sentence_where_nothing_can_be_fetched(installed, tmp_path):
+    _, first = installed
+    nothing = {"PIP_NO_INDEX": "1"} | fetched_from(tmp_path / "nothing")
+    done = run(first, tmp_path, IPYTHONDIR=str(tmp_path / "ipython"), **nothing)
     told = done.stdout + done.stderr
     assert "SystemExit" in told and ADDRESS in told and "went on" not in told
     assert "Traceback" not in told
+
+
+def papermill(colab, notebook, executed):
+    """Run a notebook at smoke in the environment, in the checkout that the first cell cloned."""
+    options = "-k colab -p preset smoke --execution-timeout 300 --no-progress-bar".split()
+    succeed(
+        [sys.executable, "-m", "papermill", notebook, executed, *options],
+        colab / "nads-book",
+        JUPYTER_PATH=str(colab),
+        HOME=str(colab),
+        OMP_WAIT_POLICY="PASSIVE",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [path.name for path in NOTEBOOKS])
+def test_a_chapter_runs(colab, name):
+    executed = colab / name
+    papermill(colab, colab / "nads-book" / "notebooks" / name, executed)
+    outputs = [
+        o for cell in nbformat.read(executed, as_version=4).cells for o in cell.get("outputs", ())
+    ]
+    kinds = {kind for output in outputs for kind in output.get("data", {})}
+    assert kinds & {"image/png", "application/vnd.jupyter.widget-view+json"}
+    errors = "".join(output.text for output in outputs if output.get("name") == "stderr")
+    assert not unexpected_warnings(errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solved", [False, True])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_notebook_with_gaps_runs(colab, name, solved):
+    notebook = nbformat.read(ROOT / "book" / "gaps" / f"{name}.ipynb", as_version=4)
+    if solved:
+        solve(notebook)
+    nbformat.write(notebook, colab / "gaps.ipynb")
+    executed = colab / "executed.ipynb"
+    papermill(colab, colab / "gaps.ipynb", executed)
+    said = checks(nbformat.read(executed, as_version=4))
+    assert said == {"Right." if solved else "No new answer"}
+
+
+def test_notebooks_need_no_newer_version_than_colab_has():
+    lines = PACKAGES.read_text("utf8").splitlines()
+    pinned = dict(line.split("==") for line in lines if "==" in line)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    for need in [*project["dependencies"], *project["optional-dependencies"]["book"]]:
+        need = Requirement(need)
+        assert need.name not in pinned or pinned[need.name] in need.specifier, need

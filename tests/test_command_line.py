@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from nads_book.cli import main as book_main
 
 import nads_core as nc
 from nads_core.cli import main
@@ -178,16 +177,6 @@ def test_arguments_that_cannot_be_parsed(folder, capsys, run, arguments, shown):
     with pytest.raises(SystemExit) as exit_:
         run(arguments)
     assert exit_.value.code == 2 and shown in capsys.readouterr().err
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="tests the error on a machine without a GPU")
-def test_a_study_without_its_gpu_or_its_name_touches_no_file(folder, capsys):
-    for more, shown in (
-        (["fig9-lenet"], "'fig9-lenet'"),
-        (["fig1-logreg", "--device", "cuda"], "device 'cuda'"),
-    ):
-        assert book_main(["run", *more, "--preset", "smoke", "--out", "new/r.json"]) == 2
-        assert shown in capsys.readouterr().err and not (folder / "new").exists()
 
 
 def test_a_command_that_fails_does_not_wait_for_torch(folder):

@@ -14,7 +14,6 @@ from conftest import ROOT
 from loky import get_reusable_executor
 from nads_book.cli import main
 from nads_book.experiments import results_path, run_study
-from nads_book.experiments.results import writing
 from nads_book.studies import all_studies, experiment, run_experiment
 from nads_book.studies.poison_and_flip import load_photos
 
@@ -59,30 +58,14 @@ def test_every_figure_runs(figure, monkeypatch, tmp_path):
     job = experiment(f"{figure}-logreg", "smoke")
     results = run_experiment(job.name, "smoke", **HERE)
     load_photos.cache_clear()
-    assert results.complete and len(results.rows) == len(job.units())
     for row, unit in zip(results.rows, job.units(), strict=True):
-        assert (
-            unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] >= 0
-        )
+        assert unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1
         assert ("iterations" in row) == (figure == "fig2") and ("use" in row) == (figure == "fig7")
-    assert results.runs[0]["units"] == len(job.units())
     assert results.photos == ("generated images, not photos" if job.on_photos else None)
     assert results.experiment() == job
 
 
 # How it runs
-
-
-def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
-    """Also not those that a worker was writing when it was killed; those of other jobs stay."""
-    leftovers = [".r.json.0a.part", "..r.json.0a.part.77.part", ".other.json.0a.part"]
-    for name in leftovers:
-        (tmp_path / name).touch()
-    options = {"out": tmp_path / "r.json"} | HERE
-    nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
-    assert all((tmp_path / name).exists() for name in leftovers)
-    nb.run_experiment("fig1-logreg", "smoke", **options)
-    assert [name for name in leftovers if (tmp_path / name).exists()] == leftovers[2:]
 
 
 @pytest.mark.parametrize(
@@ -107,18 +90,6 @@ def test_rows_of_a_unit_that_is_retired_stay(whole, tmp_path):
     dataclasses.replace(whole, rows=[retired, *whole.rows[:2]]).save(out)
     assert run_experiment("fig1-logreg", "smoke", out=out, count=3, **HERE).rows[-1] == retired
     assert retired in nb.Results.load(out).rows
-
-
-def test_a_link_to_results_is_locked_and_written_as_its_target(whole, tmp_path):
-    target = tmp_path / "target.json"
-    link = tmp_path / "link.json"
-    whole.save(target)
-    link.symlink_to(target)
-    locked = pytest.raises(ValueError, match="another process is writing")
-    with writing(target), locked:
-        run_experiment("fig1-logreg", "smoke", out=link, progress=False)
-    dataclasses.replace(whole, rows=whole.rows[:1]).save(link)
-    assert link.is_symlink() and len(nb.Results.load(target).rows) == 1
 
 
 def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, monkeypatch):
@@ -268,14 +239,11 @@ def test_results_about_photos_are_shown_without_them_and_continued_with_the_same
         run_experiment("fig8-lenet", "smoke", out=file, progress=False)
 
 
-def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
+def test_another_numbers_version_is_shown_but_not_continued(shelf):
     edited(shelf, numbers=RNG_VERSION + 1)
     assert nb.load_results("fig6-lenet").complete
-    with pytest.raises(
-        ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md"
-    ) as error:
+    with pytest.raises(ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md"):
         run_experiment("fig6-lenet", "paper", out=shelf, progress=False)
-    assert "delete" not in str(error.value)
 
 
 def test_preset_paper_demands_photos(tmp_path, monkeypatch):

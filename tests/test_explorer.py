@@ -1,13 +1,11 @@
 """The explorer: packed data, the widget and what its functions reject, without a browser."""
 
-from unittest.mock import Mock
-
 import nads_book as nb
 import numpy as np
 import pytest
 import torch
 from bundle_js import sources_hash
-from explorer_pages import BY_NAD, FOURIER, NADS, PHOTOS, random_nads
+from explorer_pages import BY_NAD, FOURIER, NADS, random_nads
 from nads_book.explorer import Playground, bundle, data
 
 import nads_core as nc
@@ -22,7 +20,6 @@ def test_header_holds_what_was_measured_and_says_what_was_not():
     rows = [row["test_accuracy"] for row in FOURIER.rows if row["frequency"] == [0, 0]]
     accuracy, low, high = accuracies[0, 0]
     assert accuracy == pytest.approx(np.mean(rows), abs=1e-4) and low < accuracy < high
-    assert len(header["accuracies"]) == len({row["index"] for row in BY_NAD.rows})
     assert np.max(header["energies"]) == 1 and not header["published"]
     vgg11, _ = data.pack_nads(NADS["vgg11"], "VGG-11", "vgg11")
     assert vgg11["published"] == (nb.load_results("fig1-vgg11") is None)
@@ -44,16 +41,6 @@ def test_accuracies_along_another_version_stand_where_this_one_has_them():
     for place, *values, closeness in moved["accuracies"]:
         assert closeness == 1 or place in (890, 891, 892, 893)
         assert closeness < 0.9 or values == known[{2: 3, 3: 2}.get(place, place)]
-
-
-def test_pictures_have_a_class_each_also_without_the_photograph(monkeypatch):
-    assert PHOTOS.labels.tolist() == [*range(len(PHOTOS))]
-    small = nb.explorer.load_pictures(8).images  # for NADs of your own
-    means = torch.nn.functional.avg_pool2d(PHOTOS.images, 4)
-    assert small.shape == means.shape and (small - means).abs().mean() < 0.03
-    missing = Mock(side_effect=FileNotFoundError)
-    monkeypatch.setattr("matplotlib.cbook.get_sample_data", missing)
-    assert torch.equal(nb.explorer.load_pictures().images, PHOTOS.images[:8])
 
 
 def test_a_notebook_carries_its_arrays_and_the_program_packed():

@@ -1,15 +1,14 @@
 """The bet, the atlas and figures that a reader moves, in a real browser."""
 
 import itertools
-from dataclasses import replace
 
 import nads_book as nb
 import numpy as np
+import pytest
 import torch
 from explorer_pages import (
     NADS,
     PHOTOS,
-    Reader,
     assert_photo,
     assert_signed,
     levels,
@@ -21,20 +20,13 @@ from PIL import Image
 
 import nads_core as nc
 
+pytestmark = pytest.mark.slow
+
 KEYS = {"u": "ArrowUp", "d": "ArrowDown", "l": "ArrowLeft", "r": "ArrowRight", " ": "Space"}
 
 
 def told(reader, element):
     return reader.page.locator(element).locator(".verdict").inner_text()
-
-
-def test_a_narrow_screen_shows_all_of_it(browser, site):
-    screen = {"viewport": {"width": 320, "height": 800}, "has_touch": True, "is_mobile": True}
-    with browser.new_context(**screen) as context:
-        reader = Reader(context.new_page(), site)
-        for name in ("all", "trained", "stack", "note", "guess", "atlas", "playground"):
-            reader.open(f"{name}.html")
-            assert reader.fits() and not reader.troubles, name
 
 
 # The bet
@@ -83,13 +75,6 @@ def failed(tasks, keys):
     return len(keys) - learned(tasks, keys)
 
 
-def betted(reader):
-    """The scores of the bet that is placed, without a change of it."""
-    proceed(reader).click()
-    proceed(reader).click()
-    return scores(reader)
-
-
 def test_a_bet_by_keyboard_is_blind_and_may_be_changed_with_the_map(reader):
     reader.open("guess.html")
     tasks = known("resnet18")
@@ -111,27 +96,8 @@ def test_a_bet_by_keyboard_is_blind_and_may_be_changed_with_the_map(reader):
         "the 5 finest": 0,
         "the 5 darkest in the map": failed(tasks, darkest),
     }
-    pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
-    assert ("in all pairs" in told(reader, "nad-guess")) == all(pairs)
     reader.button("Bet again").click()
     assert proceed(reader).is_disabled() and not answers(reader).is_visible()
-
-
-def test_a_bet_has_an_address(reader):
-    reader.open("guess.html")
-    bet(reader)
-    found = betted(reader)
-    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    reader.button("Copy link").click()
-    address = reader.page.evaluate("navigator.clipboard.readText()")
-    assert address.endswith("#bet.network=resnet18&bet.waves=[[0,2],[0,4],[2,2],[2,0],[2,-2]]")
-    reader.open(address.removeprefix(f"{reader.site}/"))
-    assert not answers(reader).is_visible(), "a link gives no answer"
-    bet(reader)
-    assert betted(reader) == found | {"somebody's bet": found["your bet"]}
-    for waves in ("[[0,2],[0,2],[2,2],[2,0],[2,-2]]", "[1,2"):
-        reader.open(f"guess.html#bet.network=constructor&bet.waves={waves}")
-        assert proceed(reader).is_disabled()
 
 
 # The atlas
@@ -146,12 +112,11 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     reader.open("atlas.html")
     reader.page.locator("nad-atlas .card").first.wait_for()
     atlas = nb.atlas.load_atlas()
-    for key in ("high", "border"):
-        reader.page.get_by_label("Sort by").select_option(label=gallery.SORTED_BY[key])
-        shown = cards(reader)
-        assert len(shown) == len(atlas.entries)
-        values = [atlas.measures[name][key].value for name in shown]
-        assert all(a >= b * 0.98 - 1e-2 for a, b in itertools.pairwise(values)), key  # rounded
+    reader.page.get_by_label("Sort by").select_option(label=gallery.SORTED_BY["high"])
+    shown = cards(reader)
+    assert len(shown) == len(atlas.entries)
+    values = [atlas.measures[name]["high"].value for name in shown]
+    assert all(a >= b * 0.98 - 1e-2 for a, b in itertools.pairwise(values))  # rounded
     reader.button("none").click()
     reader.button("padding").click()
     assert {atlas.entries[name].factor for name in cards(reader)} == {"", "padding"}
@@ -166,14 +131,11 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     note = reader.page.locator("nad-atlas .note")
     assert f"a cosine of {cosine:.2f}" in note.inner_text()
     reader.page.get_by_label("Compare with").select_option("mlp")
-    border = atlas.measures["densenet-circular"]["border"]
-    assert f"{border.value:.2f} (" in reader.page.locator("nad-atlas table").inner_text()
     reader.page.wait_for_function("location.hash.includes('atlas.beside=mlp')")
     shown = cards(reader)
-    text = note.inner_text()
     reader.open(reader.page.url.removeprefix(f"{reader.site}/"))
     reader.page.locator("nad-atlas .card").first.wait_for()
-    assert cards(reader) == shown and note.inner_text() == text
+    assert cards(reader) == shown
     reader.go("atlas.chosen=nothing&atlas.sort=constructor&atlas.off=99,-1,x&atlas.on=?")
     reader.page.wait_for_function(
         "document.querySelector('nad-atlas').atlas.chosen.name === 'cnn-average'"
@@ -211,9 +173,6 @@ def test_directions_of_networks_that_train(reader, tables):
     drawn = levels(reader.see(f"direction 0 at {named}", "nad-trained"), tables["diverging"])
     expected = training.known()[network, data, steps[-1]]["leading"][0]
     assert abs(np.corrcoef(drawn.flatten(), expected)[0, 1]) > 0.99
-    before = told(reader, "nad-trained")
-    menus.first.select_option(index=1)
-    assert told(reader, "nad-trained") != before
 
 
 # Pictures that a reader changes
@@ -255,14 +214,11 @@ def test_pictures_are_flipped_as_the_library_does(reader, tmp_path):
     reader.page.locator("nad-flip .accuracies li").first.wait_for()
     known = reader.page.locator("nad-flip .accuracies strong").all_inner_texts()
     assert known[1:] == ["?"] * 2, "nothing is given away"
-    names = {"upright": "as it is", "signs": "random signs", "flipped": "flipped"}
     for stored in nb.pages.flip.widget().networks:
         reader.page.get_by_label("NADs of").select_option(label=stored["label"])
         reader.button("flipped").click()
         reader.page.locator("nad-flip .verdict", has_text=stored["label"]).wait_for()
-        for key, name in names.items():
-            reader.button(name).click()
-            assert f"{100 * stored['accuracies'][key]:.1f} %" in chosen(reader)
+        assert f"{100 * stored['accuracies']['flipped']:.1f} %" in chosen(reader)
         flipped = 0.5 + nc.flip(PHOTOS.images[[4]] - 0.5, NADS[stored["key"]])[0]
         assert_photo(reader.see("The same picture, flipped", "nad-flip"), flipped, slack=12)
     Image.new("RGB", (40, 60), (200, 0, 0)).save(tmp_path / "red.png")
@@ -273,12 +229,9 @@ def test_pictures_are_flipped_as_the_library_does(reader, tmp_path):
     assert_photo(reader.see("The picture red.png", "nad-flip"), red)
 
 
-def test_without_javascript_or_a_book(browser, site):
+def test_without_javascript(browser, site):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
         page.goto(f"{site}/guess.html")
         image = page.locator("nad-guess img")
         assert image.is_visible() and image.get_attribute("src").endswith("_static/maps.png")
-    figure = nb.pages.poison.widget()
-    page = replace(figure, book=True)._repr_html_()
-    assert len(figure._repr_html_()) > 10 * len(page)  # it carries what the book's pages share

@@ -1,5 +1,4 @@
 import inspect
-from pathlib import Path
 
 import matplotlib
 import nads_book as nb
@@ -68,13 +67,6 @@ EVERY = CALLS | {  # with the figures that pages draw from stored results
 }
 
 
-def test_every_figure_is_drawn_in_a_chapter_or_a_recipe():
-    public = {name for name in figures.__all__ if name.startswith("plot_")}
-    sources = [*Path("book").rglob("*.md"), *Path("book/nads_book/pages").rglob("*.py")]
-    chapters = "".join(path.read_text("utf8") for path in sources)
-    assert {name for name in public if f"figures.{name}(" not in chapters} == set()
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path):
     settings = dict(matplotlib.rcParams)
@@ -138,13 +130,6 @@ def test_a_figure_has_a_dark_variant_and_a_narrow_one_with_its_panels_below_each
     grid = figure.axes[0].get_gridspec()
     if grid.nrows == 1:
         assert narrow.axes[0].get_gridspec().ncols == 1
-
-
-def test_a_badge_is_drawn_in_every_variant():
-    for badge in ({}, {"badge": "generated"}):
-        figure = figures.plot_versions({"clean": PHOTOS}, ["cat"] * 7, **badge)
-        texts = {text.get_text() for text in figure.findobj(matplotlib.text.Text)}
-        assert ("generated" in texts) == bool(badge)
 
 
 def test_values_by_index_have_finite_bars_and_the_readers_run_is_a_star():

@@ -54,13 +54,3 @@ def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, name, wa
     (text,) = shown
     assert text.startswith(f"`{name}` Live: {source}, 1,200 to train on, 200 to test on.")
     assert ("NADS_DATA" in text) == warned
-
-
-def test_text_is_shown_as_text_even_if_it_names_a_file(capsys, monkeypatch):
-    from IPython import display
-
-    shown = []
-    monkeypatch.setattr(display, "display", shown.append)
-    for text in (".", __file__, "https://example.org"):
-        formatting.show(text)
-        assert shown.pop().data == text

@@ -12,7 +12,6 @@ import pytest
 import torch
 from conftest import ROOT
 from nads_book.site import gaps, sync
-from nbclient import NotebookClient
 
 import nads_core as nc
 
@@ -34,16 +33,12 @@ COURSE = (ROOT / "book" / "course.md").read_text("utf8")
         ("d = nc.flip(a=1)", "answer = ...  # nc.flip(a=…), for d", ""),
         ("d = [nc.flip(x), nc.flip(y)]", "answer = ...  # [nc.flip(x), nc.flip(…)], for d", ""),
         ("a, b = nc.flip(x)", "answer = ...  # nc.flip(…), for (a, b)", ""),
+        ("print(nc.flip(x))", None, None),
     ],
 )
 def test_the_last_call_of_the_library_becomes_a_gap(source, changed, rest):
     gap = gaps.with_gap(source)
-    assert (gap.cell, gap.rest) == (changed, rest)
-
-
-@pytest.mark.parametrize("source", ["x = nb.load_images()", "print(nc.flip(x))"])
-def test_other_cells_have_no_gap(source):
-    assert gaps.with_gap(source) is None
+    assert gap is changed is None or (gap.cell, gap.rest) == (changed, rest)
 
 
 @dataclass
@@ -62,9 +57,6 @@ def nads(num_networks=4, size=2, **facts):
     "found, ours, said, usable",
     [
         (..., Trained(torch.ones(3)), "No new answer: .*nc.train", False),
-        ("network", Trained(torch.ones(3)), "is of the type str, expected .* Trained", False),
-        (Trained, Trained(torch.ones(3)), "answer is the class Trained itself, not called", False),
-        (Trained(torch.ones(2)), Trained(torch.ones(3)), "accuracy .* shape .2,. .* .3,.", False),
         (Trained(torch.zeros(3)), Trained(torch.ones(3)), "answer.accuracy has other values", True),
         (Trained(torch.ones(3), 4), Trained(torch.ones(3)), "answer.epochs is 4, expected 3", True),
         (Trained(torch.ones(3) * 1.001, 3, 2.0), Trained(torch.ones(3)), "^Right", True),
@@ -74,8 +66,6 @@ def nads(num_networks=4, size=2, **facts):
         (torch.ones(2).double(), torch.ones(2), "float64, expected .*float32", False),
         (nads(seconds=1, date="now"), nads(seconds=2, date="then", readouts=8), "^Right", True),
         (nads(5), nads(), "answer.provenance.'num_networks'. is 5, expected 4", True),
-        (nads(5, size=3), nads(), "answer.directions .* shape .3, 1, 1, 3", False),
-        (torch.nn.Linear(2, 3), torch.nn.Linear(2, 3), "^Right", True),
         (torch.nn.Linear(4, 3), torch.nn.Linear(2, 3), "answer.weight .* shape .3, 4.", False),
     ],
 )
@@ -84,11 +74,10 @@ def test_a_check_says_in_words_what_is_wrong(capsys, found, ours, said, usable):
     assert re.search(said, capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("form", [iter, list, tuple])
-def test_several_values_may_have_any_form(capsys, form):
-    first, second = gaps.checked(form([1, 2]), lambda: iter([1, 2]), "nc.train")
+def test_several_values_may_have_any_form(capsys):
+    first, second = gaps.checked(iter([1, 2]), lambda: iter([1, 2]), "nc.train")
     assert (first, second) == (1, 2) and capsys.readouterr().out == "Right.\n"
-    gaps.checked(form([1, 3]), lambda: iter([1, 2]), "nc.train")
+    gaps.checked((1, 3), lambda: iter([1, 2]), "nc.train")
     assert "answer[1] is 3, expected 2" in capsys.readouterr().out
 
 
@@ -119,19 +108,6 @@ def checks(notebook):
         if cell.source.startswith("#@title Check")
     ]
     return {re.match("Right.|No new answer|", text)[0] for text in said}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("solved", [False, True])
-@pytest.mark.parametrize("name", SESSIONS)
-def test_notebooks_of_both_sessions_run_with_gaps_and_solved(name, solved):
-    notebook = nbformat.read(ROOT / "book" / "gaps" / f"{name}.ipynb", as_version=4)
-    if solved:
-        solve(notebook)
-    for cell in cells_of(notebook):
-        cell.source = cell.source.replace('preset = "auto"', 'preset = "smoke"')
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(ROOT)}}).execute()
-    assert checks(notebook) == {"Right." if solved else "No new answer"}
 
 
 def test_only_live_cells_that_a_reader_sees_have_gaps():
@@ -169,16 +145,3 @@ def test_slides_describe_figures_as_their_chapters_do_and_leave_a_quarter_of_an_
     assert len(figures) == text.count("thumbnails/") > 4
     assert {name: described.get(name) for name in figures} == figures
     assert sum(map(int, re.findall(r"\((\d+) minutes\)", text))) == 75
-
-
-def test_links_of_the_course_lead_to_sections():
-    links = re.findall(r"\]\(([\w./]+)#([\w-]+)\)", COURSE)
-    assert len(links) > 4
-    for path, anchor in links:
-        source = (ROOT / "book" / path).read_text("utf8")
-        if path.endswith(".ipynb"):
-            cells = cells_of(nbformat.reads(source, as_version=4), "markdown")
-            source = "\n".join(cell.source for cell in cells)
-        headings = re.findall(r"^#+ (.*)$", source, re.MULTILINE)
-        slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
-        assert anchor in slugs, path

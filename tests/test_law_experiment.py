@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import Context
-from nads_book.studies import experiment, trainings
+from nads_book.studies import experiment
 from nads_book.studies.gain import first_layers, frozen_network, load_design
 from nads_book.studies.presets import MODELS
 from nads_book.theory.first_step import filter_gain
@@ -68,29 +67,6 @@ def test_training_does_not_change_frozen_filters(name):
                 torch.equal(values, start.get_parameter(key)) for key, values in rest.items()
             )
     assert not same(filters(free, 0), weights(initial(free, 0)))
-
-
-def test_first_stage_is_what_comes_before_the_first_stride():
-    network = experiment("stage-resnet18", "narrow").build()
-    trained = {name for name, _ in network.named_parameters() if "conv" in name}
-    assert "blocks.2.conv1.weight" in trained and network.blocks[2].conv1.stride == (2, 2)
-    assert not any(name.startswith(("conv1", "blocks.0.", "blocks.1.")) for name in trained)
-
-
-def test_arms_have_the_initial_and_the_learned_filters_of_the_free_network(monkeypatch):
-    job = experiment("law-lenet", "smoke")
-    unit = job.units()[3]
-    trained = []
-    record = lambda factory, number, *_, **__: trained.append((factory, number)) or (None, None)  # noqa: E731
-    monkeypatch.setattr(trainings, "train_new", record)
-    monkeypatch.setattr(type(job), "row", lambda self, result: {})
-    free = partial(job.architecture.build, 1, 32, 2)
-    learned = initial(free, 99)
-    assert list(job.measure(unit, Context(), learned)) == ["frozen", "taught"]
-    known = initial(free, 3), learned
-    for (factory, number), network in zip(trained, known, strict=True):
-        assert number == 3
-        assert same(weights(initial(factory, number)), weights(network))
 
 
 @pytest.mark.parametrize(("name", "side"), [("lenet", 5), ("cnn", 3), ("resnet18", 3)])

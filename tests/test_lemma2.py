@@ -24,15 +24,3 @@ def test_gradient_of_the_metric_is_that_of_automatic_differentiation(metric):
     assert float(norm) == pytest.approx(
         float(torch.cat([g.flatten() for g in direct if g is not None]).norm())
     )
-
-
-def test_statistics_are_of_networks_in_evaluation_mode():
-    """Dropout of every feature would leave slopes and rates of 0."""
-
-    def factory():
-        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 1))
-
-    slopes, rates = lemma2.dipole_statistics(
-        factory, torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 3, seed=0
-    )
-    assert slopes.all() and rates.tolist() == pytest.approx([1.0] * 3)  # the slope is w^T v

@@ -6,7 +6,6 @@ import types
 
 import pytest
 import torch
-from examples import compute, same
 from torch import nn
 
 from nads_core.networks.architectures import architecture_named, with_drawn_head
@@ -50,12 +49,6 @@ def timm(monkeypatch):
 def test_options_in_the_name(timm, query, channels, expected):
     network = architecture_named(f"timm:tiny_net{query}", (channels, 8, 8), 5)()
     assert network.options == {"in_chans": 3, "img_size": 8, "num_classes": 5} | expected
-
-
-def test_nads_of_a_model_by_name(timm):
-    nads = compute("timm:tiny_net?img_size=4", 16, (1, 4, 4))
-    assert same(nads, compute(lambda: Tiny(1, 4), 16, (1, 4, 4)))
-    assert nads.provenance["architecture"] == "tiny_net?img_size=4"
 
 
 class Zeros(nn.Linear):

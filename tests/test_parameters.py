@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from conftest import ROOT
-from nads_book import check_parameters, choose_network, choose_preset
+from nads_book import check_parameters, choose_preset
 
 import nads_core as nc
 
@@ -50,16 +50,6 @@ def test_documented_values_are_accepted():
 def test_values_that_a_parameter_cannot_have_are_rejected(name, value):
     with pytest.raises(ValueError, match=f"{name} .*{re.escape(repr(value))}"):
         check_parameters(**{name: value})
-
-
-def test_a_network_may_be_a_function_of_a_module():
-    assert choose_network("lenet") is nc.LENET
-    assert choose_network("collections:OrderedDict")() == {}
-    with pytest.raises(ValueError, match="nowhere"):
-        choose_network("nowhere:factory")
-    for value in ("foo", None, 3):
-        with pytest.raises(ValueError, match=f"{re.escape(repr(value))}.*lenet.*resnet18"):
-            choose_network(value)
 
 
 # Whole chapters

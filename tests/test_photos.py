@@ -132,12 +132,6 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize(("ending", "kind"), [("jpg", "JPEG"), ("png", "lossless")])
-def test_a_copy_says_in_which_encoding(tmp_path, ending, kind):
-    write_copy(tmp_path, CIFAR10, count=1, ending=ending)
-    assert nb.load_images(root=tmp_path).source == f"CIFAR-10 ({kind} copy)"
-
-
 @pytest.mark.parametrize("held", ["cifar10", "imagenette64", "fashion-mnist"])
 @pytest.mark.parametrize("wanted", ["cifar10", "imagenette", "fashion-mnist"])
 def test_no_data_set_is_taken_for_another(everything, held, wanted):
@@ -149,28 +143,6 @@ def test_no_data_set_is_taken_for_another(everything, held, wanted):
         return
     with pytest.raises(nb.DatasetNotFoundError, match=f"found: .* in .*{held}.*: set NADS_DATA"):
         nb.load_images(wanted, root=everything / held, num_images=10)
-
-
-@pytest.mark.parametrize("wanted", ["cifar10", "imagenette", "fashion-mnist"])
-def test_photos_of_other_classes_are_no_published_data_set(tmp_path, without_debian, wanted):
-    write_copy(tmp_path, ["cat", "dog"])
-    for download in (False, True):  # nor is one downloaded to that folder
-        with pytest.raises(nb.DatasetNotFoundError, match="'test', 'train'.*: set NADS_DATA"):
-            nb.load_images(wanted, root=tmp_path, download=download)
-    assert nb.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
-
-
-@pytest.mark.parametrize("name", ["cifar10", "imagenette"])
-@pytest.mark.parametrize("count", [3, 1_001])
-def test_other_photos_with_the_same_classes_are_others(tmp_path, name, count, monkeypatch):
-    """As one's own three pictures, CIFAR-10.1, or CINIC-10 have those of CIFAR-10."""
-    monkeypatch.setattr(Image.Image, "save", lambda self, path: path.touch())
-    write_copy(tmp_path, photos.PUBLISHED[name]["classes"], count)
-    opened = photos.open_part(tmp_path, True)
-    assert opened.source == f"images in {tmp_path.name}" and len(opened.labels) == 10 * count
-    assert opened.class_names == tuple(photos.PUBLISHED[name]["classes"])
-    with pytest.raises(nb.DatasetNotFoundError, match="no complete .*: set NADS_DATA"):
-        nb.load_images(name, root=tmp_path)
 
 
 def test_data_sets_that_are_not_there(without_debian, caplog):

@@ -139,19 +139,6 @@ def test_random_numbers_are_standard_normal_and_independent(ask):
         assert abs((values * independent).mean()) < 5 / 256
 
 
-def test_weights_have_pytorchs_bounds(ask):
-    """Each weight and bias is uniform within 1 / sqrt(fan in)."""
-    weights = unpack(ask("training", config=DEFAULT, wave=[0, 1], seed=3, epochs=1)["weights"], -1)
-    layers = [
-        layer for layer in factory(ask, DEFAULT, 2)() if isinstance(layer, (nn.Conv2d, nn.Linear))
-    ]
-    sizes = [layer.weight.numel() + len(layer.bias) for layer in layers]
-    for part, layer in zip(weights.split(sizes), layers, strict=True):
-        scaled = part * layer.weight[0].numel() ** 0.5
-        assert scaled.abs().max() <= 1
-        assert abs(3 * scaled.square().mean() - 1) < 5 * math.sqrt(0.8 / len(part))
-
-
 def flips_and_transposes(config):
     """The symmetries of the networks: flips move what strides read."""
     strided = config["layers"] == "convolution" and config["pooling"] == "stride"
@@ -195,16 +182,6 @@ def test_certainties_are_those_of_the_library(ask, outlier):
     expected = solve_type(blocks, 400).certainty
     assert (unpack(found["certainties"], 12) - expected).abs().max() < 1e-5
     assert (expected > 0).any() and (expected == 0).any() == bool(outlier)
-
-
-def test_without_preference_or_energy_no_nad_is_claimed(ask):
-    """Linear networks of one block: all waves are equal; with a global average, all but one lost."""
-    linear = DEFAULT | {"activation": "none", "pooling": "none", "padding": "circular", "blocks": 1}
-    run = ask("ensemble", config=linear, networks=400, seed=0)
-    assert len(run["certainties"]) == 8 and max(run["certainties"]) < 0.5
-    run = ask("ensemble", config=linear | {"head": "global"}, networks=80, seed=1)
-    assert len(run["certainties"]) == 1 and run["certainties"][0] > 0.99
-    assert unpack(run["directions"], PIXELS).std() < 1e-6
 
 
 @given(CONFIGS, st.integers(0, 2**31))

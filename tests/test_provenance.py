@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 
-import nads_book as nb
 import numpy as np
 import pytest
 import torch
@@ -67,14 +66,6 @@ def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give
         elsewhere = load_nads(name, version)
         assert not torch.equal(elsewhere.directions, here.directions)  # or the nudge shows nothing
         assert elsewhere.fingerprint == here.fingerprint
-
-
-@pytest.mark.stored
-def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(other_products):
-    pytest.importorskip("pandas")
-    before = nb.experiment("fig6-lenet").settings()
-    other_products()
-    assert nb.experiment("fig6-lenet").settings() == before
 
 
 @pytest.mark.stored

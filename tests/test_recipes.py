@@ -2,36 +2,11 @@
 
 import pytest
 import torch
-from nads_book.studies import photo_noise, recipes
-from torch import nn
+from nads_book.studies import photo_noise
 from torch.nn import functional
 from torch.testing import assert_close
 
 import nads_core as nc
-
-
-def test_recipes_differ_in_what_they_are_named_after():
-    shapes = [weight.shape for weight in nc.LENET.build(1, 32, 2).parameters()]
-    assert [weight.shape for weight in recipes.build("lenet", "default").parameters()] == shapes
-    for network in recipes.NETWORKS:
-        torch.manual_seed(0)
-        default, he, twice, normed = (
-            recipes.build(network, name)
-            for name in ("default", "he", "twice the width", "batch norm")
-        )
-        assert any(isinstance(layer, nn.BatchNorm2d) for layer in normed.modules())
-        assert not any(isinstance(layer, nn.BatchNorm2d) for layer in he.modules())
-        width, wider = (next(net.parameters()).shape[0] for net in (default, twice))
-        assert wider == 2 * width
-    lasts = [
-        [list(recipes.build(network, name).parameters())[-2].detach() for _ in range(20)]
-        for network in recipes.NETWORKS
-        for name in ("he", "mup")
-    ]
-    for he, mup in (lasts[:2], lasts[2:]):
-        fan = he[0].shape[1]
-        assert float(torch.stack(he).var()) == pytest.approx(2 / fan, rel=0.1)
-        assert float(torch.stack(mup).var()) == pytest.approx(2 / fan**2, rel=0.1)
 
 
 def test_noise_like_photos_hides_separable_classes(monkeypatch):

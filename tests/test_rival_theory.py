@@ -75,12 +75,6 @@ class Linear(nn.Module):
         return x.flatten(1) @ self.weight.T
 
 
-def test_a_linear_network_learns_a_wave_in_its_kernel():
-    row = rival_theory.kernel_row(Linear(), nc.fourier_direction((0, 2), size=32), 0.3, 1)
-    # K = 2 x'x, of which the signal's part is 2 y y'; noise adds less than a tenth
-    assert row["alignment"] == pytest.approx(2, rel=0.1) and row["accuracies"][-1] > 0.95
-
-
 def test_pairs_of_samples_leave_no_noise_in_the_alignment(monkeypatch):
     linear = SimpleNamespace(build=lambda *sizes: Linear())
     monkeypatch.setattr(rival_theory, "MODELS", {"lenet": linear})
