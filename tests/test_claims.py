@@ -57,13 +57,11 @@ MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: 
     ("arguments", "expected"),
     [
         ((True, "paper", None, None), "verified"),
-        ((False, "paper", None, None), "falsified"),
         ((True, "theory", (1, 2), 0), "verified"),
         ((False, "narrow", None, None), "toy"),
         ((True, "epochs50", None, None), "toy"),
         ((None, "paper", None, None), "inconclusive"),
         ((True, "paper", (-1, 1), 0), "inconclusive"),
-        ((False, "laptop", (-1, 1), 0), "inconclusive"),
         ((True, "paper", (None, 1), None), "inconclusive"),
     ],
 )
@@ -135,7 +133,6 @@ def test_marked_sentences_pass(book):
     ("text", "signs", "problem"),
     [
         (f"{MARKED} And this is new.", SIGNS, "“And this is new.”"),
-        (f"This is new. {MARKED}", SIGNS, "“This is new.”"),
         ("It is $x$. So is that.<!-- claim: derived -->", SIGNS, "“It is $x$.”"),
         (MARKED, "✓ holds, ? open", "does not explain ◐"),
     ],
@@ -155,7 +152,6 @@ NEW = '[new]\nverdict = "toy"\n'
         ("README.md", "It is 4.<!-- claim: four -->\n", "README refers to 'four'"),
         ("book/claims.toml", NEW.replace("toy", "true"), "'new'.*'true'"),
         ("book/claims.toml", NEW, "falsified_by"),
-        ("book/claims.toml", f'{NEW}colour = "red"', "colour"),
         ("book/claims.toml", f'{NEW}prediction = "perhaps"', "perhaps"),
         ("book/claims.toml", f'{NEW}falsified_by = "x"\nfollows = {{gone = "toy"}}', "'gone'"),
         ("book/claims.toml", REGISTER.replace("verified", "falsified", 1), "what was found"),

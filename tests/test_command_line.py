@@ -95,7 +95,6 @@ def test_one_of_our_architectures(folder, capsys):
 WIDE = SMALL[:4]
 SURPRISES = {  # a command that cannot work, and what it shows
     "no ending": (["logreg", "--out", "m2"], ".npz"),
-    "a folder of a file": (["logreg", *SMALL, "--out", "factories.py/x.npz"], "factories.py"),
     "another shape": (["factories:small"], "image_shape (1, 32, 32)"),
     "a dictionary": (["factories:named", *SMALL], "output='logits.0'"),
     "two inputs": (["factories:Two", *SMALL], "wrapper of one"),
@@ -166,7 +165,6 @@ def test_a_finished_run_is_extended_and_that_of_another_seed_is_named(folder, ca
     [
         (main, ["compute"], "usage: python -m nads_core"),
         (main, ["compute", "logreg", "--out", "x.npz", "--estimator", "smothed"], "'smothed'"),
-        (main, ["compute", "logreg", "--out", "x.npz", "--num-inputs", "foo"], "'foo'"),
         (main, ["compute", "logreg", "--out", "folder"], "folder is a folder"),
         (main, ["train"], "'train'"),
     ],

@@ -44,7 +44,7 @@ def whole():
 @pytest.mark.parametrize(
     "figure",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("maps", "notes") else name
+        name if name == "fig1" else pytest.param(name, marks=pytest.mark.slow)
         for name, kind in all_studies().items()
         if kind.has_presets and name not in ("law", "stage")  # which have no logistic regression
     ],
@@ -155,9 +155,8 @@ def test_results_are_found_from_the_working_folder(whole, tmp_path, monkeypatch)
     whole.save(tmp_path / "fig1-logreg.smoke.json")
     assert nb.load_results("fig1-logreg", "smoke") == whole
     monkeypatch.delenv("NADS_RESULTS")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "book" / "results").mkdir(parents=True)
-    (tmp_path / "notebooks").mkdir()
+    for folder in ("book/results", "notebooks"):
+        (tmp_path / folder).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "notebooks")
     assert results_path("fig1-lenet") == tmp_path / "book" / "results" / "fig1-lenet.json"
 

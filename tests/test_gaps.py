@@ -131,17 +131,3 @@ def test_a_notebook_with_gaps_is_its_chapter_and_the_course_leads_to_it(path):
     missing = [cell.source for cell in cells_of(written) if "= ...  #" in cell.source]
     assert missing and all("…" in source for source in missing)
     assert f"<gaps/{path.name}>" in COURSE and f"/main/book/gaps/{path.name})" in COURSE
-
-
-@pytest.mark.parametrize("session", [1, 2])
-def test_slides_describe_figures_as_their_chapters_do_and_leave_a_quarter_of_an_hour(session):
-    described = {}
-    for path in ROOT.glob("notebooks/*.ipynb"):
-        for cell in nbformat.read(path, as_version=4).cells:
-            if name := cell.metadata.get("mystnb", {}).get("figure", {}).get("name"):
-                described[name] = cell.metadata["mystnb"]["image"]["alt"]
-    text = (ROOT / "book" / f"slides_{session}.md").read_text("utf8")
-    figures = dict(re.findall(r"thumbnails/([\w-]+)\.png\n:alt: (.*)", text))
-    assert len(figures) == text.count("thumbnails/") > 4
-    assert {name: described.get(name) for name in figures} == figures
-    assert sum(map(int, re.findall(r"\((\d+) minutes\)", text))) == 75

@@ -61,10 +61,9 @@ def write_copy(folder, classes, count=2, size=(32, 32), ending="png", test="test
     reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist",
 )
 def test_fashion_mnist_is_found_where_debian_installs_it():
-    for part, count in ((True, 60_000), (False, 10_000)):
-        data = nb.load_images("fashion-mnist", train=part, size=28, progress=False)
-        assert data.images.shape == (count, 1, 28, 28)
-        assert data.labels.bincount().tolist() == [count // 10] * 10
+    data = nb.load_images("fashion-mnist", train=False, size=28, progress=False)
+    assert data.images.shape == (10_000, 1, 28, 28)
+    assert data.labels.bincount().tolist() == [1_000] * 10
     assert float(data.images.mean()) == pytest.approx(0.2868, abs=1e-4)
     assert (data.class_names[0], data.class_names[9]) == ("T-shirt/top", "Ankle boot")
 
