@@ -1,6 +1,5 @@
 """Set-up shared by all tests."""
 
-import contextlib
 import functools
 import gzip
 import hashlib
@@ -62,8 +61,8 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what takes longest begin: one worker executes chapters, another one those that the
-    first has not come to, and renders the pages.
+    """Let what takes longest begin: one worker executes chapters from the first one, another one
+    from the last, and renders the pages.
     """
     rank = {"test_chapters.py": 0, "test_pages.py": 1}
     items.sort(key=lambda item: rank.get(item.path.name, 2))
@@ -134,7 +133,7 @@ WITH_VARIANTS = "08_flip"
 _failures: dict[tuple[str, str], Exception] = {}
 
 
-def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) -> Path:
+def execute_once(chapter: str, situation: str = "here") -> Path:
     """Execute a chapter, such as "07_poison", at `smoke`, once for all tests and workers of a run.
 
     The result is read again by later runs, as long as nothing changes that the chapter depends on.
@@ -142,13 +141,9 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     Args:
         chapter: name of the notebook.
         situation: key of `SITUATIONS`.
-        wait: whether to wait for another worker that executes this chapter now.
 
     Returns:
         The executed notebook.
-
-    Raises:
-        filelock.Timeout: if another worker executes it, and ``wait`` is false.
     """
     from filelock import FileLock
     from nads_book.figures.publishing import NO_VARIANTS, OPTIONS
@@ -160,7 +155,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     for path in (folder, EMPTY):
         path.mkdir(parents=True, exist_ok=True)
     with (
-        FileLock(folder / f"{chapter}.lock", timeout=-1 if wait else 0),
+        FileLock(folder / f"{chapter}.lock"),
         pytest.MonkeyPatch.context() as patch,
     ):
         # Other workers use the other cores.
@@ -181,15 +176,11 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
 @pytest.fixture(scope="session")
 def html() -> Path:
     """Build the book from the chapters executed at `smoke`; a warning of Sphinx is an error."""
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
     from nads_book.site import build
 
-    waiting = [Path(name).name for name in build.chapters()]
-    for wait in (False, True):  # first those that no other worker executes now
-        for chapter in list(waiting):
-            with contextlib.suppress(Timeout):
-                execute_once(chapter, wait=wait)
-                waiting.remove(chapter)
+    for name in reversed(build.chapters()):  # another worker begins with the first one
+        execute_once(Path(name).name)
     digest = hashlib.sha256()
     sources = [path for path in (ROOT / "book").rglob("*") if "__pycache__" not in path.parts]
     executed = BOOK.glob("executed/smoke/*.ipynb")
@@ -200,15 +191,8 @@ def html() -> Path:
         if not stamp.is_file() or stamp.read_text() != digest.hexdigest():
             # In a process of its own, as for a reader: what this one has cached would not be read
             # again, so that the build would take a stored result for one that no page loads.
-            command = [
-                sys.executable,
-                "-m",
-                "nads_book.site",
-                "--folder",
-                BOOK,
-                "--preset",
-                "smoke",
-            ]
+            options = ["--folder", BOOK, "--preset", "smoke"]
+            command = [sys.executable, "-m", "nads_book.site", *options]
             built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             made = (BOOK / "html" / "index.html").is_file()
             assert built.returncode == 0 and made, f"{built.stdout}\n{built.stderr}"

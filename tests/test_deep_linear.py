@@ -75,16 +75,3 @@ def test_iterations_end_where_the_loss_stays_near_its_optimum():
     assert 0 < run.iterations.min() < 60
     still = gradient_descent(torch.tensor([0]), RESPONSE, 2, learning_rate=1e-9, **args)
     assert (still.iterations == 61).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "shown"),
-    [
-        (lambda: deep_linear.gradient_covariance(RESPONSE, 4), ValueError, "stride 4 .*size 6"),
-        (lambda: deep_linear.zeta(1.0, RESPONSE), TypeError, "integers"),
-        (lambda: deep_linear.gradient_covariance(RESPONSE + 0j, 2), ValueError, "magnitude"),
-    ],
-)
-def test_errors_say_what_to_do(call, error, shown):
-    with pytest.raises(error, match=shown):
-        call()

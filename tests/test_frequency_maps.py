@@ -1,7 +1,6 @@
 import nads_book as nb
 import numpy as np
 from nads_book.published import waves as maps
-from nads_book.studies import experiment
 
 TASKS = nb.grid_frequencies()
 GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]
@@ -18,13 +17,3 @@ def test_copies_are_counted_and_each_task_has_a_published_value(monkeypatch):
     assert set(whole) == set(right) == set(TASKS)
     assert whole[4, 0] == (cells[4, 0] + cells[-4, 0]) / 2
     assert right[4, -4] == cells[-4, 4] and right[4, 4] == cells[4, 4]
-
-
-def test_values_are_placed_by_wave_and_seed():
-    rows = [
-        {"frequency": [0, 2], "seed": 0, "test_accuracy": 0.5},
-        {"frequency": [0, 2], "seed": 1, "test_accuracy": 0.7},
-        {"frequency": [0, 4], "seed": 0, "test_accuracy": 0.9},
-    ]
-    found = maps.by_wave(nb.Results({}, rows, [], experiment("fig1-lenet", "paper")))
-    np.testing.assert_array_equal(found.loc[[(0, 2), (0, 4)]], [[0.5, 0.7], [0.9, np.nan]])

@@ -73,10 +73,6 @@ def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monke
     assert (
         rows[10]["change"]["cosine"]["signal"][0] > 0.5 > abs(rows[10]["change"]["cosine"]["S"][0])
     )
-    (tmp_path / "geometry.json").unlink()
-    monkeypatch.setattr(geometry, "trajectories", None)
-    again = {row["step"]: row for row in _measured(tmp_path)}
-    assert {step: row | {"run": rows[step]["run"]} for step, row in again.items()} == rows
 
 
 def test_batch_norm_is_measured_with_the_statistics_of_the_images():

@@ -6,7 +6,6 @@ import tomllib
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from nads_book.studies import experiment
@@ -80,8 +79,6 @@ def test_energy_and_gain_of_a_design_are_those_of_its_directions(name, side):
     directions = torch.stack([job.direction(unit) for unit in job.units()[: len(images)]])
     torch.testing.assert_close(directions.flatten(1).norm(dim=1), torch.ones(len(images)))
     assert_allclose(filter_gain(directions, side), design["gains"], rtol=1e-5)
-    logs = np.log([design[key] for key in ("energies", "ratios", "gains")])
-    assert np.abs(np.corrcoef(logs)[2, :2]).max() < 0.02
     if name != "cnn":  # whose C does not ship
         nads = nc.load_nads(name)
         energies = nads.energy(directions) / nads.eigenvalues.mean()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import normal
-from nads_book.theory import pooling
+from nads_book.theory import deep_linear, pooling
 from torch.testing import assert_close
 
 from nads_core.data.fourier import fourier_direction
@@ -100,6 +100,9 @@ H = pooling.prefilter("average", 12, 4)
         (lambda: pooling.bayes_accuracy(1, H, 4, 1.0, 0), ValueError, "noise_std 0"),
         (lambda: pooling.bayes_accuracy_after(torch.eye(4), torch.ones(4)), ValueError, "norm 2"),
         (lambda: pooling.direction(0, 8, -math.pi / 2), ValueError, "no wave with phase"),
+        (lambda: deep_linear.gradient_covariance(H, 5), ValueError, "stride 5 .*size 12"),
+        (lambda: deep_linear.zeta(1.0, H), TypeError, "integers"),
+        (lambda: deep_linear.gradient_covariance(H + 0j, 2), ValueError, "magnitude"),
     ],
 )
 def test_errors_say_what_to_do(call, error, shown):
