@@ -11,8 +11,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nads_core.runtime.seeds import seeded
-
 
 def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in
@@ -37,30 +35,6 @@ def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[
     return slope.detach(), rate.detach()
 
 
-def dipole_statistics(
-    factory: Callable[[], nn.Module],
-    image: Tensor,
-    direction: Tensor,
-    num_networks: int,
-    *,
-    seed: int,
-) -> tuple[Tensor, Tensor]:
-    """Return `dipole_slope` of many freshly drawn networks: slopes (N,) and rates (N,), float64.
-
-    Args:
-        factory: function that returns a new network at each call, with weights from torch's
-            generator.
-        image: (C, H, W).
-        direction: (C, H, W).
-        num_networks: N.
-        seed: seed of the weights; the global generator is restored.
-    """
-    with seeded(seed):
-        pairs = [dipole_slope(factory().eval(), image, direction) for _ in range(num_networks)]
-    slopes, rates = zip(*pairs, strict=True)
-    return torch.stack(slopes).double(), torch.stack(rates).double()
-
-
 def dipole_gradient_norms(
     metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor
 ) -> Tensor:
@@ -69,7 +43,7 @@ def dipole_gradient_norms(
 
     Args:
         metric: g, elementwise on tensors.
-        slopes: (N,), as `dipole_statistics` returns them.
+        slopes: (N,), see `dipole_slope`.
         rates: (N,).
     """
     magnitudes = slopes.abs().requires_grad_()

@@ -44,7 +44,7 @@ def bounds(setting: str, ours: Slopes, printed: Slopes) -> Iterator[Row]:
 
     Args:
         setting: description of the networks.
-        ours: slopes and rates of the networks, see `lemma2.dipole_statistics`.
+        ours: slopes and rates of the networks, see `lemma2.dipole_slope`.
         printed: slopes and rates that the printed bound takes.
     """
     for name, function, alpha, beta in METRICS:
