@@ -35,7 +35,7 @@ EMPTY = BOOK / "empty"  # a folder without photos
 
 # Tests of the book are left out where what builds it is not installed: pip install -e .[book]
 if importlib.util.find_spec("jupytext") is None:
-    names = """atlas bench book cases chapters checks claims cluster colab* deep_linear dependencies exact_first_step
+    names = """atlas bench book chapters checks claims cluster colab* deep_linear dependencies exact_first_step
     experiments explorer* figures first_step_rates forgetting formatting frequency_maps gaps how_to images jupyterlab
     law_experiment lemma2 maps notes pages* paper parameters photos playground* poisoning
     precision prediction published

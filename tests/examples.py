@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -33,6 +34,15 @@ def same(first: nc.NADs, second: nc.NADs) -> bool:
         torch.equal(getattr(first, name), getattr(second, name))
         for name in ("directions", "eigenvalues", "certainty")
     )
+
+
+def damaged(content: bytes, count: int) -> list[bytes]:
+    """Return copies of a file: with one bit changed each, and cut at some places."""
+    changed = []
+    for place in np.random.default_rng(0).choice(8 * len(content), count, replace=False):
+        changed.append(bytearray(content))
+        changed[-1][place // 8] ^= 1 << (place % 8)
+    return [*map(bytes, changed), *(content[:end] for end in (0, 1, 21, 100, -1, -40))]
 
 
 def perceptron(inputs: int, width: int = 8, outputs: int = 1) -> nn.Sequential:
@@ -71,11 +81,20 @@ class Unreturned(nn.Sequential):
         super().train(mode)
 
 
-class Reads(nn.Module):
-    """A layer whose result depends on a number that Python reads, which vmap does not allow."""
+class Applied(nn.Module):
+    """A layer that applies a function."""
+
+    def __init__(self, function: Callable):
+        super().__init__()
+        self.function = function
 
     def forward(self, x):
-        return x * (1.0 if x.isnan().any().item() else 2.0)
+        return self.function(x)
+
+
+def reads() -> nn.Module:
+    """Return a layer whose result depends on a number that Python reads, which vmap forbids."""
+    return Applied(lambda x: x * (1.0 if x.isnan().any().item() else 2.0))
 
 
 class Recurrent(nn.Module):

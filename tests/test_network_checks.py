@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from examples import Net, Recurrent, behind, compute, convnet, perceptron, prepared
+from examples import Applied, Net, Recurrent, behind, compute, convnet, perceptron, prepared
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
 from nads_core.networks.network import WEIGHTS, Networks
@@ -78,24 +79,17 @@ def counted():
 
     def factory():
         network = plain()
-        network.append(Scaling(1 + next(calls)))
+        network.append(scaling(1 + next(calls)))
         return network
 
     return factory
 
 
-class Scaling(nn.Module):
-    def __init__(self, factor):
-        super().__init__()
-        self.factor = factor
-
-    def forward(self, x):
-        return x * self.factor
+def scaling(factor):
+    return Applied(lambda x: x * factor)
 
 
-class Listing(nn.Module):
-    def forward(self, x):
-        return {"a": x, "b": [x]}
+LISTING = Applied(lambda x: {"a": x, "b": [x]})
 
 
 class Drifting(nn.Module):
@@ -119,15 +113,6 @@ class Own(nc.PointGradient):
     """An estimator of one's own, with a number of readouts that can be "auto"."""
 
     readouts: int | str = "auto"
-
-
-class Random(nn.Module):
-    def __init__(self, p):
-        super().__init__()
-        self.p = p
-
-    def forward(self, x):
-        return F.dropout(x, self.p)  # in eval mode, too
 
 
 def ending_in(*layers):
@@ -158,29 +143,21 @@ def zero_head():
     return network
 
 
-class Even(nn.Module):
+def even(more=0.0):
     """A function of the moduli of its input's Fourier coefficients, or of more."""
-
-    def __init__(self, more=0.0):
-        super().__init__()
-        self.layers = perceptron(5, 16)
-        self.more = more
-
-    def forward(self, x):
-        return self.layers(torch.fft.rfft(x).abs() + self.more * x[:, :5])
+    moduli = Applied(lambda x: torch.fft.rfft(x).abs() + more * x[:, :5])
+    return nn.Sequential(moduli, *perceptron(5, 16))
 
 
-class Power(nn.Module):
-    """The logarithm of a spectrogram's power."""
+def spectrogram():
+    """A function of the logarithm of a spectrogram's power."""
 
-    def __init__(self):
-        super().__init__()
-        self.layers = perceptron(33 * 17, 8, 10)
-
-    def forward(self, x):
+    def power(x):
         window = torch.hann_window(64, dtype=x.dtype)
         power = torch.stft(x[:, 0], 64, 32, window=window, return_complex=True).abs()
-        return self.layers((power + 1e-6).log())
+        return (power + 1e-6).log()
+
+    return nn.Sequential(Applied(power), *perceptron(33 * 17, 8, 10))
 
 
 class Implicit(nn.Module):
@@ -239,6 +216,21 @@ def lstm(layer, x):
     return layer(x)[0]
 
 
+def attention(layer, x):
+    return layer(x, x, x)[0]
+
+
+def checkpointed(net, x):
+    return net.last(checkpoint(net.features, x, use_reentrant=True))
+
+
+def in_a_list():
+    network = plain()
+    network[2].layers = [nn.Linear(8, 8)]
+    network[2].register_forward_hook(lambda layer, inputs, y: layer.layers[0](y))
+    return network
+
+
 class Square(torch.autograd.Function):
     """The square, or that of its positive part, with a wrong second derivative or a right one."""
 
@@ -257,19 +249,14 @@ class Square(torch.autograd.Function):
         return gradient * slope, None, None
 
 
-class Squared(nn.Module):
-    def __init__(self, *options):
-        super().__init__()
-        self.options = options
-
-    def forward(self, x):
-        return Square.apply(x, *self.options)
+def squared_by(function):
+    return lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 24), Applied(function), nn.Linear(24, 1)
+    )
 
 
 def squared(*options):
-    return lambda: nn.Sequential(
-        nn.Flatten(), nn.Linear(64, 24), Squared(*options), nn.Linear(24, 1)
-    )
+    return squared_by(lambda x: Square.apply(x, *options))
 
 
 MIXED = {"estimator": nc.MixedDerivative()}
@@ -280,113 +267,126 @@ SOUND = {"image_shape": (1, 512)}
 
 REJECTED = {  # what the message shows
     # The factory, the shape and the output
-    "a network": (plain(), {}, TypeError, "lambda: MyNet.*got Sequential"),
-    "a text from the factory": (lambda: "net", {}, TypeError, "nn.Module, got .*str"),
-    "lazy layers": (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(1)), {}, Exception, "azy"),
-    "a wrong shape": (lambda: plain(), {"image_shape": (1, 9, 9)}, ValueError, r"\(16, 1, 9, 9\)"),
-    "maps of features": (lambda: nn.Conv2d(1, 1, 3), {}, ValueError, r"\(16, 1, 6, 6\): .*output"),
-    "a column that is not there": (convnet, {"output": 3}, ValueError, "output 3 .*of 1 outputs"),
-    "a column of a list": (ending_in(Listing()), {"output": "a.10"}, ValueError, "10 .*of 10"),
-    "a list": (ending_in(Listing()), {"output": "b"}, ValueError, "'b' ends at .*name one in"),
-    "a function without batch": (plain, {"output": lambda y: y.sum()}, ValueError, r"shape \(\)"),
-    "two numbers an input": (plain, {"output": lambda y: y[:, :2]}, ValueError, r"\(16, 2\)"),
+    "a network": (plain(), "lambda: MyNet.*got Sequential"),
+    "a text from the factory": (lambda: "net", "nn.Module, got .*str"),
+    "lazy layers": (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(1)), "azy"),
+    "a wrong shape": (lambda: plain(), {"image_shape": (1, 9, 9)}, r"\(16, 1, 9, 9\)"),
+    "maps of features": (lambda: nn.Conv2d(1, 1, 3), r"\(16, 1, 6, 6\): .*output"),
+    "a column that is not there": (convnet, {"output": 3}, "output 3 .*of 1 outputs"),
+    "a column of a list": (ending_in(LISTING), {"output": "a.10"}, "10 .*of 10"),
+    "a list": (ending_in(LISTING), {"output": "b"}, "'b' ends at .*name one in"),
+    "a function without batch": (plain, {"output": lambda y: y.sum()}, r"shape \(\)"),
+    "two numbers an input": (plain, {"output": lambda y: y[:, :2]}, r"\(16, 2\)"),
     "complex outputs": (
         ending_in(),
         {"output": lambda y: y[:, 0].cfloat()},
-        ValueError,
         "complex64",
     ),
-    "a dictionary": (ending_in(nn.Identity()), {"output": "logits"}, ValueError, "'logits'"),
-    "NaN": (ending_in(Scaling(np.nan)), {}, ValueError, "network 0 .*NaN.*16 of 16"),
+    "a dictionary": (ending_in(nn.Identity()), {"output": "logits"}, "'logits'"),
+    "NaN": (ending_in(scaling(np.nan)), "network 0 .*NaN.*16 of 16"),
     # Readouts
     "readouts without a field": (
         convnet,
         {"estimator": type("Bare", (nc.PointGradient,), {"readouts": "auto"})()},
-        TypeError,
         "Bare is 'auto'.*field readouts",
     ),
     "no number of readouts": (
         convnet,
         {"estimator": Own(readouts=0.5)},
-        ValueError,
         "readouts .*0.5",
     ),
     # Two networks differ, and one is fixed by its seed
-    "a cached network": (cached(), {}, ValueError, "same weights for networks 0 and 1"),
-    "seeded itself": (seeded_itself, {}, ValueError, "same weights"),
-    "a generator of its own": (of_a_generator(), {}, ValueError, r"1\.weight.*global generators"),
-    "an attribute by a counter": (counted(), {}, ValueError, "plain attribute.*global generators"),
-    "moving statistics": (ending_in(Drifting(True)), {}, ValueError, "buffer 4.table changes"),
-    "dropout in eval mode": (ending_in(Random(0.5)), {}, ValueError, "eval mode.*dropout"),
+    "a cached network": (cached(), "same weights for networks 0 and 1"),
+    "seeded itself": (seeded_itself, "same weights"),
+    "a generator of its own": (of_a_generator(), r"1\.weight.*global generators"),
+    "an attribute by a counter": (counted(), "plain attribute.*global generators"),
+    "moving statistics": (ending_in(Drifting(True)), "buffer 4.table changes"),
+    "dropout in eval mode": (ending_in(Applied(F.dropout)), "eval mode.*dropout"),
+    "dropped layers": (
+        behind(lambda h: h * (random.random() > 0.5)),
+        {"seed": 1},
+        "draws random numbers",
+    ),
+    "weights without values": (lambda: plain().to("meta"), "meta"),
+    "reentrant checkpoints": (lambda: Net(checkpointed), "use_reentrant"),
     # Each input for itself: the value, the layer, the cause
-    "batch statistics": (lambda: normed(False), {}, ValueError, r"0\.\d.*'norm'.*batch norm"),
-    "a mean of many": (shifted(0.5, 4), {}, ValueError, r"batch of 16.*'last' \(Linear\) mixes"),
-    "LSTM": (embedded(lambda: nn.LSTM(16, 16), lstm), {}, ValueError, "batch_first"),
+    "batch statistics": (lambda: normed(False), r"0\.\d.*'norm'.*batch norm"),
+    "a mean of many": (shifted(0.5, 4), r"batch of 16.*'last' \(Linear\) mixes"),
+    "LSTM": (embedded(lambda: nn.LSTM(16, 16), lstm), "batch_first"),
+    "attention": (
+        embedded(lambda: nn.MultiheadAttention(16, 2), attention),
+        "batch_first",
+    ),
     "gradients alone": (
         behind(lambda h: ValueOnly.apply(h).tanh()),
-        {},
-        ValueError,
         "the network mixes",
     ),
-    "a stopping rule": (lambda: Implicit(1e-2), {}, ValueError, "stopping rule"),
+    "a stopping rule": (lambda: Implicit(1e-2), "stopping rule"),
     # The output depends on the input
-    "a constant": (Constant, {}, ValueError, "first 128 networks does not depend"),
-    "a head of zeros": (zero_head, {}, ValueError, r"\(3.weight is all zeros\).*init.normal_"),
-    "tiny gradients": (ending_in(Scaling(1e-37)), {}, ValueError, "e-3.*dtype='float64'"),
-    "even": (Even, ROW, ValueError, r"f\(-x\) = f\(x\).*PointGradient"),
-    "an even spectrogram": (Power, SOUND, ValueError, r"f\(-x\) = f\(x\).*PointGradient"),
+    "a constant": (Constant, "first 128 networks does not depend"),
+    "a head of zeros": (zero_head, r"\(3.weight is all zeros\).*init.normal_"),
+    "tiny gradients": (ending_in(scaling(1e-37)), "e-3.*dtype='float64'"),
+    "tiny gradients in float16": (
+        ending_in(scaling(1e-3)),
+        {"dtype": "float16"},
+        "float16",
+    ),
+    "even": (even, ROW, r"f\(-x\) = f\(x\).*PointGradient"),
+    "an even spectrogram": (spectrogram, SOUND, r"f\(-x\) = f\(x\).*PointGradient"),
     # Second derivatives
-    "a square": (squared(False, False), MIXED, ValueError, "second derivatives.*%.*saved tensors"),
-    "a squared ReLU": (squared(True, False), MIXED, ValueError, "second derivatives.*%"),
-    "frozen weights": (lambda: plain().requires_grad_(False), MIXED, ValueError, "there are none"),
-    "given frozen ones": ([plain().requires_grad_(False)], MIXED, ValueError, "there are none"),
+    "a square": (squared(False, False), MIXED, "second derivatives.*%.*saved tensors"),
+    "a squared ReLU": (squared(True, False), MIXED, "second derivatives.*%"),
+    "frozen weights": (lambda: plain().requires_grad_(False), MIXED, "there are none"),
+    "given frozen ones": ([plain().requires_grad_(False)], MIXED, "there are none"),
 }
 ACCEPTED = {
-    "drawn again in place": (drawn_again_in_place(), {}),
-    "copies with a new head": (copies_drawn_anew(), {}),
-    "seeded numpy": (lambda: plain(float(np.random.rand())), {}),
-    "a choice": (lambda: plain(random.choice([1, 2])), {}),
+    "drawn again in place": (drawn_again_in_place(),),
+    "copies with a new head": (copies_drawn_anew(),),
+    "seeded numpy": (lambda: plain(float(np.random.rand())),),
+    "a choice": (lambda: plain(random.choice([1, 2])),),
     "a function": (plain, {"output": lambda y: y[:, 0] - y[:, 1]}),
-    "dropout": (ending_in(nn.Dropout()), {}),
-    "running statistics": (lambda: normed(True), {}),
+    "dropout": (ending_in(nn.Dropout()),),
+    "running statistics": (lambda: normed(True),),
     "a mean of more than there are": (shifted(0.5, 4), FEW),
-    "LSTM": (embedded(lambda: nn.LSTM(16, 16, batch_first=True), lstm), {}),
-    "recurrent": (Recurrent, {}),
-    "squeezed": (lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), 1), {}),
-    "half in bfloat16": (behind(lambda h: h.to(torch.bfloat16).to(h)), {}),
-    "a strict stopping rule": (lambda: Implicit(1e-5), {}),
+    "LSTM": (embedded(lambda: nn.LSTM(16, 16, batch_first=True), lstm),),
+    "attention": (embedded(lambda: nn.MultiheadAttention(16, 2, batch_first=True), attention),),
+    "recurrent": (Recurrent,),
+    "layers in a list": (in_a_list,),
+    "squeezed": (lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), 1),),
+    "half in bfloat16": (behind(lambda h: h.to(torch.bfloat16).to(h)),),
+    "a strict stopping rule": (lambda: Implicit(1e-5),),
     "a very strict one": (lambda: Implicit(1e-7), {"dtype": "float64"}),
-    "rounding of the batch": (shifted(1e-5), {}),
-    "one of many responds": (dead(20), {}),
-    "tiny gradients in float64": (ending_in(Scaling(1e-37)), {"dtype": "float64"}),
-    "even at a point": (Even, ROW | POINT),
-    "an even spectrogram at a point": (Power, SOUND | POINT),
+    "rounding of the batch": (shifted(1e-5),),
+    "one of many responds": (dead(20),),
+    "tiny gradients in float64": (ending_in(scaling(1e-37)), {"dtype": "float64"}),
+    "even at a point": (even, ROW | POINT),
+    "an even spectrogram at a point": (spectrogram, SOUND | POINT),
     "even without opposite inputs": (
-        Even,
+        even,
         ROW | {"estimator": nc.SmoothedGradient(4, antithetic=False)},
     ),
-    "nearly even": (lambda: Even(0.3), ROW),
+    "nearly even": (lambda: even(0.3), ROW),
     "a right square": (squared(False, True), MIXED),
     "a right squared ReLU": (squared(True, True), MIXED),
-    "a wrong one that is not used": (squared(True, False), {}),
-    "a table of the first call": (ending_in(Drifting(False)), {}),
+    "a wrong one that is not used": (squared(True, False),),
+    "a table of the first call": (ending_in(Drifting(False)),),
     "an estimator of one's own": (convnet, {"estimator": Own(), "num_directions": 64}),
 }
 
 
-@pytest.mark.filterwarnings("ignore:Lazy modules")
+@pytest.mark.filterwarnings("ignore:Lazy modules", "ignore:None of the inputs")
 @pytest.mark.parametrize("kind", REJECTED)
 def test_what_is_wrong_with_a_factory_is_named(kind):
-    factory, options, error, shown = REJECTED[kind]
-    with pytest.raises(error, match=f"(?s){shown}"):
-        compute(factory, 8, **options)
+    factory, *options, shown = REJECTED[kind]
+    with pytest.raises(Exception, match=f"(?s){shown}"):
+        compute(factory, 8, **dict(*options))
 
 
 @pytest.mark.filterwarnings("ignore:.*do not respond")
 @pytest.mark.parametrize("kind", ACCEPTED)
 def test_its_neighbours_are_accepted(kind):
-    factory, options = ACCEPTED[kind]
-    nads = compute(factory, 8 if kind != "one of many responds" else 40, **options)
+    factory, *options = ACCEPTED[kind]
+    nads = compute(factory, 40 if kind == "one of many responds" else 8, **dict(*options))
     assert nads.eigenvalues[0] > 0
 
 
@@ -396,25 +396,18 @@ def test_inference_mode_is_named():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("factory", [convnet, lambda: normed(True), nc.RESNET18])
+@pytest.mark.parametrize("factory", [convnet, lambda: normed(True)])
 def test_ordinary_networks_are_accepted_in_all_types(factory, dtype):
     assert prepared(factory, SHAPE, dtype=dtype).networks.dtype == getattr(torch, dtype)
 
 
 def test_mixed_derivatives_are_those_of_right_functions():
     """B03: with operations on saved tensors the trace is that of PyTorch's own square."""
-    own = lambda: nn.Sequential(  # noqa: E731
-        nn.Flatten(), nn.Linear(64, 24), Powered(), nn.Linear(24, 1)
-    )
     ours, theirs = (
-        compute(factory, 16, dtype="float64", **MIXED) for factory in (squared(False, True), own)
+        compute(factory, 16, dtype="float64", **MIXED)
+        for factory in (squared(False, True), squared_by(torch.square))
     )
     torch.testing.assert_close(ours.eigenvalues, theirs.eigenvalues)
-
-
-class Powered(nn.Module):
-    def forward(self, x):
-        return x * x
 
 
 # --- networks that hardly respond, and noise that hides a signal
@@ -435,19 +428,12 @@ def test_networks_that_mostly_ignore_their_input_are_counted():
     assert 0.01 < 1 - nads.provenance["silent_networks"] < 0.15
 
 
-class Sine(nn.Module):
-    def __init__(self, inputs, outputs, bound):
-        super().__init__()
-        self.linear = nn.Linear(inputs, outputs)
-        nn.init.uniform_(self.linear.weight, -bound, bound)
-
-    def forward(self, x):
-        return torch.sin(30 * self.linear(x))
-
-
 def siren():
-    inner = Sine(32, 32, (6 / 32) ** 0.5 / 30)
-    return nn.Sequential(nn.Flatten(), Sine(64, 32, 1 / 64), inner, nn.Linear(32, 1))
+    layers = []
+    for inputs, bound in ((32, (6 / 32) ** 0.5 / 30), (64, 1 / 64)):
+        layers = [nn.Linear(inputs, 32), Applied(lambda x: torch.sin(30 * x)), *layers]
+        nn.init.uniform_(layers[0].weight, -bound, bound)
+    return nn.Sequential(nn.Flatten(), *layers, nn.Linear(32, 1))
 
 
 def chaotic():

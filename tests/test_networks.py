@@ -11,7 +11,9 @@ import torch
 from examples import Failing, Net, Recurrent, Unreturned, compute, perceptron, prepared, same
 from plain_loop import contributions
 from torch import nn
+from torch.nn import functional as F
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
 from nads_core.networks.network import OutputAt
@@ -45,15 +47,16 @@ class Workspace(nn.Sequential):
 
 
 class Spectral(nn.Module):
-    """Complex weights of a Fourier layer."""
+    """Complex weights of a Fourier layer, and a permutation among the parameters."""
 
     def __init__(self):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(8, 5, dtype=torch.cfloat))
+        self.order = nn.Parameter(torch.randperm(8), False)
         self.last = nn.Linear(64, 10)
 
     def forward(self, x):
-        z = torch.fft.rfft2(x[:, 0]).to(torch.cfloat) * self.weight
+        z = torch.fft.rfft2(x[:, 0, self.order]).to(torch.cfloat) * self.weight
         return self.last(torch.tanh(torch.fft.irfft2(z, s=(8, 8))).flatten(1).to(x))
 
 
@@ -68,6 +71,24 @@ def functional_gradient(net, x):
     return torch.func.vmap(gradient)(x).flatten(1)
 
 
+def energy(net, x):
+    x = x if x.requires_grad else x.detach().requires_grad_()
+    return torch.autograd.grad(net.features(x).sum(), x, create_graph=True)[0].flatten(1)
+
+
+def retrieving(net, x):
+    h = net.features(x)
+    return net.last(h + 20 * F.softmax(5 * net.last(h), 1) @ net.last.weight)
+
+
+class Merging(nn.Linear):
+    """A layer one weight of which is added to the other by `eval`."""
+
+    def train(self, mode=True):
+        self.weight.data += (self.training - mode) * 5 * self.bias.data
+        return super().train(mode)
+
+
 def frozen_first():
     network = perceptron(64, 24, 10)
     network[1].requires_grad_(False)
@@ -78,7 +99,7 @@ def with_a_factor():
     return Net(scaled, factor=random.random())
 
 
-UNUSUAL = {
+UNUSUAL = {  # many as in bug reports of other projects
     "a factor of numpy": lambda: Net(scaled, factor=np.random.rand()),
     "a factor of Python": with_a_factor,
     "a workspace": lambda: Workspace(*perceptron(64)),
@@ -92,6 +113,18 @@ UNUSUAL = {
         functional_gradient, conv=nn.Conv2d(1, 2, 3), pool=nn.MaxPool2d(2)
     ),
     "scripted": lambda: torch.jit.script(perceptron(64)),
+    # meta-pytorch/captum#156
+    "an activation in place": lambda: Net(lambda net, x: (1 + net.last(net.features(x))).relu_()),
+    # ludwig-ai/ludwig#3214, f-dangel/backpack#248
+    "a weight in two places": lambda: Net(retrieving, 24),
+    # microsoft/LoRA#34, Lightning-AI/lit-llama#185
+    "weights merged by eval": lambda: nn.Sequential(nn.Flatten(), Merging(64, 64), nn.Tanh()),
+    # Lightning-AI/pytorch-lightning#4487
+    "a network of gradients": lambda: Net(energy),
+    # pytorch/xla#8729
+    "activation checkpoints": lambda: Net(
+        lambda net, x: net.last(checkpoint(net.features, x, use_reentrant=False))
+    ),
 }
 
 

@@ -6,13 +6,14 @@ import os
 import random
 import signal
 import threading
+import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from examples import Failing, compute, perceptron, same
+from examples import Failing, Weighted, compute, perceptron, same
 from torch import nn
 
 import nads_core as nc
@@ -39,18 +40,31 @@ def alone():
     return compute(Drawing, COUNT, workers=1)
 
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_processes_give_what_one_process_gives(alone, count):
     assert same(compute(Drawing, COUNT, workers=count), alone)
 
 
-def test_threads_give_what_one_thread_gives(alone, set_threads):
+class Skipping(nn.Sequential):
+    """A network that keeps features in a list of all networks: meta-pytorch/captum#469."""
+
+    kept = []
+
+    def forward(self, x):
+        self.kept.append(x.flatten(1).tanh())
+        time.sleep(1e-4)  # another thread goes on
+        return super().forward(self.kept.pop())
+
+
+@pytest.mark.parametrize("factory", [Drawing, lambda: Skipping(*perceptron(64))])
+def test_threads_give_what_one_thread_gives(factory, set_threads):
     set_threads(2)
     with ThreadPoolExecutor(3) as pool:
-        found = compute(Drawing, COUNT, workers=pool)
-    assert same(found, alone) and torch.get_num_threads() == 2
+        found = compute(factory, COUNT, workers=pool)
+    assert same(found, compute(factory, COUNT, workers=1)) and torch.get_num_threads() == 2
 
 
+@pytest.mark.slow
 def test_processes_have_the_callers_default_type():
     data = torch.randn(16, 1, 8, 8), torch.arange(16) % 2
     factory, options = partial(perceptron, 64, 8, 2), {"recipe": nc.Recipe(1), "progress": False}
@@ -64,6 +78,7 @@ def test_processes_have_the_callers_default_type():
     assert same(*found) and not same(found[0], compute(Drawing, 20))
 
 
+@pytest.mark.slow
 def test_a_cluster_replaces_a_worker_that_dies(tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs distributed")
     marker = str(tmp_path / "died")
@@ -116,7 +131,7 @@ def test_chunks_are_asked_for_in_order_two_for_each_worker(alone):
 
 def test_a_run_that_ends_early_asks_for_no_more():
     pool = Recording(2)
-    nads = compute(nc.LENET, 2_000, (1, 16, 16), workers=pool, num_certain=1)
+    nads = compute(Weighted, 2_000, workers=pool, num_certain=1)
     assert len(pool.numbers) <= nads.provenance["num_networks"] + 4 * 8
 
 

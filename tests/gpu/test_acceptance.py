@@ -16,11 +16,11 @@ import torch
 from convergence import normal
 from examples import (
     RECIPE,
-    Reads,
     Recurrent,
     datasets_and_tests,
     perceptron,
     prepared,
+    reads,
     small_network,
 )
 from torch import nn
@@ -102,7 +102,7 @@ def deep_input_gradients(device):
 
 
 def networks_that_read_values(device):
-    return _moved(lambda: nn.Sequential(*perceptron(64), Reads()), (1, 8, 8), device)
+    return _moved(lambda: nn.Sequential(*perceptron(64), reads()), (1, 8, 8), device)
 
 
 def recurrent_layers(device):
