@@ -3,7 +3,7 @@ images.
 """
 
 import torch
-from scipy.stats import kstest, spearmanr
+from scipy.stats import kstest
 from torch import Tensor
 
 import nads_core as nc
@@ -38,11 +38,6 @@ def assert_mean(samples: Tensor, expected: Tensor | float, num_errors: float = 5
 def assert_normal(samples: Tensor, std: float) -> None:
     """Kolmogorov-Smirnov test against N(0, std^2) at the 0.1 % level."""
     assert kstest(samples.flatten().double().numpy() / std, "norm").pvalue > 1e-3
-
-
-def rank_correlation(first: Tensor, second: Tensor) -> float:
-    """Spearman's rank correlation of two vectors."""
-    return float(spearmanr(first, second).statistic)
 
 
 def simulated(

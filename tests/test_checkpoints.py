@@ -94,7 +94,7 @@ def test_interrupts_leave_no_part_of_a_chunk(tmp_path, monkeypatch):
     assert same(computed(path), computed())
 
 
-@pytest.mark.parametrize("networks", [(20, 100), (72, 136)])
+@pytest.mark.parametrize("networks", [(20, 100), pytest.param((72, 136), marks=pytest.mark.slow)])
 def test_a_resumed_run_ends_after_as_many_networks(tmp_path, networks):
     path = tmp_path / "state.npz"
     options = {"count": 999, "factory": Weighted, "num_certain": 6, "symmetries": ()}

@@ -444,7 +444,7 @@ def chaotic():
     return nn.Sequential(*layers, nn.Tanh(), nn.Linear(64, 1))
 
 
-@pytest.mark.parametrize("factory", [siren, chaotic])
+@pytest.mark.parametrize("factory", [siren, pytest.param(chaotic, marks=pytest.mark.slow)])
 def test_noise_of_inputs_invents_no_energy_and_is_named(factory):
     """B01: the trace with 16 inputs is that with 128, and the remedy is more inputs."""
     with pytest.warns(UserWarning, match="noise of the inputs.*num_inputs"):

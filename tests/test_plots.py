@@ -8,7 +8,6 @@ from nads_core.directions.plot import draw_direction
 
 matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
-figures = pytest.importorskip("nads_book.figures")
 
 SHAPES = {
     "grey": (1, 4, 4),

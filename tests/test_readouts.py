@@ -40,6 +40,15 @@ def hooked(change):
     return network
 
 
+def net(read, outputs=10, **layers):
+    """Return a factory of networks whose logits are a function of their layers and features."""
+    return lambda: Net(
+        lambda net, x: read(net, net.features(x)),
+        outputs,
+        **{name: make() for name, make in layers.items()},
+    )
+
+
 class Cosine(nn.Linear):
     """A classifier by angles: the norms of its rows do not matter."""
 
@@ -47,8 +56,7 @@ class Cosine(nn.Linear):
         return 4 * F.linear(F.normalize(x), F.normalize(self.weight))
 
 
-def recurrent(net, x):
-    h = net.features(x)
+def recurrent(net, h):
     for _ in range(3):
         h = net.last(torch.tanh(h))
     return h
@@ -66,21 +74,21 @@ def checkerboard(weight):
 
 ONE = {  # what the provenance says
     "a subclass": (
-        lambda: Net(lambda net, x: net.last(net.features(x)), last=Cosine(24, 10)),
+        net(lambda net, h: net.last(h), last=lambda: Cosine(24, 10)),
         "not that of a linear layer",
     ),
     "softmax by a hook": (lambda: hooked(lambda y: y.softmax(1)), "not that"),
-    "applied three times": (lambda: Net(recurrent, 24), "not that"),
+    "applied three times": (net(recurrent, 24), "not that"),
     "its weight before it": (
-        lambda: Net(lambda net, x: net.last(net.features(x) * net.last.weight.mean().sign())),
+        net(lambda net, h: net.last(h * net.last.weight.mean().sign())),
         "not that",
     ),
     "a norm before it": (
-        lambda: Net(lambda net, x: net.last(net.features(x) / net.last.weight.norm())),
+        net(lambda net, h: net.last(h / net.last.weight.norm())),
         "not that",
     ),
     "two of its outputs": (
-        lambda: Net(lambda net, x: net.last(net.features(x))[:, :2]),
+        net(lambda net, h: net.last(h)[:, :2]),
         "not that",
     ),
     "signs": (drawn(checkerboard), r"3\.weight is not made by one draw"),
@@ -91,7 +99,7 @@ ONE = {  # what the provenance says
 EIGHT = {  # with the standard deviation of the weights
     "PyTorch's own": (layers, (3 * 24) ** -0.5),
     "without a bias": (
-        lambda: Net(lambda net, x: net.last(net.features(x)), last=nn.Linear(24, 2, bias=False)),
+        net(lambda net, h: net.last(h), last=lambda: nn.Linear(24, 2, bias=False)),
         72**-0.5,
     ),
     "normal": (drawn(lambda w: nn.init.normal_(w, std=0.3)), 0.3),

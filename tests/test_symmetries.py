@@ -56,7 +56,7 @@ def symmetric(size, seed=0):
     return half + half.T
 
 
-@pytest.mark.parametrize("shape", [(1, 4, 4), (1, 5, 5), (2, 3, 3)])
+@pytest.mark.parametrize("shape", [(1, 4, 4), (2, 3, 3)])
 @pytest.mark.parametrize("subset", [*SUBSETS, SYMMETRIES], ids=str)
 def test_symmetrize_is_the_average_over_the_group(subset, shape):
     subset = tuple(name for name in subset if name != "channels" or shape[0] > 1)
@@ -225,7 +225,7 @@ def strided():
     ids=["a small CNN", "masked", "sequences", "strided"],
 )
 def test_what_a_factory_is_found_to_have(factory, shape, expected):
-    nads = compute(factory, 600, shape, num_directions=8)
+    nads = compute(factory, 300, shape, num_directions=8)
     assert nads.provenance["symmetries"] == expected
     assert nads.provenance["symmetry_tests"].keys() >= set(expected)
     assert all(nads.types)
