@@ -19,3 +19,18 @@ def test_overlaps_within_a_kind_and_across():
     assert found["smoothed"] == pytest.approx(0.8) and found["mixed"] == 1
     assert found["averaged over inputs"] == pytest.approx((1 + 1 + 0.8 + 0.8) / 4)
     assert found["point"] == 0 and found["at one input"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "gradient, mixed, across, count, expected",
+    [
+        (0.9, 0.8, 0.8, 4, [True, True]),
+        (0.8, 0.9, 0.6, 2, [False, False]),
+        (0.8, 0.9, 0.8, 1, [None, None]),
+        (0.2, 0.9, 0.4, 4, [None, False]),  # what does not reproduce itself decides nothing
+    ],
+)
+def test_the_registered_rules(gradient, mixed, across, count, expected):
+    overlaps = {"smoothed": gradient, "mixed": mixed, "averaged over inputs": across}
+    rows = [{"network": name, "overlaps": overlaps} for name in list(study.NETWORKS)[:count]]
+    assert [*study.MixedDerivativeStudy().score(rows).met.values()] == expected
