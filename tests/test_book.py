@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from draw_maps import draw_maps
+from filelock import FileLock
 from nads_book.claims.statements import TAKEAWAY
 from nads_book.site import build, execution, html_pages, notebooks, sync
 from PIL import Image
@@ -285,6 +286,14 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_no_kernel(small_book, w
     kernel = int((root / "b.pid").read_text())
     until(lambda: not alive(kernel), "the kernel of the chapter is still there")
     assert not (executed / "b.ipynb").exists()
+
+
+def test_two_builds_in_one_folder_do_not_mix(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["build.py", "--folder", str(tmp_path)])
+    monkeypatch.setattr(build, "build", lambda *args, **options: pytest.fail("it began"))
+    with FileLock(tmp_path / "build.lock"):
+        assert build.main() == 1
+    assert str(tmp_path) in capsys.readouterr().err
 
 
 # Pages

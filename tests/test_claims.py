@@ -83,9 +83,6 @@ def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them():
     assert (a.size, a.num_seeds, a.num_trainings) == ("laptop", 2, 6)
     assert a.sources == ("book/results/fig1-lenet.json", "book/results/fig1-lenet.laptop.json")
     assert (b.holds, b.size, b.num_trainings) == (False, "paper", 3)
-    own = small.table[small.table["seed"] == 1]  # a part of a table says all of this, too
-    c = evidence(True, rows=own)
-    assert (c.size, c.num_seeds, c.num_trainings, c.sources) == ("laptop", 1, 2, a.sources[1:])
 
 
 # Pages

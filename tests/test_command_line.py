@@ -127,9 +127,6 @@ def test_options_are_the_arguments_of_the_function(folder):
     assert compute("logreg", *SMALL, *more) == 0
     provenance = nc.load_nads("x.npz").provenance
     assert provenance["symmetries"] == [] and provenance["output"].startswith("factories:first#")
-    (folder / "x.checkpoint.npz").unlink()
-    assert compute("factories:named", *WIDE, "--output", "logits.0", networks=40) == 0
-    assert "transpose" in nc.load_nads("x.npz").provenance["symmetry_tests"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """The page *The paper, figure by figure*: every item has a row, and all that a row names exists."""
 
+import base64
 import re
 
+import nbformat
 import pytest
 from conftest import ROOT
 from nads_book import claims
@@ -69,3 +71,14 @@ def test_a_statement_of_the_paper_has_its_verdict_and_what_was_measured(register
     text, folded = paper.verdict(claim), paper.decided_by(claim)
     assert "**no**; it does not. 24 settings." in text and "D = 3" in text
     assert "`module.function`" in folded
+
+
+def test_thumbnails_are_the_pictures_of_executed_chapters(tmp_path):
+    picture = {"image/png": base64.b64encode(b"picture").decode()}
+    output = nbformat.v4.new_output("display_data", picture)
+    options = {"figure": {"name": "fig-a"}, "image": {"alt": "what it shows"}}
+    cells = [nbformat.v4.new_code_cell("1", outputs=[output], metadata={"mystnb": options})]
+    cells.append(nbformat.v4.new_code_cell("2"))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    found = paper.thumbnails([tmp_path / "a.ipynb"])
+    assert found == {"fig-a": paper.Thumbnail(b"picture", "what it shows")}

@@ -273,7 +273,7 @@ def test_a_model_that_cannot_be_treated_gives_a_message_and_no_report(
 @pytest.mark.parametrize("seconds", [42, 300])
 @pytest.mark.parametrize("per_network", [0.01, 0.5])
 def test_the_time_is_kept(folder, monkeypatch, seconds, per_network):
-    """On a clock of its own, and with pages that take 15 seconds."""
+    """On a clock of its own, with pages of 15 seconds, and inputs that are just not large."""
     clock, counts = [0.0], [0]
 
     def compute(model, shape, count, **options):
@@ -287,6 +287,7 @@ def test_the_time_is_kept(folder, monkeypatch, seconds, per_network):
 
     monkeypatch.setattr(report, "second_moment", compute)
     monkeypatch.setattr("nads_book.network_report.report_on", written)
+    monkeypatch.setattr(report, "_LARGE", 6)
     monkeypatch.setattr(report, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
     assert main([*ROW, "--minutes", str(seconds / 60)]) == 0
     assert 0.3 * seconds < clock[0] <= max(1.05 * seconds, 64 * per_network + 35)
@@ -323,6 +324,7 @@ def test_a_page_names_the_nads_that_are_known(known):
     assert ("num_networks" in text, "equal_weights" in text) == (not known, not known)
     assert len(section.numbers["known"]) == known * nads.uncertainty.num_certain
     assert not known or len(section.figures[0].pictures) == 10
+    assert preferences.listed(range(0, 40, 2)) == "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, …"
 
 
 def test_names_and_warnings_are_text_and_missing_numbers_are_null(moment):
