@@ -49,6 +49,7 @@ def test_work_of_each_estimator_on_lenet():
 # --- measuring
 
 
+@pytest.mark.slow
 def test_the_plain_loop_finds_what_the_library_finds():
     def network():
         pooled = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 1)

@@ -4,6 +4,7 @@ import re
 
 import nads_book as nb
 import numpy as np
+import pytest
 import torch
 from explorer_pages import (
     FOURIER,
@@ -143,6 +144,7 @@ def test_the_keyboard_reaches_every_control_and_each_has_a_name(reader):
 # Addresses
 
 
+@pytest.mark.slow
 def test_the_view_is_in_the_address(reader, tables):
     reader.open("two.html")
     first, second = reader.page.locator("nad-explorer").all()
@@ -198,6 +200,7 @@ index=99999&architecture=alexnet&kept=x&photo=77
 """
 
 
+@pytest.mark.slow
 def test_hostile_addresses_leave_the_explorer_alive(reader, tables):
     """One page lives through all of them; a fresh page opens at the last."""
     reader.open("all.html")
@@ -216,6 +219,7 @@ def test_hostile_addresses_leave_the_explorer_alive(reader, tables):
 # Files that are missing, and pages without a server
 
 
+@pytest.mark.slow
 def test_a_network_that_cannot_be_loaded_can_be_tried_again(reader, tables):
     reader.page.route("**/vgg11.js", lambda route: route.abort())
     reader.open("all.html#explorer.index=7")
@@ -237,6 +241,7 @@ def test_a_network_that_cannot_be_loaded_can_be_tried_again(reader, tables):
 # Images and NADs of the reader
 
 
+@pytest.mark.slow
 def test_an_image_of_your_own_stays_in_the_browser_until_a_reload(reader, tmp_path):
     from PIL import Image
 

@@ -67,15 +67,14 @@ EVERY = CALLS | {  # with the figures that pages draw from stored results
 }
 
 
-def some(step):
-    """Return all figures, of which one of so many is drawn each time."""
-    return [
-        pytest.param(name, marks=[pytest.mark.slow] * bool(number % step))
-        for number, name in enumerate(EVERY)
-    ]
+# The chapters draw all of them: one of eight is drawn each time.
+SOME = [
+    pytest.param(name, marks=[pytest.mark.slow] * bool(number % 8))
+    for number, name in enumerate(EVERY)
+]
 
 
-@pytest.mark.parametrize("name", some(4))
+@pytest.mark.parametrize("name", SOME)
 def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path):
     settings = dict(matplotlib.rcParams)
     figure = EVERY[name]()
@@ -108,7 +107,7 @@ def variants_of(figure):
     return figure._repr_mimebundle_.__self__
 
 
-@pytest.mark.parametrize("name", some(8))
+@pytest.mark.parametrize("name", SOME)
 def test_a_figure_has_a_dark_variant_and_a_narrow_one_with_its_panels_below_each_other(
     name, monkeypatch
 ):

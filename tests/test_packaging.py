@@ -157,6 +157,7 @@ print(nb.report_on(moment).html[:15])
 """
 
 
+@pytest.mark.slow
 def test_a_report_needs_only_the_packages_of_its_extra():
     pytest.importorskip("matplotlib.axes", reason="reports: pip install -e .[report]")
     missing = sorted(BOOK_ONLY - {"matplotlib", "PIL"} | {"torchvision"})

@@ -147,7 +147,12 @@ def flips_and_transposes(config):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"pooling": "stride"}, {"layers": "patches", "norm": "layer"}]
+    "changes",
+    [
+        {"pooling": "stride"},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"layers": "patches", "norm": "layer"}, marks=pytest.mark.slow),
+    ],
 )
 def test_nads_and_energies_are_those_of_the_second_moment(ask, changes):
     config = DEFAULT | changes
