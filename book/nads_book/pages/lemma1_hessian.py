@@ -107,9 +107,7 @@ def _():
     passed = zetas > 1e-9
     speed = iterations.double().log().mean(1)
     correlation = rank_correlation(speed[passed].numpy(), zetas[passed].numpy())
-    never = (iterations > NUM_STEPS).all(1)
-    holds = correlation < -0.95 and never[~passed].all()
-    return evidence(holds, correlation, num_seeds=STARTS["num_runs"])
+    return evidence(correlation < -0.95, correlation, num_seeds=STARTS["num_runs"])
 
 
 @decides("saddle-pull")

@@ -2,7 +2,7 @@
 trained network uses.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,9 +14,10 @@ from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Evidence, Facts, above, evidence
 from nads_book.pages.scored_rows import registered, rows_of, scored
-from nads_book.statistics import mean_and_range
+from nads_book.statistics import MANY, mean_and_range, resampled_correlations, with_interval
 from nads_book.studies import forgetting
 from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
+from nads_book.studies.recipes import wave_frequencies
 
 USED = "used-nads"
 OPTIMISERS = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}
@@ -51,11 +52,10 @@ def plot_optimisers() -> Figure:
     return figures.plot_lines(panels, *labels, [0.01, 0.1], level=50, bands=True, ylim=(45, 101))
 
 
-COUNTS: Facts = {
-    "size": "paper",
-    "num_seeds": len(SEEDS),
-    "num_trainings": len(SEEDS) * WAVES * len(FACTORIAL),
-}
+def counts(cells: Sequence[Cell]) -> Facts:
+    """Return size, seeds and trainings of some treatments."""
+    number = len(SEEDS) * WAVES * len(cells)
+    return {"size": "paper", "num_seeds": len(SEEDS), "num_trainings": number}
 
 
 @decides("whatever-the-optimiser")
@@ -68,7 +68,7 @@ def _():
         [forgetting.orders(energies, tables()[cell][[seed]])["area"] for seed in SEEDS]
         for cell in found
     ]
-    return evidence(bool(found), min(map(max, areas)), null=0.8, **COUNTS)
+    return evidence(bool(found), min(map(max, areas)), **counts(FACTORIAL))
 
 
 @decides("lower-rates-keep-order")
@@ -76,19 +76,20 @@ def _():
     """Decide whether energies order more than 90 % of the pairs at the two lower rates."""
     orders = forgetting.by_energy(tables())
     least = min(orders[cell]["area"] for cell in LOWER)
-    return evidence(least > 0.9, least, null=0.9, **COUNTS)
+    return evidence(least > 0.9, least, **counts(LOWER))
 
 
 @decides("optimisers-not-frequency")
 def _():
-    """Decide whether accuracies follow energy more closely than frequency at these rates."""
-    coarse = -np.array([np.hypot(*wave) for wave in forgetting.waves()])
+    """Decide whether accuracies follow energy more closely than frequency at these rates, in the
+    mean over treatments, by an interval that draws waves again.
+    """
+    rules = forgetting.wave_energies(), -wave_frequencies()
     leads = [
-        forgetting.orders(forgetting.wave_energies(), tables()[cell])["correlation"]
-        - forgetting.orders(coarse, tables()[cell])["correlation"]
+        np.subtract(*(resampled_correlations(rule, tables()[cell].mean(0), MANY) for rule in rules))
         for cell in LOWER
     ]
-    return evidence(min(leads) > 0, min(leads), null=0, **COUNTS)
+    return above(with_interval(np.mean(leads, 0)), **counts(LOWER))
 
 
 # Which NADs a trained network uses: predictions that change when a component's sign is turned
