@@ -215,7 +215,9 @@ def _():
     gaps = pd.DataFrame({seed: differences(seeds[seed], theirs) for seed in seeds}).mean(axis=1)
     pairs = pd.concat([gaps, differences(seeds[0], seeds[1])], axis=1).to_numpy()
     ratios = statistics.resampled(
-        lambda *sides: np.divide(*map(np.nanmean, sides)), *pairs.T, num_resamples=statistics.MANY
+        lambda theirs, own: float(np.nanmean(theirs) / np.nanmean(own)),
+        *pairs.T,
+        num_resamples=statistics.MANY,
     )
     return below(statistics.with_interval(ratios), 2, results=[sweep("lenet")])
 
