@@ -71,8 +71,11 @@ def _():
 @decides("certainty-not-bought")
 def _():
     """Decide whether 64 networks leave the first directions at 3 × 224 × 224 unknown."""
-    runs = load_costs("large")
-    common = max(one["half_overlap"] for run in runs for one in run["first_directions"].values())
+    common = max(
+        one["half_overlap"]
+        for run in load_costs("large")
+        for one in run["first_directions"].values()
+    )
     return evidence(common < 0.05, common, size="paper")
 
 

@@ -197,8 +197,9 @@ def _():
         orders = resampled_correlations(-cost.index, lost) - resampled_correlations(size, lost)
         leads.append(with_interval(orders))
     rows = pd.concat([trained_on(DEVIATION, case=case) for case in NAMES])
-    holds = max(low for _, low, _ in leads) <= 0
-    return evidence(holds, *max(leads), results=[injected()], rows=rows)
+    return evidence(
+        max(low for _, low, _ in leads) <= 0, *max(leads), results=[injected()], rows=rows
+    )
 
 
 @decides("number-alone")
